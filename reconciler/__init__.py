@@ -1,0 +1,1 @@
+"""Bring Apache Hudi tables to a declared state: plan, review, apply."""

@@ -1,0 +1,128 @@
+"""One entry on the timeline, and the file name that is its only proof.
+
+Source: notes on Hudi's InstantFileNameGeneratorV1 (layout 1) and V2 (layout 2). Completed names carry
+the completion time in layout 2 only; the inflight file of a commit has no action word in both.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+from reconciler.errors import UnsupportedError
+
+_NAME: Final = re.compile(r"(\d+)(?:_(\d+))?\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
+
+
+class Action(StrEnum):
+    """What an instant does. Spelled as on disk."""
+
+    COMMIT = "commit"
+    DELTACOMMIT = "deltacommit"
+    COMPACTION = "compaction"
+    LOGCOMPACTION = "logcompaction"
+    REPLACECOMMIT = "replacecommit"
+    CLUSTERING = "clustering"
+    CLEAN = "clean"
+    ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+    INDEXING = "indexing"
+    SCHEMACOMMIT = "schemacommit"
+
+    @property
+    def completes_as(self) -> Action:
+        """The action of the completed file: a compaction ends as a commit.
+
+        >>> Action.CLUSTERING.completes_as.value
+        'replacecommit'
+        """
+        return _COMPLETES_AS.get(self, self)
+
+
+_COMPLETES_AS: Final = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOGCOMPACTION: Action.DELTACOMMIT,
+    Action.CLUSTERING: Action.REPLACECOMMIT,
+}
+
+#: completed actions that write data
+COMMITS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
+#: every action, pending or not, that writes data files (Hudi's write timeline)
+WRITES: Final = COMMITS | frozenset(
+    {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING}
+)
+
+
+class State(StrEnum):
+    """How far an instant got; spelled as in Hudi's Avro payloads."""
+
+    REQUESTED = "REQUESTED"
+    INFLIGHT = "INFLIGHT"
+    COMPLETED = "COMPLETED"
+
+    @property
+    def rank(self) -> int:
+        return ("REQUESTED", "INFLIGHT", "COMPLETED").index(self.value)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instant:
+    """A requested time, an action and a state; ``completed`` is the completion time if the name has it.
+
+    Times are strings of digits in the timeline's zone and compare as strings.
+
+    >>> i = Instant.parse("20240101120000000_20240101120005123.commit")
+    >>> i.requested, i.action.value, i.state.value, i.completed
+    ('20240101120000000', 'commit', 'COMPLETED', '20240101120005123')
+    >>> Instant.parse("20240101120000000.inflight").file_name
+    '20240101120000000.inflight'
+    >>> Instant.parse("hoodie.properties") is None
+    True
+    """
+
+    requested: str
+    action: Action
+    state: State
+    completed: str | None = None
+
+    @classmethod
+    def parse(cls, file_name: str) -> Self | None:
+        """The instant of a file name; None when the name is not of the timeline's grammar.
+
+        Raises UnsupportedError for a name of the grammar whose action is unknown: skipping it
+        could hide a write.
+        """
+        found = _NAME.fullmatch(file_name)
+        if found is None:
+            return None
+        requested, completed, word, suffix = found.groups()
+        if word == "inflight" and suffix is None and completed is None:
+            return cls(requested, Action.COMMIT, State.INFLIGHT)
+        if suffix is not None and suffix not in ("requested", "inflight"):
+            return None
+        try:
+            action = Action(word)
+        except ValueError:
+            raise UnsupportedError(
+                f"{file_name}: unknown timeline action {word!r}; this version of reconciler "
+                "cannot tell what it did to the table, so it leaves the table alone"
+            ) from None
+        state = State.COMPLETED if suffix is None else State(suffix.upper())
+        return cls(requested, action, state, completed)
+
+    @property
+    def file_name(self) -> str:
+        """The name on disk; the inverse of ``parse``."""
+        if self.state is State.COMPLETED:
+            stamp = f"{self.requested}_{self.completed}" if self.completed else self.requested
+            return f"{stamp}.{self.action}"
+        if self.action is Action.COMMIT and self.state is State.INFLIGHT:
+            return f"{self.requested}.inflight"
+        return f"{self.requested}.{self.action}.{self.state.lower()}"
+
+    @property
+    def is_completed(self) -> bool:
+        return self.state is State.COMPLETED

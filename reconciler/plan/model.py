@@ -1,0 +1,172 @@
+"""What a plan is: a decision about tables, complete and frozen; apply adds nothing.
+
+Files are columns, never an object a file: a plan may name a million of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FILE_KINDS = ("base", "log", "cdc")
+REMOVAL_RULES = ("retention", "replaced")
+KEEP_RULES = (
+    "savepoint",
+    "pendingCompaction",
+    "pendingClustering",
+    "pendingWrite",
+    "readers",
+    "cap",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemovedFiles:
+    """Files to remove, sorted by (partition, name), one row a file.
+
+    ``partition``: pyarrow dictionary<int32, string> (paths; ``""`` when not partitioned).
+    ``name``: pyarrow string. ``bytes``: int64. ``kind``: int8 into FILE_KINDS.
+    ``rule``: int8 into REMOVAL_RULES. ``because``: pyarrow dictionary<int32, string>.
+    """
+
+    partition: Any
+    name: Any
+    bytes: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    rule: NDArray[np.int8]
+    because: Any
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptFiles:
+    """Files that the policy alone would remove and another rule saves; sorted by (partition, name).
+
+    ``partition``: pyarrow dictionary<int32, string>; ``name``: pyarrow string;
+    ``rule``: int8 into KEEP_RULES; ``because``: pyarrow dictionary<int32, string>.
+    """
+
+    partition: Any
+    name: Any
+    rule: NDArray[np.int8]
+    because: Any
+
+    def __len__(self) -> int:
+        return len(self.rule)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CleanStep:
+    """Remove files that no read within the retention needs.
+
+    ``delete_partitions``: sorted paths whose directories go too, with or without files of theirs.
+    """
+
+    kind: Literal["clean"] = "clean"
+    policy: str
+    earliest_instant_to_retain: str | None
+    files: RemovedFiles
+    delete_partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ResumeStep:
+    """Finish (or undo) a pending clean or clustering that its owner left behind."""
+
+    kind: Literal["resume"] = "resume"
+    instant: str
+    action: Literal["clean", "clustering"]
+    files: RemovedFiles
+    delete_partitions: tuple[str, ...] = ()
+    groups: tuple[Mapping[str, Any], ...] = ()
+    because: str = ""
+
+
+# The other members of DESIGN §4 (rollback, cluster, index) join with their planners.
+Step = ResumeStep | CleanStep
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Note:
+    """One entry of ``refusals`` or ``warnings``: a rule's name and a sentence."""
+
+    rule: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One entry of ``drift``: a fact, not a remedy."""
+
+    field: str
+    desired: Any
+    actual: Any
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingInstant:
+    instant: str
+    action: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What the plan was made from; counts are of base, log and CDC files in the partitions."""
+
+    table_version: int
+    table_type: str
+    last_completed: str | None
+    pending: tuple[PendingInstant, ...] = ()
+    savepoints: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    small_files: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impact:
+    files_removed: int = 0
+    bytes_removed: int = 0
+    bytes_rewritten: int = 0
+    earliest_readable_before: str | None = None
+    earliest_readable_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TablePlan:
+    """Everything about one table. ``error`` is set alone: a table that could not be read."""
+
+    name: str
+    path: str
+    spec: Mapping[str, Any]
+    spec_digest: str
+    error: str | None = None
+    observed: Observed | None = None
+    drift: tuple[Finding, ...] = ()
+    steps: tuple[Step, ...] = ()
+    kept: KeptFiles | None = None
+    predictions: tuple[Mapping[str, Any], ...] = ()
+    impact: Impact = Impact()
+    refusals: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self.steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """The reviewed thing. ``created_at`` is ISO-8601 with offset; ``tool`` the name and version."""
+
+    created_at: str
+    tool: str
+    tables: tuple[TablePlan, ...]

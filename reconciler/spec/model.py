@@ -1,0 +1,175 @@
+"""What people declare about a table, after parsing: frozen, unit-free, complete.
+
+Sizes are bytes, durations seconds, ``None`` is "not declared". A block that is None is unmanaged:
+it makes no step. No retention value has a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+
+class Policy(StrEnum):
+    """Which file slices a clean keeps; spelled as in Hudi's HoodieCleaningPolicy."""
+
+    COMMITS = "KEEP_LATEST_COMMITS"
+    HOURS = "KEEP_LATEST_BY_HOURS"
+    FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much history stays; ``keep`` counts commits, hours or file versions (>= 1)."""
+
+    policy: Policy
+    keep: int
+    scan: Literal["full", "incremental"] = "full"
+    after_commits: int | None = None
+    max_commits_per_run: int | None = None
+    failed_writes: Literal["EAGER", "LAZY", "NEVER"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSizes:
+    """Write-time file sizing; bytes."""
+
+    target: int = 120 * 1024 * 1024
+    small: int = 100 * 1024 * 1024
+    assign: Literal["steady", "hudi"] = "steady"
+    record_size: int = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFilter:
+    """Which partitions a clustering looks at: globs or ``/regex/``; bounds compare as strings."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    from_: str | None = None
+    to: str | None = None
+    skip_latest: int | None = None
+    latest: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringBudget:
+    """Limits of one run; bytes and counts. ``rewrite`` None is unlimited."""
+
+    rewrite: int | None = None
+    per_group: int = 2 * 1024**3
+    groups: int = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringTrigger:
+    """Any of them, per partition; ``always`` is Hudi's own eligibility."""
+
+    always: bool = False
+    small_file_share_above: float | None = 0.3
+    overlap_above: float | None = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clustering:
+    columns: tuple[str, ...]
+    curve: Literal["linear", "z-order", "hilbert", "kd-tree"] | None = None
+    mapping: Literal["rank", "direct"] = "rank"
+    after_commits: int = 1
+    partitions: PartitionFilter = PartitionFilter()
+    when: ClusteringTrigger = ClusteringTrigger()
+    single_file: bool = True
+    budget: ClusteringBudget = ClusteringBudget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexColumns:
+    columns: tuple[str, ...]
+    hudi: Literal["keep", "build"] = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query the layout is for; ``max_scan`` is a share between 0 and 1."""
+
+    name: str
+    where: str
+    max_scan: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalConsumer:
+    name: str
+    max_lag: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """Slices superseded more recently than these stay; seconds."""
+
+    longest_query: int | None = None
+    incremental_consumers: tuple[IncrementalConsumer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """Hudi's file-system lock, or none (a single writer, said out loud).
+
+    ``path`` is a folder, relative to the table if relative; ``expire`` in minutes, 0 = never.
+    """
+
+    provider: Literal["filesystem", "none"]
+    path: str = ".hoodie"
+    expire: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concurrency:
+    """``stale_after``: seconds after which another's pending clean may be resumed."""
+
+    lock: Lock | None = None
+    stale_after: int = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """How ``write`` creates the table."""
+
+    type: Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
+    version: int
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
+    ordering: tuple[str, ...] = ()
+    hive_style: bool = True
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """The effective spec of one table: defaults merged, paths resolved, units gone.
+
+    ``path`` is the resolved location (absolute path without scheme, else a URL). ``source`` is the
+    file it came from. ``provenance`` maps a dotted field to "file:line" for every declared field.
+    ``document`` is the effective spec as canonical JSON-able data (what plan.json carries).
+    """
+
+    name: str
+    path: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    owner: str | None = None
+    timezone: str | None = None
+    suspend: bool = False
+    retention: Retention | None = None
+    files: FileSizes | None = None
+    clustering: Clustering | None = None
+    index: IndexColumns | None = None
+    queries: tuple[Query, ...] = ()
+    readers: Readers | None = None
+    concurrency: Concurrency | None = None
+    table: NewTable | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    document: Mapping[str, Any] = field(default_factory=dict)

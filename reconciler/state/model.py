@@ -1,0 +1,135 @@
+"""What a table is right now: one frozen value that every planner reads and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.hudi.files import Files
+from reconciler.hudi.instant import Action, Instant
+from reconciler.hudi.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """A savepoint, also a half-made one (``completed`` False: its files are not known).
+
+    ``files`` are file names of all partitions pooled, as Hudi matches them.
+    """
+
+    instant: str
+    completed: bool
+    files: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOperation:
+    """One file group in a pending compaction or log compaction plan."""
+
+    instant: str
+    action: Action
+    partition: str
+    file_id: str
+    base_instant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringInput:
+    """One slice named in a pending clustering plan; names only, the base None for log-only."""
+
+    instant: str
+    partition: str
+    file_id: str
+    base_file: str | None
+    log_files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedClean:
+    """What a completed clean of the active timeline recorded.
+
+    ``is_blank``: its file is empty (Hudi leaves such files after a crash) and says nothing.
+    ``removed`` maps a partition to the names it successfully deleted.
+    """
+
+    instant: str
+    is_blank: bool
+    policy: str | None
+    earliest_instant_to_retain: str
+    last_completed_commit: str
+    savepointed: tuple[str, ...]
+    removed: Mapping[str, tuple[str, ...]]
+    extra: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingClean:
+    """A requested or inflight clean. ``plan`` is None when its requested file cannot be decoded.
+
+    ``problem`` then says why; ``started_ms`` is the newest modification time of its files.
+    ``files`` maps a partition to the planned names.
+    """
+
+    instant: str
+    state: str
+    started_ms: int
+    problem: str | None = None
+    policy: str | None = None
+    earliest_instant_to_retain: str | None = None
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    delete_partitions: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableState:
+    """A table at one moment.
+
+    ``partitions``: what a full scan looks at, sorted ("" when not partitioned): the metadata
+    table's list where it is live, else the folders that hold a partition metafile.
+    ``replaced``: (partition, file id) -> requested time of the completed replacecommit (greatest).
+    ``touched``: completed commit -> partitions it wrote or replaced; loaded only for the window an
+    incremental scan needs (None: not loaded).
+    ``v6_completions``: version 6 only: requested time -> completion time derived from the
+    modification time of the completed file, as Hudi 1.x reads it.
+    ``observed_ms``: epoch milliseconds at which the listing began.
+    """
+
+    location: str
+    table_name: str
+    table_type: str
+    table_version: int
+    layout: int
+    timezone: str | None
+    partition_fields: tuple[str, ...]
+    metadata_partitions: tuple[str, ...]
+    properties: Mapping[str, str]
+    timeline: Timeline
+    files: Files
+    partitions: tuple[str, ...]
+    metafile_partitions: frozenset[str]
+    savepoints: tuple[Savepoint, ...]
+    compactions: tuple[CompactionOperation, ...]
+    clusterings: tuple[ClusteringInput, ...]
+    replaced: Mapping[tuple[str, str], str]
+    cleans: tuple[CompletedClean, ...]
+    pending_cleans: tuple[PendingClean, ...]
+    touched: Mapping[str, frozenset[str]] | None
+    completions: Mapping[str, str]
+    v6_completions: Mapping[str, str]
+    observed_ms: int
+
+    @property
+    def is_partitioned(self) -> bool:
+        return bool(self.partition_fields)
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        return self.table_type == "MERGE_ON_READ"
+
+    @property
+    def commits_timeline(self) -> tuple[Instant, ...]:
+        """Hudi's completed commits timeline: deltacommits count on merge-on-read only."""
+        if self.is_merge_on_read:
+            return self.timeline.commits
+        return tuple(i for i in self.timeline.commits if i.action is not Action.DELTACOMMIT)
