@@ -1,0 +1,92 @@
+"""Avro records without a container, as log blocks and HFiles hold them.
+
+The writer's schema stands beside the records (a block's header, an HFile's file info), so the same
+text comes again and again: parsing is cached. Whatever bad bytes provoke inside the Avro library
+becomes one FormatError.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Final
+
+from reconciler.errors import FormatError
+
+_REMEDY: Final = "the file is damaged; restore it or rebuild the metadata table"
+#: what the standard library and fastavro raise for bytes that are not what they claim
+_DAMAGE: Final = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+
+
+def require(condition: bool, problem: str) -> None:  # noqa: FBT001
+    """Raise ValueError for ``decoding`` to name the file, unless the bytes are as they must be."""
+    if not condition:
+        raise ValueError(problem)
+
+
+@contextmanager
+def decoding(path: str, what: str) -> Iterator[None]:
+    """Turn what damaged bytes raise into a FormatError that names ``path`` and ``what``."""
+    try:
+        yield
+    except FormatError:
+        raise
+    except _DAMAGE as problem:
+        said = str(problem) or type(problem).__name__
+        raise FormatError(path, f"{what} cannot be decoded: {said}", _REMEDY) from None
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
+    import fastavro
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    try:
+        return fastavro.parse_schema(json.loads(text))
+    except (SchemaParseException, UnknownType) as problem:
+        raise ValueError(str(problem)) from None
+
+
+def parsed_schema(text: str, path: str) -> Any:
+    """The schema of a JSON text, ready for fastavro; raises FormatError naming ``path``."""
+    with decoding(path, "the Avro schema"):
+        return _parsed(text)
+
+
+def decode(data: bytes, schema: Any, path: str) -> Any:
+    """One record that fills ``data``; raises FormatError naming ``path``.
+
+    Union branches that are records come back as plain dicts, without the branch's name.
+    """
+    import fastavro
+
+    with decoding(path, "an Avro record"):
+        stream = io.BytesIO(data)
+        record = fastavro.schemaless_reader(stream, schema, None)
+        require(stream.tell() == len(data), f"{len(data) - stream.tell()} bytes are left over")
+        return record
+
+
+def encode(record: Any, schema: Any) -> bytes:
+    """The Avro binary of one record."""
+    import fastavro
+
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, schema, record)
+    return stream.getvalue()
