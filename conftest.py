@@ -1,0 +1,5 @@
+"""Shared fixtures have to be named at the root."""
+
+from __future__ import annotations
+
+pytest_plugins = ["tests.oracle.plugin"]

@@ -1,0 +1,412 @@
+"""Real Hudi for tests: make tables, write, serve and read them with the bundle of one version.
+
+In a test, ask for the fixture ``real_hudi`` and pick a version; one JVM a version serves the run:
+
+    def test_...(real_hudi, tmp_path):
+        hudi = real_hudi("1.2.0")
+        table = hudi.table(tmp_path / "t", merge_on_read=True)
+        hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)])      # upsert of (id, partition, ts)
+        hudi.write(table, [("a1", "a", 2)])
+        hudi.clean(table, keep_commits(1))
+        assert hudi.rows(table, metadata=True) == hudi.rows(table, metadata=False)
+        assert hudi.listing(table) == directory_listing(table.path)
+
+Rows are ``id, p, ts, x, n``; a short tuple ``(id, p, ts)`` gets ``x="v<ts>"`` and ``n=ts``. Every
+method takes ``**{"hoodie.some.option": value}`` extras as its last argument ``options``.
+Errors of Hudi arrive as HudiFailedError with Java's own lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from tests.oracle.bundles import TABLE_VERSION, bundle
+
+Options = Mapping[str, object]
+
+NOTHING_BY_ITSELF = {
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.upsert.shuffle.parallelism": "1",
+    "hoodie.insert.shuffle.parallelism": "1",
+    "hoodie.bulkinsert.shuffle.parallelism": "1",
+    "hoodie.delete.shuffle.parallelism": "1",
+}
+#: beside what Hudi switches on by itself
+INDEXES = {
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+}
+COMPACT_METADATA = {"hoodie.metadata.compact.max.delta.commits": "1"}
+
+
+class HudiFailedError(Exception):
+    """Real Hudi raised; ``causes`` are Java's own lines, outermost first."""
+
+    def __init__(self, causes: Sequence[str]) -> None:
+        super().__init__(*causes)
+        self.causes = tuple(causes)
+
+
+def keep_commits(count: int) -> dict[str, str]:
+    return _policy("KEEP_LATEST_COMMITS", "commits", count)
+
+
+def keep_versions(count: int) -> dict[str, str]:
+    return _policy("KEEP_LATEST_FILE_VERSIONS", "fileversions", count)
+
+
+def keep_hours(count: int) -> dict[str, str]:
+    return _policy("KEEP_LATEST_BY_HOURS", "hours", count)
+
+
+def _policy(name: str, unit: str, count: int) -> dict[str, str]:
+    said = {"hoodie.cleaner.policy": name, f"hoodie.cleaner.{unit}.retained": str(count)}
+    return said | {key.replace("cleaner", "clean"): value for key, value in said.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HudiTable:
+    """A table that real Hudi made or will make; ``options`` are those of every write."""
+
+    path: Path
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def timeline(self) -> Path:
+        folder = self.path / ".hoodie" / "timeline"
+        return folder if folder.is_dir() else self.path / ".hoodie"
+
+    def instants(self, suffix: str = "") -> list[str]:
+        """Timeline file names, sorted, without checksums; optionally of one ending."""
+        names = (entry.name for entry in self.timeline.iterdir() if entry.is_file())
+        return sorted(n for n in names if re.match(r"\d{9,}", n) and n.endswith(suffix))
+
+    def last_instant(self) -> str:
+        return max(re.split(r"[._]", name)[0] for name in self.instants())
+
+    def metadata_partitions(self) -> list[str]:
+        text = (self.path / ".hoodie" / "hoodie.properties").read_text()
+        found = re.search(r"^hoodie\.table\.metadata\.partitions=(.*)$", text, re.MULTILINE)
+        return sorted(found[1].split(",")) if found and found[1] else []
+
+    def at(self, path: Path) -> Self:
+        """The same table elsewhere (a copy)."""
+        return type(self)(path=path, options=self.options)
+
+
+def directory_listing(path: Path) -> dict[str, dict[str, int]]:
+    """Every partition's data files with sizes, from the folders: what a full listing finds."""
+    found: dict[str, dict[str, int]] = {}
+    for folder, below, names in os.walk(path):
+        below[:] = [name for name in below if name != ".hoodie"]
+        if any(name.startswith(".hoodie_partition_metadata") for name in names):
+            files = [n for n in names if not n.startswith(".hoodie_partition") and not _is_crc(n)]
+            relative = os.path.relpath(folder, path)
+            found["" if relative == "." else relative] = {
+                name: (Path(folder) / name).stat().st_size for name in files
+            }
+    return found
+
+
+def data_files(path: Path) -> list[str]:
+    """Paths of all data files below a table, relative, sorted."""
+    return sorted(
+        f"{folder}/{name}".lstrip("/")
+        for folder, files in directory_listing(path).items()
+        for name in files
+    )
+
+
+def _is_crc(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".crc")
+
+
+class RealHudi:
+    """One version of Hudi in a JVM of its own; started at the first request, stopped by `close`."""
+
+    def __init__(self, version: str, *, heap: str = "1500m", timeout: float = 300) -> None:
+        self.version, self.heap, self.timeout = version, heap, timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unread = b""
+        self._log: Any = None
+
+    # tables and rows
+
+    def table(
+        self,
+        path: Path,
+        *,
+        merge_on_read: bool = False,
+        partitioned: bool = True,
+        options: Options | None = None,
+    ) -> HudiTable:
+        """Options for a table at this path; the first `write` makes it."""
+        kind = "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE"
+        own = NOTHING_BY_ITSELF | {
+            "hoodie.table.name": "t",
+            "hoodie.datasource.write.table.type": kind,
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.datasource.write.partitionpath.field": "p" if partitioned else "",
+        }
+        if not partitioned:
+            keys = "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
+            own["hoodie.datasource.write.keygenerator.class"] = keys
+        return HudiTable(path=path, options=own | _strings(options))
+
+    def foreign(self, table: HudiTable, table_version: int) -> HudiTable:
+        """The same table for this Hudi to write without upgrading it."""
+        if TABLE_VERSION[self.version] == table_version:
+            return table
+        stay = {
+            "hoodie.write.auto.upgrade": "false",
+            "hoodie.write.table.version": str(table_version),
+        }
+        return HudiTable(path=table.path, options={**table.options, **stay})
+
+    def write(
+        self,
+        table: HudiTable,
+        rows: Iterable[Sequence[object]],
+        operation: str = "upsert",
+        options: Options | None = None,
+    ) -> str:
+        """One commit; the newest instant on the timeline afterwards.
+
+        ``operation``: upsert, insert, bulk_insert, delete, insert_overwrite,
+        insert_overwrite_table or delete_partition.
+        """
+        own = {**table.options, "hoodie.datasource.write.operation": operation}
+        self.ask(
+            "write", table=table, rows=[_full(r) for r in rows], options=own | _strings(options)
+        )
+        return table.last_instant()
+
+    def delete_partition(
+        self, table: HudiTable, *partitions: str, options: Options | None = None
+    ) -> str:
+        said = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
+        row = ("-", partitions[0], 0)
+        return self.write(table, [row], "delete_partition", said | _strings(options))
+
+    def rows(
+        self,
+        table: HudiTable,
+        *,
+        metadata: bool = False,
+        where: str | None = None,
+        as_of: str | None = None,
+        columns: Sequence[str] = ("id", "p", "ts", "x", "n"),
+        options: Options | None = None,
+    ) -> list[list[Any]]:
+        """The snapshot (or as of an instant), sorted; ``metadata`` switches data skipping too."""
+        said = {
+            "hoodie.metadata.enable": str(metadata).lower(),
+            "hoodie.enable.data.skipping": str(metadata).lower(),
+            "hoodie.metadata.index.column.stats.enable": str(metadata).lower(),
+        }
+        if as_of:
+            said["as.of.instant"] = as_of
+        found: list[list[Any]] = self.ask(
+            "read",
+            table=table,
+            options=said | _strings(options),
+            columns=list(columns),
+            where=where,
+        )
+        return found
+
+    # table services
+
+    def clean(self, table: HudiTable, options: Options) -> dict[str, Any] | None:
+        """Schedule and run a clean, resuming what is pending; None when Hudi did nothing."""
+        answer: dict[str, Any] | None = self.ask(
+            "clean", table=table, options=self._service(table, options)
+        )
+        return answer
+
+    def schedule(
+        self, table: HudiTable, service: str, options: Options | None = None
+    ) -> str | None:
+        """Make the plan only; ``service``: CLEAN, COMPACT, LOG_COMPACT, CLUSTER."""
+        usual = {
+            "hoodie.compact.inline.max.delta.commits": "1",
+            "hoodie.clustering.plan.strategy.small.file.limit": str(10**9),
+            "hoodie.log.compaction.blocks.threshold": "1",
+        }
+        answer: str | None = self.ask(
+            "schedule",
+            table=table,
+            service=service,
+            options=self._service(table, usual | _strings(options)),
+        )
+        return answer
+
+    def compact(self, table: HudiTable, instant: str) -> None:
+        self._call(table, "compact", [instant, True])
+
+    def cluster(self, table: HudiTable, instant: str) -> None:
+        self._call(table, "cluster", [instant, True])
+
+    def savepoint(self, table: HudiTable, instant: str) -> None:
+        self._call(table, "savepoint", [instant, "tester", "oracle"])
+
+    def delete_savepoint(self, table: HudiTable, instant: str) -> None:
+        self._call(table, "deleteSavepoint", [instant])
+
+    def restore(self, table: HudiTable, instant: str) -> None:
+        self._call(table, "restoreToSavepoint", [instant])
+
+    def rollback(self, table: HudiTable, instant: str) -> None:
+        self._call(table, "rollback", [instant])
+
+    def archive(self, table: HudiTable, options: Options | None = None) -> None:
+        """Archive as early as Hudi allows."""
+        early = {
+            "hoodie.archive.automatic": "true",
+            "hoodie.archive.async": "false",
+            "hoodie.archive.merge.enable": "false",
+            "hoodie.keep.min.commits": "2",
+            "hoodie.keep.max.commits": "3",
+            "hoodie.commits.archival.batch": "1",
+            **keep_commits(1),
+        }
+        self._call(table, "archive", [], early | _strings(options))
+
+    def listing(self, table: HudiTable) -> dict[str, dict[str, int]]:
+        """The metadata table's answer, comparable with `directory_listing`."""
+        answer: dict[str, dict[str, int]] = self.ask("listing", table=table)
+        return answer
+
+    def planner(self, table: HudiTable, options: Options) -> dict[str, Any]:
+        """CleanPlanner's view: ``earliest``, ``partitions`` -> {``delete``, ``files``}."""
+        answer: dict[str, Any] = self.ask(
+            "planner", table=table, options=self._service(table, options)
+        )
+        return answer
+
+    def timed_clean_plan(
+        self, table: HudiTable, options: Options, times: int
+    ) -> list[dict[str, Any]]:
+        """Schedule a clean ``times`` times, taking each plan back; JVM CPU and wall seconds."""
+        answer: list[dict[str, Any]] = self.ask(
+            "timed_clean_plan", table=table, times=times, options=self._service(table, options)
+        )
+        return answer
+
+    def sql(self, statement: str) -> list[list[Any]]:
+        answer: list[list[Any]] = self.ask("sql", statement=statement)
+        return answer
+
+    def _call(
+        self,
+        table: HudiTable,
+        method: str,
+        arguments: list[object],
+        options: Options | None = None,
+    ) -> None:
+        said = self._service(table, options)
+        self.ask("call", table=table, method=method, arguments=arguments, options=said)
+
+    def _service(self, table: HudiTable, options: Options | None) -> dict[str, str]:
+        writer_only = ("hoodie.datasource.write.operation",)
+        own = {k: v for k, v in table.options.items() if k not in writer_only}
+        return own | _strings(options)
+
+    # the process
+
+    def ask(self, do: str, *, table: HudiTable | None = None, **arguments: object) -> Any:
+        """One request; HudiFailedError when Hudi raised, TimeoutError when it hangs."""
+        process = self._started()
+        request = {"do": do, **arguments}
+        if table is not None:
+            request["table"] = str(table.path)
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        answer = json.loads(self._line())
+        if "error" in answer:
+            raise HudiFailedError(answer["error"])
+        return answer["ok"]
+
+    def close(self) -> None:
+        """End the process; its JVM goes with it."""
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            jar = bundle(self.version)
+            self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+            folder = tempfile.mkdtemp(prefix="real-hudi-")
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).parent / "worker.py"), str(jar), self.heap],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                cwd=folder,
+                env={**os.environ, "TZ": "UTC", "SPARK_LOCAL_IP": "127.0.0.1"},
+            )
+            self._line()
+        return self._process
+
+    def _line(self) -> bytes:
+        process, until = self._process, time.monotonic() + self.timeout
+        assert process is not None
+        assert process.stdout is not None
+        descriptor = process.stdout.fileno()
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([descriptor], [], [], max(0.0, until - time.monotonic()))
+            data = os.read(descriptor, 1 << 20) if ready else b""
+            if not data:
+                said = self._last_words()
+                process.kill()
+                self.close()
+                reason = "ended" if ready else f"did not answer for {self.timeout:.0f} s"
+                raise TimeoutError(f"Hudi {self.version} {reason}:\n{said}")
+            self._unread += data
+        line, self._unread = self._unread.split(b"\n", 1)
+        return line
+
+    def _last_words(self) -> str:
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 4000))
+        return str(self._log.read().decode(errors="replace"))
+
+
+def _full(row: Sequence[object]) -> list[object]:
+    if len(row) == 5:
+        return list(row)
+    key, partition, ts = row
+    return [key, partition, ts, f"v{ts}", float(str(ts))]
+
+
+def _strings(options: Options | None) -> dict[str, str]:
+    return {key: str(value) for key, value in (options or {}).items()}

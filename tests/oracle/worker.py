@@ -1,0 +1,243 @@
+"""Real Hudi in a process of its own: one JVM per Hudi version, driven by JSON lines.
+
+``python worker.py BUNDLE.jar HEAP`` reads one request a line from stdin, ``{"do": NAME, ...}``,
+and answers each with a line on stdout: ``{"ok": ...}`` or ``{"error": [exception, cause, ...]}``.
+A heap that ends in ``!`` asks for a JVM as people run it (a benchmark), not one that starts fast.
+Everything that Spark prints goes to stderr. `hudi.RealHudi` is the other end; tests use that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import psutil
+from pyspark.sql import SparkSession
+
+_COLUMNS = "id string, p string, ts bigint, x string, n double"
+_AVRO = {
+    "type": "record",
+    "name": "t_record",
+    "namespace": "hoodie.t",
+    "fields": [
+        {"name": "id", "type": ["null", "string"], "default": None},
+        {"name": "p", "type": ["null", "string"], "default": None},
+        {"name": "ts", "type": ["null", "long"], "default": None},
+        {"name": "x", "type": ["null", "string"], "default": None},
+        {"name": "n", "type": ["null", "double"], "default": None},
+    ],
+}
+
+
+def session(jar: str, heap: str) -> SparkSession:
+    """Hudi on the driver's class path: with spark.jars its delete blocks can't be read."""
+    jvm = "-Duser.timezone=UTC -XX:+UseSerialGC"
+    if heap.endswith("!"):
+        heap, jvm = heap[:-1], "-Duser.timezone=UTC"
+    else:
+        jvm += " -XX:TieredStopAtLevel=1"
+    conf = {
+        "spark.driver.extraClassPath": jar,
+        "spark.driver.extraJavaOptions": jvm,
+        "spark.driver.memory": heap,
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.default.parallelism": "1",
+        "spark.sql.warehouse.dir": os.path.join(os.getcwd(), "warehouse"),
+    }
+    builder = SparkSession.builder.master("local[2]").appName("real-hudi")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+class Worker:
+    """Every public method is a request."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.jvm: Any = spark._jvm
+
+    def ping(self) -> str:
+        return self.spark.version
+
+    def write(self, table: str, rows: list[list[Any]], options: dict[str, str]) -> None:
+        frame = self.spark.createDataFrame([tuple(row) for row in rows], _COLUMNS).coalesce(1)
+        frame.write.format("hudi").options(**options).mode("append").save(table)
+
+    def read(
+        self, table: str, options: dict[str, str], columns: list[str], where: str | None
+    ) -> list[list[Any]]:
+        frame = self.spark.read.format("hudi").options(**options).load(table)
+        if where:
+            frame = frame.where(where)
+        return sorted([list(row) for row in frame.select(*columns).collect()], key=repr)
+
+    def sql(self, statement: str) -> list[list[Any]]:
+        return [[_plain(v) for v in row] for row in self.spark.sql(statement).collect()]
+
+    def schedule(self, table: str, service: str, options: dict[str, str]) -> str | None:
+        client = self._client(table, options)
+        try:
+            kind = getattr(self.jvm.org.apache.hudi.common.model.TableServiceType, service)
+            made = client.scheduleTableService(self._none(), kind)
+            return str(made.get()) if made.isPresent() else None
+        finally:
+            client.close()
+
+    def timed_clean_plan(
+        self, table: str, options: dict[str, str], times: int
+    ) -> list[dict[str, Any]]:
+        """Schedule a clean again and again, taking each plan back; CPU seconds of the JVM."""
+        out: list[dict[str, Any]] = []
+        for _ in range(times):
+            cpu, wall = self._cpu(), time.perf_counter()
+            made = self.schedule(table, "CLEAN", options)
+            spent = {"cpu": self._cpu() - cpu, "wall": time.perf_counter() - wall}
+            out.append({**spent, "instant": made})
+            self._take_back(table, made)
+        return out
+
+    def clean(self, table: str, options: dict[str, str]) -> dict[str, Any] | None:
+        client = self._client(table, options)
+        try:
+            made = client.clean()
+            if made is None:
+                return None
+            return {
+                "instant": str(made.getStartCleanTime()),
+                "deleted": int(made.getTotalFilesDeleted()),
+                "earliest": str(made.getEarliestCommitToRetain()),
+            }
+        finally:
+            client.close()
+
+    def call(self, table: str, method: str, arguments: list[Any], options: dict[str, str]) -> Any:
+        """Any method of SparkRDDWriteClient: savepoint, rollback, compact, cluster, archive, ..."""
+        client = self._client(table, options)
+        try:
+            return _plain(getattr(client, method)(*arguments))
+        finally:
+            client.close()
+
+    def listing(self, table: str) -> dict[str, dict[str, int]]:
+        """What the metadata table says each partition holds, by point look-ups, no fallback."""
+        hudi = self.jvm.org.apache.hudi
+        engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+        config = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+        hadoop = self.spark.sparkContext._jsc.hadoopConfiguration()
+        conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop)
+        storage = hudi.storage.hadoop.HoodieHadoopStorage(table, conf)
+        backed = hudi.metadata.HoodieBackedTableMetadata
+        try:
+            reader = backed(engine, storage, config, table)
+        except Exception:  # noqa: BLE001 - the constructor gained an argument
+            reader = backed(engine, storage, config, table, False)
+        found: dict[str, dict[str, int]] = {}
+        for partition in reader.getAllPartitionPaths():
+            folder = f"{table}/{partition}" if partition else table
+            files = reader.getAllFilesInPartition(hudi.storage.StoragePath(folder))
+            found[str(partition)] = {str(f.getPath().getName()): int(f.getLength()) for f in files}
+        reader.close()
+        return found
+
+    def planner(self, table: str, options: dict[str, str]) -> dict[str, Any]:
+        """What CleanPlanner thinks, whether or not anything would be written."""
+        hudi = self.jvm.org.apache.hudi
+        engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+        config = self._config(table, options)
+        hoodie_table = hudi.table.HoodieSparkTable.create(config, engine)
+        planner = hudi.table.action.clean.CleanPlanner(engine, hoodie_table, config)
+        earliest = planner.getEarliestCommitToRetain()
+        partitions = {}
+        for path in planner.getPartitionPathsToClean(earliest):
+            pair = planner.getDeletePaths(path, earliest)
+            names = sorted(os.path.basename(str(f.getFilePath())) for f in pair.getValue())
+            partitions[str(path)] = {"delete": bool(pair.getKey()), "files": names}
+        instant = earliest.get() if earliest.isPresent() else None
+        return {
+            "earliest": str(instant.toString()) if instant is not None else None,
+            "partitions": partitions,
+        }
+
+    def _client(self, table: str, options: dict[str, str]) -> Any:
+        hudi = self.jvm.org.apache.hudi
+        engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+        return hudi.client.SparkRDDWriteClient(engine, self._config(table, options))
+
+    def _config(self, table: str, options: dict[str, str]) -> Any:
+        properties = self.jvm.java.util.Properties()
+        schema = json.dumps(_AVRO)
+        own = {"hoodie.avro.schema": schema, "hoodie.write.schema": schema}
+        for key, value in (own | options).items():
+            properties.setProperty(key, value)
+        builder = self.jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder()
+        return builder.withPath(table).withProperties(properties).build()
+
+    def _none(self) -> Any:
+        return self.jvm.org.apache.hudi.common.util.Option.empty()
+
+    def _cpu(self) -> float:
+        total = 0.0
+        for child in psutil.Process().children(recursive=True):
+            times = child.cpu_times()
+            total += times.user + times.system
+        return total
+
+    def _take_back(self, table: str, instant: str | None) -> None:
+        for folder in (f"{table}/.hoodie", f"{table}/.hoodie/timeline"):
+            for name in os.listdir(folder) if instant and os.path.isdir(folder) else ():
+                if name.lstrip(".").startswith(f"{instant}.clean."):
+                    os.remove(os.path.join(folder, name))
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def _causes(error: BaseException) -> list[str]:
+    """The exception and what caused it, a line each, Java's own words where it is Java's."""
+    cause = getattr(error, "java_exception", None)
+    if cause is None and (origin := getattr(error, "_origin", None)) is not None:
+        cause = origin
+    if cause is None:
+        return [f"{type(error).__name__}: {str(error)[:1500]}"]
+    said = []
+    while cause is not None and len(said) < 8:
+        said.append(str(cause.toString())[:500])
+        cause = cause.getCause()
+    return said
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    worker = Worker(session(sys.argv[1], sys.argv[2]))
+    answers.write(json.dumps({"ok": "ready"}) + "\n")
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"ok": getattr(worker, request.pop("do"))(**request)}
+        except Exception as error:  # noqa: BLE001 - the test wants to see it
+            answer = {"error": _causes(error)}
+        answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()
