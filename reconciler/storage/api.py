@@ -5,8 +5,9 @@ Every path is relative to the root, uses ``/`` and never starts with it; ``""`` 
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -40,10 +41,13 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class StorageRef:
-    """Where a storage is and how to reach it: picklable, so that executors can open their own."""
+    """Where a storage is and how to reach it: picklable, so that executors can open their own.
+
+    ``options`` may hold credentials, so they are not part of the ``repr``.
+    """
 
     location: str
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 class Storage(Protocol):
@@ -61,11 +65,14 @@ class Storage(Protocol):
     def ref(self) -> StorageRef:
         """How another process opens the same storage."""
 
-    def list(self, folder: str) -> list[Entry]:
+    def list(self, folder: str) -> builtins.list[Entry]:
         """The direct children; NotFoundError when the folder is not there."""
 
     def walk(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
-        """Every folder below and including the root in one listing pass; ``descend(path)`` is asked before a folder is entered."""
+        """Every folder below and including the root, in one listing pass.
+
+        ``descend(path)`` is asked before a folder is entered. Flat stores know no empty folders.
+        """
 
     def read(self, path: str) -> bytes:
         """The whole file."""
@@ -88,7 +95,7 @@ class Storage(Protocol):
     def delete(self, path: str) -> bool:
         """Remove one file; True when it was there."""
 
-    def delete_many(self, paths: Sequence[str]) -> list[Deletion]:
+    def delete_many(self, paths: Sequence[str]) -> builtins.list[Deletion]:
         """Remove many files, one outcome each, in the order given; raises nothing per path."""
 
     def remove_folder(self, path: str) -> bool:

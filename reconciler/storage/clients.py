@@ -1,0 +1,54 @@
+"""Which client of fsspec serves a URL, and how it is started: with every cache off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import fsspec
+
+from reconciler.errors import StorageError
+from reconciler.storage.api import StorageRef
+from reconciler.storage.remote import CLIENTS, FAMILIES, RemoteStorage
+
+
+def connect(ref: StorageRef) -> RemoteStorage:
+    """The storage of a normalised URL.
+
+    Raises StorageError when the scheme is unknown, or its client is not installed or misconfigured.
+    """
+    scheme = ref.location.partition("://")[0]
+    try:
+        factory = fsspec.get_filesystem_class(scheme)
+    except ImportError as error:
+        package = CLIENTS.get(FAMILIES.get(scheme, "other"))
+        remedy = f"pip install {package}" if package else str(error)
+        raise StorageError(
+            ref.location, f"{scheme}:// needs a client that is not installed; {remedy}"
+        ) from None
+    except ValueError:
+        raise StorageError(ref.location, f"{scheme}:// is not a kind of store known here") from None
+    options: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True}
+    if scheme == "memory":
+        options = {}
+    try:
+        named = factory._get_kwargs_from_urls(ref.location)  # noqa: SLF001 (host, account)
+        filesystem = factory(**(options | named | dict(_decoded(ref.options))))
+    except Exception as error:  # noqa: BLE001 (every client has its own tree)
+        raise StorageError(
+            ref.location,
+            f"the client of {scheme}:// did not start: {type(error).__name__}: {error}",
+        ) from None
+    return RemoteStorage(ref, filesystem, filesystem._strip_protocol(ref.location).rstrip("/"))  # noqa: SLF001
+
+
+def _decoded(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
+    """Options are strings in a spec; clients want booleans and mappings."""
+    for key, value in options:
+        if value in ("true", "false"):
+            yield key, value == "true"
+        elif value.startswith("{"):
+            yield key, json.loads(value)
+        else:
+            yield key, value

@@ -1,0 +1,335 @@
+"""A folder on a local (or mounted) disk.
+
+Creation is a temporary file that is synced, then hard-linked to its name: the link fails if the
+name is taken, and nobody ever sees half a file. Checksum side files go before the file they belong
+to, because Hadoop refuses a file whose ``.crc`` is of other bytes and accepts one without.
+"""
+# Calls of the system by name, because their order and their errors are the contract here:
+# ruff: noqa: PTH101, PTH102, PTH105, PTH106, PTH108, PTH112, PTH118, PTH120, PTH123, PTH208
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import errno
+import os
+import stat as modes
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    PermissionDeniedError,
+    StorageError,
+)
+from reconciler.storage.api import Deletion, Entry, Folder, StorageRef
+from reconciler.storage.paths import checked, is_hidden, join, side_file, temporary
+
+_FORMAT: Final = 0o170000
+_REGULAR: Final = 0o100000
+_NO_LINKS: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EMLINK})
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """The files below ``location``, an absolute path."""
+
+    location: str
+
+    @property
+    def ref(self) -> StorageRef:
+        return StorageRef(self.location)
+
+    def list(self, folder: str) -> builtins.list[Entry]:
+        full = self._full(folder)
+        with _naming(full):
+            entries: list[Entry] = []
+            with os.scandir(full) as found:
+                for item in found:
+                    with contextlib.suppress(FileNotFoundError):  # gone since the listing
+                        if not is_hidden(item.name):
+                            entries.append(
+                                _entry(item.name, item.path, item.stat(follow_symlinks=False))
+                            )
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def walk(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+        waiting = [""]
+        while waiting:
+            path = waiting.pop()
+            try:
+                folder, below = self._scan(path)
+            except NotFoundError:
+                if not path:
+                    raise
+                continue  # removed while we walked
+            yield folder
+            waiting += (child for child in below if descend(child))
+
+    def _scan(self, path: str) -> tuple[Folder, Sequence[str]]:
+        names: list[str] = []
+        sizes: list[int] = []
+        below: list[str] = []
+        prefix = f"{path}/" if path else ""
+        full = join(self.location, path)
+        with _naming(full), os.scandir(full) as found:
+            for item in found:
+                if item.is_dir(follow_symlinks=False):
+                    below.append(prefix + item.name)
+                    continue
+                if is_hidden(item.name):
+                    continue
+                try:
+                    status = item.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # removed while we walked
+                if status.st_mode & _FORMAT != _REGULAR:
+                    raise _not_a_file(item.path, status.st_mode)
+                names.append(item.name)
+                sizes.append(status.st_size)
+        return Folder(path, names, sizes), below
+
+    def read(self, path: str) -> bytes:
+        full = self._full(path)
+        with _naming(full), open(full, "rb", opener=_open_file) as file:
+            return file.read()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        full = self._full(path)
+        with _naming(full), open(full, "rb", opener=_open_file) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size + start) if start < 0 else start)
+            return file.read(length)
+
+    def stat(self, path: str) -> Entry | None:
+        full = self._full(path)
+        try:
+            with _naming(full):
+                return _entry(path.rpartition("/")[2], full, os.lstat(full))
+        except NotFoundError:
+            return None
+
+    def create(self, path: str, data: bytes) -> None:
+        full = self._full(path)
+        with _naming(full):
+            self._make_folder(os.path.dirname(full))
+            if os.path.lexists(full):
+                raise AlreadyExistsError(full, "exists already")
+            _remove_side_file(full)
+            if data:
+                _publish(full, data)
+            else:
+                os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            _sync_folder(os.path.dirname(full))
+
+    def replace(self, path: str, data: bytes) -> None:
+        full = self._full(path)
+        with _naming(full):
+            self._make_folder(os.path.dirname(full))
+            written = _write_temporary(full, data)
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    os.chmod(written, modes.S_IMODE(os.lstat(full).st_mode))
+                _remove_side_file(full)
+                os.replace(written, full)
+            except BaseException:
+                os.unlink(written)
+                raise
+            _sync_folder(os.path.dirname(full))
+
+    def delete(self, path: str) -> bool:
+        full = self._full(path)
+        with _naming(full):
+            existed = _remove(full)
+            if existed:
+                _sync_folder(os.path.dirname(full))
+        return existed
+
+    def delete_many(self, paths: Sequence[str]) -> builtins.list[Deletion]:
+        inside: dict[str, str | None] = {}
+        return [self._deletion(path, inside) for path in paths]
+
+    def _deletion(self, path: str, inside: dict[str, str | None]) -> Deletion:
+        """Delete one of many; ``inside`` remembers what is wrong with each parent folder."""
+        parent, slash, name = path.rpartition("/")
+        try:
+            if parent not in inside:
+                inside[parent] = self._outside(parent)
+            if (problem := inside[parent]) is not None:
+                return Deletion(path, existed=False, error=problem)
+            checked(name)
+            full = f"{self.location}/{parent}{slash}{name}"
+            with _naming(full):
+                return Deletion(path, existed=_remove(full))
+        except StorageError as error:
+            return Deletion(path, existed=False, error=str(error))
+
+    def _outside(self, parent: str) -> str | None:
+        try:
+            self._full(f"{parent}/x" if parent else "x")
+        except StorageError as error:
+            return str(error)
+        return None
+
+    def remove_folder(self, path: str) -> bool:
+        full = self._full(path)
+        if not path:
+            raise StorageError(full, "is the table itself, which is never removed")
+        with _naming(full):
+            try:
+                os.rmdir(full)
+            except FileNotFoundError:
+                return True
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                return _remove_orphans(full)
+        return True
+
+    def _full(self, path: str) -> str:
+        """The absolute name, after a look at the folders on the way: none may lead elsewhere."""
+        full = join(self.location, checked(path))
+        parent = path.rpartition("/")[0]
+        if parent:
+            walked = os.path.join(os.path.realpath(self.location), parent)
+            if os.path.realpath(walked) != walked:
+                raise StorageError(
+                    join(self.location, parent),
+                    "is or lies behind a symbolic link, which is not followed; "
+                    "make it a real folder or mount it there",
+                )
+        return full
+
+    def _make_folder(self, folder: str) -> None:
+        if os.path.isdir(folder):
+            return
+        self._make_folder(os.path.dirname(folder))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+        _sync_folder(os.path.dirname(folder))
+
+
+def _publish(full: str, data: bytes) -> None:
+    """Bring whole bytes to a name that must be free; FileExistsError when it is taken."""
+    written = _write_temporary(full, data)
+    try:
+        os.link(written, full)
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            raise StorageError(
+                full,
+                f"this file system makes no hard links ({os.strerror(error.errno or 0)}), without "
+                "which a file cannot be created whole and exclusively here",
+            ) from None
+        raise
+    finally:
+        os.unlink(written)
+
+
+def _write_temporary(full: str, data: bytes) -> str:
+    """Synced bytes under a temporary name beside ``full``."""
+    while True:
+        name = temporary(full)
+        try:
+            handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            continue  # of another machine or of an earlier crash
+        break
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        os.unlink(name)
+        raise
+    return name
+
+
+def _remove(full: str) -> bool:
+    _remove_side_file(full)
+    try:
+        os.unlink(full)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _remove_side_file(full: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(side_file(full))
+
+
+def _remove_orphans(folder: str) -> bool:
+    """Remove a folder that holds nothing but checksums of files that are gone."""
+    names = set(os.listdir(folder))
+    if any(not _is_orphan(name, names) for name in names):
+        return False
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{folder}/{name}")
+    try:
+        os.rmdir(folder)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
+
+
+def _is_orphan(name: str, names: set[str]) -> bool:
+    return name.startswith(".") and name.endswith(".crc") and name[1:-4] not in names
+
+
+def _sync_folder(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some mounts cannot sync a folder
+            raise
+    finally:
+        os.close(handle)
+
+
+def _open_file(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _entry(name: str, full: str, status: os.stat_result) -> Entry:
+    is_folder = modes.S_ISDIR(status.st_mode)
+    if not is_folder and not modes.S_ISREG(status.st_mode):
+        raise _not_a_file(full, status.st_mode)
+    size = 0 if is_folder else status.st_size
+    return Entry(name, size, status.st_mtime_ns // 1_000_000, is_folder)
+
+
+def _not_a_file(full: str, mode: int) -> StorageError:
+    if modes.S_ISLNK(mode):
+        return StorageError(
+            full,
+            "is a symbolic link, which is not followed: what it names may lie outside the table; "
+            "replace it with the real file or folder",
+        )
+    return StorageError(full, "is neither a file nor a folder")
+
+
+@contextlib.contextmanager
+def _naming(full: str) -> Iterator[None]:
+    """Turn the system's errors into ours; each names the path."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotFoundError(full, "is not there") from None
+    except FileExistsError:
+        raise AlreadyExistsError(full, "exists already") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(full, f"{error.strerror or error}") from None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _not_a_file(full, modes.S_IFLNK) from None
+        raise StorageError(full, error.strerror or str(error)) from None

@@ -1,0 +1,59 @@
+"""From a location to a storage."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from reconciler.errors import StorageError
+from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.local import LocalStorage
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_SPELLINGS: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+
+
+def open_storage(ref: StorageRef | str, options: Mapping[str, str] | None = None) -> Storage:
+    """The storage at a location; nothing is read yet.
+
+    ``options`` go to the store's client as they are and are never printed. Raises StorageError for
+    a location that names no store.
+    """
+    if isinstance(ref, str):
+        ref = StorageRef(ref, tuple(sorted((options or {}).items())))
+    location = normalised(ref.location)
+    if "://" not in location:
+        return LocalStorage(location)
+    from reconciler.storage.clients import connect  # noqa: PLC0415 (local tables do not need it)
+
+    return connect(StorageRef(location, ref.options))
+
+
+def normalised(location: str) -> str:
+    """One spelling of a location: an absolute path for local ones, else a URL without last slash.
+
+    >>> normalised("/a//b/"), normalised("file:///a/b%20c"), normalised("file:/a")
+    ('/a/b', '/a/b c', '/a')
+    >>> normalised("s3a://bucket/t/")
+    's3://bucket/t'
+    """
+    if not location:
+        raise StorageError("''", "is an empty location")
+    found = _SCHEME.match(location)
+    if found is None:
+        return os.path.abspath(location)  # noqa: PTH100 (links stay as written)
+    scheme = found[1].lower()
+    if scheme in ("file", "local"):
+        parts = urlsplit(location)
+        if parts.netloc not in ("", "localhost"):
+            raise StorageError(location, "names a host; a local location is file:///path")
+        return os.path.abspath(unquote(parts.path))  # noqa: PTH100
+    rest = location[found.end() - 1 :].lstrip("/").rstrip("/")
+    if not rest:
+        raise StorageError(location, "names no bucket or folder")
+    if scheme == "hdfs" and location[found.end() - 1 :].startswith("///"):
+        rest = f"/{rest}"
+    return f"{_SPELLINGS.get(scheme, scheme)}://{rest}"

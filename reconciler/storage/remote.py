@@ -1,0 +1,375 @@
+"""A table in any store that fsspec reaches: s3, gs, abfs, hdfs, memory.
+
+Object stores are listed flat, in one pass, never through a cache: a stale listing loses data.
+Exclusive creation is the store's own (If-None-Match and its kin), tried out once per storage before
+it is trusted; a store without it raises UnsupportedError instead of pretending.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    PermissionDeniedError,
+    ReconcilerError,
+    StorageError,
+    UnsupportedError,
+)
+from reconciler.storage.api import Deletion, Entry, Folder, StorageRef
+from reconciler.storage.paths import checked, is_hidden, join, temporary
+
+Family = Literal["s3", "gs", "azure", "memory", "other"]
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    "s3": "s3", "gs": "gs", "gcs": "gs", "memory": "memory",
+    "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure",
+}  # fmt: skip
+CLIENTS: Final[Mapping[Family, str]] = {"s3": "s3fs", "gs": "gcsfs", "azure": "adlfs"}
+_S3_BATCH: Final = 1000  # keys in one DeleteObjects request
+_GS_BATCH: Final = 100  # calls in one batch request
+_THREADS: Final = 16
+_DENIED: Final = ("NoCredentialsError", "PartialCredentialsError", "ClientAuthenticationError")
+_TAKEN: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
+
+
+class RemoteStorage:
+    """The objects below a URL, through one filesystem object of fsspec."""
+
+    def __init__(self, ref: StorageRef, filesystem: Any, root: str) -> None:
+        """``root`` is the location as the filesystem itself spells it, without trailing slash."""
+        self._ref, self._fs, self._root = ref, filesystem, root
+        self._family: Family = FAMILIES.get(ref.location.partition("://")[0], "other")
+        self._creates_exclusively = self._family == "memory"
+
+    def __reduce__(self) -> tuple[Callable[[StorageRef], Any], tuple[StorageRef]]:
+        from reconciler.storage.open import open_storage  # noqa: PLC0415 (it imports this module)
+
+        return open_storage, (self._ref,)
+
+    def __repr__(self) -> str:
+        return f"RemoteStorage({self.location!r})"
+
+    @property
+    def location(self) -> str:
+        return self._ref.location
+
+    @property
+    def ref(self) -> StorageRef:
+        return self._ref
+
+    def list(self, folder: str) -> builtins.list[Entry]:
+        full = self._full(folder)
+        with self._naming(folder):
+            found = self._children(full)
+        entries = [_entry(info) for info in found if info["name"].rstrip("/") != full]
+        if not found and not folder:
+            raise NotFoundError(self.location, "is not there")
+        return sorted((e for e in entries if not is_hidden(e.name)), key=lambda entry: entry.name)
+
+    def walk(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+        return self._walk_folders(descend) if self._family == "other" else self._walk_flat(descend)
+
+    def _walk_flat(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+        with self._naming(""):
+            self._fs.invalidate_cache()
+            found = self._fs.find(self._root, detail=True)
+        if not found:
+            raise NotFoundError(self.location, "is not there (nothing has this prefix)")
+        folders = {"": Folder("", [], [])}
+        entered = {"": True}
+        start = len(self._root) + 1
+        for full, info in found.items():
+            path, _, name = full[start:].rpartition("/")
+            if not _enters(path, descend, entered, folders) or not name or is_hidden(name):
+                continue
+            folders[path].names.append(name)
+            folders[path].sizes.append(int(info.get("size") or 0))
+        yield from folders.values()
+
+    def _walk_folders(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+        waiting = [""]
+        while waiting:
+            path = waiting.pop()
+            try:
+                entries = self.list(path)
+            except NotFoundError:
+                if not path:
+                    raise
+                continue  # removed while we walked
+            files = [entry for entry in entries if not entry.is_folder]
+            yield Folder(path, [e.name for e in files], [e.size for e in files])
+            below = (f"{path}/{e.name}" if path else e.name for e in entries if e.is_folder)
+            waiting += (child for child in below if descend(child))
+
+    def read(self, path: str) -> bytes:
+        with self._naming(path):
+            return bytes(self._fs.cat_file(self._full(path)))
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        full = self._full(path)
+        with self._naming(path):
+            if start < 0:
+                self._fs.invalidate_cache()
+                start = max(0, int(self._fs.info(full)["size"]) + start)
+            return bytes(self._fs.cat_file(full, start=start, end=start + length))
+
+    def stat(self, path: str) -> Entry | None:
+        full = self._full(path)
+        try:
+            with self._naming(path):
+                self._fs.invalidate_cache()
+                return _entry(self._fs.info(full) | {"name": path})
+        except NotFoundError:
+            return None
+
+    def create(self, path: str, data: bytes) -> None:
+        self._require_writes(path)
+        if not self._creates_exclusively:
+            self._try_exclusive_creation(path)
+            self._creates_exclusively = True
+        with self._naming(path):
+            self._create(self._full(path), data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._require_writes(path)
+        with self._naming(path):
+            self._fs.pipe_file(self._full(path), data)
+
+    def delete(self, path: str) -> bool:
+        entry = self.stat(path)
+        if entry is None:
+            return False
+        if entry.is_folder:
+            raise StorageError(join(self.location, path), "is a folder")
+        try:
+            with self._naming(path):
+                self._fs.rm_file(self._full(path))
+        except NotFoundError:
+            return False
+        return True
+
+    def delete_many(self, paths: Sequence[str]) -> builtins.list[Deletion]:
+        problems: dict[str, str] = {}
+        present = self._present(paths, problems)
+        targets = [path for path in dict.fromkeys(paths) if path in present]
+        if self._family == "s3":
+            for start in range(0, len(targets), _S3_BATCH):
+                problems |= self._delete_batch(targets[start : start + _S3_BATCH])
+        elif self._family == "gs":
+            problems |= self._delete_on_google(targets)
+        else:
+            problems |= self._delete_singly(targets)
+        return [
+            Deletion(
+                path, existed=path in present and path not in problems, error=problems.get(path)
+            )
+            for path in paths
+        ]
+
+    def remove_folder(self, path: str) -> bool:
+        full = self._full(path)
+        if not path:
+            raise StorageError(self.location, "is the table itself, which is never removed")
+        with self._naming(path):
+            if any(info["name"].rstrip("/") != full for info in self._children(full)):
+                return False
+            with contextlib.suppress(FileNotFoundError):
+                if self._family == "memory":
+                    self._fs.rmdir(full)
+                elif self._family == "azure":
+                    self._fs.rm_file(full)  # the service refuses a folder that is not empty
+        return self._family != "other" or self.stat(path) is None
+
+    def _full(self, path: str) -> str:
+        return join(self._root, checked(path))
+
+    def _children(self, full: str) -> builtins.list[dict[str, Any]]:
+        """What lies directly in a folder, fresh from the store; empty where a store knows none."""
+        self._fs.invalidate_cache()
+        try:
+            found: builtins.list[dict[str, Any]] = self._fs.ls(full, detail=True)
+        except FileNotFoundError:
+            return []
+        return found
+
+    def _require_writes(self, path: str) -> None:
+        if self._family == "other":
+            raise UnsupportedError(
+                f"{join(self.location, path)}: this tool does not know how to create a file here "
+                "whole and exclusively, so it only reads this kind of store"
+            )
+
+    def _create(self, full: str, data: bytes) -> None:
+        try:
+            self._fs.pipe_file(full, data, mode="create")
+        except OSError as error:
+            if _is_taken(error):
+                raise FileExistsError(full) from None
+            raise
+
+    def _try_exclusive_creation(self, path: str) -> None:
+        """Create an object twice beside ``path``; only a store that refuses the second is trusted.
+
+        Old clients and some S3 look-alikes ignore the condition and overwrite.
+        """
+        probe = temporary(path)
+        try:
+            with self._naming(path):
+                self._create(self._full(probe), b"?")
+                self._create(self._full(probe), b"?")
+        except AlreadyExistsError:
+            return
+        except (TypeError, ReconcilerError) as error:
+            if isinstance(error, PermissionDeniedError):
+                raise
+            problem = f" ({error})"
+        else:
+            problem = " (it overwrote an existing object when asked not to)"
+        finally:
+            with contextlib.suppress(Exception):
+                self._fs.rm_file(self._full(probe))
+        raise UnsupportedError(
+            f"{join(self.location, path)}: the store or its client cannot create a file "
+            f"exclusively{problem}; upgrade {CLIENTS.get(self._family, 'its client')} or use a store with "
+            "conditional writes"
+        )
+
+    def _present(self, paths: Sequence[str], problems: dict[str, str]) -> set[str]:
+        """Which of the paths exist: one listing per folder."""
+        folders: dict[str, builtins.list[str]] = {}
+        for path in paths:
+            folders.setdefault(path.rpartition("/")[0], []).append(path)
+        present: set[str] = set()
+        for folder, wanted in folders.items():
+            try:
+                names = {entry.name for entry in self._listed(folder) if not entry.is_folder}
+                present |= {p for p in wanted if checked(p).rpartition("/")[2] in names}
+            except StorageError as error:
+                problems |= dict.fromkeys(wanted, str(error))
+        return present
+
+    def _listed(self, folder: str) -> builtins.list[Entry]:
+        full = self._full(folder)
+        with self._naming(folder):
+            return [_entry(i) for i in self._children(full) if i["name"].rstrip("/") != full]
+
+    def _delete_batch(self, paths: Sequence[str]) -> dict[str, str]:
+        """One DeleteObjects request; the problem of each path that stayed.
+
+        Not ``fs.rm``: it expands ``*`` and ``[`` in names, and drops the answer's errors.
+        """
+        keys = {self._fs.split_path(self._full(path))[1]: path for path in paths}
+        bucket = self._fs.split_path(self._root)[0]
+        try:
+            with self._naming(""):
+                answer = self._fs.call_s3(
+                    "delete_objects",
+                    Bucket=bucket,
+                    Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
+                )
+        except StorageError:
+            return self._delete_singly(paths)  # some look-alikes have no bulk delete
+        return {
+            keys[error["Key"]]: f"{error.get('Code', '')}: {error.get('Message', 'not deleted')}"
+            for error in answer.get("Errors", [])
+            if error.get("Key") in keys
+        }
+
+    def _delete_on_google(self, paths: Sequence[str]) -> dict[str, str]:
+        """Batch requests where the client offers them; anything unclear is looked at singly."""
+        from fsspec.asyn import sync  # noqa: PLC0415 (heavy)
+
+        delete = getattr(self._fs, "_delete_files", None)
+        if delete is not None and paths:
+            with contextlib.suppress(Exception):
+                sync(self._fs.loop, delete, [self._full(path) for path in paths], _GS_BATCH)
+            problems: dict[str, str] = {}
+        return self._delete_singly(paths)
+
+    def _delete_singly(self, paths: Sequence[str]) -> dict[str, str]:
+        def remove(path: str) -> str | None:
+            try:
+                with self._naming(path):
+                    self._fs.rm_file(self._full(path))
+            except NotFoundError:
+                return None
+            except StorageError as error:
+                return str(error)
+            return None
+
+        if not paths:
+            return {}
+        with ThreadPoolExecutor(_THREADS) as pool:
+            outcomes = pool.map(remove, paths)
+            return {path: problem for path, problem in zip(paths, outcomes, strict=True) if problem}
+
+    @contextlib.contextmanager
+    def _naming(self, path: str) -> Iterator[None]:
+        """Turn what clients raise into ours; each names the path and never the options."""
+        full = join(self.location, path)
+        try:
+            yield
+        except ReconcilerError:
+            raise
+        except FileNotFoundError:
+            raise NotFoundError(full, "is not there") from None
+        except FileExistsError:
+            raise AlreadyExistsError(full, "exists already") from None
+        except PermissionError as error:
+            raise PermissionDeniedError(full, str(error) or "access denied") from None
+        except Exception as error:  # noqa: BLE001 (every client has its own tree)
+            kind = type(error).__name__
+            if kind in _DENIED:
+                raise PermissionDeniedError(full, f"{error}") from None
+            raise StorageError(full, f"{kind}: {error}") from None
+
+
+def _enters(
+    path: str,
+    descend: Callable[[str], bool],
+    entered: dict[str, bool],
+    folders: dict[str, Folder],
+) -> bool:
+    """Whether a walk is in this folder; asks about each ancestor once, from the top."""
+    known = entered.get(path)
+    if known is None:
+        above = path.rpartition("/")[0]
+        known = _enters(above, descend, entered, folders) and descend(path)
+        entered[path] = known
+        if known:
+            folders[path] = Folder(path, [], [])
+    return known
+
+
+def _entry(info: Mapping[str, Any]) -> Entry:
+    is_folder = info["type"] == "directory"
+    name = str(info["name"]).rstrip("/").rpartition("/")[2]
+    return Entry(name, 0 if is_folder else int(info.get("size") or 0), _modified(info), is_folder)
+
+
+def _modified(info: Mapping[str, Any]) -> int:
+    """Epoch milliseconds; every client spells it otherwise."""
+    for key in ("LastModified", "last_modified", "mtime", "updated", "created"):
+        value = info.get(key)
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            return int(value.timestamp() * 1000)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return int(value * 1000)
+    return 0
+
+
+def _is_taken(error: OSError) -> bool:
+    """Whether the store said that its condition (nothing there yet) did not hold."""
+    response = getattr(error.__cause__, "response", None)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+    return isinstance(error, FileExistsError) or code in _TAKEN
