@@ -1,0 +1,144 @@
+"""What an apply did, what it left out and why, and the exit code that says it in one number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from reconciler.plan.model import Note
+
+#: the worst code of several tables is the first of these that occurs
+WORST_FIRST: Final = (1, 6, 3, 5, 4, 2, 0)
+
+Status = Literal[
+    "done",  # everything that was reviewed is done, or was done already
+    "unchanged",  # the plan had no step for the table
+    "stale",  # some or all of what was reviewed fell out
+    "partial",  # some of the work failed and stays pending
+    "blocked",  # refused before anything was touched
+    "busy",  # another process works on the table
+    "failed",  # an error
+]
+_STATUS_OF: Final[dict[int, Status]] = {
+    0: "done",
+    1: "failed",
+    3: "blocked",
+    4: "stale",
+    5: "partial",
+    6: "busy",
+}
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The code that wins.
+
+    >>> worst([0, 4, 5]), worst([6, 1]), worst([])
+    (5, 1, 0)
+    """
+    return min(codes, key=WORST_FIRST.index, default=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Files with a reason each, sorted by (partition, name); columns, never an object a file.
+
+    ``partition``, ``because``: pyarrow dictionary<int32, string>; ``name``: pyarrow string.
+    """
+
+    partition: Any
+    name: Any
+    because: Any
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def reasons(self) -> tuple[tuple[str, int], ...]:
+        """Every reason and how many files it has, most first."""
+        counts = self.because.value_counts().to_pylist()
+        found = ((row["values"], row["counts"]) for row in counts)
+        return tuple(sorted(found, key=lambda pair: (-pair[1], pair[0])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepOutcome:
+    """What became of one step.
+
+    ``instant`` is the instant written or finished, None when nothing was published.
+    ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone`` (a pending
+    clean with nothing left to do was removed); ``inflight`` (deletes failed, the next apply goes on);
+    ``nothing`` (all of it was done before, or all of it fell out).
+    ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``left_out`` was reviewed
+    and stays; ``failed`` could not be deleted.
+    """
+
+    kind: Literal["clean", "resume"]
+    how: Literal["completed", "adopted", "undone", "inflight", "nothing"]
+    instant: str | None = None
+    removed: int = 0
+    bytes: int = 0
+    gone: int = 0
+    left_out: Rows | None = None
+    failed: Rows | None = None
+    partitions_removed: tuple[str, ...] = ()
+    partitions_left: tuple[Note, ...] = ()
+    earliest_instant_to_retain: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        if self.how == "inflight" or self.failed:
+            return 5
+        return 4 if self.left_out else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableResult:
+    """What became of one table. ``error`` is one sentence, ``code`` the error's own exit code.
+
+    ``refusals`` say what blocked it; ``warnings`` what a person should look at.
+    """
+
+    name: str
+    path: str
+    outcomes: tuple[StepOutcome, ...] = ()
+    error: str | None = None
+    code: int = 0
+    refusals: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+    unchanged: bool = False
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        return worst((self.code, *(outcome.exit_code for outcome in self.outcomes)))
+
+    @property
+    def status(self) -> Status:
+        return "unchanged" if self.unchanged else _STATUS_OF[self.exit_code]
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        """Instants written or finished, in the order of execution."""
+        return tuple(o.instant for o in self.outcomes if o.instant is not None)
+
+    @property
+    def removed(self) -> int:
+        return sum(outcome.removed for outcome in self.outcomes)
+
+    @property
+    def bytes(self) -> int:
+        return sum(outcome.bytes for outcome in self.outcomes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result:
+    """Every table's result, in the plan's order."""
+
+    plan_digest: str
+    tables: tuple[TableResult, ...] = field(default_factory=tuple)
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        return worst(table.exit_code for table in self.tables)

@@ -1,0 +1,70 @@
+"""New instant times: greater than everything on the timeline, in the timeline's zone.
+
+Source: HoodieInstantTimeGenerator (``yyyyMMddHHmmssSSS``). Times are compared as strings, so the rule
+that keeps them in order is the maximum, not the clock: a clock that is set back, or the hour that is
+repeated when summer time ends, only makes the next time one millisecond later than the newest.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+from reconciler.errors import BlockedError
+
+_DIGITS: Final = 17
+_SECONDS_DIGITS: Final = 14
+#: a timeline further ahead than this has another zone or a broken clock
+AHEAD_LIMIT_MS: Final = 5 * 60_000
+
+
+def instant_at(now_ms: int, zone: tzinfo) -> str:
+    """The instant time of a moment.
+
+    >>> instant_at(1_767_225_600_007, UTC)
+    '20260101000000007'
+    """
+    moment = datetime.fromtimestamp(now_ms // 1000, UTC).astimezone(zone)
+    return f"{moment:%Y%m%d%H%M%S}{now_ms % 1000:03d}"
+
+
+def next_instant(newest: str | None, now_ms: int, zone: tzinfo) -> str:
+    """A time greater than ``newest``, the greatest requested or completion time there is.
+
+    Raises BlockedError when the newest is more than five minutes ahead of now in the zone.
+
+    >>> next_instant("20260101000000007", 1_767_225_600_007, UTC)
+    '20260101000000008'
+    >>> next_instant("20251231235959", 1_767_225_600_007, UTC)
+    '20260101000000007'
+    """
+    candidate = instant_at(now_ms, zone)
+    if newest is None or _padded(newest) < candidate:
+        return candidate
+    wall = _wall(newest)
+    if wall is None or _earliest_ms(wall, zone) - now_ms > AHEAD_LIMIT_MS:
+        raise BlockedError(
+            f"the newest instant {newest} is more than 5 minutes ahead of now ({candidate} in "
+            f"{zone}); check spec.timezone and the clocks of the table's writers"
+        )
+    later = wall + timedelta(milliseconds=1)
+    return f"{later:%Y%m%d%H%M%S}{later.microsecond // 1000:03d}"
+
+
+def _padded(instant: str) -> str:
+    """Times of second precision count as the last millisecond of it, as Hudi compares them."""
+    return f"{instant}999" if len(instant) == _SECONDS_DIGITS else instant
+
+
+def _wall(instant: str) -> datetime | None:
+    """The wall-clock time an instant shows, None when it is no time."""
+    digits = _padded(instant)[:_DIGITS]
+    try:
+        return datetime.strptime(f"{digits}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 (zone unknown yet)
+    except ValueError:
+        return None
+
+
+def _earliest_ms(wall: datetime, zone: tzinfo) -> int:
+    """The earlier of the moments that show this wall-clock time (an hour repeats each autumn)."""
+    return int(wall.replace(tzinfo=zone, fold=0).timestamp() * 1000)

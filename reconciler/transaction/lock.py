@@ -1,0 +1,194 @@
+"""Hudi's file-system lock, taken so that Hudi's writers honour it and so that people see who has it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from reconciler.errors import AlreadyExistsError, BusyError, NotFoundError
+from reconciler.hudi.locks import has_expired
+from reconciler.hudi.owner import Owner
+from reconciler.storage.api import Storage
+from reconciler.transaction.process import Clock, Process, is_dead
+
+_FIRST_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 5.0
+#: after breaking a stale lock: long enough for another who judged it stale too to have acted
+_SETTLE_S: Final = 1.0
+#: how long a holder expects to hold it before it beats again
+_HOLD_MS: Final = 5 * 60_000
+
+
+class TableLock(Protocol):
+    """What excludes other writers while an instant is chosen and while one completes."""
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Wait for the lock, hold it inside the block. Raises BusyError naming the owner."""
+
+    def confirm(self) -> None:
+        """BusyError when the lock is not ours any more; to be asked before every publication."""
+
+    def renew(self) -> None:
+        """Beat, so that nobody takes a long hold for a dead one; nothing when it is not held."""
+
+
+class NoLock:
+    """``lock: none``: the spec has said out loud that there is a single writer."""
+
+    def hold(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def confirm(self) -> None:
+        return
+
+    def renew(self) -> None:
+        return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A lock that somebody has. ``owner`` is None when it is not one of ours (Hudi's are empty)."""
+
+    path: str
+    owner: Owner | None
+    since_ms: int
+
+    def describe(self, now_ms: int) -> str:
+        """Who has it and for how long, in one clause."""
+        holder = str(self.owner) if self.owner else "a writer that left no name (Hudi's locks do not)"
+        seconds = max(0, now_ms - self.since_ms) // 1000
+        return f"{holder}, last sign of life {seconds} s ago"
+
+
+def look(storage: Storage, path: str) -> Held | None:
+    """Who holds the lock file, None when nobody does."""
+    try:
+        entry = storage.stat(path)
+        if entry is None:
+            return None
+        return Held(path=path, owner=Owner.parse(storage.read(path)), since_ms=entry.modified_ms)
+    except NotFoundError:
+        return None
+
+
+def break_lock(storage: Storage, held: Held) -> bool:
+    """Remove a lock if it is still the one that was looked at; True when it is gone.
+
+    There is no compare-and-delete in a store: who breaks a lock must look again after taking it.
+    """
+    if look(storage, held.path) != held:
+        return False
+    storage.delete(held.path)
+    return True
+
+
+class FileLock:
+    """One run's view of the lock file.
+
+    ``expire_minutes`` is Hudi's own rule for everybody's locks; ours are also stale when their run is
+    dead. ``wait_s`` bounds the waiting.
+    """
+
+    def __init__(  # noqa: PLR0913 (all of them facts about one lock)
+        self,
+        storage: Storage,
+        path: str,
+        owner: Owner,
+        *,
+        process: Process,
+        clock: Clock,
+        expire_minutes: int,
+        wait_s: float,
+    ) -> None:
+        self._storage, self._path, self._owner = storage, path, owner
+        self._process, self._clock = process, clock
+        self._expire_minutes, self._wait_s = expire_minutes, wait_s
+        self._holding = False
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        self._acquire()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def confirm(self) -> None:
+        if not self._is_ours(look(self._storage, self._path)):
+            raise BusyError(
+                f"{self._where}: the lock was taken from us while we held it; nothing was published, "
+                "run apply again"
+            )
+
+    def renew(self) -> None:
+        if self._holding and self._is_ours(look(self._storage, self._path)):
+            self._storage.replace(self._path, self._content())
+
+    def _acquire(self) -> None:
+        deadline = self._clock.now_ms() + int(self._wait_s * 1000)
+        pause = _FIRST_PAUSE_S
+        while (held := self._take()) is not None:
+            now_ms = self._clock.now_ms()
+            if now_ms >= deadline:
+                raise BusyError(
+                    f"{self._where}: the table is locked by {held.describe(now_ms)}; run again later, "
+                    "or remove the lock with `reconciler unlock` if that process is gone"
+                )
+            self._clock.sleep(min(pause, (deadline - now_ms) / 1000))
+            pause = min(pause * 2, _LONGEST_PAUSE_S)
+        self._holding = True
+
+    def _take(self) -> Held | None:
+        """Take the lock; who has it when that fails, None when it is ours now."""
+        if self._create():
+            return None
+        held = look(self._storage, self._path)
+        if held is None:
+            return self._retry()
+        if self._is_ours(held):  # the store said no to a creation that it had done
+            return None
+        if not self._is_stale(held) or not break_lock(self._storage, held) or not self._create():
+            return held
+        self._clock.sleep(_SETTLE_S)
+        now = look(self._storage, self._path)
+        return None if self._is_ours(now) else now or held
+
+    def _retry(self) -> Held | None:
+        """Once more after a lock went away under our eyes."""
+        return None if self._create() else look(self._storage, self._path) or self._vanished()
+
+    def _vanished(self) -> Held:
+        return Held(path=self._path, owner=None, since_ms=self._clock.now_ms())
+
+    def _create(self) -> bool:
+        try:
+            self._storage.create(self._path, self._content())
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def _release(self) -> None:
+        self._holding = False
+        if self._is_ours(look(self._storage, self._path)):
+            self._storage.delete(self._path)
+
+    def _content(self) -> bytes:
+        return replace(self._owner, until_ms=self._clock.now_ms() + _HOLD_MS).encode()
+
+    def _is_ours(self, held: Held | None) -> bool:
+        return held is not None and held.owner is not None and held.owner.token == self._owner.token
+
+    def _is_stale(self, held: Held) -> bool:
+        now_ms = self._clock.now_ms()
+        if has_expired(held.since_ms, now_ms, self._expire_minutes):
+            return True
+        return held.owner is not None and is_dead(
+            held.owner, held.since_ms, process=self._process, now_ms=now_ms
+        )
+
+    @property
+    def _where(self) -> str:
+        return f"{self._storage.location}/{self._path}"

@@ -1,0 +1,60 @@
+"""This process, its clock, and how it judges the processes that left traces on a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from reconciler.hudi.heartbeat import is_silent
+from reconciler.hudi.owner import Owner
+
+
+class Clock(Protocol):
+    """The only source of time; ``sleep`` is how waiting is told from hanging in tests."""
+
+    def now_ms(self) -> int:
+        """Epoch milliseconds."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let so many seconds pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """Facts about the running process.
+
+    ``started`` is its start as its host tells it; ``is_running(pid, started)`` tells whether that
+    very process lives on this host.
+    """
+
+    who: str
+    host: str
+    pid: int
+    started: str
+    tool: str
+    is_running: Callable[[int, str], bool]
+
+    def owner(self, token: str) -> Owner:
+        """What this process writes into locks and heartbeats during one run."""
+        return Owner(
+            who=self.who,
+            host=self.host,
+            pid=self.pid,
+            started=self.started,
+            tool=self.tool,
+            token=token,
+        )
+
+
+def is_dead(owner: Owner, last_beat_ms: int, *, process: Process, now_ms: int) -> bool:
+    """Whether the run that left a lock or a pending instant can't come back to it.
+
+    The same host and the process gone, or a run that said it ended: at once. Elsewhere: no beat for
+    five minutes. A live process of this host is never dead, however long it pauses.
+    """
+    if owner.ended:
+        return True
+    if owner.host == process.host:
+        return not process.is_running(owner.pid, owner.started)
+    return is_silent(last_beat_ms, now_ms)
