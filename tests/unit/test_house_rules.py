@@ -1,0 +1,109 @@
+"""Rules of the house that no linter knows; each names the file and line that breaks it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "reconciler"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+BELOW_CLI = [m for m in MODULES if m.relative_to(PACKAGE).parts[0] not in ("cli", "__main__.py")]
+
+#: what reads the clock, the environment or randomness
+THE_WORLD = {
+    ("datetime", "now"),
+    ("datetime", "utcnow"),
+    ("datetime", "today"),
+    ("date", "today"),
+    ("time", "time"),
+    ("time", "time_ns"),
+    ("time", "monotonic"),
+    ("time", "monotonic_ns"),
+    ("time", "perf_counter"),
+    ("time", "localtime"),
+    ("time", "gmtime"),
+    ("os", "environ"),
+    ("os", "getenv"),
+    ("os", "urandom"),
+    ("uuid", "uuid1"),
+    ("uuid", "uuid4"),
+}
+RANDOM = {"random", "secrets"}
+GOD_MODULES = {"utils", "helpers", "manager", "common", "misc", "base"}
+
+
+def reads_of_the_world(source: str) -> Iterator[tuple[int, str]]:
+    """Line and name of every read of the clock, the environment or randomness."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(attr=name, value=ast.Name(id=owner) | ast.Attribute(attr=owner)):
+                if (owner, name) in THE_WORLD or owner in RANDOM:
+                    yield node.lineno, f"{owner}.{name}"
+            case ast.ImportFrom(module=module, names=names) if module:
+                for alias in names:
+                    if (module, alias.name) in THE_WORLD or module in RANDOM:
+                        yield node.lineno, f"{module}.{alias.name}"
+
+
+def in_words(module: Path, found: Iterator[tuple[int, str]]) -> list[str]:
+    return [f"{module.relative_to(PACKAGE.parent)}:{line}: {what}" for line, what in found]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import datetime\ndatetime.datetime.now(tz)",
+        "from datetime import datetime\ndatetime.now()",
+        "from time import time",
+        "import os\nos.environ['HOME']",
+        "import random\nrandom.random()",
+        "import uuid\nuuid.uuid4()",
+        "import numpy as np\nnp.random.default_rng()",
+    ],
+)
+def test_a_read_of_the_world_is_seen(source):
+
+    assert list(reads_of_the_world(source))
+
+
+def test_nothing_below_cli_reads_the_clock_the_environment_or_randomness():
+    found = [f for m in BELOW_CLI for f in in_words(m, reads_of_the_world(m.read_text()))]
+
+    assert [] == found
+
+
+def test_every_module_defers_its_annotations():
+    bare = [
+        str(m)
+        for m in MODULES
+        if m.name != "__init__.py" and "from __future__ import annotations" not in m.read_text()
+    ]
+
+    assert [] == bare
+
+
+def test_package_markers_stay_empty():
+    full = [
+        str(m) for m in MODULES if m.name == "__init__.py" and m.parent != PACKAGE and m.read_text()
+    ]
+
+    assert [] == full
+
+
+def test_no_function_is_longer_than_60_lines_and_no_module_longer_than_400():
+    long = [f"{m}: {n} lines" for m in MODULES if (n := len(m.read_text().splitlines())) > 400]
+    for module in MODULES:
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno:
+                lines = node.end_lineno - node.lineno + 1
+                long += [f"{module}:{node.lineno} {node.name}: {lines} lines"] * (lines > 60)
+
+    assert [] == long
+
+
+def test_no_module_is_a_drawer():
+
+    assert [] == [str(m) for m in MODULES if m.stem in GOD_MODULES]
