@@ -237,8 +237,8 @@ class RemoteStorage:
                 self._fs.rm_file(self._full(probe))
         raise UnsupportedError(
             f"{join(self.location, path)}: the store or its client cannot create a file "
-            f"exclusively{problem}; upgrade {CLIENTS.get(self._family, 'its client')} or use a store with "
-            "conditional writes"
+            f"exclusively{problem}; upgrade {CLIENTS.get(self._family, 'the client')} or use a "
+            "store with conditional writes"
         )
 
     def _present(self, paths: Sequence[str], problems: dict[str, str]) -> set[str]:
@@ -283,14 +283,16 @@ class RemoteStorage:
         }
 
     def _delete_on_google(self, paths: Sequence[str]) -> dict[str, str]:
-        """Batch requests where the client offers them; anything unclear is looked at singly."""
+        """Batch requests where the client offers them; what is still there is deleted singly."""
         from fsspec.asyn import sync  # noqa: PLC0415 (heavy)
 
         delete = getattr(self._fs, "_delete_files", None)
         if delete is not None and paths:
             with contextlib.suppress(Exception):
                 sync(self._fs.loop, delete, [self._full(path) for path in paths], _GS_BATCH)
-            problems: dict[str, str] = {}
+            unknown: dict[str, str] = {}
+            left = self._present(paths, unknown) | unknown.keys()
+            paths = [path for path in paths if path in left]
         return self._delete_singly(paths)
 
     def _delete_singly(self, paths: Sequence[str]) -> dict[str, str]:

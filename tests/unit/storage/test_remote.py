@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from reconciler.errors import PermissionDeniedError, StorageError, UnsupportedError
+from reconciler.storage.api import StorageRef
+from reconciler.storage.open import open_storage
+from reconciler.storage.remote import RemoteStorage
+
+
+class Overwriting(MemoryFileSystem):
+    """A client that ignores the condition, as old ones do."""
+
+    def pipe_file(self, path, value, mode="overwrite", **kwargs):  # noqa: ARG002
+        super().pipe_file(path, value)
+
+
+class Unaware(MemoryFileSystem):
+    def pipe_file(self, path, value):
+        super().pipe_file(path, value)
+
+
+class NoCredentialsError(Exception):
+    pass
+
+
+class Locked(MemoryFileSystem):
+    def ls(self, path, detail=True, **kwargs):
+        raise NoCredentialsError("Unable to locate credentials")
+
+    find = ls
+
+
+def remote(filesystem: type[MemoryFileSystem], url: str = "s3://bucket/t") -> RemoteStorage:
+    return RemoteStorage(StorageRef(url), filesystem(global_store=False), "/bucket/t")
+
+
+@pytest.mark.parametrize("client", [Overwriting, Unaware])
+def test_a_store_that_overwrites_is_never_written_to(client):
+    storage = remote(client)
+    with pytest.raises(UnsupportedError, match=r"s3://bucket/t/f: .* cannot create .* exclusively"):
+        storage.create("f", b"x")
+
+    assert storage.stat("f") is None
+    assert storage._fs.store == {}
+
+
+def test_a_store_without_known_creation_is_only_read():
+    storage = remote(MemoryFileSystem, "sftp://host/t")
+    for write in (storage.create, storage.replace):
+        with pytest.raises(UnsupportedError, match="only reads"):
+            write("f", b"x")
+
+
+def test_missing_credentials_are_refused_access():
+    storage = remote(Locked)
+    with pytest.raises(PermissionDeniedError, match=r"s3://bucket/t/p: Unable to locate"):
+        storage.list("p")
+    with pytest.raises(PermissionDeniedError):
+        list(storage.walk(lambda _: True))
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nosuch://a/b", "nosuch:// is not a kind of store known here"),
+        ("s3://", "names no bucket"),
+        ("file://host/a", "names a host"),
+        ("", "empty location"),
+    ],
+)
+def test_a_location_that_names_no_store_is_refused(url, message):
+    with pytest.raises(StorageError, match=message):
+        open_storage(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "package"), [("s3a://b/t", "s3fs"), ("gs://b/t", "gcsfs"), ("abfss://c@a/t", "adlfs")]
+)
+def test_a_client_that_is_not_installed_is_named(url, package, monkeypatch):
+    def missing(_):
+        raise ImportError
+
+    monkeypatch.setattr("fsspec.get_filesystem_class", missing)
+    with pytest.raises(StorageError, match=f"not installed; pip install {package}"):
+        open_storage(url)
+
+
+def test_options_are_never_printed():
+    storage = open_storage("memory://t", {})
+    ref = StorageRef("s3://b/t", (("secret", "hunter2"),))
+
+    assert "hunter2" not in repr(ref)
+    assert repr(storage) == "RemoteStorage('memory://t')"
+
+
+def test_other_spellings_of_a_location_are_one():
+    assert open_storage("file:///tmp/a b%20c/").location == "/tmp/a b c"
+    assert open_storage("/tmp//x/").location == open_storage("file:/tmp/x").location

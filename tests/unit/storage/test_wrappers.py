@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import PermissionDeniedError
+from reconciler.storage.local import LocalStorage
+from reconciler.storage.wrappers import Fault, Faulty, ReadOnly, Recording
+
+
+@pytest.fixture
+def storage(tmp_path) -> LocalStorage:
+    return LocalStorage(str(tmp_path))
+
+
+def test_nothing_changes_through_a_read_only_storage(storage):
+    storage.create("f", b"x")
+    read_only = ReadOnly(storage)
+    for act in (
+        lambda: read_only.create("g", b""),
+        lambda: read_only.replace("f", b""),
+        lambda: read_only.delete("f"),
+        lambda: read_only.delete_many(["f"]),
+        lambda: read_only.remove_folder("p"),
+    ):
+        with pytest.raises(PermissionDeniedError, match="read-only"):
+            act()
+
+    assert read_only.read("f") == b"x"
+    assert [entry.name for entry in read_only.list("")] == ["f"]
+
+
+def test_a_recording_knows_what_was_asked(storage):
+    recording = Recording(storage)
+    recording.create("f", b"x")
+    recording.read("f")
+    recording.delete_many(["f", "g"])
+
+    assert recording.counts == {"create": 1, "read": 1, "delete_many": 1}
+    assert [call.paths for call in recording.mutations] == [("f",), ("f", "g")]
+
+
+@pytest.mark.parametrize(("how", "left"), [("before", None), ("after", b"1234"), ("torn", b"12")])
+def test_a_fault_strikes_at_its_call_and_stays(storage, how, left):
+    faulty = Faulty(storage, Fault(at=2, how=how), ConnectionError("gone"))
+    faulty.create("first", b"1234")
+    faulty.read("first")
+    with pytest.raises(ConnectionError, match="gone"):
+        faulty.create("second", b"1234")
+    with pytest.raises(ConnectionError):
+        faulty.create("third", b"1234")
+
+    found = storage.read("second") if storage.stat("second") else None
+    assert found == left
+    assert storage.stat("third") is None
+    assert faulty.seen == 3
+
+
+def test_a_fault_may_pass(storage):
+    faulty = Faulty(storage, Fault(at=1, among="calls", stays=False), ConnectionError())
+    with pytest.raises(ConnectionError):
+        faulty.stat("f")
+    faulty.create("f", b"x")
+
+    assert storage.read("f") == b"x"
