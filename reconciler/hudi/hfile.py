@@ -1,0 +1,281 @@
+"""Hudi's HFiles (version 3): every entry in key order, or a few keys without reading the rest.
+
+Read are the files of HBase's writer (0.15, 1.0: checksums, gzip, several index levels) and of
+Hudi's own (since 1.1). Keys come back as the record key alone, without the cell's frame.
+Source: HBase's HFileReaderImpl, HFileBlockIndex, FixedFileTrailer; Hudi's HFileReaderImpl.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, cast
+
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi import hfile_block as blocks
+from reconciler.hudi.hfile_block import Codec
+from reconciler.hudi.schemaless import decoding, require
+
+#: ``length`` bytes from ``start`` of one file; fewer at its end
+Fetch = Callable[[int, int], bytes]
+
+_MAJOR: Final = 3
+_TAIL: Final = 64 * 1024  # one read that holds trailer, indexes and file info of most files
+_BATCH: Final = 8 * 1024 * 1024  # data blocks read and verified together
+_DEEPEST: Final = 6
+_PUT: Final = 4
+_CELL_TAIL: Final = 10  # family length, timestamp and type behind the record key
+
+
+@dataclass(frozen=True, slots=True)
+class _Pointer:
+    """Where a block is, and a key that is above all before it and not above its first."""
+
+    offset: int
+    size: int
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HFile:
+    """An open HFile. ``info``: the file info; ``count``: the entries its trailer promises."""
+
+    path: str
+    info: Mapping[bytes, bytes]
+    count: int
+    _fetch: Fetch = field(repr=False)
+    _codec: Codec = field(repr=False)
+    _levels: int = field(repr=False)
+    _root: Sequence[_Pointer] = field(repr=False)
+    _index_end: int = field(repr=False)
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Every (record key, value), ascending by key; raises FormatError, UnsupportedError."""
+        seen = 0
+        batch: list[_Pointer] = []
+        for pointer in self._data_blocks(self._root, self._levels):
+            if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
+                for cell in self._cells(batch):
+                    seen += 1
+                    yield cell
+                batch = []
+            batch.append(pointer)
+        for cell in self._cells(batch):
+            seen += 1
+            yield cell
+        if seen != self.count:
+            problem = f"{seen} entries where its trailer says {self.count}"
+            raise FormatError(self.path, problem, blocks.REMEDY)
+
+    def get(self, keys: Collection[bytes]) -> dict[bytes, bytes]:
+        """The values of those keys that are there, reading only the blocks that can hold them.
+
+        Raises FormatError, UnsupportedError.
+        """
+        wanted: dict[_Pointer, set[bytes]] = {}
+        for key in keys:
+            pointer = self._find(key)
+            if pointer is not None:
+                wanted.setdefault(pointer, set()).add(key)
+        return {
+            key: value
+            for pointer, some in wanted.items()
+            for key, value in self._cells([pointer])
+            if key in some
+        }
+
+    def _find(self, key: bytes) -> _Pointer | None:
+        """The data block that holds the key if any does."""
+        level = self._root
+        for depth in range(self._levels, 0, -1):
+            at = bisect_right(level, key, key=lambda pointer: pointer.key) - 1
+            if at < 0:
+                return None
+            if depth == 1:
+                return level[at]
+            level = self._index_block(level[at])
+        return None
+
+    def _data_blocks(self, level: Sequence[_Pointer], depth: int) -> Iterator[_Pointer]:
+        for pointer in level:
+            if depth == 1:
+                yield pointer
+            else:
+                yield from self._data_blocks(self._index_block(pointer), depth - 1)
+
+    def _index_block(self, pointer: _Pointer) -> tuple[_Pointer, ...]:
+        (frame,) = self._frames([pointer])
+        with decoding(self.path, f"the index block at byte {pointer.offset}"):
+            known = frame.magic in (blocks.LEAF_INDEX, blocks.INTERMEDIATE_INDEX)
+            require(known, f"it is a block of kind {frame.magic!r}")
+            found = _deep_index(blocks.unpack(frame, self._codec))
+            _check_order(found, self._index_end)
+            return found
+
+    def _cells(self, pointers: Sequence[_Pointer]) -> Iterator[tuple[bytes, bytes]]:
+        frames = self._frames(pointers)
+        has_version = self.info.get(b"KEY_VALUE_VERSION") == struct.pack(">i", 1)
+        for pointer, frame in zip(pointers, frames, strict=True):
+            if frame.magic != blocks.DATA:
+                raise UnsupportedError(
+                    f"{self.path}: the block at byte {pointer.offset} is of kind "
+                    f"{frame.magic!r}; encoded data blocks cannot be read"
+                )
+            with decoding(self.path, f"the data block at byte {pointer.offset}"):
+                cells = _cells(blocks.unpack(frame, self._codec), has_version=has_version)
+            yield from cells
+
+    def _frames(self, pointers: Sequence[_Pointer]) -> list[blocks.Frame]:
+        """The blocks of ascending pointers, read in one go, checksums verified."""
+        if not pointers:
+            return []
+        start = pointers[0].offset
+        data = memoryview(self._fetch(start, pointers[-1].offset + pointers[-1].size - start))
+        with decoding(self.path, f"a block after byte {start}"):
+            frames = []
+            for pointer in pointers:
+                frame = blocks.read_frame(data, pointer.offset - start)
+                require(
+                    frame.end == pointer.offset - start + pointer.size,
+                    "its size is not the index's",
+                )
+                frames.append(frame)
+            blocks.verify(frames)
+        return frames
+
+
+def parse(data: bytes, path: str) -> HFile:
+    """The HFile in memory; raises FormatError, UnsupportedError naming ``path``."""
+    view = memoryview(data)
+    return open_hfile(
+        lambda start, length: cast("bytes", view[start : start + length]), len(data), path
+    )
+
+
+def open_hfile(fetch: Fetch, size: int, path: str) -> HFile:
+    """The HFile of ``size`` bytes behind ``fetch``: reads its tail and, if long, its indexes.
+
+    Raises FormatError, UnsupportedError naming ``path``.
+    """
+    start = max(0, size - _TAIL)
+    tail = bytes(fetch(start, size - start))
+    with decoding(path, "the HFile's trailer"):
+        require(len(tail) == size - start and size > blocks.TRAILER_SIZE, "the file is cut off")
+        numbers = _trailer(tail[-blocks.TRAILER_SIZE :], path)
+        load, info_at, end = numbers[2], numbers[1], size - blocks.TRAILER_SIZE
+        require(0 <= load <= info_at < end, "impossible offsets")
+        levels = numbers.get(8, 1)
+        require(1 <= levels <= _DEEPEST, f"{levels} index levels")
+    if load < start:
+        tail, start = bytes(fetch(load, end - load)), load
+    codec = blocks.supported_codec(numbers.get(12, Codec.NONE), path)
+    with decoding(path, "the HFile's index"):
+        view = memoryview(tail)[load - start : end - start]
+        root = blocks.read_frame(view, 0)
+        file_info = blocks.read_frame(view, info_at - load)
+        kinds = (root.magic, file_info.magic)
+        require(kinds == (blocks.ROOT_INDEX, blocks.FILE_INFO), f"blocks of kinds {kinds}")
+        blocks.verify([root, file_info])
+        pointers = _root_index(blocks.unpack(root, codec), numbers.get(5, 0))
+        _check_order(pointers, load)
+        info = _file_info(blocks.unpack(file_info, codec))
+    if b"hfile.MAX_TAGS_LEN" in info:
+        raise UnsupportedError(f"{path}: HFile cells with tags cannot be read")
+    return HFile(
+        path=path,
+        info=info,
+        count=numbers.get(7, 0),
+        _fetch=fetch,
+        _codec=codec,
+        _levels=levels,
+        _root=pointers,
+        _index_end=load,
+    )
+
+
+def _trailer(data: bytes, path: str) -> dict[int, int]:
+    """The numeric fields of the trailer by protobuf number; raises ValueError, IndexError."""
+    require(data.startswith(blocks.TRAILER), "the trailer is missing")
+    major = int.from_bytes(data[-3:], "big")
+    if major != _MAJOR:
+        raise UnsupportedError(f"{path}: HFile version {major} cannot be read, only {_MAJOR}")
+    length, at = blocks.varint(data, len(blocks.TRAILER))
+    require(length <= len(data) - at - 4, "the trailer is too long")
+    found = dict(blocks.fields(data[at : at + length]))
+    if 13 in found:  # noqa: PLR2004
+        raise UnsupportedError(f"{path}: encrypted HFiles cannot be read")
+    return {number: value for number, value in found.items() if isinstance(value, int)}
+
+
+def _file_info(data: bytes) -> dict[bytes, bytes]:
+    """Keys and values; raises ValueError, LookupError."""
+    require(data.startswith(b"PBUF"), "the file info is not a protobuf message")
+    length, at = blocks.varint(data, 4)
+    info: dict[bytes, bytes] = {}
+    for _number, entry in blocks.fields(data[at : at + length]):
+        require(isinstance(entry, bytes), "a file info entry that is a number")
+        pair = dict(blocks.fields(cast("bytes", entry)))
+        info[cast("bytes", pair[1])] = cast("bytes", pair.get(2, b""))
+    return info
+
+
+def _root_index(data: bytes, count: int) -> tuple[_Pointer, ...]:
+    """The first ``count`` entries (mid-key data may follow); raises ValueError, LookupError."""
+    at, found = 0, []
+    require(0 <= count <= len(data) // 13, f"an index of {count} entries")
+    for _ in range(count):
+        offset, size = struct.unpack_from(">qi", data, at)
+        length, at = blocks.hadoop_vint(data, at + 12)
+        found.append(_Pointer(offset, size, _record_key(data[at : at + length])))
+        at += length
+    return tuple(found)
+
+
+def _deep_index(data: bytes) -> tuple[_Pointer, ...]:
+    """The entries of a leaf or intermediate block; raises ValueError, struct.error."""
+    (count,) = struct.unpack_from(">i", data)
+    require(0 < count <= len(data) // 4, f"an index of {count} entries")
+    places = struct.unpack_from(f">{count + 1}i", data, 4)
+    base = 8 + 4 * count
+    found = []
+    for start, end in pairwise(places):
+        require(0 <= start <= end - 12 <= len(data) - base - 12, "an entry that passes the end")
+        offset, size = struct.unpack_from(">qi", data, base + start)
+        found.append(_Pointer(offset, size, _record_key(data[base + start + 12 : base + end])))
+    return tuple(found)
+
+
+def _check_order(pointers: Sequence[_Pointer], limit: int) -> None:
+    """Blocks lie one behind the other below ``limit``; raises ValueError."""
+    end = 0
+    for pointer in pointers:
+        require(end <= pointer.offset and pointer.size > 0, "an index that runs backwards")
+        end = pointer.offset + pointer.size
+    require(end <= limit, "an index that passes the data")
+
+
+def _record_key(cell: bytes) -> bytes:
+    """The record key of a cell key, whole or cut behind it; raises ValueError, struct.error."""
+    (length,) = struct.unpack_from(">h", cell)
+    require(0 <= length <= len(cell) - 2, f"a record key of {length} bytes passes the end")
+    return cell[2 : 2 + length]
+
+
+def _cells(data: bytes, *, has_version: bool) -> list[tuple[bytes, bytes]]:
+    """The (record key, value) of a data block; raises ValueError, struct.error, IndexError."""
+    at, cells = 0, []
+    while at < len(data):
+        key_length, value_length = struct.unpack_from(">ii", data, at)
+        start = at + 8
+        middle = start + key_length
+        end = middle + value_length
+        require(start < middle <= end <= len(data), "a cell that passes the end")
+        key = _record_key(data[start:middle])
+        require(len(key) + 2 + _CELL_TAIL <= key_length, "a cell key that is cut off")
+        require(data[middle - 1] == _PUT, f"a cell of type {data[middle - 1]}")
+        cells.append((key, data[middle:end]))
+        at = blocks.hadoop_vint(data, end)[1] if has_version else end
+    return cells
