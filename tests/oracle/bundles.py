@@ -7,8 +7,11 @@ Ivy comes with PySpark, so nothing else is needed than a Java and, the first tim
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import shutil
+import ssl
+import struct
 import subprocess
 from pathlib import Path
 
@@ -52,13 +55,38 @@ def bundle(version: str) -> Path:
 
 def _resolve(module: str, version: str, pointer: Path) -> None:
     pointer.parent.mkdir(exist_ok=True)
+    problem = _ivy([], module, version, pointer)
+    if problem and "SSLHandshakeException" in problem:
+        trust = pointer.parent / "trust.jks"
+        trust.write_bytes(_trust_store(ssl.create_default_context().get_ca_certs(binary_form=True)))
+        problem = _ivy([f"-Djavax.net.ssl.trustStore={trust}"], module, version, pointer)
+    if problem:
+        pointer.unlink(missing_ok=True)
+        raise BundleUnavailableError(f"Ivy could not resolve {module} {version}: {problem}")
+
+
+def _ivy(options: list[str], module: str, version: str, pointer: Path) -> str | None:
+    """Runs Ivy; None when the pointer names the jar, else its last words."""
     ivy = next(Path(pyspark.__file__).parent.glob("jars/ivy-2*.jar"))
-    command = [java(), "-jar", str(ivy), "-dependency", "org.apache.hudi", module, version]
-    command += ["-notransitive", "-confs", "default", "-cachepath", str(pointer)]
+    command = [java(), *options, "-jar", str(ivy), "-dependency", "org.apache.hudi", module]
+    command += [version, "-notransitive", "-confs", "default", "-cachepath", str(pointer)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=900, check=False, cwd=pointer.parent
     )
-    if done.returncode or not pointer.is_file() or not pointer.read_text().strip():
-        pointer.unlink(missing_ok=True)
-        tail = [line for line in done.stdout.splitlines() if len(line) < 400][-12:]
-        raise BundleUnavailableError(f"Ivy could not resolve {module} {version}: {tail}")
+    if done.returncode == 0 and pointer.is_file() and pointer.read_text().strip():
+        return None
+    return " ".join(line for line in done.stdout.splitlines() if 0 < len(line) < 600)[-1500:]
+
+
+def _trust_store(certificates: list[bytes]) -> bytes:
+    """A Java key store of the authorities that Python trusts: a packaged Java knows only its own.
+
+    The JKS format: magic, version, entries, then SHA-1 over password, a fixed text and the bytes.
+    """
+    body = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
+    for number, der in enumerate(certificates):
+        alias = f"ca{number}".encode()
+        body += struct.pack(">IH", 2, len(alias)) + alias + struct.pack(">QH", 0, 5) + b"X.509"
+        body += struct.pack(">I", len(der)) + der
+    password = "changeit".encode("utf-16-be")
+    return body + hashlib.sha1(password + b"Mighty Aphrodite" + body).digest()
