@@ -65,9 +65,9 @@ class StepOutcome:
     """What became of one step.
 
     ``instant`` is the instant written or finished, None when nothing was published.
-    ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone`` (a pending
-    clean with nothing left to do was removed); ``inflight`` (deletes failed, the next apply goes on);
-    ``nothing`` (all of it was done before, or all of it fell out).
+    ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone`` (a
+    pending clean with nothing left to do was removed); ``inflight`` (deletes failed, the next apply
+    goes on); ``nothing`` (all of it was done before, or all of it fell out).
     ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``left_out`` was reviewed
     and stays; ``failed`` could not be deleted.
     """

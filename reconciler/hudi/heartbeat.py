@@ -1,7 +1,7 @@
 """The heartbeat of a running instant: a file whose modification time is the last beat.
 
-Source: HoodieHeartbeatClient. Hudi reads only the time and beats once a minute; a missing file counts
-as a beat at the epoch.
+Source: HoodieHeartbeatClient. Hudi reads only the time and beats once a minute; a missing file
+counts as a beat at the epoch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hudi's file-system lock: one file whose existence is the lock.
 
-Source: FileSystemBasedLockProvider. Hudi creates the file exclusively, ignores its content, deletes it
-to release, and breaks it when its modification time is older than the configured minutes (0 = never).
+Source: FileSystemBasedLockProvider. Hudi creates the file exclusively, ignores its content, deletes
+it to release, and breaks it when it was modified more than the configured minutes ago (0 = never).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Markers: the files that name a data file before it is written, so that a failed write can be undone.
+"""Markers: files that name a data file before it is written, so that a failed write can be undone.
 
 Source: DirectWriteMarkers. They lie in ``.hoodie/.temp/<instant>/<partition>/`` and are named
 ``<data file>.marker.<CREATE|MERGE|APPEND>``.

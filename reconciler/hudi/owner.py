@@ -1,4 +1,4 @@
-"""Who holds a lock or beats a heart: the JSON we put into files of which Hudi reads only the time."""
+"""Who holds a lock or beats a heart: JSON in files of which Hudi reads only the time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Owner:
 
     ``started`` is the process's start in whatever form its host gives, compared as text, so that a
     reused ``pid`` is told apart. ``token`` is unique per run. ``until_ms`` (epoch milliseconds) is
-    when the holder expects to be done or to beat again. ``ended`` says that the run is over although
-    its work is not.
+    when the holder expects to be done or to beat again. ``ended`` says that the run is over
+    although its work is not.
 
     >>> me = Owner(who="ann", host="a", pid=1, started="7", tool="t 1", token="x")
     >>> Owner.parse(me.encode()) == me
@@ -39,9 +39,11 @@ class Owner:
             document = json.loads(data)
         except ValueError:
             return None
-        if not isinstance(document, dict) or not _FIELDS <= document.keys():
+        if not isinstance(document, dict) or not document.keys() >= _FIELDS:
             return None
-        owner = cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
+        owner = cls(
+            **{name: document[name] for name in cls.__dataclass_fields__ if name in document}
+        )
         return owner if owner.is_well_formed() else None
 
     def encode(self) -> bytes:

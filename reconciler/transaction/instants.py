@@ -1,8 +1,8 @@
 """New instant times: greater than everything on the timeline, in the timeline's zone.
 
-Source: HoodieInstantTimeGenerator (``yyyyMMddHHmmssSSS``). Times are compared as strings, so the rule
-that keeps them in order is the maximum, not the clock: a clock that is set back, or the hour that is
-repeated when summer time ends, only makes the next time one millisecond later than the newest.
+Source: HoodieInstantTimeGenerator (``yyyyMMddHHmmssSSS``). Times are compared as strings, so the
+rule that keeps them in order is the maximum, not the clock: a clock that is set back, or the hour
+that repeats when summer time ends, only makes the next time one millisecond later than the newest.
 """
 
 from __future__ import annotations

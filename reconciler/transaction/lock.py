@@ -1,4 +1,4 @@
-"""Hudi's file-system lock, taken so that Hudi's writers honour it and so that people see who has it."""
+"""Hudi's file-system lock, so that Hudi's writers honour it and people see who has it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class Held:
 
     def describe(self, now_ms: int) -> str:
         """Who has it and for how long, in one clause."""
-        holder = str(self.owner) if self.owner else "a writer that left no name (Hudi's locks do not)"
+        holder = (
+            str(self.owner) if self.owner else "a writer that left no name (Hudi's locks do not)"
+        )
         seconds = max(0, now_ms - self.since_ms) // 1000
         return f"{holder}, last sign of life {seconds} s ago"
 
@@ -88,8 +90,8 @@ def break_lock(storage: Storage, held: Held) -> bool:
 class FileLock:
     """One run's view of the lock file.
 
-    ``expire_minutes`` is Hudi's own rule for everybody's locks; ours are also stale when their run is
-    dead. ``wait_s`` bounds the waiting.
+    ``expire_minutes`` is Hudi's own rule for everybody's locks; ours are also stale when their run
+    is dead. ``wait_s`` bounds the waiting.
     """
 
     def __init__(  # noqa: PLR0913 (all of them facts about one lock)
@@ -119,8 +121,8 @@ class FileLock:
     def confirm(self) -> None:
         if not self._is_ours(look(self._storage, self._path)):
             raise BusyError(
-                f"{self._where}: the lock was taken from us while we held it; nothing was published, "
-                "run apply again"
+                f"{self._where}: the lock was taken from us while we held it; nothing was "
+                "published under it, run apply again"
             )
 
     def renew(self) -> None:
@@ -134,8 +136,8 @@ class FileLock:
             now_ms = self._clock.now_ms()
             if now_ms >= deadline:
                 raise BusyError(
-                    f"{self._where}: the table is locked by {held.describe(now_ms)}; run again later, "
-                    "or remove the lock with `reconciler unlock` if that process is gone"
+                    f"{self._where}: the table is locked by {held.describe(now_ms)}; run again "
+                    "later, or remove the lock with `reconciler unlock` if that process is gone"
                 )
             self._clock.sleep(min(pause, (deadline - now_ms) / 1000))
             pause = min(pause * 2, _LONGEST_PAUSE_S)

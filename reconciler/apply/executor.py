@@ -1,0 +1,156 @@
+"""Deleting files: what is asked of an executor, and the part that runs where it runs.
+
+This module is what a Spark worker imports: it needs nothing but the storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from reconciler.errors import PlanError
+from reconciler.storage.api import Storage, StorageRef
+
+#: paths in one call of ``Storage.delete_many``; what one request to an object store takes
+LARGEST_CALL: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Files of one partition to delete; ``names`` are file names."""
+
+    partition: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a batch: how many went, which were gone before, which failed and why."""
+
+    partition: str
+    deleted: int
+    gone: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+
+
+class Executor(Protocol):
+    """Something that deletes files, here or elsewhere."""
+
+    def delete_files(
+        self,
+        ref: StorageRef,
+        batches: Sequence[Batch],
+        *,
+        parallelism: int | None,
+        progress: Callable[[int], None],
+    ) -> list[Outcome]:
+        """Delete every file of every batch; a file that is gone already is a success.
+
+        ``progress`` hears of every share of work done, in files. Outcomes come in any order.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """Deletes in this process, one call after the other: for tests and for tables without Spark."""
+
+    open_storage: Callable[[StorageRef], Storage]
+
+    def delete_files(
+        self,
+        ref: StorageRef,
+        batches: Sequence[Batch],
+        *,
+        parallelism: int | None,  # noqa: ARG002 (the protocol's)
+        progress: Callable[[int], None],
+    ) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for done in delete_share(self.open_storage(ref), batches):
+            progress(done.deleted + len(done.gone) + len(done.failed))
+            outcomes.append(done)
+        return outcomes
+
+
+def delete_share(storage: Storage, batches: Iterable[Batch]) -> Iterator[Outcome]:
+    """Delete one worker's share in calls of at most a thousand paths, across partitions."""
+    waiting: list[Batch] = []
+    size = 0
+    for batch in batches:
+        for piece in _pieces(batch):
+            if waiting and size + len(piece.names) > LARGEST_CALL:
+                yield from _delete(storage, waiting)
+                waiting, size = [], 0
+            waiting.append(piece)
+            size += len(piece.names)
+    if waiting:
+        yield from _delete(storage, waiting)
+
+
+def path_of(partition: str, name: str) -> str:
+    """The path of a file of a partition, relative to the table.
+
+    Raises PlanError for anything that could lead out of the partition's folder or into Hudi's own.
+
+    >>> path_of("p=1", "a.parquet"), path_of("", "a.parquet")
+    ('p=1/a.parquet', 'a.parquet')
+    """
+    if name in ("", ".", "..") or any(char in name for char in "/\\\0"):
+        raise PlanError(f"{name!r} is not a file name; nothing is deleted by it")
+    if not partition:
+        return name
+    return f"{folder_of(partition)}/{name}"
+
+
+def folder_of(partition: str) -> str:
+    """The folder of a partition, relative to the table; PlanError as for ``path_of``."""
+    parts = partition.split("/")
+    if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
+        raise PlanError(f"{partition!r} is not a partition path; nothing is deleted by it")
+    if parts[0] == ".hoodie":
+        raise PlanError(f"{partition!r} is Hudi's own folder; nothing is deleted in it")
+    return partition
+
+
+def _pieces(batch: Batch) -> Iterator[Batch]:
+    for start in range(0, len(batch.names), LARGEST_CALL):
+        yield Batch(batch.partition, batch.names[start : start + LARGEST_CALL])
+
+
+def _delete(storage: Storage, batches: Sequence[Batch]) -> Iterator[Outcome]:
+    paths = [path_of(batch.partition, name) for batch in batches for name in batch.names]
+    deletions = iter(storage.delete_many(paths))
+    for batch in batches:
+        gone: list[str] = []
+        failed: list[tuple[str, str]] = []
+        for name in batch.names:
+            deletion = next(deletions)
+            if deletion.error is not None:
+                failed.append((name, deletion.error))
+            elif not deletion.existed:
+                gone.append(name)
+        deleted = len(batch.names) - len(gone) - len(failed)
+        yield Outcome(batch.partition, deleted, tuple(gone), tuple(failed))
+
+
+def shares(batches: Sequence[Batch], slots: int) -> list[list[Batch]]:
+    """The batches in about as many shares as there are slots, with about as many files each.
+
+    >>> work = [Batch("a", ("1", "2", "3")), Batch("b", ("4",))]
+    >>> [[batch.names for batch in share] for share in shares(work, 2)]
+    [[('1', '2')], [('3',), ('4',)]]
+    """
+    total = sum(len(batch.names) for batch in batches)
+    each = max(1, -(-total // max(1, slots)))
+    found: list[list[Batch]] = []
+    room = 0
+    for batch in batches:
+        names = batch.names
+        while names:
+            if room == 0:
+                found.append([])
+                room = each
+            found[-1].append(Batch(batch.partition, names[:room]))
+            taken = min(room, len(names))
+            names, room = names[taken:], room - taken
+    return found

@@ -1,0 +1,225 @@
+"""What was reviewed is the most that runs: reviewed ∩ fresh, by file and by partition deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.apply.result import Rows
+from reconciler.hudi.files import FileKind, Files
+from reconciler.plan.columns import codes, integers, strings
+from reconciler.plan.model import (
+    KEEP_RULES,
+    CleanStep,
+    KeptFiles,
+    Note,
+    RemovedFiles,
+    ResumeStep,
+    TablePlan,
+)
+from reconciler.spec.model import TableSpec
+
+_KEPT_NOW = "a plan made now keeps it: the table has moved since the review"
+_PARTITION_KEPT_NOW = "a plan made now keeps the partition: the table has moved since the review"
+_SAVEPOINT = KEEP_RULES.index("savepoint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selection:
+    """What may run of a reviewed step.
+
+    ``earliest`` is the smaller of the two steps' instants. ``left_out`` was reviewed, is still
+    there and stays; ``gone`` counts reviewed files that are absent already. ``staying`` are the
+    keys (partition/name) of every file that the policy would remove and that stays for another
+    reason than a savepoint.
+    """
+
+    files: RemovedFiles
+    delete_partitions: tuple[str, ...]
+    earliest: str | None
+    left_out: Rows
+    gone: int
+    staying: Any
+    partitions_left: tuple[Note, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self.files) == 0 and not self.delete_partitions
+
+
+def left_out_by_specs(
+    table: TablePlan, specs: Mapping[str, TableSpec], digests: Mapping[str, str]
+) -> str | None:
+    """Why the specs of today leave a reviewed table out, None when they say what was reviewed.
+
+    Both mappings are by table name; ``digests`` are of the effective specs, without the path.
+    """
+    spec = specs.get(table.name)
+    if spec is None:
+        return f"{table.name} has no spec any more"
+    if spec.path != table.path:
+        return f"{table.name} is at {spec.path} now and was reviewed at {table.path}"
+    if digests[table.name] != table.spec_digest:
+        return f"the spec of {table.name} is no longer the reviewed one; plan again"
+    return None
+
+
+def select(
+    reviewed: CleanStep | ResumeStep,
+    fresh: CleanStep | ResumeStep | None,
+    kept: KeptFiles | None,
+    present: Files,
+    earliest: str | None,
+) -> Selection:
+    """Reviewed ∩ fresh. ``present`` are the files there are; ``kept`` the fresh plan's."""
+    wanted, there = keys(reviewed.files), keys_present(present)
+    now = keys(fresh.files) if fresh else strings([])
+    allowed, exists = _is_in(wanted, now), _is_in(wanted, there)
+    left = ~allowed & exists
+    unreviewed = pc.filter(now, _mask(~_is_in(now, wanted)))
+    partitions = tuple(
+        p for p in reviewed.delete_partitions if fresh and p in fresh.delete_partitions
+    )
+    return Selection(
+        files=take(reviewed.files, allowed),
+        delete_partitions=partitions,
+        earliest=earliest,
+        left_out=_left_out(reviewed.files, left, kept),
+        gone=int((~allowed & ~exists).sum()),
+        staying=pa.concat_arrays([pc.filter(wanted, _mask(left)), unreviewed, _kept_unsaved(kept)]),
+        partitions_left=tuple(
+            Note(path, _PARTITION_KEPT_NOW)
+            for path in reviewed.delete_partitions
+            if path not in partitions
+        ),
+    )
+
+
+def published_earliest(
+    planned: str | None, expired_staying: str | None, replaced_left: tuple[str, ...]
+) -> str | None:
+    """The earliest instant to retain that a clean may claim.
+
+    ``planned``: the policy's (None for file versions). ``expired_staying``: the smallest base
+    instant of the expired slices that stay for another reason than a savepoint. ``replaced_left``:
+    replacing instants of replaced groups that still have files. Hudi's incremental cleans look at
+    nothing older, and its archiver lets go of older replacecommits, whose groups then come back.
+
+    >>> published_earliest("5", "3", ("7",)), published_earliest(None, None, ("7",))
+    ('3', '7')
+    >>> published_earliest(None, None, ()) is None
+    True
+    """
+    known = (planned, expired_staying, *replaced_left)
+    return min((time for time in known if time is not None), default=None)
+
+
+def replaced_left(
+    present: Files, replaced: Mapping[tuple[str, str], str], removed: RemovedFiles
+) -> tuple[str, ...]:
+    """Replacing instants of the replaced groups that have files left once these are removed."""
+    if not replaced:
+        return ()
+    stays = ~_is_in(keys_present(present), keys(removed))
+    groups = np.unique(present.group[stays])
+    ids = present.group_id.take(integers(groups)).to_pylist()
+    paths = (present.partitions[code] for code in present.group_partition[groups])
+    found = (replaced.get(pair) for pair in zip(paths, ids, strict=True))
+    return tuple(sorted({instant for instant in found if instant is not None}))
+
+
+def earliest_base(
+    present: Files, staying: Any, completions: Mapping[str, str], *, by_name: bool
+) -> str | None:
+    """The smallest base instant of the slices that hold the files named by ``staying`` keys.
+
+    ``by_name``: log files carry their base instant (table version 6); else they carry the
+    deltacommit's and belong to the newest base of their group not after its completion.
+    """
+    rows = np.flatnonzero(_is_in(keys_present(present), staying))
+    own = rows if by_name else rows[present.kind[rows] == FileKind.BASE]
+    found = [present.instants[code] for code in np.unique(present.instant[own])[:1]]
+    if not by_name:
+        logs = rows[present.kind[rows] != FileKind.BASE]
+        found += _bases_of_logs(present, logs, completions)
+    return min(found, default=None)
+
+
+def _bases_of_logs(
+    present: Files, logs: NDArray[np.int64], completions: Mapping[str, str]
+) -> list[str]:
+    """The base instant of each log file's slice; its own instant where there is no base."""
+    bases = np.flatnonzero(present.kind == FileKind.BASE)
+    bases = bases[np.argsort(present.group[bases], kind="stable")]
+    groups = present.group[bases]
+    starts = np.searchsorted(groups, present.group[logs], side="left")
+    ends = np.searchsorted(groups, present.group[logs], side="right")
+    found = []
+    for row, start, end in zip(logs, starts, ends, strict=True):
+        own = present.instants[present.instant[row]]
+        done = completions.get(own, own)
+        older = [present.instants[present.instant[base]] for base in bases[start:end]]
+        found.append(max((time for time in older if time <= done), default=own))
+    return found
+
+
+def take(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
+    """The rows where the mask is true."""
+    rows = integers(np.flatnonzero(mask))
+    return RemovedFiles(
+        partition=files.partition.take(rows),
+        name=files.name.take(rows),
+        bytes=files.bytes[mask],
+        kind=files.kind[mask],
+        rule=files.rule[mask],
+        because=files.because.take(rows),
+    )
+
+
+def keys(files: RemovedFiles | KeptFiles) -> Any:
+    """``partition/name`` per row: names may repeat across partitions, keys do not."""
+    return pc.binary_join_element_wise(
+        files.partition.dictionary.take(files.partition.indices), files.name, "/"
+    )
+
+
+def keys_present(files: Files) -> Any:
+    """The keys of everything that is there."""
+    return pc.binary_join_element_wise(
+        strings(files.partitions).take(integers(files.partition)), files.name, "/"
+    )
+
+
+def _is_in(values: Any, among: Any) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.is_in(values, value_set=among).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _mask(rows: NDArray[np.bool_]) -> Any:
+    return pc.equal(integers(rows.astype(np.int8)), 1)
+
+
+def _kept_unsaved(kept: KeptFiles | None) -> Any:
+    if kept is None:
+        return strings([])
+    return pc.filter(keys(kept), _mask(kept.rule != _SAVEPOINT))
+
+
+def _left_out(files: RemovedFiles, left: NDArray[np.bool_], kept: KeptFiles | None) -> Rows:
+    """The rows that stay, each with the fresh plan's reason or ours."""
+    fallen = take(files, left)
+    reasons = [_KEPT_NOW]
+    chosen = np.zeros(len(fallen), dtype=np.int32)
+    if kept is not None and len(fallen):
+        reasons += kept.because.dictionary.to_pylist()
+        where = pc.index_in(keys(fallen), value_set=keys(kept)).fill_null(-1)
+        rows = where.to_numpy(zero_copy_only=False)
+        chosen = np.where(rows >= 0, codes(kept.because)[rows] + 1, 0).astype(np.int32)
+    because = pa.DictionaryArray.from_arrays(integers(chosen), strings(reasons))
+    return Rows(partition=fallen.partition, name=fallen.name, because=because)

@@ -1,0 +1,89 @@
+"""requested → inflight → completed: the three files that make an instant, on either layout.
+
+Source: the state machine of HoodieActiveTimeline. Every file is created exclusively; a completed
+instant in layout 2 carries its completion time in the name, so exclusive creation alone would not
+stop two completions of one instant: under the lock we look first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import tzinfo
+
+from reconciler.errors import StaleError
+from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.timeline import Timeline
+from reconciler.storage.api import Storage
+from reconciler.transaction.instants import next_instant
+from reconciler.transaction.process import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publisher:
+    """Writes instants to one table's timeline.
+
+    ``folder`` is the timeline's, relative to the table; ``layout`` 1 or 2; ``reread`` lists the
+    active timeline anew; ``archived_newest`` is the greatest archived time, None if there is none.
+    Everything but ``withdraw``'s second half is to be called under the table's lock.
+    """
+
+    storage: Storage
+    folder: str
+    layout: int
+    zone: tzinfo
+    clock: Clock
+    reread: Callable[[], Timeline]
+    archived_newest: str | None = field(default=None)
+
+    def new_time(self, timeline: Timeline) -> str:
+        """An instant time greater than every requested and completion time there is."""
+        known = [time for time in (timeline.newest_time, self.archived_newest) if time]
+        return next_instant(max(known, default=None), self.clock.now_ms(), self.zone)
+
+    def request(self, action: Action, timeline: Timeline, data: bytes) -> str:
+        """Write the requested file of a new instant and return its time."""
+        time = self.new_time(timeline)
+        self._create(Instant(time, action, State.REQUESTED), data)
+        return time
+
+    def start(self, time: str, action: Action, data: bytes) -> None:
+        """Write the inflight file."""
+        self._create(Instant(time, action, State.INFLIGHT), data)
+
+    def complete(self, time: str, action: Action, data: bytes) -> Instant:
+        """Write the completed file, the point at which the world changes.
+
+        Raises StaleError when the instant is completed already or is no longer pending.
+        """
+        timeline = self.reread()
+        if completion_of(timeline, time, action) is not None:
+            raise StaleError(f"{time}.{action} was completed by another writer")
+        if timeline.file(time, action, State.REQUESTED) is None:
+            raise StaleError(f"{time}.{action} was removed from the timeline by another writer")
+        completed = self.new_time(timeline) if self.layout > 1 else None
+        instant = Instant(time, action.completes_as, State.COMPLETED, completed)
+        self._create(instant, data)
+        return instant
+
+    def withdraw(self, time: str, action: Action) -> None:
+        """Take a pending instant off the timeline: inflight first, so that it stays resumable."""
+        for state in (State.INFLIGHT, State.REQUESTED):
+            self.storage.delete(self._path(Instant(time, action, state)))
+
+    def _create(self, instant: Instant, data: bytes) -> None:
+        self.storage.create(self._path(instant), data)
+
+    def _path(self, instant: Instant) -> str:
+        return f"{self.folder}/{instant.file_name}"
+
+
+def completion_of(timeline: Timeline, time: str, action: Action) -> Instant | None:
+    """The completed instant of a time and action, whoever completed it."""
+    for file in timeline.files:
+        instant = file.instant
+        if (instant.requested, instant.action) == (time, action.completes_as) and (
+            instant.is_completed
+        ):
+            return instant
+    return None

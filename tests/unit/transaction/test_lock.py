@@ -1,0 +1,165 @@
+"""The lock: who has it, when it is stale, and that nobody else's is ever released."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reconciler.errors import BusyError
+from reconciler.transaction.lock import FileLock, NoLock, break_lock, look
+from reconciler.transaction.process import Process
+from tests.unit.transaction.fakes import FakeClock, Shelf, process
+
+PATH = ".hoodie/lock"
+
+
+def lock_of(
+    shelf: Shelf,
+    *,
+    token: str = "mine",
+    me: Process | None = None,
+    expire: int = 0,
+    wait_s: float = 0,
+) -> FileLock:
+    me = me or process()
+    return FileLock(
+        shelf,
+        PATH,
+        me.owner(token),
+        process=me,
+        clock=shelf.clock,
+        expire_minutes=expire,
+        wait_s=wait_s,
+    )
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf(FakeClock())
+
+
+def test_the_lock_file_is_there_inside_the_block_only(shelf):
+    with lock_of(shelf).hold():
+        inside = json.loads(shelf.read(PATH))
+
+    assert (inside["who"], inside["host"], inside["token"]) == ("ann", "here", "mine")
+    assert shelf.files == {}
+
+
+def test_a_lock_of_hudi_is_never_stale_without_expiry(shelf):
+    shelf.create(PATH, b"")
+    shelf.clock.pass_seconds(10**6)
+
+    with pytest.raises(BusyError, match=r"left no name.*1000000 s ago.*unlock"):
+        lock_of(shelf).hold().__enter__()
+    assert PATH in shelf.files
+
+
+def test_a_lock_of_hudi_expires_by_the_configured_minutes(shelf):
+    shelf.create(PATH, b"")
+    shelf.clock.pass_seconds(61)
+
+    with lock_of(shelf, expire=1).hold():
+        assert b"mine" in shelf.read(PATH)
+
+
+def test_a_lock_of_ours_goes_at_once_when_its_process_is_gone(shelf):
+    shelf.create(PATH, process(pid=9).owner("theirs").encode())
+
+    with lock_of(shelf).hold():
+        assert b"mine" in shelf.read(PATH)
+
+
+def test_a_lock_of_a_living_process_stays_however_old(shelf):
+    shelf.create(PATH, process(pid=9).owner("theirs").encode())
+    shelf.clock.pass_seconds(10**6)
+
+    with pytest.raises(BusyError, match="ann on here, process 9"):
+        lock_of(shelf, me=process(living=frozenset({9}))).hold().__enter__()
+
+
+@pytest.mark.parametrize(("silent_s", "is_taken"), [(299, False), (301, True)])
+def test_a_lock_of_another_host_goes_after_five_minutes_of_silence(shelf, silent_s, is_taken):
+    shelf.create(PATH, process(host="there", pid=9).owner("theirs").encode())
+    shelf.clock.pass_seconds(silent_s)
+    lock = lock_of(shelf)
+
+    if is_taken:
+        with lock.hold():
+            assert b"mine" in shelf.read(PATH)
+    else:
+        with pytest.raises(BusyError):
+            lock.hold().__enter__()
+
+
+def test_waiting_is_bounded_and_backs_off(shelf):
+    shelf.create(PATH, b"")
+
+    with pytest.raises(BusyError):
+        lock_of(shelf, wait_s=1).hold().__enter__()
+    assert shelf.clock.slept == pytest.approx([0.1, 0.2, 0.4, 0.3])
+
+
+def test_a_lock_released_while_we_wait_is_taken(shelf):
+    shelf.create(PATH, b"")
+    shelf.clock.while_sleeping = lambda: shelf.files.pop(PATH, None)
+
+    with lock_of(shelf, wait_s=10).hold():
+        assert b"mine" in shelf.read(PATH)
+
+
+def test_another_who_breaks_the_same_stale_lock_last_has_it(shelf):
+    shelf.create(PATH, process(pid=9).owner("dead").encode())
+    rival = process(pid=2).owner("rival").encode()
+    shelf.clock.while_sleeping = lambda: shelf.replace(PATH, rival)
+
+    with pytest.raises(BusyError, match="process 2"):
+        lock_of(shelf, me=process(living=frozenset({2}))).hold().__enter__()
+    assert shelf.read(PATH) == rival
+
+
+def test_a_lock_that_became_somebody_elses_is_neither_renewed_nor_released(shelf):
+    lock = lock_of(shelf)
+    with lock.hold():
+        shelf.replace(PATH, b"theirs")
+        lock.renew()
+        with pytest.raises(BusyError, match="taken from us"):
+            lock.confirm()
+
+    assert shelf.read(PATH) == b"theirs"
+
+
+def test_renewing_moves_the_time(shelf):
+    lock = lock_of(shelf)
+    with lock.hold():
+        shelf.clock.pass_seconds(60)
+        lock.renew()
+
+        assert look(shelf, PATH).since_ms == shelf.clock.ms
+        lock.confirm()
+
+
+def test_a_lock_that_is_not_held_is_not_renewed(shelf):
+    lock_of(shelf).renew()
+
+    assert shelf.files == {}
+
+
+def test_a_lock_changed_since_it_was_looked_at_is_not_broken(shelf):
+    shelf.create(PATH, b"")
+    held = look(shelf, PATH)
+    shelf.clock.pass_seconds(1)
+    shelf.replace(PATH, b"")
+
+    assert break_lock(shelf, held) is False
+    assert PATH in shelf.files
+
+
+def test_no_lock_touches_nothing(shelf):
+    lock = NoLock()
+    with lock.hold():
+        lock.confirm()
+        lock.renew()
+
+    assert shelf.files == {}

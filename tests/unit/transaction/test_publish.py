@@ -1,0 +1,116 @@
+"""The three files of an instant, on either layout."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from reconciler.errors import AlreadyExistsError, StaleError
+from reconciler.hudi.instant import Action, Instant
+from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.transaction.publish import Publisher, completion_of
+from tests.unit.transaction.fakes import FakeClock, Shelf
+
+OLD = "20251231000000000_20251231000001000.commit"
+
+
+def publisher(shelf: Shelf, layout: int, **more) -> Publisher:
+    folder = ".hoodie/timeline" if layout == 2 else ".hoodie"
+
+    def reread() -> Timeline:
+        names = [entry.name for entry in shelf.list(folder)]
+        parsed = [(Instant.parse(name), name) for name in names]
+        return Timeline.of(TimelineFile(i, name, 0, 0) for i, name in parsed if i)
+
+    return Publisher(
+        storage=shelf,
+        folder=folder,
+        layout=layout,
+        zone=UTC,
+        clock=shelf.clock,
+        reread=reread,
+        **more,
+    )
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf(FakeClock())
+
+
+def run_clean(it: Publisher) -> str:
+    time = it.request(Action.CLEAN, it.reread(), b"plan")
+    it.start(time, Action.CLEAN, b"")
+    it.complete(time, Action.CLEAN, b"done")
+    return time
+
+
+def test_layout_2_completes_under_a_later_completion_time(shelf):
+    shelf.create(f".hoodie/timeline/{OLD}", b"")
+    run_clean(publisher(shelf, 2))
+
+    assert sorted(shelf.files) == [
+        f".hoodie/timeline/{OLD}",
+        ".hoodie/timeline/20260101000000000.clean.inflight",
+        ".hoodie/timeline/20260101000000000.clean.requested",
+        ".hoodie/timeline/20260101000000000_20260101000000001.clean",
+    ]
+
+
+def test_layout_1_completes_under_the_requested_time(shelf):
+    shelf.create(".hoodie/20251231000000000.commit", b"")
+    run_clean(publisher(shelf, 1))
+
+    assert shelf.read(".hoodie/20260101000000000.clean") == b"done"
+    assert shelf.read(".hoodie/20260101000000000.clean.requested") == b"plan"
+
+
+def test_a_time_is_greater_than_completion_times_and_archived_ones_too(shelf):
+    shelf.create(".hoodie/timeline/20251231000000000_20260101000000100.commit", b"")
+    it = publisher(shelf, 2)
+
+    assert it.new_time(it.reread()) == "20260101000000101"
+    it = publisher(shelf, 2, archived_newest="20260101000000500")
+    assert it.new_time(it.reread()) == "20260101000000501"
+
+
+def test_an_instant_is_never_completed_twice(shelf):
+    shelf.create(f".hoodie/timeline/{OLD}", b"")
+    it = publisher(shelf, 2)
+    time = run_clean(it)
+
+    with pytest.raises(StaleError, match="completed by another"):
+        it.complete(time, Action.CLEAN, b"again")
+    assert completion_of(it.reread(), time, Action.CLEAN).completed == "20260101000000001"
+
+
+def test_an_instant_that_was_removed_is_not_completed(shelf):
+    shelf.create(f".hoodie/timeline/{OLD}", b"")
+    it = publisher(shelf, 2)
+    time = it.request(Action.CLEAN, it.reread(), b"plan")
+    it.withdraw(time, Action.CLEAN)
+
+    with pytest.raises(StaleError, match="removed from the timeline"):
+        it.complete(time, Action.CLEAN, b"done")
+    assert sorted(shelf.files) == [f".hoodie/timeline/{OLD}"]
+
+
+def test_a_requested_file_that_exists_is_not_overwritten(shelf):
+    shelf.create(f".hoodie/timeline/{OLD}", b"")
+    it = publisher(shelf, 2)
+    before = it.reread()
+    it.request(Action.CLEAN, before, b"first")
+
+    with pytest.raises(AlreadyExistsError):
+        it.request(Action.CLEAN, before, b"second")
+
+
+def test_a_clustering_completes_as_a_replacecommit(shelf):
+    shelf.create(f".hoodie/timeline/{OLD}", b"")
+    it = publisher(shelf, 2)
+    time = it.request(Action.CLUSTERING, it.reread(), b"plan")
+    it.start(time, Action.CLUSTERING, b"")
+
+    done = it.complete(time, Action.CLUSTERING, b"done")
+    assert done.file_name == f"{time}_{done.completed}.replacecommit"

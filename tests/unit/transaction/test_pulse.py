@@ -1,0 +1,85 @@
+"""Signs of life, and who counts as dead."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from reconciler.errors import StorageError
+from reconciler.hudi.heartbeat import heartbeat_path
+from reconciler.transaction.pulse import Heartbeat, Pulse, living_owner
+from tests.unit.transaction.fakes import FakeClock, Shelf, process
+
+INSTANT = "20260101000000000"
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf(FakeClock())
+
+
+def judged(shelf, requested_by=None, me=None):
+    return living_owner(
+        shelf,
+        INSTANT,
+        requested_by=requested_by,
+        requested_ms=1_767_225_600_000,
+        process=me or process(),
+        now_ms=shelf.clock.ms,
+    )
+
+
+def test_a_heart_that_beats_on_another_host_is_alive_for_five_minutes(shelf):
+    owner = process(host="there").owner("t")
+    Heartbeat(shelf, INSTANT, owner, shelf.clock).beat()
+    shelf.clock.pass_seconds(300)
+
+    assert judged(shelf).token == "t"
+    shelf.clock.pass_seconds(1)
+    assert judged(shelf) is None
+
+
+def test_a_run_that_said_it_ended_is_dead_at_once(shelf):
+    owner = process(host="there").owner("t")
+    Heartbeat(shelf, INSTANT, owner, shelf.clock).end()
+
+    assert judged(shelf, requested_by=owner) is None
+
+
+def test_without_a_heartbeat_the_requested_file_tells(shelf):
+    there, here_dead = process(host="there").owner("t"), process(pid=9).owner("u")
+
+    assert judged(shelf, requested_by=there) == there
+    assert judged(shelf, requested_by=here_dead) is None
+    shelf.clock.pass_seconds(301)
+    assert judged(shelf, requested_by=there) is None
+
+
+def test_who_resumed_last_is_the_owner_not_who_requested(shelf):
+    me = process(living=frozenset({2}))
+    Heartbeat(shelf, INSTANT, process(pid=2).owner("resumer"), shelf.clock).beat()
+
+    assert judged(shelf, requested_by=process(pid=9).owner("dead"), me=me).token == "resumer"
+
+
+def test_a_heartbeat_that_is_removed_is_gone(shelf):
+    heartbeat = Heartbeat(shelf, INSTANT, process().owner("t"), shelf.clock)
+    heartbeat.beat()
+    heartbeat.remove()
+
+    assert heartbeat_path(INSTANT) not in shelf.files
+
+
+def test_beats_go_on_in_the_background_even_after_a_failure():
+    beats, enough = [], threading.Event()
+
+    def beat():
+        beats.append(1)
+        if len(beats) == 3:
+            enough.set()
+        raise StorageError("x", "is away")
+
+    pulse = Pulse(interval_s=0.001)
+    with pulse.running(), pulse.beating(beat):
+        assert enough.wait(5)
