@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from importlib.resources import files
 from typing import Any, Final
 
 from reconciler.errors import FormatError
@@ -197,3 +198,22 @@ def avro_records(block: Block) -> list[Any]:
             at += 4 + length
         require(at == len(content), f"{len(content) - at} bytes follow its {count} records")
     return records
+
+
+def delete_keys(block: Block) -> list[str]:
+    """The record keys that a DELETE block names; raises FormatError naming the block's file.
+
+    Content: int32 version 3, int32 length, Avro binary of a HoodieDeleteRecordList. The newest
+    schema reads older blocks too: its union has one more branch at the end.
+    """
+    with decoding(block.path, f"the delete block at byte {block.start}"):
+        version, length = struct.unpack_from(">ii", block.content)
+        require(version == CONTENT_VERSION, f"content version {version}, not {CONTENT_VERSION}")
+        require(length == len(block.content) - 8, f"{length} bytes promised")
+        listed = decode(block.content[8:], parsed_schema(_delete_schema(), ""), block.path)
+        return [str(record["recordKey"]) for record in listed["deleteRecordList"]]
+
+
+def _delete_schema() -> str:
+    schemas = files("reconciler.hudi") / "schemas"
+    return (schemas / "HoodieDeleteRecordList.v9.fromclass.avsc").read_text()
