@@ -14,6 +14,7 @@ import sys
 import time
 from typing import Any
 
+import fastavro
 import psutil
 from pyspark.sql import SparkSession
 
@@ -108,8 +109,7 @@ class Worker:
             cpu, wall = self._cpu(), time.perf_counter()
             made = self.schedule(table, "CLEAN", options)
             spent = {"cpu": self._cpu() - cpu, "wall": time.perf_counter() - wall}
-            out.append({**spent, "instant": made})
-            self._take_back(table, made)
+            out.append({**spent, "instant": made, "files": self._take_back(table, made)})
         return out
 
     def clean(self, table: str, options: dict[str, str]) -> dict[str, Any] | None:
@@ -198,11 +198,18 @@ class Worker:
             total += times.user + times.system
         return total
 
-    def _take_back(self, table: str, instant: str | None) -> None:
+    def _take_back(self, table: str, instant: str | None) -> int:
+        """Remove a requested clean; how many files it planned to delete."""
+        files = 0
         for folder in (f"{table}/.hoodie", f"{table}/.hoodie/timeline"):
             for name in os.listdir(folder) if instant and os.path.isdir(folder) else ():
+                if name == f"{instant}.clean.requested":
+                    with open(f"{folder}/{name}", "rb") as data:
+                        plan: Any = next(fastavro.reader(data))
+                    files = sum(map(len, plan["filePathsToBeDeletedPerPartition"].values()))
                 if name.lstrip(".").startswith(f"{instant}.clean."):
-                    os.remove(os.path.join(folder, name))
+                    os.remove(f"{folder}/{name}")
+        return files
 
 
 def _plain(value: Any) -> Any:
