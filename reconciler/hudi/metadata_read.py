@@ -63,6 +63,22 @@ class MetadataListing:
             names = _merged(self._base, below.pop(_key(path), None), self._logs.get(_key(path)))
             yield path, list(names), list(names.values())
 
+    def also_below(self, partition: str, names: Collection[str]) -> set[str]:
+        """Those of the live names that both the log blocks and the base file list.
+
+        One deletion only takes back what the log blocks say of them; the base file's word needs a
+        second one, in a later block.
+        """
+        change = self._logs.get(_key(partition))
+        if self._base is None or change is None or change.masks:
+            return set()
+        twice = {name for name in names if change.names.get(name) is not None}
+        if not twice:
+            return set()
+        key = _key(partition).encode()
+        record = self._base.get([key]).get(key)
+        return twice & _merged(self._base, record, None).keys()
+
     def _below(self, live: Collection[str], *, everything: bool) -> dict[str, bytes]:
         """The undecoded records of the base file, by key."""
         if self._base is None:
@@ -98,7 +114,7 @@ def read_listing(table: MetadataTable) -> MetadataListing:
             logs.update((key, _Change({}, masks=True)) for key in delete_keys(block))
             continue
         schema = schema_text(block)
-        for key, names in _entries(block):
+        for key, names in block_entries(block):
             merge(logs.setdefault(key, _Change({})).names, names)
     everything = base.get([ALL_PARTITIONS.encode()]) if base else {}
     partitions = _merged(base, everything.get(ALL_PARTITIONS.encode()), logs.get(ALL_PARTITIONS))
@@ -135,7 +151,7 @@ def _merged(base: HFile | None, record: bytes | None, change: _Change | None) ->
     return {name: size for name, size in names.items() if size is not None}
 
 
-def _entries(block: Block) -> Iterator[tuple[str, Names]]:
+def block_entries(block: Block) -> Iterator[tuple[str, Names]]:
     """Key and names of each record of a data block; raises FormatError, UnsupportedError."""
     if block.type is BlockType.HFILE_DATA:
         schema = parsed_schema(schema_text(block), block.path)
@@ -165,4 +181,4 @@ def _text(data: bytes, path: str) -> str:
 
 
 def _key(partition: str) -> str:
-    return partition or UNPARTITIONED
+    return partition or UNPARTITIONED  # __all_partitions__ stands for itself

@@ -121,6 +121,16 @@ class MetadataTable:
             )
         return found
 
+    def log_paths(self) -> list[str]:
+        """Every log file of every metadata partition, listed or not, complete or not."""
+        paths = []
+        for entry in self.source.list(ROOT):
+            if entry.is_folder and entry.name != ".hoodie":
+                folder = f"{ROOT}/{entry.name}"
+                names = sorted(child.name for child in self.source.list(folder))
+                paths += [f"{folder}/{name}" for name in names if _LOG.fullmatch(name)]
+        return paths
+
     def blocks(self, file_slice: FileSlice) -> list[Block]:
         """The log blocks of a slice that a reader may see, in merge order; FormatError if damaged.
 

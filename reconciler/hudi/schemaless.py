@@ -7,6 +7,7 @@ becomes one FormatError.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import struct
@@ -14,6 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any, Final
 
 from reconciler.errors import FormatError
@@ -89,4 +91,18 @@ def encode(record: Any, schema: Any) -> bytes:
 
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, schema, record)
+    return stream.getvalue()
+
+
+def encode_container(schema_file: str, record: Any) -> bytes:
+    """An Avro container (no compression) with one record of a schema of ``hudi/schemas``.
+
+    The same record gives the same bytes: the sync marker is made of them.
+    """
+    import fastavro
+
+    schema = parsed_schema((files("reconciler.hudi") / "schemas" / schema_file).read_text(), "")
+    marker = hashlib.md5(encode(record, schema), usedforsecurity=False).digest()
+    stream = io.BytesIO()
+    fastavro.writer(stream, schema, [record], codec="null", sync_marker=marker)
     return stream.getvalue()
