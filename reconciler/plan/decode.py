@@ -1,0 +1,127 @@
+"""A checked plan document and the columns of its file lists, as a Plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reconciler.plan import columns
+from reconciler.plan.model import (
+    CleanStep,
+    Finding,
+    Impact,
+    KeptFiles,
+    Note,
+    Observed,
+    PendingInstant,
+    Plan,
+    RemovedFiles,
+    ResumeStep,
+    Step,
+    TablePlan,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """The ``partitions`` of one step."""
+
+    files: RemovedFiles
+    delete_partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The file lists of one table: ``kept``, and one Removals a step."""
+
+    kept: KeptFiles | None
+    steps: Sequence[Removals]
+
+
+def no_files() -> RemovedFiles:
+    """The columns of a step that removes no file."""
+    return RemovedFiles(
+        partition=columns.dictionary(np.empty(0, np.int32), []),
+        name=columns.strings([]),
+        bytes=np.empty(0, np.int64),
+        kind=np.empty(0, np.int8),
+        rule=np.empty(0, np.int8),
+        because=columns.dictionary(np.empty(0, np.int32), []),
+    )
+
+
+def plan(document: Mapping[str, Any], lists: Sequence[Lists]) -> Plan:
+    """The plan of a document that ``shape.check`` let pass; its own file lists are ignored."""
+    return Plan(
+        created_at=document["createdAt"],
+        tool=document["tool"],
+        tables=tuple(
+            _table(table, files) for table, files in zip(document["tables"], lists, strict=True)
+        ),
+    )
+
+
+def _table(table: Mapping[str, Any], lists: Lists) -> TablePlan:
+    return TablePlan(
+        name=table["name"],
+        path=table["path"],
+        spec=table["spec"],
+        spec_digest=table["specDigest"],
+        error=table["error"],
+        observed=_observed(table["observed"]),
+        drift=tuple(Finding(**finding) for finding in table["drift"]),
+        steps=tuple(
+            _step(step, files) for step, files in zip(table["steps"], lists.steps, strict=True)
+        ),
+        kept=lists.kept,
+        predictions=tuple(table["predictions"]),
+        impact=_impact(table["impact"]),
+        refusals=tuple(Note(**note) for note in table["refusals"]),
+        warnings=tuple(Note(**note) for note in table["warnings"]),
+    )
+
+
+def _step(step: Mapping[str, Any], removals: Removals) -> Step:
+    if step["kind"] == "resume":
+        return ResumeStep(
+            instant=step["instant"],
+            action=step["action"],
+            files=removals.files,
+            delete_partitions=removals.delete_partitions,
+            groups=tuple(step["groups"]),
+            because=step["because"],
+        )
+    return CleanStep(
+        policy=step["policy"],
+        earliest_instant_to_retain=step["earliestInstantToRetain"],
+        files=removals.files,
+        delete_partitions=removals.delete_partitions,
+    )
+
+
+def _observed(observed: Mapping[str, Any] | None) -> Observed | None:
+    if observed is None:
+        return None
+    return Observed(
+        table_version=observed["tableVersion"],
+        table_type=observed["tableType"],
+        last_completed=observed["lastCompleted"],
+        pending=tuple(PendingInstant(**instant) for instant in observed["pending"]),
+        savepoints=tuple(observed["savepoints"]),
+        files=observed["files"],
+        bytes=observed["bytes"],
+        small_files=observed["smallFiles"],
+    )
+
+
+def _impact(impact: Mapping[str, Any]) -> Impact:
+    return Impact(
+        files_removed=impact["filesRemoved"],
+        bytes_removed=impact["bytesRemoved"],
+        bytes_rewritten=impact["bytesRewritten"],
+        earliest_readable_before=impact["earliestReadable"]["before"],
+        earliest_readable_after=impact["earliestReadable"]["after"],
+    )

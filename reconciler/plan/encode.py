@@ -1,0 +1,163 @@
+"""A plan's tables as canonical JSON text in chunks; the names and meanings are the format's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, assert_never
+
+import numpy as np
+
+from reconciler import canonical
+from reconciler.plan import columns, rows
+from reconciler.plan.model import (
+    CleanStep,
+    Impact,
+    KeptFiles,
+    Note,
+    Observed,
+    Plan,
+    RemovedFiles,
+    ResumeStep,
+    Step,
+    TablePlan,
+)
+
+Chunk = bytes | memoryview
+
+
+def body(plan: Plan) -> Iterator[Chunk]:
+    """What the digest covers, without its outer braces."""
+    yield b'"format":1,"tables":['
+    for number, table in enumerate(plan.tables):
+        if number:
+            yield b","
+        yield from _table(table)
+    yield b"]"
+
+
+def steps(table: TablePlan) -> Iterator[Chunk]:
+    """The table's ``steps``, brackets and all."""
+    yield b"["
+    for number, step in enumerate(table.steps):
+        if number:
+            yield b","
+        yield from _step(step)
+    yield b"]"
+
+
+def _table(table: TablePlan) -> Iterator[Chunk]:
+    first = {
+        "drift": [
+            {"field": f.field, "desired": f.desired, "actual": f.actual, "because": f.because}
+            for f in table.drift
+        ],
+        "error": table.error,
+        "impact": _impact(table.impact),
+    }
+    second = {
+        "name": table.name,
+        "observed": _observed(table.observed),
+        "path": table.path,
+        "predictions": [dict(prediction) for prediction in table.predictions],
+        "refusals": _notes(table.refusals),
+        "spec": dict(table.spec),
+        "specDigest": table.spec_digest,
+    }
+    yield canonical.dumps(first)[:-1] + b',"kept":['
+    if table.kept is not None:
+        yield from _kept(table.kept)
+    yield b"]," + canonical.dumps(second)[1:-1] + b',"steps":'
+    sha = hashlib.sha256()
+    for chunk in steps(table):
+        sha.update(chunk)
+        yield chunk
+    third = {
+        "stepsDigest": f"sha256:{sha.hexdigest()}",
+        "warnings": _notes(table.warnings),
+    }
+    yield b"," + canonical.dumps(third)[1:]
+
+
+def _step(step: Step) -> Iterator[Chunk]:
+    match step:
+        case ResumeStep():
+            before: dict[str, Any] = {
+                "action": step.action,
+                "because": step.because,
+                "groups": [dict(group) for group in step.groups],
+                "instant": step.instant,
+                "kind": step.kind,
+            }
+            yield canonical.dumps(before)[:-1] + b',"partitions":['
+            yield from _partitions(step.files, step.delete_partitions)
+            yield b"]}"
+        case CleanStep():
+            before = {
+                "earliestInstantToRetain": step.earliest_instant_to_retain,
+                "kind": step.kind,
+            }
+            yield canonical.dumps(before)[:-1] + b',"partitions":['
+            yield from _partitions(step.files, step.delete_partitions)
+            yield b"]," + canonical.dumps({"policy": step.policy})[1:]
+        case _:
+            assert_never(step)
+
+
+def _partitions(files: RemovedFiles, deleted: tuple[str, ...]) -> Iterator[Chunk]:
+    _must_be_sorted(files)
+    yield from rows.partitions_text(files, deleted)
+
+
+def _kept(kept: KeptFiles) -> Iterator[Chunk]:
+    _must_be_sorted(kept)
+    yield from rows.kept_text(kept)
+
+
+def _must_be_sorted(files: RemovedFiles | KeptFiles) -> None:
+    """The order is part of the format; a planner that breaks it has a bug worth stopping for."""
+    if not columns.is_increasing(columns.ranked(files.partition)[1], files.name):
+        raise ValueError("the files of a plan must be sorted by (partition, name), each once")
+
+
+def _observed(observed: Observed | None) -> Mapping[str, Any] | None:
+    if observed is None:
+        return None
+    return {
+        "tableVersion": observed.table_version,
+        "tableType": observed.table_type,
+        "lastCompleted": observed.last_completed,
+        "pending": [
+            {"instant": p.instant, "action": p.action, "state": p.state} for p in observed.pending
+        ],
+        "savepoints": list(observed.savepoints),
+        "files": _int(observed.files),
+        "bytes": _int(observed.bytes),
+        "smallFiles": _int(observed.small_files),
+    }
+
+
+def _impact(impact: Impact) -> Mapping[str, Any]:
+    return {
+        "filesRemoved": _int(impact.files_removed),
+        "bytesRemoved": _int(impact.bytes_removed),
+        "bytesRewritten": _int(impact.bytes_rewritten),
+        "earliestReadable": {
+            "before": impact.earliest_readable_before,
+            "after": impact.earliest_readable_after,
+        },
+    }
+
+
+def _int(value: int | np.integer[Any]) -> int:
+    """A sum over a numpy column is no int to json."""
+    return int(value)
+
+
+def _notes(notes: Iterable[Note]) -> list[Mapping[str, str]]:
+    return [{"rule": note.rule, "because": note.because} for note in notes]
+
+
+def spec_digest(document: Mapping[str, Any]) -> str:
+    """The digest of an effective spec without its ``path``: the same wherever the table lies."""
+    return canonical.digest({key: value for key, value in document.items() if key != "path"})

@@ -1,0 +1,233 @@
+"""Rows of files as canonical JSON text and back, in chunks, never an object a file.
+
+Writing joins columns with Arrow's string kernels. Reading relies on what canonical bytes promise:
+every row has the same keys in the same order, so the n-th quote of a row always delimits the same
+field. Nothing here trusts that promise: ``document.load`` writes what it read and compares bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler import canonical
+from reconciler.plan import columns
+from reconciler.plan.model import FILE_KINDS, KEEP_RULES, REMOVAL_RULES, KeptFiles, RemovedFiles
+
+_CHUNK_ROWS = 1 << 15
+_CHUNK_BYTES = 1 << 23
+_ROW = b'{"because":"'
+_REMOVED_QUOTES, _KEPT_QUOTES = 18, 16
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+_Part = Callable[[slice], Any]
+
+
+def partitions_text(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[bytes | memoryview]:
+    """What stands between the brackets of ``partitions``; sorted by path.
+
+    ``deleted``: partitions whose directory goes, with or without rows of their own.
+    """
+    paths, by_row = columns.ranked(files.partition)
+    bounds = _run_bounds(by_row)
+    spans = [(paths[by_row[a]], a, b) for a, b in itertools.pairwise(bounds)]
+    named = {path for path, _, _ in spans}
+    spans += [(path, 0, 0) for path in deleted if path not in named]
+    goes = frozenset(deleted)
+    text = _Forward(_chunks(len(files), _removed_parts(files)))
+    for number, (path, start, end) in enumerate(sorted(spans)):
+        yield b'%s{"deletePartition":%s,"files":[' % (
+            b"," if number else b"",
+            b"true" if path in goes else b"false",
+        )
+        yield from text.rows(start, end)
+        yield b'],"path":%s}' % canonical.dumps(path)
+
+
+def kept_text(kept: KeptFiles) -> Iterator[bytes | memoryview]:
+    """What stands between the brackets of ``kept``."""
+    parts = (
+        _by_code(',{"because":"', kept.because, '","name":"'),
+        lambda rows: columns.escaped(kept.name[rows]),
+        _by_code('","partition":"', kept.partition, '","rule":"'),
+        _constants('{}"}}', KEEP_RULES, kept.rule),
+    )
+    yield from _Forward(_chunks(len(kept), parts)).rows(0, len(kept))
+
+
+def _removed_parts(files: RemovedFiles) -> tuple[_Part, ...]:
+    return (
+        _by_code(',{"because":"', files.because, '","bytes":'),
+        lambda rows: columns.integers(files.bytes[rows]).cast(pa.string()),
+        _constants(',"kind":"{}","name":"', FILE_KINDS, files.kind),
+        lambda rows: columns.escaped(files.name[rows]),
+        _constants('","rule":"{}"}}', REMOVAL_RULES, files.rule),
+    )
+
+
+def _by_code(before: str, column: Any, after: str) -> _Part:
+    """A dictionary column between two constants; each distinct value is escaped once."""
+    distinct = columns.escaped(column.dictionary)
+    texts = pc.binary_join_element_wise(
+        columns.strings([before])[0], distinct, columns.strings([after])[0], _EMPTY
+    )
+    return lambda rows: texts.take(column.indices[rows])
+
+
+def _constants(template: str, names: Sequence[str], codes: NDArray[np.int8]) -> _Part:
+    texts = columns.strings([template.format(name) for name in names])
+    return lambda rows: texts.take(columns.integers(codes[rows]))
+
+
+_EMPTY = columns.strings([""])[0]
+
+
+def _chunks(count: int, parts: Sequence[_Part]) -> Iterator[tuple[NDArray[np.int32], memoryview]]:
+    """The text of all rows, a chunk at a time, with the offset of every row in it."""
+    for start in range(0, count, _CHUNK_ROWS):
+        rows = slice(start, min(start + _CHUNK_ROWS, count))
+        text = pc.binary_join_element_wise(*(part(rows) for part in parts), _EMPTY)
+        yield columns.offsets(text), memoryview(text.buffers()[2])
+
+
+class _Forward:
+    """Cuts texts of rows out of chunks, front to back."""
+
+    def __init__(self, chunks: Iterator[tuple[NDArray[np.int32], memoryview]]) -> None:
+        self._chunks, self._first, self._bounds = chunks, 0, np.zeros(1, np.int32)
+        self._text = memoryview(b"")
+
+    def rows(self, start: int, end: int) -> Iterator[memoryview]:
+        """The rows from start to end, without the first comma."""
+        skip = 1
+        while start < end:
+            have = self._first + len(self._bounds) - 1
+            if start >= have:
+                self._first = have
+                self._bounds, self._text = next(self._chunks)
+                continue
+            stop = min(end, have)
+            a, b = self._bounds[start - self._first], self._bounds[stop - self._first]
+            yield self._text[a + skip : b]
+            start, skip = stop, 0
+
+
+def _run_bounds(codes: NDArray[Any]) -> list[int]:
+    """Where each run of equal codes starts, and where the last one ends."""
+    changes: list[int] = (np.flatnonzero(np.diff(codes)) + 1).tolist()
+    return [0, *changes, len(codes)] if len(codes) else []
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read_partitions(document: bytes, start: int, end: int) -> tuple[RemovedFiles, tuple[str, ...]]:
+    """The inverse of ``partitions_text`` for the bytes from start to end.
+
+    Raises ValueError or IndexError when the bytes aren't canonical.
+    """
+    rows = [_removed_rows(chunk) for chunk in _cuts(document, start, end)]
+    paths = [path for row in rows for path in row.paths]
+    goes = [flag for row in rows for flag in row.goes]
+    before = np.cumsum([0, *(len(row.goes) for row in rows)])
+    owner = np.concatenate([row.partition + n for row, n in zip(rows, before, strict=False)])
+    files = RemovedFiles(
+        partition=columns.dictionary(owner, paths),
+        name=pa.concat_arrays([row.name for row in rows]),
+        bytes=np.concatenate([row.bytes for row in rows]),
+        kind=np.concatenate([row.kind for row in rows]),
+        rule=np.concatenate([row.rule for row in rows]),
+        because=_one_dictionary([row.because for row in rows]),
+    )
+    return files, tuple(path for path, flag in zip(paths, goes, strict=True) if flag)
+
+
+def read_kept(document: bytes, start: int, end: int) -> KeptFiles:
+    """The inverse of ``kept_text``; raises as ``read_partitions``."""
+    because, names, partitions, rules = [], [], [], []
+    for block in _cuts(document, start, end):
+        at = columns.quotes(block).reshape(-1, _KEPT_QUOTES)
+        because.append(_value(block, at, 2).dictionary_encode())
+        names.append(_value(block, at, 6))
+        partitions.append(_value(block, at, 10).dictionary_encode())
+        rules.append(_coded(_value(block, at, 14), KEEP_RULES))
+    return KeptFiles(
+        partition=_one_dictionary(partitions),
+        name=pa.concat_arrays(names),
+        rule=np.concatenate(rules),
+        because=_one_dictionary(because),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Removed:
+    """One chunk; ``partition`` counts the partitions that open in it, -1 the one before.
+
+    ``paths``: of the partitions that close in it.
+    """
+
+    partition: NDArray[np.int64]
+    name: Any
+    bytes: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    rule: NDArray[np.int8]
+    because: Any
+    paths: list[str]
+    goes: list[bool]
+
+
+def _removed_rows(block: bytes) -> _Removed:
+    text = np.frombuffer(block, np.uint8)
+    at = columns.quotes(block)
+    opens = text[at - 1] == ord("{")
+    rows = np.flatnonzero(opens & (text[at + 1] == ord("b")))
+    heads = np.flatnonzero(opens & (text[at + 1] == ord("d")))
+    is_last = block.endswith(b'"}')
+    tails = np.append(heads[heads > 0], len(at)) if is_last else heads[heads > 0]
+    fields = at[rows[:, None] + np.arange(_REMOVED_QUOTES)]
+    sizes = columns.cut(block, fields[:, 5] + 2, fields[:, 6] - 1).cast(pa.int64())
+    return _Removed(
+        partition=np.searchsorted(heads, rows) - 1,
+        name=_value(block, fields, 12),
+        bytes=np.frombuffer(sizes.buffers()[1] or b"", np.int64)[: len(sizes)],
+        kind=_coded(_value(block, fields, 8), FILE_KINDS),
+        rule=_coded(_value(block, fields, 16), REMOVAL_RULES),
+        because=_value(block, fields, 2).dictionary_encode(),
+        paths=columns.unescaped(columns.cut(block, at[tails - 2] + 1, at[tails - 1])).to_pylist(),
+        goes=(text[at[heads + 1] + 2] == ord("t")).tolist(),
+    )
+
+
+def _cuts(document: bytes, start: int, end: int) -> Iterator[bytes]:
+    """The bytes from start to end in pieces, each but the first beginning with a row."""
+    while start < end:
+        stop = document.find(_ROW, min(start + _CHUNK_BYTES, end), end)
+        stop = end if stop < 0 else stop
+        yield document[start:stop]
+        start = stop
+
+
+def _value(block: bytes, at: NDArray[np.int64], quote: int) -> Any:
+    """The string values whose opening quote is the given one of each row."""
+    return columns.unescaped(columns.cut(block, at[:, quote] + 1, at[:, quote + 1]))
+
+
+def _coded(column: Any, names: Sequence[str]) -> NDArray[np.int8]:
+    """Values as indexes into names; ValueError for a value that isn't one."""
+    encoded = column.dictionary_encode()
+    known = np.array([names.index(value) for value in encoded.dictionary.to_pylist()], np.int8)
+    return known.take(columns.codes(encoded))
+
+
+def _one_dictionary(chunks: Sequence[Any]) -> Any:
+    joined = pa.chunked_array(chunks).unify_dictionaries()
+    return pa.concat_arrays(joined.chunks)

@@ -1,0 +1,266 @@
+"""What a plan document must look like, checked on plain JSON values; one sentence per problem.
+
+``schemas/plan.v1.json`` says the same for other programs; a test keeps the two together. This one
+is small, fast and speaks to people.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from reconciler.errors import PlanError
+from reconciler.plan.model import FILE_KINDS, KEEP_RULES, REMOVAL_RULES
+
+Check = Callable[[Any, str], None]
+
+_NAMES: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number with a fraction",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+def check(document: Any) -> None:
+    """Raises PlanError with the first thing that isn't as the format says, and where."""
+    _DOCUMENT(document, "")
+
+
+def _refuse(path: str, problem: str) -> None:
+    raise PlanError(f"{path or 'the document'} {problem}")
+
+
+def _of(kind: type) -> Check:
+    def is_of(value: Any, path: str) -> None:
+        if type(value) is not kind:
+            _refuse(path, f"must be {_NAMES[kind]}, not {_NAMES[type(value)]}")
+
+    return is_of
+
+
+def _matching(pattern: str, meaning: str) -> Check:
+    compiled = re.compile(pattern)
+
+    def matches(value: Any, path: str) -> None:
+        _text(value, path)
+        if not compiled.fullmatch(value):
+            _refuse(path, f"must be {meaning}, not {_short(value)}")
+
+    return matches
+
+
+def _one_of(names: tuple[str, ...]) -> Check:
+    return _matching("|".join(map(re.escape, names)), "one of " + ", ".join(names))
+
+
+def _nullable(inner: Check) -> Check:
+    def is_null_or(value: Any, path: str) -> None:
+        if value is not None:
+            inner(value, path)
+
+    return is_null_or
+
+
+def _list(inner: Check) -> Check:
+    def each(value: Any, path: str) -> None:
+        _array(value, path)
+        for number, item in enumerate(value):
+            inner(item, f"{path}[{number}]")
+
+    return each
+
+
+def _record(**fields: Check) -> Check:
+    def has_fields(value: Any, path: str) -> None:
+        _object(value, path)
+        for name in fields.keys() - value.keys():
+            _refuse(path, f'has no "{name}"')
+        for name in value.keys() - fields.keys():
+            _refuse(path, f"has a field that format 1 doesn't know: {_short(name)}")
+        for name, inner in fields.items():
+            inner(value[name], f"{path}.{name}" if path else name)
+
+    return has_fields
+
+
+def _count(value: Any, path: str) -> None:
+    _of(int)(value, path)
+    if not 0 <= value < 1 << 63:
+        _refuse(path, f"must be between 0 and 2^63, not {value}")
+
+
+def _number(value: Any, path: str) -> None:
+    if type(value) not in (int, float):
+        _refuse(path, f"must be a number, not {_NAMES[type(value)]}")
+
+
+def _moment(value: Any, path: str) -> None:
+    _text(value, path)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        _refuse(path, f"must be an ISO-8601 time with an offset, not {_short(value)}")
+
+
+def _location(value: Any, path: str) -> None:
+    _text(value, path)
+    if not value.startswith("/") and "://" not in value:
+        _refuse(path, f"must be an absolute path or a URL, not {_short(value)}")
+
+
+def _file_name(value: Any, path: str) -> None:
+    _text(value, path)
+    if not is_file_name(value):
+        _refuse(path, f"must be the name of a file in its partition, not {_short(value)}")
+
+
+def _partition(value: Any, path: str) -> None:
+    _text(value, path)
+    if not is_partition(value):
+        _refuse(path, f"must be the path of a partition inside the table, not {_short(value)}")
+
+
+def is_file_name(value: str) -> bool:
+    """Whether the value names a file in its folder: no separator, no NUL, not ``..``."""
+    return value not in ("", ".", "..") and not set(value) & {"/", "\\", "\0"}
+
+
+def is_partition(value: str) -> bool:
+    """Whether the value is a relative path that stays inside the table and out of ``.hoodie``.
+
+    >>> [is_partition(p) for p in ("", "dt=1/h=2", "/etc", "../other", "a//b", ".hoodie/timeline")]
+    [True, True, False, False, False, False]
+    """
+    if value == "":
+        return True
+    parts = value.split("/")
+    return (
+        not {"", ".", ".."} & set(parts)
+        and not set(value) & {"\\", "\0"}
+        and parts[0] != ".hoodie"
+        and "://" not in value
+    )
+
+
+def _step(value: Any, path: str) -> None:
+    _object(value, path)
+    kind = value.get("kind")
+    if kind in _FUTURE:
+        _refuse(path, f'is a step of kind "{kind}", which this version cannot apply yet')
+    if kind not in _STEPS:
+        _refuse(path, f"has kind {_short(kind)}; known are {', '.join(_STEPS)}")
+    _STEPS[kind](value, path)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."  # noqa: PLR2004
+
+
+_text, _array, _object, _flag = _of(str), _of(list), _of(dict), _of(bool)
+_instant = _matching(r"[0-9]{1,24}", "an instant (digits)")
+_digest = _matching(r"sha256:[0-9a-f]{64}", "a digest (sha256:...)")
+_note = _record(rule=_text, because=_text)
+
+
+def _anything(_value: Any, _path: str) -> None:
+    """What the format leaves open: values of the spec."""
+
+
+_PARTITIONS = _list(
+    _record(
+        path=_partition,
+        deletePartition=_flag,
+        files=_list(
+            _record(
+                name=_file_name,
+                bytes=_count,
+                kind=_one_of(FILE_KINDS),
+                rule=_one_of(REMOVAL_RULES),
+                because=_text,
+            )
+        ),
+    )
+)
+_GROUPS = _list(
+    _record(
+        partition=_partition,
+        outputs=_count,
+        bytes=_count,
+        because=_text,
+        slices=_list(
+            _record(fileId=_file_name, base=_nullable(_file_name), logs=_list(_file_name))
+        ),
+    )
+)
+_STEPS: Mapping[str, Check] = {
+    "resume": _record(
+        kind=_text,
+        instant=_instant,
+        action=_one_of(("clean", "clustering")),
+        partitions=_PARTITIONS,
+        groups=_GROUPS,
+        because=_text,
+    ),
+    "clean": _record(
+        kind=_text,
+        policy=_text,
+        earliestInstantToRetain=_nullable(_instant),
+        partitions=_PARTITIONS,
+    ),
+}
+_FUTURE = ("rollback", "cluster", "index")
+_TABLE = _record(
+    name=_text,
+    path=_location,
+    spec=_object,
+    specDigest=_digest,
+    stepsDigest=_digest,
+    error=_nullable(_text),
+    observed=_nullable(
+        _record(
+            tableVersion=_count,
+            tableType=_one_of(("COPY_ON_WRITE", "MERGE_ON_READ")),
+            lastCompleted=_nullable(_instant),
+            pending=_list(_record(instant=_instant, action=_text, state=_text)),
+            savepoints=_list(_instant),
+            files=_count,
+            bytes=_count,
+            smallFiles=_count,
+        )
+    ),
+    drift=_list(_record(field=_text, desired=_anything, actual=_anything, because=_text)),
+    steps=_list(_step),
+    kept=_list(
+        _record(partition=_partition, name=_file_name, rule=_one_of(KEEP_RULES), because=_text)
+    ),
+    predictions=_list(
+        _record(
+            query=_text,
+            filesBefore=_count,
+            filesAfter=_count,
+            bytesBefore=_count,
+            bytesAfter=_count,
+            error=_number,
+        )
+    ),
+    impact=_record(
+        filesRemoved=_count,
+        bytesRemoved=_count,
+        bytesRewritten=_count,
+        earliestReadable=_record(before=_nullable(_instant), after=_nullable(_instant)),
+    ),
+    refusals=_list(_note),
+    warnings=_list(_note),
+)
+_DOCUMENT = _record(
+    format=_count, digest=_digest, createdAt=_moment, tool=_text, tables=_list(_TABLE)
+)

@@ -1,0 +1,220 @@
+"""Strategies for plans, with names as odd as a file system allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from reconciler.plan import columns
+from reconciler.plan.document import spec_digest
+from reconciler.plan.model import (
+    FILE_KINDS,
+    KEEP_RULES,
+    REMOVAL_RULES,
+    CleanStep,
+    Finding,
+    Impact,
+    KeptFiles,
+    Note,
+    Observed,
+    PendingInstant,
+    Plan,
+    RemovedFiles,
+    ResumeStep,
+    TablePlan,
+)
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
+    [
+        '"}],"policy":"',
+        '{"because":"',
+        '"}]},{',
+        "\\",
+        '\\"',
+        "\n\r\t\b\f\x00\x1f\x7f",
+        "🦆é漢",
+        "x" * 999,
+    ]
+)
+names = texts.map(lambda t: t.replace("/", "").replace("\\", "").replace("\0", "")).filter(
+    lambda t: t not in ("", ".", "..")
+)
+partitions = st.just("") | st.lists(names, min_size=1, max_size=3).map("/".join).filter(
+    lambda p: not p.startswith(".hoodie") and "://" not in p
+)
+instants = st.from_regex(r"[0-9]{17}", fullmatch=True)
+counts = st.integers(0, 2**63 - 1)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+notes = st.lists(st.builds(Note, rule=texts, because=texts), max_size=2).map(tuple)
+keys = st.lists(st.tuples(partitions, names), max_size=8, unique=True).map(sorted)
+
+
+def encoded(values: Sequence[str]) -> Any:
+    distinct = list(dict.fromkeys(values))
+    return columns.dictionary(
+        np.array([distinct.index(value) for value in values], np.int32), distinct
+    )
+
+
+@st.composite
+def removed(draw: Any) -> RemovedFiles:
+    rows = draw(keys)
+
+    def column(of: Any) -> list[Any]:
+        return draw(st.lists(of, min_size=len(rows), max_size=len(rows)))
+
+    return RemovedFiles(
+        partition=encoded([p for p, _ in rows]),
+        name=columns.strings([n for _, n in rows]),
+        bytes=np.array(column(counts), np.int64),
+        kind=np.array(column(st.integers(0, len(FILE_KINDS) - 1)), np.int8),
+        rule=np.array(column(st.integers(0, len(REMOVAL_RULES) - 1)), np.int8),
+        because=encoded(column(texts)),
+    )
+
+
+@st.composite
+def kept(draw: Any) -> KeptFiles:
+    rows = draw(keys)
+    size = {"min_size": len(rows), "max_size": len(rows)}
+    return KeptFiles(
+        partition=encoded([p for p, _ in rows]),
+        name=columns.strings([n for _, n in rows]),
+        rule=np.array(draw(st.lists(st.integers(0, len(KEEP_RULES) - 1), **size)), np.int8),
+        because=encoded(draw(st.lists(texts, **size))),
+    )
+
+
+deleted = st.lists(partitions, max_size=3, unique=True).map(lambda p: tuple(sorted(p)))
+groups = st.lists(
+    st.fixed_dictionaries(
+        {
+            "partition": partitions,
+            "outputs": counts,
+            "bytes": counts,
+            "because": texts,
+            "slices": st.lists(
+                st.fixed_dictionaries(
+                    {
+                        "fileId": names,
+                        "base": st.none() | names,
+                        "logs": st.lists(names, max_size=2),
+                    }
+                ),
+                max_size=2,
+            ),
+        }
+    ),
+    max_size=2,
+).map(tuple)
+resumes = st.builds(
+    ResumeStep,
+    instant=instants,
+    action=st.sampled_from(["clean", "clustering"]),
+    files=removed(),
+    delete_partitions=deleted,
+    groups=groups,
+    because=texts,
+)
+cleans = st.builds(
+    CleanStep,
+    policy=texts,
+    earliest_instant_to_retain=st.none() | instants,
+    files=removed(),
+    delete_partitions=deleted,
+)
+
+
+def _have_no_file_in_common(steps: Sequence[Any]) -> bool:
+    paths = [
+        (partition, name)
+        for step in steps
+        for partition, name in zip(
+            step.files.partition.to_pylist(), step.files.name.to_pylist(), strict=True
+        )
+    ]
+    return len(paths) == len(set(paths))
+
+
+observed = st.builds(
+    Observed,
+    table_version=st.sampled_from([6, 8, 9]),
+    table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),
+    last_completed=st.none() | instants,
+    pending=st.lists(
+        st.builds(PendingInstant, instant=instants, action=texts, state=texts), max_size=2
+    ).map(tuple),
+    savepoints=st.lists(instants, max_size=2).map(tuple),
+    files=counts,
+    bytes=counts,
+    small_files=counts,
+)
+
+
+@st.composite
+def tables(draw: Any, name: str) -> TablePlan:
+    spec = draw(st.dictionaries(texts, values, max_size=3))
+    return TablePlan(
+        name=name,
+        path=draw(st.sampled_from(["/warehouse/t", "s3://lake/t"])),
+        spec=spec,
+        spec_digest=spec_digest(spec),
+        error=draw(st.none() | texts),
+        observed=draw(st.none() | observed),
+        drift=draw(
+            st.lists(
+                st.builds(Finding, field=texts, desired=values, actual=values, because=texts),
+                max_size=2,
+            ).map(tuple)
+        ),
+        steps=tuple(draw(st.lists(resumes | cleans, max_size=3).filter(_have_no_file_in_common))),
+        kept=draw(st.none() | kept()),
+        predictions=draw(
+            st.lists(
+                st.fixed_dictionaries(
+                    {
+                        "query": texts,
+                        "filesBefore": counts,
+                        "filesAfter": counts,
+                        "bytesBefore": counts,
+                        "bytesAfter": counts,
+                        "error": st.floats(0, 1),
+                    }
+                ),
+                max_size=2,
+            ).map(tuple)
+        ),
+        impact=draw(
+            st.builds(
+                Impact,
+                files_removed=counts,
+                bytes_removed=counts,
+                bytes_rewritten=counts,
+                earliest_readable_before=st.none() | instants,
+                earliest_readable_after=st.none() | instants,
+            )
+        ),
+        refusals=draw(notes),
+        warnings=draw(notes),
+    )
+
+
+@st.composite
+def plans(draw: Any) -> Plan:
+    table_names = draw(st.lists(texts, max_size=3, unique=True))
+    return Plan(
+        created_at="2026-11-21T09:00:00+00:00",
+        tool=draw(texts),
+        tables=tuple(draw(tables(name)) for name in table_names),
+    )
