@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.oracle.bundles import BundleUnavailableError, bundle, java
 from tests.oracle.hudi import RealHudi
+from tests.oracle.stories import Library
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +33,23 @@ def real_hudi() -> Iterator[Callable[[str], RealHudi]]:
     yield of
     for hudi in running.values():
         hudi.close()
+
+
+@pytest.fixture(scope="session")
+def library(
+    real_hudi: Callable[[str], RealHudi], tmp_path_factory: pytest.TempPathFactory
+) -> Library:
+    """``library.table(kind, path)``: a copy of a table that real Hudi made; see stories."""
+    return Library(real_hudi, tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(scope="session")
+def spark(needs_java: None) -> Iterator[SparkSession]:  # noqa: ARG001
+    """Spark as an apply has it: no Hudi anywhere."""
+    from reconciler.cli.spark import spark_session  # noqa: PLC0415 - heavy, and few tests need it
+
+    with spark_session("local[2]", {"spark.sql.session.timeZone": "UTC"}) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,103 @@
+"""Our side of an oracle test: a spec in a folder, a plan of it, an apply; without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import reconciler
+from reconciler import world
+from reconciler.apply.executor import InProcess
+from reconciler.apply.progress import Silent
+from reconciler.apply.result import Result
+from reconciler.apply.run import apply_plan
+from reconciler.plan.model import CleanStep, Plan, TablePlan
+from reconciler.spec.model import TableSpec
+from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.open import open_storage
+from tests.oracle.hudi import HudiTable
+
+_SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: {name}}}
+spec:
+  path: {path}
+  timezone: UTC
+  retention: {retention}
+  concurrency: {{lock: {{provider: filesystem}}, staleAfter: {stale_after}}}
+"""
+
+Retention = Mapping[str, object]
+
+
+def spec_of(table: HudiTable, retention: Retention, *, stale_after: str = "1h") -> TableSpec:
+    """The spec of a table, loaded from a file beside it as a person's would be."""
+    said = ", ".join(f"{key}: {value}" for key, value in retention.items())
+    file = table.path.parent / f"{table.path.name}.yaml"
+    file.write_text(
+        _SPEC.format(
+            name=table.path.name, path=table.path, retention=f"{{{said}}}", stale_after=stale_after
+        )
+    )
+    (spec,) = reconciler.load_specs(file)
+    return spec
+
+
+def planned(
+    table: HudiTable, retention: Retention, *, now: datetime | None = None, stale_after: str = "1h"
+) -> Plan:
+    """The plan; an error or a refusal fails the test."""
+    plan = reconciler.plan(spec_of(table, retention, stale_after=stale_after), now=now)
+    assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables]
+    return plan
+
+
+def applied(
+    plan: Plan,
+    *,
+    storage: Callable[[StorageRef | str], Storage] = open_storage,
+    now: datetime | None = None,
+) -> Result:
+    """Apply in this process, without Spark; ``storage`` may break things."""
+
+    def opened(ref: StorageRef | str, options: Mapping[str, str] | None = None) -> Storage:
+        del options
+        return storage(ref)
+
+    return apply_plan(
+        plan,
+        open_storage=opened,
+        executor=InProcess(opened),
+        clock=world.SystemClock(),
+        new_token=world.token,
+        process=world.process(),
+        progress=Silent(),
+        now=now,
+    )
+
+
+def clean(table: HudiTable, retention: Retention, *, stale_after: str = "1h") -> Result:
+    """Plan and apply; everything that was planned must be done."""
+    result = applied(planned(table, retention, stale_after=stale_after))
+    assert result.exit_code == 0, [(t.error, t.refusals, t.outcomes) for t in result.tables]
+    return result
+
+
+def step_of(plan: Plan | TablePlan) -> CleanStep:
+    """The clean step of a plan of one table."""
+    table = plan.tables[0] if isinstance(plan, Plan) else plan
+    (step,) = (step for step in table.steps if isinstance(step, CleanStep))
+    return step
+
+
+def names_of(step: CleanStep) -> list[tuple[str, str]]:
+    """Partition and name of every file to remove."""
+    partitions, names = step.files.partition.to_pylist(), step.files.name.to_pylist()
+    return list(zip(partitions, names, strict=True))
+
+
+def files_of(root: Path) -> set[Path]:
+    """Every file below a folder, relative."""
+    return {path.relative_to(root) for path in root.rglob("*") if path.is_file()}

@@ -1,0 +1,93 @@
+"""Tables that real Hudi made, cleaned by us, in the hands of real Hudi again."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import reconciler
+from tests.oracle import ours
+from tests.oracle.hudi import data_files, directory_listing, keep_commits, keep_versions
+from tests.oracle.stories import (
+    KINDS,
+    PLAIN,
+    Kind,
+    assert_hudi_goes_on,
+    assert_right,
+    copy_table,
+)
+
+pytestmark = pytest.mark.oracle
+OLDER = [kind for kind in PLAIN if kind.version != "1.2.0"]
+
+
+def completed_cleans(table):
+    return [name for name in table.instants(".clean") if re.fullmatch(r"[\d_]+\.clean", name)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_after_our_clean_real_hudi_reads_the_same_rows_and_goes_on(library, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    before = data_files(table.path)
+    plan = ours.planned(table, {"commits": 1})
+    planned = ours.names_of(ours.step_of(plan))
+    result = ours.applied(plan)
+    after = data_files(table.path)
+
+    assert 0 == result.exit_code
+    assert len(planned) > 2
+    assert set(before) - set(after) == {f"{p}/{n}".lstrip("/") for p, n in planned}
+    assert 1 == len(completed_cleans(table))
+    assert () == ours.planned(table, {"commits": 1}).tables[0].steps
+    assert_right(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize(
+    ("retention", "policy"),
+    [({"commits": 2}, keep_commits(2)), ({"fileVersions": 1}, keep_versions(1))],
+    ids=["commits", "fileVersions"],
+)
+def test_we_and_real_hudi_keep_the_same_files(library, tmp_path, kind, retention, policy):
+    hudi, table = library.table(kind, tmp_path / "t")
+    copy_table(table.path, tmp_path / "hudis")
+    theirs = table.at(tmp_path / "hudis")
+    cleaned = hudi.clean(theirs, policy)
+    ours.clean(table, retention)
+
+    assert cleaned is not None
+    assert cleaned["deleted"] > 0
+    assert directory_listing(theirs.path) == directory_listing(table.path)
+    assert hudi.rows(theirs) == hudi.rows(table, metadata=True)
+    assert hudi.listing(theirs) == hudi.listing(table)
+    assert None is hudi.clean(table, policy)
+
+
+@pytest.mark.parametrize("kind", OLDER, ids=str)
+def test_a_newer_hudi_reads_and_upgrades_what_we_cleaned(library, real_hudi, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    ours.clean(table, {"commits": 1})
+    newer = real_hudi("1.2.0")
+
+    assert rows == newer.rows(table) == newer.rows(table, metadata=True)
+    newer.write(table, [("a1", "a", 50)])
+    upgraded = [["a1", "a", 50, "v50", 50.0] if row[0] == "a1" else row for row in rows]
+    assert_right(newer, table, upgraded)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", [Kind(version="1.2.0", indexes=True)], ids=str)
+def test_the_same_through_spark_and_the_public_api(library, spark, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    plan = ours.planned(table, {"commits": 1})
+    result = reconciler.apply(plan, spark=spark)
+
+    assert 0 == result.exit_code
+    assert len(ours.names_of(ours.step_of(plan))) == result.tables[0].removed
+    assert_right(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
