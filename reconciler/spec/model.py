@@ -153,6 +153,7 @@ class TableSpec:
     ``path`` is the resolved location (absolute path without scheme, else a URL). ``source`` is the
     file it came from. ``provenance`` maps a dotted field to "file:line" for every declared field.
     ``document`` is the effective spec as canonical JSON-able data (what plan.json carries).
+    ``guarded_by`` names the policies that cover the table, sorted; it is not in the document.
     """
 
     name: str
@@ -173,3 +174,4 @@ class TableSpec:
     source: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
     document: Mapping[str, Any] = field(default_factory=dict)
+    guarded_by: tuple[str, ...] = ()

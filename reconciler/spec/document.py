@@ -1,0 +1,185 @@
+"""A spec as a plan carries it, and back: the effective ``spec`` block as people could write it.
+
+The document is self-sufficient, holds no credentials, and is stable: absent fields of blocks that
+are there are filled in, sizes are integers of bytes, durations have the largest unit that divides
+them. It is the table's ``spec`` with ``path`` resolved, plus ``labels`` and ``owner``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from reconciler import units
+from reconciler.diagnostics import Place, Problems, shown
+from reconciler.spec.grammar import DOCUMENT
+from reconciler.spec.model import (
+    Clustering,
+    ClusteringTrigger,
+    Concurrency,
+    FileSizes,
+    IndexColumns,
+    NewTable,
+    PartitionFilter,
+    Query,
+    Readers,
+    Retention,
+    TableSpec,
+)
+from reconciler.spec.nodes import MappingNode, from_plain
+from reconciler.spec.reading import Reader
+from reconciler.spec.rules import COUNT_OF, Rules
+from reconciler.spec.validate import spec_of
+
+
+def spec_from_document(document: Mapping[str, Any], name: str, path: str) -> TableSpec:
+    """The spec of a plan's table; the inverse of ``document_of``.
+
+    ``source``, ``provenance``, ``guarded_by`` and ``storage_options`` are not in a document, and
+    empty. Raises SpecError for anything that ``document_of`` did not make.
+    """
+    problems = Problems()
+    place = Place(f"plan of {name}")
+    declared = {key: value for key, value in document.items() if key != "path"}
+    if document.get("path") != path:
+        found = shown(document.get("path"))
+        problems.error(place, "spec.path", f"is {found}, and the table's path is {path}")
+    node = from_plain(declared, place)
+    data = Reader(problems).block(node, DOCUMENT, "spec")
+    if isinstance(node, MappingNode):
+        Rules(problems).check(data, node, "spec")
+    problems.raise_errors()
+    return replace(spec_of(data, name=name, path=path), document=dict(document))
+
+
+def document_of(spec: TableSpec) -> dict[str, Any]:
+    """The canonical JSON-able form of everything that decides what is done to the table."""
+    blocks = {
+        "path": spec.path,
+        "labels": dict(spec.labels) or None,
+        "owner": spec.owner,
+        "timezone": spec.timezone,
+        "suspend": spec.suspend,
+        "retention": spec.retention and _retention(spec.retention),
+        "files": spec.files and _files(spec.files),
+        "clustering": spec.clustering and _clustering(spec.clustering),
+        "index": spec.index and _index(spec.index),
+        "queries": [_query(query) for query in spec.queries] or None,
+        "readers": spec.readers and _readers(spec.readers),
+        "concurrency": spec.concurrency and _concurrency(spec.concurrency),
+        "table": spec.table and _table(spec.table),
+    }
+    return _given(blocks)
+
+
+def _retention(retention: Retention) -> dict[str, Any]:
+    return _given(
+        {
+            "policy": str(retention.policy),
+            COUNT_OF[retention.policy]: retention.keep,
+            "scan": retention.scan,
+            "afterCommits": retention.after_commits,
+            "maxCommitsPerRun": retention.max_commits_per_run,
+            "failedWrites": retention.failed_writes,
+        }
+    )
+
+
+def _files(files: FileSizes) -> dict[str, Any]:
+    return {
+        "target": files.target,
+        "small": files.small,
+        "assign": files.assign,
+        "recordSize": files.record_size,
+    }
+
+
+def _clustering(clustering: Clustering) -> dict[str, Any]:
+    budget = clustering.budget
+    return _given(
+        {
+            "columns": list(clustering.columns),
+            "curve": clustering.curve,
+            "mapping": clustering.mapping,
+            "afterCommits": clustering.after_commits,
+            "partitions": _partitions(clustering.partitions) or None,
+            "when": _when(clustering.when),
+            "singleFile": clustering.single_file,
+            "budget": _given(
+                {"rewrite": budget.rewrite, "perGroup": budget.per_group, "groups": budget.groups}
+            ),
+        }
+    )
+
+
+def _partitions(partitions: PartitionFilter) -> dict[str, Any]:
+    return _given(
+        {
+            "include": list(partitions.include) or None,
+            "exclude": list(partitions.exclude) or None,
+            "from": partitions.from_,
+            "to": partitions.to,
+            "skipLatest": partitions.skip_latest,
+            "latest": partitions.latest,
+        }
+    )
+
+
+def _when(when: ClusteringTrigger) -> str | dict[str, Any]:
+    if when.always:
+        return "always"
+    return _given(
+        {"smallFileShareAbove": when.small_file_share_above, "overlapAbove": when.overlap_above}
+    )
+
+
+def _index(index: IndexColumns) -> dict[str, Any]:
+    return {"columns": list(index.columns), "hudi": index.hudi}
+
+
+def _query(query: Query) -> dict[str, Any]:
+    share = None if query.max_scan is None else units.format_percent(query.max_scan)
+    return _given({"name": query.name, "where": query.where, "maxScan": share})
+
+
+def _readers(readers: Readers) -> dict[str, Any]:
+    longest = readers.longest_query
+    consumers = [
+        {"name": consumer.name, "maxLag": units.format_duration(consumer.max_lag)}
+        for consumer in readers.incremental_consumers
+    ]
+    return _given(
+        {
+            "longestQuery": None if longest is None else units.format_duration(longest),
+            "incrementalConsumers": consumers or None,
+        }
+    )
+
+
+def _concurrency(concurrency: Concurrency) -> dict[str, Any]:
+    lock = concurrency.lock
+    return _given(
+        {
+            "lock": lock and {"provider": lock.provider, "path": lock.path, "expire": lock.expire},
+            "staleAfter": units.format_duration(concurrency.stale_after),
+        }
+    )
+
+
+def _table(table: NewTable) -> dict[str, Any]:
+    return _given(
+        {
+            "type": table.type,
+            "version": table.version,
+            "recordKey": list(table.record_key),
+            "partitionBy": list(table.partition_by),
+            "ordering": list(table.ordering),
+            "hiveStyle": table.hive_style,
+            "schema": None if table.schema is None else dict(table.schema),
+        }
+    )
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,119 @@
+"""The documents people write: a table, defaults for tables, a policy over tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from reconciler.spec.fields import (
+    Anything,
+    Block,
+    Choice,
+    Field,
+    Flag,
+    ListOf,
+    Size,
+    Text,
+    TextMap,
+    Whole,
+)
+from reconciler.spec.grammar import (
+    API_VERSION,
+    COUNTS,
+    DEFAULTS_SPEC,
+    METADATA,
+    RETENTION,
+    TABLE_SPEC,
+)
+from reconciler.spec.words import location_problem
+
+SELECTOR: Final = Field(
+    "selector",
+    Block(
+        fields=(
+            Field("labels", TextMap(), "Tables that have all of these labels."),
+            Field(
+                "paths",
+                ListOf(item=Text(check=location_problem), least=1),
+                "Tables at one of these places; * stops at /, ** does not.",
+            ),
+        )
+    ),
+    "Which tables; every table when absent.",
+)
+
+POLICY_SPEC: Final = Block(
+    fields=(
+        Field(
+            "minRetention",
+            Block(fields=tuple(field for field in RETENTION.fields if field.name in COUNTS)),
+            "The least that any retention may keep, by kind of count.",
+        ),
+        Field("maxFilesRemoved", Whole(), "The most files one plan may remove."),
+        Field("maxBytesRemoved", Size(least=0), "The most bytes it may remove."),
+        Field("maxRewrite", Size(least=0), "The most bytes it may rewrite."),
+        Field("protected", ListOf(item=Text()), "Names of tables (globs) that no plan may touch."),
+        Field("requireLock", Flag(), "Refuse `provider: none`.", default=False),
+        Field(
+            "severity", Choice(("error", "warn")), "Refuse the plan, or only warn.", default="error"
+        ),
+        Field(
+            "waivers",
+            ListOf(
+                item=Block(
+                    fields=(
+                        Field(
+                            "rule",
+                            Choice(
+                                (
+                                    "minRetention",
+                                    "maxFilesRemoved",
+                                    "maxBytesRemoved",
+                                    "maxRewrite",
+                                    "protected",
+                                    "requireLock",
+                                )
+                            ),
+                            "The rule that is waived.",
+                            required=True,
+                        ),
+                        Field("table", Text(), "For which table.", required=True),
+                        Field(
+                            "until",
+                            Text(
+                                pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+                                says="a date such as 2026-12-31",
+                            ),
+                            "The last day it holds.",
+                            required=True,
+                        ),
+                        Field("reason", Text(), "Why.", required=True),
+                    )
+                )
+            ),
+            "Exceptions; each for one table, with a reason and an end.",
+        ),
+    )
+)
+
+_KIND_ALONE: Final = Field("kind", Text(), "What this declares.", required=True)
+_API: Final = Field("apiVersion", Choice((API_VERSION,)), "The format's version.", required=True)
+_META: Final = Field("metadata", METADATA, "Who this is.", required=True)
+
+
+def _document(spec: Block, *more: Field) -> Block:
+    declared = Field("spec", spec, "What is declared.", required=True)
+    return Block(fields=(_API, _KIND_ALONE, _META, *more, declared))
+
+
+def envelope(kind: str) -> Block:
+    """The document of that kind with a spec that is not looked into."""
+    *around, spec = KINDS[kind].fields
+    return Block(fields=(*around, replace(spec, kind=Anything())))
+
+
+KINDS: Final = {
+    "HudiTable": _document(TABLE_SPEC),
+    "TableDefaults": _document(DEFAULTS_SPEC, SELECTOR),
+    "Policy": _document(POLICY_SPEC, SELECTOR),
+}

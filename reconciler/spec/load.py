@@ -1,0 +1,237 @@
+"""From files to effective specs: the only way in, and every problem at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.diagnostics import Place, Problems, did_you_mean, shown
+from reconciler.spec import locations
+from reconciler.spec.document import document_of
+from reconciler.spec.grammar import API_VERSION, DEFAULTS_SPEC, TABLE_SPEC
+from reconciler.spec.kinds import KINDS, POLICY_SPEC, envelope
+from reconciler.spec.model import TableSpec
+from reconciler.spec.nodes import MappingNode, Node, ScalarNode, described
+from reconciler.spec.overlay import Selector, overlay, provenance, selector
+from reconciler.spec.policy import GuardPolicy, policy_of
+from reconciler.spec.reading import INVALID, Reader
+from reconciler.spec.rules import Rules
+from reconciler.spec.sources import read, spec_files
+from reconciler.spec.syntax import parse
+from reconciler.spec.validate import spec_of
+
+_ENVELOPES: Final = {kind: envelope(kind) for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What files declare. ``tables`` (sorted by name) has only those without an error.
+
+    ``problems`` are errors and warnings in the order of the files' lines.
+    """
+
+    tables: tuple[TableSpec, ...]
+    policies: tuple[GuardPolicy, ...]
+    problems: Problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declaration:
+    """One document whose envelope is in order; ``head`` is the envelope's data."""
+
+    kind: str
+    head: dict[str, Any]
+    node: MappingNode
+    spec: MappingNode
+
+    @property
+    def name(self) -> str:
+        return str(self.head["metadata"]["name"])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(self.head["metadata"].get("labels", {}))
+
+    @property
+    def file(self) -> str:
+        return self.node.at.file
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(os.path.abspath(self.file))  # noqa: PTH100, PTH120 (links stay)
+
+
+@dataclass(frozen=True, slots=True)
+class _Defaults:
+    selector: Selector
+    spec: MappingNode
+
+
+def load_specs(paths: Sequence[Path]) -> tuple[TableSpec, ...]:
+    """The effective specs of files and folders, sorted by name.
+
+    Raises SpecError with every error, a line each: ``file:line:column: field: what; what to do``.
+    """
+    loaded = read_specs(paths)
+    loaded.problems.raise_errors()
+    return loaded.tables
+
+
+def read_specs(paths: Sequence[Path]) -> Loaded:
+    """Everything files and folders declare, with errors and warnings; raises nothing."""
+    problems = Problems()
+    files = spec_files(paths, problems)
+    declarations = [each for file in files for each in _declarations(file, problems)]
+    _check_names(declarations, problems)
+    defaults = _defaults(_of("TableDefaults", declarations), problems)
+    policies = tuple(_policies(_of("Policy", declarations), problems))
+    wanted = list(_of("HudiTable", declarations))
+    tables = [spec for each in wanted if (spec := _table(each, defaults, problems))]
+    _check_places(wanted, problems)
+    if not wanted and not problems.errors:
+        where = ", ".join(map(str, paths))
+        problems.error(
+            Place(where), "", "no kind: HudiTable in it", "declare a table, or name its folder too"
+        )
+    guarded = [_guarded(spec, policies) for spec in tables]
+    return Loaded(
+        tables=tuple(sorted(guarded, key=lambda spec: spec.name)),
+        policies=policies,
+        problems=problems,
+    )
+
+
+def _guarded(spec: TableSpec, policies: Iterable[GuardPolicy]) -> TableSpec:
+    names = sorted(policy.name for policy in policies if policy.covers(spec))
+    return replace(spec, guarded_by=tuple(names)) if names else spec
+
+
+def _of(kind: str, declarations: Iterable[_Declaration]) -> Iterator[_Declaration]:
+    return (each for each in declarations if each.kind == kind)
+
+
+def _declarations(file: Path, problems: Problems) -> Iterator[_Declaration]:
+    data = read(file, problems)
+    for node in parse(data, str(file), problems) if data is not None else ():
+        if declaration := _declaration(node, problems):
+            yield declaration
+
+
+def _declaration(node: Node, problems: Problems) -> _Declaration | None:
+    if not isinstance(node, MappingNode):
+        message = f"expected a spec, got {described(node)}"
+        problems.error(node.at, "", message, f"start it with apiVersion: {API_VERSION}")
+        return None
+    kind = _kind(node, problems)
+    if kind is None:
+        return None
+    head = Reader(problems).block(node, _ENVELOPES[kind], "")
+    spec = node.get("spec")
+    if "name" not in head.get("metadata", {}) or not isinstance(spec, MappingNode):
+        return None
+    return _Declaration(kind=kind, head=head, node=node, spec=spec)
+
+
+def _kind(node: MappingNode, problems: Problems) -> str | None:
+    kind = node.get("kind")
+    if isinstance(kind, ScalarNode) and kind.value in KINDS:
+        return str(kind.value)
+    if kind is None:
+        if "apiVersion" in node.entries:
+            problems.error(node.at, "kind", "is missing", f"write one of {', '.join(KINDS)}")
+        else:
+            hint = f"start it with apiVersion: {API_VERSION} and kind: HudiTable, or move it away"
+            problems.error(node.at, "", "is no spec: it has neither apiVersion nor kind", hint)
+        return None
+    close = did_you_mean(kind.text, KINDS) if isinstance(kind, ScalarNode) else None
+    message = f"expected one of {', '.join(KINDS)}, got {described(kind)}"
+    problems.error(kind.at, "kind", message, f"did you mean {close!r}?" if close else "")
+    return None
+
+
+def _defaults(declarations: Iterable[_Declaration], problems: Problems) -> list[_Defaults]:
+    """Less specific ones first, then in the order of the files."""
+    found = []
+    for each in declarations:
+        data = Reader(problems, partial=True).block(each.spec, DEFAULTS_SPEC, "spec")
+        Rules(problems, partial=True).check(data, each.spec, "spec")
+        found.append(_Defaults(selector(each.head.get("selector", {}), each.folder), each.spec))
+    return sorted(found, key=lambda defaults: defaults.selector.conditions)
+
+
+def _policies(declarations: Iterable[_Declaration], problems: Problems) -> Iterator[GuardPolicy]:
+    for each in declarations:
+        data = Reader(problems).block(each.spec, POLICY_SPEC, "spec")
+        chosen = selector(each.head.get("selector", {}), each.folder)
+        yield policy_of(data, name=each.name, selector=chosen, source=each.file)
+
+
+def _table(
+    declaration: _Declaration, defaults: Iterable[_Defaults], problems: Problems
+) -> TableSpec | None:
+    """The effective spec, None after an error."""
+    found = Problems()
+    path = _location(declaration)
+    node = _effective(declaration, path, defaults)
+    data = Reader(found).block(node, TABLE_SPEC, "spec")
+    Rules(found).check(data, node, "spec")
+    if path == "/":
+        found.error(node.place("path"), "spec.path", "is the root folder", "no table is there")
+    problems.extend(found)
+    if found.errors or path is None or data is INVALID:
+        return None
+    head = {key: declaration.head["metadata"].get(key) for key in ("labels", "owner")}
+    given = {key: value for key, value in head.items() if value is not None}
+    spec = replace(
+        spec_of({**data, **given}, name=declaration.name, path=path),
+        source=declaration.file,
+        provenance=dict(provenance(node)),
+    )
+    return replace(spec, document=document_of(spec))
+
+
+def _location(declaration: _Declaration) -> str | None:
+    node = declaration.spec.get("path")
+    if not isinstance(node, ScalarNode) or not isinstance(node.value, str) or "\0" in node.value:
+        return None
+    return locations.resolved(node.value, declaration.folder)
+
+
+def _effective(
+    declaration: _Declaration, path: str | None, defaults: Iterable[_Defaults]
+) -> MappingNode:
+    base = MappingNode(declaration.spec.at, {})
+    for layer in defaults:
+        if layer.selector.selects(declaration.labels, path):
+            base = overlay(base, layer.spec, TABLE_SPEC)
+    return overlay(base, declaration.spec, TABLE_SPEC)
+
+
+def _check_names(declarations: Iterable[_Declaration], problems: Problems) -> None:
+    first: dict[tuple[str, str], _Declaration] = {}
+    for each in declarations:
+        known = first.setdefault((each.kind, each.name), each)
+        if known is not each:
+            message = f"{shown(each.name)} is the name of another {each.kind}, {_name_at(known)}"
+            problems.error(_name_at(each), "metadata.name", message, "give it a name of its own")
+
+
+def _name_at(declaration: _Declaration) -> Place:
+    metadata = declaration.node.get("metadata")
+    return metadata.place("name") if isinstance(metadata, MappingNode) else declaration.node.at
+
+
+def _check_places(declarations: Iterable[_Declaration], problems: Problems) -> None:
+    first: dict[str, tuple[str, Place]] = {}
+    for each in declarations:
+        path = _location(each)
+        if path is None:
+            continue
+        at = each.spec.place("path")
+        name, known = first.setdefault(locations.identity(path), (each.name, at))
+        if known != at:
+            message = f"the table at {path} is declared already, as {name} in {known}"
+            problems.error(at, "spec.path", message, "keep one of them")

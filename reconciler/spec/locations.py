@@ -1,0 +1,62 @@
+"""Where a table is: one spelling for the plan, one identity to tell tables apart."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+from urllib.parse import unquote
+
+_FILE: Final = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
+_ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "wasbs": "abfs", "abfss": "abfs"}
+
+
+def resolved(text: str, folder: str) -> str:
+    """An absolute path without scheme, or a URL without trailing slash.
+
+    ``folder`` is what relative paths start from. Symbolic links stay as written.
+
+    >>> resolved("../orders/", "/repo/specs"), resolved("file:///a//b", "/")
+    ('/repo/orders', '/a/b')
+    >>> resolved("S3://lake/orders/", "/")
+    's3://lake/orders'
+    """
+    if is_file := _FILE.match(text):
+        text = unquote(text[is_file.end() :])
+    elif "://" in text:
+        scheme, _, rest = text.partition("://")
+        return f"{scheme.lower()}://{rest.rstrip('/')}"
+    return os.path.abspath(os.path.join(folder, text))  # noqa: PTH100, PTH118 (links stay)
+
+
+def comparable(location: str) -> str:
+    """One spelling of a resolved location for every client's scheme of one store.
+
+    >>> comparable("s3a://lake//orders"), comparable("/a/b")
+    ('s3://lake/orders', '/a/b')
+    """
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        return location
+    return f"{_ALIASES.get(scheme, scheme)}://{re.sub('/+', '/', rest)}"
+
+
+def identity(location: str) -> str:
+    """Equal for two spellings of one place, symbolic links included."""
+    return comparable(location) if "://" in location else os.path.realpath(location)
+
+
+def glob(pattern: str, folder: str) -> re.Pattern[str]:
+    """What matches comparable locations: ``*`` and ``?`` stop at a slash, ``**`` does not.
+
+    A pattern that starts with ``**`` fits anywhere, any other is resolved as a location is.
+
+    >>> bool(glob("../lake/*", "/repo/specs").fullmatch("/repo/lake/orders"))
+    True
+    >>> bool(glob("s3a://lake/**", "/").fullmatch("s3://lake/sales/orders"))
+    True
+    """
+    text = pattern if pattern.startswith("**") else comparable(resolved(pattern, folder))
+    parts = re.split(r"(\*\*|\*|\?)", text)
+    wild = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(wild.get(part, re.escape(part)) for part in parts), re.DOTALL)

@@ -1,0 +1,124 @@
+"""What an unknown field was meant to be: Hudi's own keys, other spellings, other blocks' fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from reconciler.diagnostics import did_you_mean
+from reconciler.spec.fields import Block, WordOr
+from reconciler.spec.grammar import METADATA, TABLE_SPEC
+
+ALIASES: Final = {
+    "path": "basePath location hoodie.base.path",
+    "timezone": "hoodie.table.timeline.timezone",
+    "retention": "cleaning cleaner clean hoodie.clean.automatic",
+    "retention.policy": "hoodie.clean.policy hoodie.cleaner.policy",
+    "retention.commits": "commitsRetained retainCommits hoodie.clean.commits.retained"
+    " hoodie.cleaner.commits.retained",
+    "retention.hours": "hoursRetained retainHours hoodie.clean.hours.retained"
+    " hoodie.cleaner.hours.retained",
+    "retention.fileVersions": "fileVersionsRetained versions hoodie.clean.fileversions.retained"
+    " hoodie.cleaner.fileversions.retained",
+    "retention.scan": "hoodie.clean.incremental.enabled hoodie.cleaner.incremental.mode",
+    "retention.afterCommits": "hoodie.clean.max.commits hoodie.clean.trigger.max.commits",
+    "retention.maxCommitsPerRun": "hoodie.clean.max.commits.to.clean",
+    "retention.failedWrites": "failedWritesPolicy hoodie.clean.failed.writes.policy"
+    " hoodie.cleaner.policy.failed.writes",
+    "files": "fileSize fileSizes sizing",
+    "files.target": "maxFileSize targetSize hoodie.parquet.max.file.size",
+    "files.small": "smallFileLimit hoodie.parquet.small.file.limit",
+    "files.recordSize": "hoodie.copyonwrite.record.size.estimate",
+    "clustering": "cluster layout hoodie.clustering.inline",
+    "clustering.columns": "sortColumns hoodie.clustering.plan.strategy.sort.columns",
+    "clustering.curve": "layoutOptimizeStrategy strategy hoodie.layout.optimize.strategy",
+    "clustering.mapping": "hoodie.layout.optimize.curve.build.method",
+    "clustering.afterCommits": "hoodie.clustering.inline.max.commits"
+    " hoodie.clustering.async.max.commits",
+    "clustering.singleFile": "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
+    "clustering.partitions.include": "hoodie.clustering.plan.strategy.partition.regex.pattern",
+    "clustering.partitions.from": "hoodie.clustering.plan.strategy.cluster.begin.partition",
+    "clustering.partitions.to": "hoodie.clustering.plan.strategy.cluster.end.partition",
+    "clustering.partitions.skipLatest": "skipLatestDays"
+    " hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions",
+    "clustering.partitions.latest": "lookbackDays"
+    " hoodie.clustering.plan.strategy.daybased.lookback.partitions",
+    "clustering.budget.perGroup": "hoodie.clustering.plan.strategy.max.bytes.per.group",
+    "clustering.budget.groups": "hoodie.clustering.plan.strategy.max.num.groups",
+    "index": "indexes metadataIndexes",
+    "index.columns": "columnStats hoodie.metadata.index.column.stats.column.list",
+    "queries": "workload",
+    "readers.incrementalConsumers": "consumers",
+    "concurrency.lock.provider": "lockProvider hoodie.write.lock.provider",
+    "concurrency.lock.path": "hoodie.write.lock.filesystem.path",
+    "concurrency.lock.expire": "hoodie.write.lock.filesystem.expire",
+    "table.type": "tableType hoodie.table.type hoodie.datasource.write.table.type",
+    "table.version": "hoodie.table.version hoodie.write.table.version",
+    "table.recordKey": "primaryKey hoodie.table.recordkey.fields"
+    " hoodie.datasource.write.recordkey.field",
+    "table.partitionBy": "hoodie.table.partition.fields"
+    " hoodie.datasource.write.partitionpath.field",
+    "table.ordering": "precombine hoodie.table.ordering.fields hoodie.table.precombine.field"
+    " hoodie.datasource.write.precombine.field",
+    "table.hiveStyle": "hoodie.datasource.write.hive_style_partitioning",
+}
+"""Other names of fields, by the field's dotted path in ``spec``; spaces between them."""
+
+
+def suggestion(key: str, block: Block, parent: str) -> str:
+    """What to do about a key that the block at the dotted path ``parent`` does not have."""
+    if meant := _by_alias().get(_plainly(key)):
+        return _did_you_mean(meant, parent)
+    if close := did_you_mean(key, block.names):
+        return f"did you mean {close!r}?"
+    if elsewhere := _elsewhere(key, parent):
+        return _did_you_mean(elsewhere, parent)
+    return f"known here: {', '.join(block.names)}"
+
+
+def _elsewhere(key: str, parent: str) -> str | None:
+    """The one field of that name that is nearest to the top of the spec."""
+    found = [path for path in _by_last_part().get(key, ()) if _parent(path) != parent]
+    nearest = [path for path in found if path.count(".") == min(p.count(".") for p in found)]
+    return nearest[0] if len(nearest) == 1 else None
+
+
+def _did_you_mean(path: str, parent: str) -> str:
+    near = _parent(path) == parent
+    return f"did you mean {path.rpartition('.')[2]!r}?" if near else f"did you mean {path}?"
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0]
+
+
+def _plainly(key: str) -> str:
+    """Case, hyphens and underscores tell no names apart."""
+    return re.sub("[-_]", "", key).lower()
+
+
+@cache
+def _by_alias() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path, names in ALIASES.items():
+        found |= {_plainly(alias): f"spec.{path}" for alias in names.split()}
+    return {**found, "table": "spec.table", "tablename": "metadata.name"}
+
+
+@cache
+def _by_last_part() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in (*paths(METADATA, "metadata."), *paths(TABLE_SPEC, "spec.")):
+        found.setdefault(path.rpartition(".")[2], []).append(path)
+    return found
+
+
+def paths(block: Block, prefix: str = "") -> Iterator[str]:
+    """The dotted paths of every field in a block and in the blocks below, lists left out."""
+    for field in block.fields:
+        yield prefix + field.name
+        kind = field.kind.block if isinstance(field.kind, WordOr) else field.kind
+        if isinstance(kind, Block):
+            yield from paths(kind, f"{prefix}{field.name}.")

@@ -1,0 +1,120 @@
+"""What fields say together: contradictions, and counts that must be there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler import units
+from reconciler.diagnostics import Problems, shown
+from reconciler.spec.grammar import COUNTS
+from reconciler.spec.model import FileSizes, Policy
+from reconciler.spec.nodes import MappingNode
+
+POLICY_OF: Final = {
+    "commits": Policy.COMMITS,
+    "hours": Policy.HOURS,
+    "fileVersions": Policy.FILE_VERSIONS,
+}
+COUNT_OF: Final = {policy: count for count, policy in POLICY_OF.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Checks of data that was read from the node beside it. ``partial`` asks for no count."""
+
+    problems: Problems
+    partial: bool = False
+
+    def check(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        """Every rule of a table's spec."""
+        for name, rule in (
+            ("retention", self._retention),
+            ("files", self._files),
+            ("clustering", self._clustering),
+            ("concurrency", self._concurrency),
+        ):
+            inner = node.get(name)
+            if name in spec and isinstance(inner, MappingNode):
+                rule(spec[name], inner, f"{path}.{name}")
+
+    def _retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        given = [key for key in node.entries if key in COUNTS]
+        policy = data.get("policy")
+        if not given and not self.partial:
+            needs = (
+                f"{COUNT_OF[Policy(policy)]} is" if policy else "commits, hours or fileVersions is"
+            )
+            self.problems.error(
+                node.at, path, f"{needs} missing", "how much is kept has no default"
+            )
+        for count in given[1:]:
+            self.problems.error(
+                node.place(count),
+                f"{path}.{count}",
+                f"contradicts {given[0]} on line {node.place(given[0]).line}",
+                "keep one of them",
+            )
+        if policy and given and policy != POLICY_OF[given[0]] and not given[1:]:
+            self.problems.error(
+                node.place("policy"),
+                f"{path}.policy",
+                f"{policy} contradicts {given[0]}",
+                f"leave policy out, or give {COUNT_OF[Policy(policy)]} instead of {given[0]}",
+            )
+
+    def _files(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        target = data.get("target", FileSizes().target)
+        small = data.get("small", FileSizes().small)
+        if small > target:
+            key = "small" if "small" in node.entries else "target"
+            sizes = f"{units.format_size(small)} is above files.target, {units.format_size(target)}"
+            self.problems.warning(
+                node.place(key),
+                f"{path}.small",
+                f"{sizes}: a full file stays small forever",
+                "make small the lesser",
+            )
+
+    def _clustering(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        columns, curve = data.get("columns"), data.get("curve")
+        if columns and "curve" not in node.entries and not self.partial:
+            self.problems.error(
+                node.place("columns"),
+                f"{path}.curve",
+                "is missing",
+                "write how the columns become one order: linear, z-order, hilbert or kd-tree",
+            )
+        if columns == [] and curve:
+            self.problems.warning(
+                node.place("curve"), f"{path}.curve", "means nothing without columns", "remove it"
+            )
+        if curve == "kd-tree" and data.get("mapping") == "direct":
+            self.problems.error(
+                node.place("mapping"),
+                f"{path}.mapping",
+                "direct does not go with curve kd-tree, which has no byte mapping",
+                "write mapping: rank, or another curve",
+            )
+        partitions = node.get("partitions")
+        if "partitions" in data and isinstance(partitions, MappingNode):
+            self._bounds(data["partitions"], partitions, f"{path}.partitions")
+
+    def _bounds(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        if "from" in data and "to" in data and data["from"] > data["to"]:
+            self.problems.error(
+                node.place("from"),
+                f"{path}.from",
+                f"{shown(data['from'])} comes after to, {shown(data['to'])}, as text",
+                "swap them",
+            )
+
+    def _concurrency(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        if data.get("staleAfter") == 0:
+            self.problems.warning(
+                node.place("staleAfter"),
+                f"{path}.staleAfter",
+                "0 takes over cleans that are still running",
+                "give running cleans time, as in 1h",
+            )

@@ -1,0 +1,95 @@
+"""Rules of single texts: zones, partition filters, locations. Each says what is wrong, or None."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from typing import Final
+
+from reconciler.diagnostics import did_you_mean, shown
+
+NAME_PATTERN: Final = r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$"
+
+_OF_THE_MACHINE: Final = frozenset(("localtime", "local", "posixrules", "Factory", "system"))
+_LONGEST: Final = 100
+
+
+def zone_problem(text: str) -> str | None:
+    """A name of the IANA zone database; never the machine's own zone.
+
+    >>> zone_problem("Europe/Berlin"), zone_problem("UTC")
+    (None, None)
+    >>> zone_problem("Europe/Berln")
+    "'Europe/Berln' is not a time zone; did you mean 'Europe/Berlin'?"
+    """
+    if text not in _OF_THE_MACHINE and len(text) <= _LONGEST and _is_zone(text):
+        return None
+    problem = f"{shown(text)} is not a time zone"
+    if close := did_you_mean(text, zoneinfo.available_timezones()):
+        return f"{problem}; did you mean {close!r}?"
+    return f"{problem}; write a name such as America/New_York or UTC"
+
+
+def _is_zone(text: str) -> bool:
+    if text.startswith(("posix/", "right/")):
+        return False
+    try:
+        zoneinfo.ZoneInfo(text)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return False
+    return True
+
+
+def filter_problem(text: str) -> str | None:
+    """A partition filter: a glob, or a regular expression between slashes.
+
+    >>> filter_problem("dt=2026-*"), filter_problem("/dt=.*-0[13]/")
+    (None, None)
+    >>> filter_problem("/dt=(/")
+    "'/dt=(/' is not a regular expression: missing ), unterminated subpattern at position 3"
+    """
+    if not text.startswith("/"):
+        return f"{shown(text)} ends with '/'; partition paths do not" if text[-1] == "/" else None
+    if len(text) < len("/x/") or not text.endswith("/"):
+        return (
+            f"{shown(text)} starts with '/', as partition paths never do; "
+            f"write a regular expression as /…/ or a glob without the slash"
+        )
+    try:
+        re.compile(text[1:-1])
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"{shown(text)} is not a regular expression: {error}"
+    return None
+
+
+def location_problem(text: str) -> str | None:
+    """Where a table may be: a path, or a URL without credentials.
+
+    >>> location_problem("../warehouse/orders"), location_problem("s3://lake/orders")
+    (None, None)
+    >>> location_problem("~/orders")
+    "'~/orders': ~ is not expanded; write the whole path or a relative one"
+    """
+    if "\0" in text or text != text.strip():
+        return f"{shown(text)} starts or ends with a blank, or has a NUL; no table's path does"
+    if text.startswith("~"):
+        return f"{shown(text)}: ~ is not expanded; write the whole path or a relative one"
+    if "${" in text or "{{" in text:
+        return f"{shown(text)}: variables are not expanded; write the path out"
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return None
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        return f"{shown(text)} has no scheme before ://; write s3://bucket/folder or a path"
+    return None if scheme.lower() == "file" else _url_problem(text, rest)
+
+
+def _url_problem(text: str, rest: str) -> str | None:
+    host, _, path = rest.partition("/")
+    if ":" in host.rpartition("@")[0]:
+        return "the URL holds credentials; remove them, the store's own client finds them"
+    if not host.strip("/") and not path.strip("/"):
+        return f"{shown(text)} names no bucket or folder"
+    if ".." in path.split("/"):
+        return f"{shown(text)} has '..' in a URL, which stores do not resolve; write the path out"
+    return None

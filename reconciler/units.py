@@ -1,0 +1,123 @@
+"""Sizes, durations and shares as people write them, and back.
+
+Every parser raises ValueError with a message that says what to write instead. Every printer is
+exact: parsing what it printed gives the same value.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+_BINARY: Final = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
+_DECIMAL: Final = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+SIZE_UNITS: Final = {"B": 1, **_DECIMAL, **_BINARY}
+DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+LARGEST_SIZE: Final = 2**63 - 1
+LONGEST_DURATION: Final = 1000 * 365 * 86400
+"""Beyond a thousand years, dates run out."""
+
+SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+DURATION_PATTERN: Final = r"^[0-9]+[smhd]$"
+PERCENT_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?%$"
+
+_NUMBER_AND_UNIT: Final = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?) ?([A-Za-z]*)")
+_PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,30})?) ?%")
+
+
+def parse_size(text: str) -> int:
+    """Bytes.
+
+    >>> parse_size("120MiB"), parse_size("1.5 kB"), parse_size("7B")
+    (125829120, 1500, 7)
+    """
+    found = _NUMBER_AND_UNIT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a size; write a number with a unit, such as 120MiB")
+    number, unit = found.groups()
+    if unit not in SIZE_UNITS:
+        raise ValueError(f"{text!r} has {_unit_problem(unit, SIZE_UNITS)}, such as {number}MiB")
+    size = Decimal(number) * SIZE_UNITS[unit]
+    if size != int(size):
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    if size > LARGEST_SIZE:
+        raise ValueError(f"{text!r} is larger than any store ({LARGEST_SIZE} bytes)")
+    return int(size)
+
+
+def format_size(size: int) -> str:
+    """The size in the largest unit that divides it.
+
+    >>> format_size(125829120), format_size(1500000), format_size(1), format_size(0)
+    ('120MiB', '1500kB', '1B', '0B')
+    """
+    for units in (_BINARY, _DECIMAL):
+        for unit, factor in reversed(units.items()):
+            if size and size % factor == 0:
+                return f"{size // factor}{unit}"
+    return f"{size}B"
+
+
+def parse_duration(text: str) -> int:
+    """Seconds.
+
+    >>> parse_duration("90m"), parse_duration("7d")
+    (5400, 604800)
+    """
+    found = _NUMBER_AND_UNIT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a duration; write a number with s, m, h or d, as in 24h")
+    number, unit = found.groups()
+    if unit not in DURATION_UNITS:
+        raise ValueError(f"{text!r} has {_unit_problem(unit, DURATION_UNITS)}, as in {number}h")
+    if "." in number:
+        raise ValueError(f"{text!r} is not a whole number; use a smaller unit, as in 90m")
+    seconds = int(number) * DURATION_UNITS[unit]
+    if seconds > LONGEST_DURATION:
+        raise ValueError(f"{text!r} is longer than a thousand years")
+    return seconds
+
+
+def format_duration(seconds: int) -> str:
+    """The duration in the largest unit that divides it.
+
+    >>> format_duration(5400), format_duration(604800), format_duration(61), format_duration(0)
+    ('90m', '7d', '61s', '0s')
+    """
+    for unit, factor in reversed(DURATION_UNITS.items()):
+        if seconds and seconds % factor == 0:
+            return f"{seconds // factor}{unit}"
+    return f"{seconds}s"
+
+
+def parse_percent(text: str) -> float:
+    """A share, above 0 and at most 1.
+
+    >>> parse_percent("5%"), parse_percent("12.5%"), parse_percent("100%")
+    (0.05, 0.125, 1.0)
+    """
+    found = _PERCENT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a percentage; write a number and %, such as 5%")
+    share = float(Decimal(found[1]) / 100)
+    if not 0 < share <= 1:
+        raise ValueError(f"{text!r} is not above 0% and at most 100%")
+    return share
+
+
+def format_percent(share: float) -> str:
+    """The share as a percentage, exactly.
+
+    >>> format_percent(0.05), format_percent(1.0), format_percent(1 / 3)
+    ('5%', '100%', '33.33333333333333%')
+    """
+    percent = Decimal(repr(share)) * 100
+    text = f"{percent:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
+
+
+def _unit_problem(unit: str, units: dict[str, int]) -> str:
+    choice = ", ".join(units)
+    return f"no unit; add one of {choice}" if not unit else f"no known unit; write one of {choice}"
