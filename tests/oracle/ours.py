@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import reconciler
 from reconciler import world
 from reconciler.apply.executor import InProcess
-from reconciler.apply.progress import Silent
 from reconciler.apply.result import Result
 from reconciler.apply.run import apply_plan
-from reconciler.plan.model import CleanStep, Plan, TablePlan
+from reconciler.plan.model import CleanStep, Plan, RemovedFiles, TablePlan
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage
+from reconciler.transaction.process import Process
 from tests.oracle.hudi import HudiTable
 
 _SPEC = """\
@@ -59,6 +60,7 @@ def applied(
     *,
     storage: Callable[[StorageRef | str], Storage] = open_storage,
     now: datetime | None = None,
+    process: Process | None = None,
 ) -> Result:
     """Apply in this process, without Spark; ``storage`` may break things."""
 
@@ -72,8 +74,7 @@ def applied(
         executor=InProcess(opened),
         clock=world.SystemClock(),
         new_token=world.token,
-        process=world.process(),
-        progress=Silent(),
+        who=process or world.process(),
         now=now,
     )
 
@@ -90,6 +91,24 @@ def step_of(plan: Plan | TablePlan) -> CleanStep:
     table = plan.tables[0] if isinstance(plan, Plan) else plan
     (step,) = (step for step in table.steps if isinstance(step, CleanStep))
     return step
+
+
+def only(plan: Plan, partition: str) -> Plan:
+    """The same plan, reviewed down to the files of one partition."""
+    step = step_of(plan)
+    files = step.files
+    rows = [i for i, (path, _) in enumerate(names_of(step)) if path == partition]
+    fewer = RemovedFiles(
+        partition=files.partition.take(rows),
+        name=files.name.take(rows),
+        bytes=files.bytes[rows],
+        kind=files.kind[rows],
+        rule=files.rule[rows],
+        because=files.because.take(rows),
+    )
+    (table,) = plan.tables
+    steps = (replace(step, files=fewer, delete_partitions=()),)
+    return replace(plan, tables=(replace(table, steps=steps),))
 
 
 def names_of(step: CleanStep) -> list[tuple[str, str]]:

@@ -1,0 +1,80 @@
+"""An apply that dies at any storage call, and real Hudi that comes first afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler import world
+from reconciler.storage.open import open_storage
+from reconciler.storage.wrappers import Fault, Faulty
+from tests.oracle import ours
+from tests.oracle.hudi import keep_commits
+from tests.oracle.stories import Kind, assert_right, copy_table
+
+pytestmark = pytest.mark.oracle
+KINDS = [
+    Kind(version="0.15.0", indexes=True),
+    Kind(version="1.0.2", merge_on_read=True),
+    Kind(version="1.2.0", indexes=True),
+]
+
+
+class KilledError(BaseException):
+    """Nothing catches it."""
+
+
+def killed(table, at, how):
+    """Apply until the call ``at`` that changes something; whether it got that far."""
+    stores = {}
+
+    def breaking(ref):
+        store = open_storage(ref)
+        fault = Fault(at=at, how=how)
+        return stores.setdefault(store.location, Faulty(store, fault, KilledError()))
+
+    someone = replace(world.process(), pid=2**22 - 1, started="a process that is gone")
+    plan = ours.planned(table, {"commits": 1})
+    try:
+        ours.applied(plan, storage=breaking, process=someone)
+    except KilledError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("how", ["before", "torn"])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path, kind, how):
+    at = 1
+    while True:
+        hudi, table = library.table(kind, tmp_path / f"{at}")
+        rows = hudi.rows(table)
+        died = killed(table, at, how)
+
+        assert_right(hudi, table, rows)
+        copy_table(table.path, tmp_path / f"{at}-write")
+        written = table.at(tmp_path / f"{at}-write")
+        hudi.write(written, [("a1", "a", 50)], options={"hoodie.clean.automatic": "true"})
+        new = [["a1", "a", 50, "v50", 50.0] if row[0] == "a1" else row for row in rows]
+        assert_right(hudi, written, new)
+        hudi.clean(table, keep_commits(1))
+        assert_right(hudi, table, rows)
+        assert [] == [n for n in pending(table) if ".clean." in n]
+        ours.clean(table, {"commits": 1})
+        assert_right(hudi, table, rows)
+        assert () == ours.planned(table, {"commits": 1}).tables[0].steps
+        if not died:
+            break
+        at += 1
+
+    assert at > 5
+
+
+def pending(table):
+    """Names of instants that have no completed file."""
+    names = table.instants()
+    done = {
+        n.split(".")[0].split("_")[0] for n in names if not n.endswith(("requested", "inflight"))
+    }
+    return [n for n in names if n.split(".")[0] not in done]

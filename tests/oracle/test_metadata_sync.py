@@ -1,0 +1,251 @@
+"""Real Hudi goes on with a table whose clean, metadata table included, was written without it."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import fastavro
+import pytest
+
+from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.metadata_read import read_listing
+from reconciler.hudi.metadata_table import open_metadata
+from reconciler.hudi.metadata_write import clean_sync
+from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.storage.open import open_storage
+from tests.oracle.bundles import TABLE_VERSION
+from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
+
+pytestmark = pytest.mark.oracle
+SCHEMAS = Path(__file__).parents[2] / "reconciler/hudi/schemas"
+VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
+RECORD_INDEX = {"hoodie.index.type": "RECORD_INDEX"}
+
+
+def container(name, record):
+    data = io.BytesIO()
+    schema = json.loads(next(SCHEMAS.glob(f"{name}.*")).read_text())
+    fastavro.writer(data, schema, [record])
+    return data.getvalue()
+
+
+def after(instant, milliseconds):
+    form = "%Y%m%d%H%M%S"
+    time = datetime.strptime(instant[:14], form) + timedelta(milliseconds=int(instant[14:17]))  # noqa: DTZ007
+    time += timedelta(milliseconds=milliseconds)
+    return time.strftime(form) + f"{time.microsecond // 1000:03d}"
+
+
+def old_files(table):
+    """All but the newest base file of every file group and the logs behind it; all of c."""
+    old = {}
+    for partition, names in directory_listing(table.path).items():
+        bases = sorted((n for n in names if ".log." not in n), key=lambda n: n.rsplit("_", 1)[1])
+        newest = {name.split("_")[0]: name for name in bases}
+        gone = [n for n in bases if partition == "c" or n != newest[n.split("_")[0]]]
+        if gone:
+            old[partition] = gone
+    return old
+
+
+class NativeClean:
+    """A clean of old files, step by step as an apply would go."""
+
+    def __init__(self, table, version):
+        self.table, self.version = table, version
+        self.files = old_files(table)
+        self.instant = after(table.last_instant(), 1)
+        retain = {
+            "timestamp": self.instant,
+            "action": "commit",
+            "state": "COMPLETED",
+        }
+        plan = {
+            "earliestInstantToRetain": retain,
+            "lastCompletedCommitTimestamp": table.last_instant(),
+            "policy": "KEEP_LATEST_COMMITS",
+            "filesToBeDeletedPerPartition": {},
+            "version": 2,
+            "filePathsToBeDeletedPerPartition": {
+                partition: [
+                    {"filePath": f"{table.path}/{partition}/{n}", "isBootstrapBaseFile": False}
+                    for n in names
+                ]
+                for partition, names in self.files.items()
+            },
+            "partitionsToBeDeleted": [],
+            "extraMetadata": {},
+        }
+        for state in (State.REQUESTED, State.INFLIGHT):
+            self._put(
+                Instant(self.instant, Action.CLEAN, state), container("HoodieCleanerPlan", plan)
+            )
+
+    def _put(self, instant, data):
+        (self.table.timeline / instant.file_name).write_bytes(data)
+
+    def delete(self):
+        for partition, names in self.files.items():
+            for name in names:
+                (self.table.path / partition / name).unlink()
+                (self.table.path / partition / f".{name}.crc").unlink(missing_ok=True)
+        if "c" in self.files:
+            shutil.rmtree(self.table.path / "c")
+
+    def sync(self):
+        storage = open_storage(str(self.table.path))
+        files = [
+            TimelineFile(instant, name, 0, 0)
+            for name in self.table.instants()
+            if (instant := Instant.parse(name))
+        ]
+        metadata = open_metadata(storage, version=self.version, data=Timeline.of(files))
+        return storage, clean_sync(
+            metadata,
+            read_listing(metadata),
+            instant=self.instant,
+            completed=after(self.instant, 1),
+            removed=self.files,
+            removed_partitions=["c"] if "c" in self.files else [],
+        )
+
+    def complete(self):
+        done = after(self.instant, 2) if self.version >= 8 else None
+        record = {
+            "startCleanTime": self.instant,
+            "timeTakenInMillis": 1,
+            "totalFilesDeleted": sum(map(len, self.files.values())),
+            "earliestCommitToRetain": self.instant,
+            "lastCompletedCommitTimestamp": "",
+            "partitionMetadata": {
+                partition: {
+                    "partitionPath": partition,
+                    "policy": "KEEP_LATEST_COMMITS",
+                    "deletePathPatterns": names,
+                    "successDeleteFiles": names,
+                    "failedDeleteFiles": [],
+                    "isPartitionDeleted": partition == "c",
+                }
+                for partition, names in self.files.items()
+            },
+            "version": 2,
+            "bootstrapPartitionMetadata": {},
+            "extraMetadata": {},
+        }
+        instant = Instant(self.instant, Action.CLEAN, State.COMPLETED, done)
+        self._put(instant, container("HoodieCleanMetadata", record))
+
+
+@pytest.fixture(scope="module")
+def made(real_hudi, tmp_path_factory):
+    """``made(version, kind, path)``: a copy of a table with something to clean."""
+    tables = {}
+
+    def copy(version, kind, path):
+        hudi = real_hudi(version)
+        if (version, kind) not in tables:
+            options = INDEXES | RECORD_INDEX if kind == "indexes" else {}
+            merge_on_read, partitioned = kind == "merge-on-read", kind != "unpartitioned"
+            table = hudi.table(
+                tmp_path_factory.mktemp(f"{version}-{kind}") / "t",
+                merge_on_read=merge_on_read,
+                partitioned=partitioned,
+                options=options,
+            )
+            hudi.write(table, [("a1", "a", 1), ("a2", "a", 1), ("b1", "b", 1), ("c1", "c", 1)])
+            for ts in (2, 3):
+                hudi.write(table, [("a1", "a", ts), ("b1", "b", ts)])
+                if merge_on_read:
+                    hudi.compact(table, hudi.schedule(table, "COMPACT"))
+            if partitioned:
+                hudi.delete_partition(table, "c")
+            hudi.write(table, [("a1", "a", 4), ("b2", "b", 4)])
+            tables[version, kind] = table
+        shutil.copytree(tables[version, kind].path, path)
+        return hudi, tables[version, kind].at(path)
+
+    return copy
+
+
+KINDS = ("default", "indexes", "merge-on-read", "unpartitioned")
+
+
+def assert_right(hudi, table, rows):
+    listing = directory_listing(table.path)
+
+    assert listing == hudi.listing(table)
+    assert rows == hudi.rows(table) == hudi.rows(table, metadata=True)
+    assert hudi.rows(table, where="n > 3") == hudi.rows(table, where="n > 3", metadata=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_hudi_lists_reads_writes_compacts_and_cleans_on(made, tmp_path, version, kind):
+    hudi, table = made(version, kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    clean = NativeClean(table, TABLE_VERSION[version])
+    clean.delete()
+    storage, sync = clean.sync()
+    for write in sync.writes:
+        storage.create(write.path, write.data)
+    clean.complete()
+
+    assert () == sync.cleanup
+    assert_right(hudi, table, rows)
+
+    for ts in (5, 6):
+        hudi.write(table, [("a1", "a", ts), ("b1", "b", ts)], options=COMPACT_METADATA)
+        rows = hudi.rows(table)
+
+        assert 3 <= len(rows) <= 5
+        assert ts == rows[0][2]
+        assert_right(hudi, table, rows)
+
+    hudi.clean(table, keep_commits(1))
+
+    assert_right(hudi, table, rows)
+
+
+@pytest.mark.parametrize("done", range(5))
+@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+def test_hudi_finishes_a_clean_that_stopped_in_the_metadata_table(made, tmp_path, version, done):
+    hudi, table = made(version, "default", tmp_path / "t")
+    rows = hudi.rows(table)
+    clean = NativeClean(table, TABLE_VERSION[version])
+    clean.delete()
+    storage, sync = clean.sync()
+    for write in sync.writes[:done]:
+        storage.create(write.path, write.data)
+    hudi.clean(table, keep_commits(10))
+
+    assert 1 == len([n for n in table.instants(".clean") if n.startswith(clean.instant)])
+    listing = hudi.listing(table)
+    shown = {path: names for path, names in listing.items() if names}
+    assert shown == directory_listing(table.path)
+    assert rows == hudi.rows(table) == hudi.rows(table, metadata=True)
+
+
+@pytest.mark.parametrize("done", range(5))
+@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+def test_a_second_attempt_is_as_good_as_one(made, tmp_path, version, done):
+    hudi, table = made(version, "default", tmp_path / "t")
+    rows = hudi.rows(table)
+    clean = NativeClean(table, TABLE_VERSION[version])
+    clean.delete()
+    storage, sync = clean.sync()
+    for write in sync.writes[:done]:
+        storage.create(write.path, write.data)
+    storage, again = clean.sync()
+    storage.delete_many(again.cleanup)
+    for write in again.writes:
+        storage.create(write.path, write.data)
+    clean.complete()
+    hudi.write(table, [("a9", "a", 9)], options=COMPACT_METADATA)
+
+    assert (done, 0) in {(0, 0), (4, len(again.cleanup)), (done, done - len(again.cleanup))}
+    assert directory_listing(table.path) == hudi.listing(table)
+    assert len(rows) + 1 == len(hudi.rows(table)) == len(hudi.rows(table, metadata=True))

@@ -1,0 +1,106 @@
+"""What a clean of ours leaves behind, real Hudi finds; and it takes no row away for it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.oracle import ours
+from tests.oracle.hudi import directory_listing, keep_commits, keep_hours, keep_versions
+from tests.oracle.stories import PLAIN, assert_right
+
+pytestmark = pytest.mark.oracle
+LATER = timedelta(hours=3)
+POLICIES = pytest.mark.parametrize(
+    ("retention", "policy"),
+    [
+        ({"commits": 1}, keep_commits(1)),
+        ({"hours": 1}, keep_hours(1)),
+        ({"fileVersions": 1}, keep_versions(1)),
+    ],
+    ids=["commits", "hours", "fileVersions"],
+)
+
+
+@POLICIES
+@pytest.mark.parametrize("kind", PLAIN, ids=str)
+def test_hudi_archives_and_cleans_on_after_a_partial_clean(
+    library, tmp_path, kind, retention, policy
+):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows, now = hudi.rows(table), datetime.now(UTC) + LATER
+    whole = ours.planned(table, retention, now=now)
+    planned = ours.names_of(ours.step_of(whole))
+    result = ours.applied(ours.only(whole, "a"), now=now)
+    left = {(p, n) for p, n in planned if p != "a"}
+
+    assert 0 == result.exit_code
+    assert {"a", "b", "c"} == {partition for partition, _ in planned}
+    assert left <= {(p, n) for p, names in directory_listing(table.path).items() for n in names}
+    assert_right(hudi, table, rows)
+    for ts in range(60, 66):
+        hudi.write(table, [("a1", "a", ts)])
+        hudi.archive(table)
+    rows = [["a1", "a", 65, "v65", 65.0] if row[0] == "a1" else row for row in rows]
+    assert_right(hudi, table, rows)
+    hudi.clean(table, keep_commits(1) if "hours" in retention else policy)
+    hudi.archive(table)
+    assert_right(hudi, table, rows)
+    there = {(p, n) for p, names in directory_listing(table.path).items() for n in names}
+    assert set() == left & there
+    hudi.write(table, [("c9", "c", 70), ("b1", "b", 70)])
+    new = {"c9": "c", "b1": "b"}
+    rows = [[r[0], new[r[0]], 70, "v70", 70.0] if r[0] in new else r for r in rows]
+    assert_right(hudi, table, rows)
+
+
+@pytest.mark.parametrize("kind", PLAIN, ids=str)
+def test_a_savepoint_made_after_the_review_keeps_its_files(library, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    plan = ours.planned(table, {"commits": 1})
+    instants = [n for n in table.instants("commit") if not n.endswith(".commit.requested")]
+    pinned = sorted({name.split(".")[0].split("_")[0] for name in instants})[1]
+    hudi.savepoint(table, pinned)
+    then, rows = hudi.rows(table, as_of=pinned), hudi.rows(table)
+    result = ours.applied(plan)
+
+    assert 4 == result.exit_code
+    assert 0 < result.tables[0].removed < len(ours.names_of(ours.step_of(plan)))
+    assert then == hudi.rows(table, as_of=pinned)
+    assert_right(hudi, table, rows)
+    hudi.delete_savepoint(table, pinned)
+    hudi.write(table, [("a1", "a", 60)])
+    hudi.clean(table, keep_commits(1))
+    rows = [["a1", "a", 60, "v60", 60.0] if row[0] == "a1" else row for row in rows]
+    assert_right(hudi, table, rows)
+    assert () == ours.planned(table, {"commits": 1}).tables[0].steps
+
+
+@pytest.mark.parametrize("kind", PLAIN, ids=str)
+@pytest.mark.parametrize("move", ["commits", "clean", "rollback", "replacement"])
+def test_a_table_that_moved_since_the_review_loses_no_row(library, tmp_path, kind, move):
+    hudi, table = library.table(kind, tmp_path / "t")
+    plan = ours.planned(table, {"commits": 1})
+    reviewed = set(ours.names_of(ours.step_of(plan)))
+    match move:
+        case "commits":
+            hudi.write(table, [("a1", "a", 60)])
+            hudi.write(table, [("c9", "c", 60)])
+        case "clean":
+            hudi.clean(table, keep_commits(2))
+        case "rollback":
+            hudi.rollback(table, table.last_instant())
+        case "replacement":
+            hudi.write(table, [("b7", "b", 60)], "insert_overwrite")
+    rows, before = hudi.rows(table), directory_listing(table.path)
+    result = ours.applied(plan)
+    gone = {(p, n) for p, names in before.items() for n in names} - {
+        (p, n) for p, names in directory_listing(table.path).items() for n in names
+    }
+
+    assert result.exit_code in (0, 4)
+    assert gone <= reviewed
+    assert_right(hudi, table, rows)
+    hudi.clean(table, keep_commits(1))
+    assert_right(hudi, table, rows)
