@@ -1,0 +1,48 @@
+"""How often planning asks the store: one listing pass, and nothing grows with the partitions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from reconciler.planners.compose import plan_table
+from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
+from reconciler.storage.wrappers import Recording
+from tests.bench.make_table import Shape, make_table
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def calls_of_a_plan(root, shape):
+    """The recording storage and the plan."""
+    make_table(root, shape)
+    storage = Recording(open_storage(str(root)))
+    spec = TableSpec(
+        name="t",
+        path=str(root),
+        retention=Retention(policy=Policy.COMMITS, keep=2),
+        document={"path": str(root), "retention": {"commits": 2}},
+    )
+    state = observe(storage, spec, observed_ms=round(NOW.timestamp() * 1000))
+    return storage, plan_table(spec, state, NOW)
+
+
+def test_a_plan_lists_the_table_once_and_writes_nothing(tmp_path):
+    storage, plan = calls_of_a_plan(tmp_path / "t", Shape(partitions=3, groups=2, versions=5))
+
+    assert 3 * 2 * 2 == plan.impact.files_removed
+    assert 1 == storage.counts["walk"]
+    assert [] == storage.mutations
+
+
+@pytest.mark.parametrize("larger", [{"partitions": 30}, {"groups": 20}], ids=str)
+def test_calls_do_not_grow_with_the_table(tmp_path, larger):
+    small = {"partitions": 3, "groups": 2, "versions": 5}
+    few, _ = calls_of_a_plan(tmp_path / "few", Shape(**small))
+    many, _ = calls_of_a_plan(tmp_path / "many", Shape(**small | larger))
+
+    assert few.counts == many.counts
+    assert few.counts.total() < 30
