@@ -20,8 +20,8 @@ LONGEST_DURATION: Final = 1000 * 365 * 86400
 """Beyond a thousand years, dates run out."""
 
 SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
-DURATION_PATTERN: Final = r"^[0-9]+[smhd]$"
-PERCENT_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?%$"
+DURATION_PATTERN: Final = r"^[0-9]+ ?[smhd]$"
+PERCENT_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?%$"
 
 _NUMBER_AND_UNIT: Final = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?) ?([A-Za-z]*)")
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,30})?) ?%")

@@ -96,14 +96,14 @@ POLICY_SPEC: Final = Block(
     )
 )
 
-_KIND_ALONE: Final = Field("kind", Text(), "What this declares.", required=True)
 _API: Final = Field("apiVersion", Choice((API_VERSION,)), "The format's version.", required=True)
 _META: Final = Field("metadata", METADATA, "Who this is.", required=True)
 
 
-def _document(spec: Block, *more: Field) -> Block:
+def _document(word: str, spec: Block, *more: Field) -> Block:
+    kind = Field("kind", Choice((word,)), "What this declares.", required=True)
     declared = Field("spec", spec, "What is declared.", required=True)
-    return Block(fields=(_API, _KIND_ALONE, _META, *more, declared))
+    return Block(fields=(_API, kind, _META, *more, declared))
 
 
 def envelope(kind: str) -> Block:
@@ -113,7 +113,7 @@ def envelope(kind: str) -> Block:
 
 
 KINDS: Final = {
-    "HudiTable": _document(TABLE_SPEC),
-    "TableDefaults": _document(DEFAULTS_SPEC, SELECTOR),
-    "Policy": _document(POLICY_SPEC, SELECTOR),
+    "HudiTable": _document("HudiTable", TABLE_SPEC),
+    "TableDefaults": _document("TableDefaults", DEFAULTS_SPEC, SELECTOR),
+    "Policy": _document("Policy", POLICY_SPEC, SELECTOR),
 }
