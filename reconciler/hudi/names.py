@@ -1,0 +1,110 @@
+"""The grammar of names in a partition folder: base files, log files, CDC files, metafiles.
+
+Source: Hudi's FSUtils (BASE_FILE_PATTERN, LOG_FILE_PATTERN) and HoodiePartitionMetadata. The
+patterns are shared with ``files``, which applies them to columns; so they stay within RE2.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Self
+
+#: groups: file id, write token, instant, extension with its dot
+BASE_PATTERN: Final = r"([^_./]+)_([^_./]+)_(\d+)(\.[A-Za-z0-9]+)"
+#: groups: file id, instant, version, write token or empty, ``.cdc`` or empty
+LOG_PATTERN: Final = (
+    r"\.([^_./]+)_(\d+)\.(?:log|archive)\.(\d{1,9})(?:_(\d+-\d+-\d+))?(\.cdc)?"
+)
+PARTITION_METAFILE: Final = ".hoodie_partition_metadata"
+
+_BASE: Final = re.compile(BASE_PATTERN, re.ASCII)
+_LOG: Final = re.compile(LOG_PATTERN, re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseName:
+    """Name of a base file; ``instant`` is the requested time of the write.
+
+    >>> name = BaseName.parse("f1-0_0-13-10_20240101120000000.parquet")
+    >>> name.file_id, name.instant, name.text
+    ('f1-0', '20240101120000000', 'f1-0_0-13-10_20240101120000000.parquet')
+    >>> BaseName.parse("part-00000.parquet") is None
+    True
+    """
+
+    file_id: str
+    token: str
+    instant: str
+    extension: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """The parts of a name, None for any other name."""
+        found = _BASE.fullmatch(text)
+        if found is None:
+            return None
+        file_id, token, instant, extension = found.groups()
+        return cls(file_id=file_id, token=token, instant=instant, extension=extension)
+
+    @property
+    def text(self) -> str:
+        return f"{self.file_id}_{self.token}_{self.instant}{self.extension}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogName:
+    """Name of a log file, CDC logs included.
+
+    ``instant``: the slice's base instant in table version 6, the deltacommit that wrote it later.
+
+    >>> name = LogName.parse(".f1-0_20240101120000000.log.2_0-1-3.cdc")
+    >>> name.version, name.token, name.is_cdc, name.text
+    (2, '0-1-3', True, '.f1-0_20240101120000000.log.2_0-1-3.cdc')
+    >>> LogName.parse(".hoodie_partition_metadata") is None
+    True
+    """
+
+    file_id: str
+    instant: str
+    version: int
+    token: str
+    is_cdc: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """The parts of a name, None for any other name."""
+        found = _LOG.fullmatch(text)
+        if found is None:
+            return None
+        file_id, instant, version, token, cdc = found.groups()
+        return cls(
+            file_id=file_id,
+            instant=instant,
+            version=int(version),
+            token=token or "",
+            is_cdc=cdc is not None,
+        )
+
+    @property
+    def text(self) -> str:
+        token = f"_{self.token}" if self.token else ""
+        cdc = ".cdc" if self.is_cdc else ""
+        return f".{self.file_id}_{self.instant}.log.{self.version}{token}{cdc}"
+
+    @property
+    def order(self) -> tuple[str, int, tuple[int, ...], bool]:
+        """Sorts the logs of a slice into merge order, as Hudi's LogFileComparator."""
+        token = tuple(int(part) for part in self.token.split("-")) if self.token else ()
+        return (self.instant, self.version, token, self.is_cdc)
+
+
+def is_partition_metafile(name: str) -> bool:
+    """Whether the name marks its folder as a partition; ``.crc`` files beside it don't.
+
+    >>> is_partition_metafile(".hoodie_partition_metadata.parquet")
+    True
+    >>> is_partition_metafile("..hoodie_partition_metadata.crc")
+    False
+    """
+    return name.startswith(PARTITION_METAFILE) and not name.endswith(".crc")
