@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.metadata_table import EIGHT, FILES, FileSlice, MetadataTable
+from reconciler.hudi.metadata_table import FILES, FileSlice, MetadataTable
+from reconciler.hudi.metadata_timeline import EIGHT
 from reconciler.hudi.schemaless import encode_container
 
 #: stage, task and attempt of the write; ours has none of them
@@ -97,7 +98,7 @@ class Deltacommit:
         )
 
     def _on_timeline(self, instant: Instant, data: bytes) -> Write:
-        return Write(path=f"{self.table.timeline_folder}/{instant.file_name}", data=data)
+        return Write(path=f"{self.table.timelines.folder}/{instant.file_name}", data=data)
 
     def _stat(self, newest: FileSlice) -> dict[str, Any]:
         """A HoodieWriteStat of the file group with nothing counted yet."""

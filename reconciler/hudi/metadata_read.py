@@ -7,7 +7,7 @@ order first, their result over the base file's record (HoodieMetadataPayload).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -126,6 +126,34 @@ def read_listing(table: MetadataTable) -> MetadataListing:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A file of which two listings say different things; sizes in bytes, None: not listed."""
+
+    partition: str
+    name: str
+    metadata: int | None
+    storage: int | None
+
+
+def differences(metadata: Iterable[Folder], storage: Iterable[Folder]) -> tuple[Difference, ...]:
+    """Every file of which the metadata table and the storage say different things, sorted.
+
+    A partition without files is as good as none. Files of pending and failed writes are rightly in
+    storage only: judging them takes the timeline, which is the caller's.
+    """
+    left = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in metadata}
+    right = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in storage}
+    nothing: dict[str, int] = {}
+    return tuple(
+        Difference(partition=path, name=name, metadata=ours.get(name), storage=theirs.get(name))
+        for path in sorted(left.keys() | right.keys())
+        if (ours := left.get(path, nothing)) != (theirs := right.get(path, nothing))
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+    )
+
+
 def merge(older: Names, newer: Names) -> None:
     """Bring ``newer`` into ``older`` as HoodieMetadataPayload.combineFileSystemMetadata does.
 
@@ -145,7 +173,8 @@ def _merged(base: HFile | None, record: bytes | None, change: _Change | None) ->
     """The live names of one key: the base file's record under what the log blocks say."""
     names: Names = {}
     if base and record is not None and not (change and change.masks):
-        names = _names(decode(record, parsed_schema(_schema_of(base), base.path), base.path))
+        schema = parsed_schema(_schema_of(base), base.path)
+        names = _names(decode(record, schema, base.path), base.path)
     if change:
         merge(names, change.names)
     return {name: size for name, size in names.items() if size is not None}
@@ -156,19 +185,20 @@ def block_entries(block: Block) -> Iterator[tuple[str, Names]]:
     if block.type is BlockType.HFILE_DATA:
         schema = parsed_schema(schema_text(block), block.path)
         for key, value in hfile.parse(block.content, block.path).items():
-            yield _text(key, block.path), _names(decode(value, schema, block.path))
+            yield _text(key, block.path), _names(decode(value, schema, block.path), block.path)
     elif block.type is BlockType.AVRO_DATA:
         for record in avro_records(block):
-            yield record["key"], _names(record)
+            yield str(record.get("key")), _names(record, block.path)
     else:
         raise UnsupportedError(
             f"{block.path}: {block.type.name} blocks are unknown in the metadata table"
         )
 
 
-def _names(record: Any) -> Names:
-    listed = record["filesystemMetadata"] or {}
-    return {name: None if info["isDeleted"] else info["size"] for name, info in listed.items()}
+def _names(record: Any, path: str) -> Names:
+    with decoding(path, "a record of the file listing"):
+        listed = (record["filesystemMetadata"] or {}).items()
+        return {name: None if info["isDeleted"] else int(info["size"]) for name, info in listed}
 
 
 def _schema_of(base: HFile) -> str:

@@ -23,7 +23,8 @@ from reconciler.hudi.metadata_read import (
     Names,
     block_entries,
 )
-from reconciler.hudi.metadata_table import EIGHT, FILES, ROOT, MetadataTable
+from reconciler.hudi.metadata_table import FILES, MetadataTable
+from reconciler.hudi.metadata_timeline import EIGHT, ROOT
 from reconciler.hudi.schemaless import encode, parsed_schema
 
 #: record types of the ``files`` partition (MetadataPartitionType)
@@ -150,7 +151,7 @@ def _earlier(table: MetadataTable, instant: str) -> _Earlier:
                     for key, names in block_entries(block):
                         changes.setdefault(key, {}).update(names)
     files.sort(key=lambda file: -file.instant.state.rank)
-    timeline = [f"{table.timeline_folder}/{file.name}" for file in files]
+    timeline = [f"{table.timelines.folder}/{file.name}" for file in files]
     done = sum(file.instant.is_completed for file in files)
     return _Earlier((*timeline[:done], *logs, *timeline[done:]), done > 0, changes)
 

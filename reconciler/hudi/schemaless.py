@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from reconciler.errors import FormatError
 
-_REMEDY: Final = "the file is damaged; restore it or rebuild the metadata table"
+_REMEDY: Final = "the file is damaged; restore it from a copy"
 #: what the standard library and fastavro raise for bytes that are not what they claim
 _DAMAGE: Final = (
     ArithmeticError,
@@ -92,6 +92,16 @@ def encode(record: Any, schema: Any) -> bytes:
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, schema, record)
     return stream.getvalue()
+
+
+def decode_container(data: bytes, path: str) -> Any:
+    """The one record of an Avro container; raises FormatError naming ``path``."""
+    import fastavro
+
+    with decoding(path, "the Avro container"):
+        records = list(fastavro.reader(io.BytesIO(data)))
+        require(len(records) == 1, f"{len(records)} records where one must be")
+        return records[0]
 
 
 def encode_container(schema_file: str, record: Any) -> bytes:
