@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from reconciler.apply.result import Rows
 from reconciler.hudi.files import FileKind, Files
-from reconciler.plan.columns import codes, integers, strings
+from reconciler.hudi.view import group_codes
+from reconciler.hudi.arrow import booleans, flags, integers, numbers, strings
 from reconciler.plan.model import (
     KEEP_RULES,
     CleanStep,
@@ -82,7 +83,7 @@ def select(
     now = keys(fresh.files) if fresh else strings([])
     allowed, exists = _is_in(wanted, now), _is_in(wanted, there)
     left = ~allowed & exists
-    unreviewed = pc.filter(now, _mask(~_is_in(now, wanted)))
+    unreviewed = pc.filter(now, booleans(~_is_in(now, wanted)))
     partitions = tuple(
         p for p in reviewed.delete_partitions if fresh and p in fresh.delete_partitions
     )
@@ -92,7 +93,9 @@ def select(
         earliest=earliest,
         left_out=_left_out(reviewed.files, left, kept),
         gone=int((~allowed & ~exists).sum()),
-        staying=pa.concat_arrays([pc.filter(wanted, _mask(left)), unreviewed, _kept_unsaved(kept)]),
+        staying=pa.concat_arrays(
+            [pc.filter(wanted, booleans(left)), unreviewed, _kept_unsaved(kept)]
+        ),
         partitions_left=tuple(
             Note(path, _PARTITION_KEPT_NOW)
             for path in reviewed.delete_partitions
@@ -127,11 +130,10 @@ def replaced_left(
     if not replaced:
         return ()
     stays = ~_is_in(keys_present(present), keys(removed))
-    groups = np.unique(present.group[stays])
-    ids = present.group_id.take(integers(groups)).to_pylist()
-    paths = (present.partitions[code] for code in present.group_partition[groups])
-    found = (replaced.get(pair) for pair in zip(paths, ids, strict=True))
-    return tuple(sorted({instant for instant in found if instant is not None}))
+    with_files = np.unique(present.group[stays])
+    groups = group_codes(present, replaced)
+    found = np.isin(groups, with_files)
+    return tuple(sorted({i for i, left in zip(replaced.values(), found, strict=True) if left}))
 
 
 def earliest_base(
@@ -197,18 +199,13 @@ def keys_present(files: Files) -> Any:
 
 
 def _is_in(values: Any, among: Any) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = pc.is_in(values, value_set=among).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _mask(rows: NDArray[np.bool_]) -> Any:
-    return pc.equal(integers(rows.astype(np.int8)), 1)
+    return flags(pc.is_in(values, value_set=among))
 
 
 def _kept_unsaved(kept: KeptFiles | None) -> Any:
     if kept is None:
         return strings([])
-    return pc.filter(keys(kept), _mask(kept.rule != _SAVEPOINT))
+    return pc.filter(keys(kept), booleans(kept.rule != _SAVEPOINT))
 
 
 def _left_out(files: RemovedFiles, left: NDArray[np.bool_], kept: KeptFiles | None) -> Rows:
@@ -218,8 +215,7 @@ def _left_out(files: RemovedFiles, left: NDArray[np.bool_], kept: KeptFiles | No
     chosen = np.zeros(len(fallen), dtype=np.int32)
     if kept is not None and len(fallen):
         reasons += kept.because.dictionary.to_pylist()
-        where = pc.index_in(keys(fallen), value_set=keys(kept)).fill_null(-1)
-        rows = where.to_numpy(zero_copy_only=False)
-        chosen = np.where(rows >= 0, codes(kept.because)[rows] + 1, 0).astype(np.int32)
+        rows = numbers(pc.index_in(keys(fallen), value_set=keys(kept)).fill_null(-1))
+        chosen = np.where(rows >= 0, numbers(kept.because.indices)[rows] + 1, 0).astype(np.int32)
     because = pa.DictionaryArray.from_arrays(integers(chosen), strings(reasons))
     return Rows(partition=fallen.partition, name=fallen.name, because=because)

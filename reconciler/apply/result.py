@@ -69,7 +69,8 @@ class StepOutcome:
     pending clean with nothing left to do was removed); ``inflight`` (deletes failed, the next apply
     goes on); ``nothing`` (all of it was done before, or all of it fell out).
     ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``left_out`` was reviewed
-    and stays; ``failed`` could not be deleted.
+    and stays; ``failed`` could not be deleted. ``partitions_left`` has a note per partition whose
+    folder stays, its rule the path. ``differences`` is what the check afterwards found wrong.
     """
 
     kind: Literal["clean", "resume"]
@@ -83,13 +84,15 @@ class StepOutcome:
     partitions_removed: tuple[str, ...] = ()
     partitions_left: tuple[Note, ...] = ()
     earliest_instant_to_retain: str | None = None
+    differences: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
     seconds: float = 0.0
 
     @property
     def exit_code(self) -> int:
-        if self.how == "inflight" or self.failed:
+        if self.how == "inflight" or self.failed or self.differences:
             return 5
-        return 4 if self.left_out else 0
+        return 4 if self.left_out or self.partitions_left else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

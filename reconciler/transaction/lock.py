@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from reconciler.errors import AlreadyExistsError, BusyError, NotFoundError
-from reconciler.hudi.locks import has_expired
+from reconciler.hudi.locks import has_expired, lock_path
 from reconciler.hudi.owner import Owner
 from reconciler.storage.api import Storage
 from reconciler.transaction.process import Clock, Process, is_dead
@@ -194,3 +194,12 @@ class FileLock:
     @property
     def _where(self) -> str:
         return f"{self._storage.location}/{self._path}"
+
+
+def lock_place(
+    folder: str, table: Storage, open_storage: Callable[[str], Storage]
+) -> tuple[Storage, str]:
+    """The storage and path of a lock file: in a folder of the table, or anywhere if absolute."""
+    if folder.startswith("/") or "://" in folder:
+        return open_storage(folder), lock_path("")
+    return table, lock_path(folder)

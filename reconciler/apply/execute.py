@@ -1,0 +1,200 @@
+"""From a requested clean to a completed one: the part that a fresh clean and a resumed one share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.apply import metadata
+from reconciler.apply.executor import LARGEST_CALL, Batch, Outcome
+from reconciler.apply.freshness import keys
+from reconciler.apply.partitions import remove_partitions
+from reconciler.apply.payloads import completed_payload
+from reconciler.apply.result import Rows, StepOutcome
+from reconciler.apply.table import Table
+from reconciler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    FormatError,
+    PartialError,
+    StaleError,
+    StorageError,
+    UnsupportedError,
+)
+from reconciler.hudi.clean import CleanerPlan
+from reconciler.hudi.instant import Action, State
+from reconciler.hudi.load import load_properties
+from reconciler.plan.columns import codes, strings, values
+from reconciler.plan.model import RemovedFiles
+from reconciler.transaction.publish import completion_of
+
+#: the first table version whose inflight cleans are empty: the plan is read from requested anyway
+_EMPTY_INFLIGHT_FROM: Final = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Work:
+    """A requested clean and what of it runs.
+
+    ``request`` are the bytes of its requested file, ``plan`` what they say. ``files`` may go, also
+    those that are gone already; ``earliest`` is what the completed file claims.
+    """
+
+    instant: str
+    plan: CleanerPlan
+    request: bytes
+    files: RemovedFiles
+    delete_partitions: tuple[str, ...]
+    earliest: str | None
+    started_ms: int
+
+
+def begin(table: Table, work: Work) -> None:
+    """Write the inflight file of a clean just requested.
+
+    Raises BusyError when another writer has begun to execute it: then it is theirs to finish.
+    """
+    empty = table.properties.table_version >= _EMPTY_INFLIGHT_FROM
+    try:
+        table.publisher.start(work.instant, Action.CLEAN, b"" if empty else work.request)
+    except AlreadyExistsError:
+        raise BusyError(
+            f"another writer has begun to execute our clean {work.instant}; plan again when it is done"
+        ) from None
+
+
+def finish(table: Table, work: Work, kind: Literal["clean", "resume"]) -> StepOutcome:
+    """Delete, tell the metadata table, complete. The heartbeat beats and the clean is inflight.
+
+    Raises BusyError when the lock can't be had for completing, PartialError when something else
+    stops us after files are gone: in both cases the clean stays inflight for the next apply.
+    """
+    outcomes = _delete(table, work)
+    outcome = _tally(work, kind, outcomes)
+    if outcome.failed:
+        return outcome
+    try:
+        with table.phase("complete"), table.locked():
+            outcome = _complete(table, work, outcome)
+        with table.phase("check"):
+            return _checked(table, work, outcome)
+    except (FormatError, UnsupportedError, StaleError, StorageError) as error:
+        raise PartialError(
+            f"the files of clean {work.instant} are deleted and it is not completed: {error}; "
+            "once that is mended, run apply again to finish it"
+        ) from error
+
+
+def _delete(table: Table, work: Work) -> list[Outcome]:
+    with table.phase("delete", len(work.files)) as advance:
+        return table.tools.executor.delete_files(
+            table.storage.ref,
+            batches(work.files),
+            parallelism=table.tools.parallelism,
+            progress=advance,
+        )
+
+
+def _complete(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
+    """Under the lock: the last look, folders, the metadata table, the completed file."""
+    timeline = table.reread()
+    if completion_of(timeline, work.instant, Action.CLEAN) is not None:
+        return replace(outcome, how="adopted")
+    if timeline.file(work.instant, Action.CLEAN, State.REQUESTED) is None:
+        raise StaleError("its requested file was removed from the timeline by another writer")
+    folders = remove_partitions(table.storage, work.delete_partitions, table.reread)
+    removed = removed_names(work)
+    properties = load_properties(table.storage)
+    metadata.check_syncable(properties)
+    metadata.write_sync(
+        table.storage,
+        metadata.plan_sync(
+            table.storage,
+            properties,
+            timeline,
+            instant=work.instant,
+            completed=table.publisher.new_time(timeline),
+            removed=removed,
+            removed_partitions=folders.gone,
+        ),
+    )
+    table.lock.confirm()
+    payload = completed_payload(
+        work.plan,
+        instant=work.instant,
+        earliest=work.earliest,
+        removed=removed,
+        removed_partitions=folders.gone,
+        took_ms=max(0, table.tools.clock.now_ms() - work.started_ms),
+    )
+    table.publisher.complete(work.instant, Action.CLEAN, payload.encode(properties.table_version))
+    return replace(outcome, partitions_removed=folders.gone, partitions_left=folders.left)
+
+
+def _checked(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
+    """Compare the metadata table's listing with the disk, in the partitions this clean touched."""
+    removed = removed_names(work)
+    found = metadata.ghosts(
+        table.storage, load_properties(table.storage), table.reread(), removed.keys()
+    )
+    ours = {path: sorted(set(names) & set(removed[path])) for path, names in found.items()}
+    others = {path: sorted(set(names) - set(removed[path])) for path, names in found.items()}
+    return replace(
+        outcome,
+        differences=metadata.ghost_notes({path: names for path, names in ours.items() if names}),
+        warnings=metadata.ghost_notes({path: names for path, names in others.items() if names}),
+    )
+
+
+def removed_names(work: Work) -> dict[str, list[str]]:
+    """The names that are gone now by partition, with an empty list for a mere folder."""
+    found: dict[str, list[str]] = {path: [] for path in work.delete_partitions}
+    for batch in batches(work.files):
+        found.setdefault(batch.partition, []).extend(batch.names)
+    return found
+
+
+def _tally(
+    work: Work, kind: Literal["clean", "resume"], outcomes: Sequence[Outcome]
+) -> StepOutcome:
+    gone = strings([f"{o.partition}/{name}" for o in outcomes for name in o.gone])
+    failed = sorted((o.partition, name, why) for o in outcomes for name, why in o.failed)
+    stays = strings([f"{partition}/{name}" for partition, name, _why in failed])
+    absent = pc.is_in(keys(work.files), value_set=pa.concat_arrays([gone, stays]))
+    return StepOutcome(
+        kind=kind,
+        how="inflight" if failed else "completed",
+        instant=work.instant,
+        removed=sum(outcome.deleted for outcome in outcomes),
+        bytes=int(work.files.bytes[~absent.to_numpy(zero_copy_only=False)].sum()),
+        gone=len(gone),
+        failed=_rows(failed) if failed else None,
+        earliest_instant_to_retain=work.earliest,
+    )
+
+
+def _rows(failed: Sequence[tuple[str, str, str]]) -> Rows:
+    partition, name, because = zip(*failed, strict=True)
+    return Rows(
+        partition=strings(partition).dictionary_encode(),
+        name=strings(name),
+        because=strings(because).dictionary_encode(),
+    )
+
+
+def batches(files: RemovedFiles) -> list[Batch]:
+    """The files by partition, at most a thousand names each."""
+    paths, rows = values(files.partition), codes(files.partition)
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    ends = [*starts[1:], len(rows)]
+    found = []
+    for start, end in zip(starts, ends, strict=True):
+        for first in range(start, end, LARGEST_CALL):
+            names = files.name[first : min(first + LARGEST_CALL, end)].to_pylist()
+            found.append(Batch(paths[rows[start]], tuple(names)))
+    return found

@@ -1,0 +1,120 @@
+"""The metadata table during a clean: told before the clean completes, compared with disk after."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from reconciler.apply.executor import folder_of
+from reconciler.errors import NotFoundError
+from reconciler.hudi.instant import Action
+from reconciler.hudi.metadata_partitions import sync_or_drop
+from reconciler.hudi.metadata_read import MetadataListing, read_listing
+from reconciler.hudi.metadata_table import MetadataTable, open_metadata
+from reconciler.hudi.metadata_write import MetadataSync, clean_sync
+from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.timeline import Timeline
+from reconciler.plan.model import Note
+from reconciler.storage.api import Storage
+
+_NAMED: Final = 5
+
+Removed = Mapping[str, Collection[str]]
+
+
+def check_syncable(properties: TableProperties) -> None:
+    """Raises UnsupportedError or BusyError when a clean could not keep the metadata table right."""
+    sync_or_drop(
+        Action.CLEAN, properties.metadata_partitions, properties.metadata_partitions_inflight
+    )
+
+
+def plan_sync(
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    *,
+    instant: str,
+    completed: str,
+    removed: Removed,
+    removed_partitions: Collection[str],
+) -> MetadataSync | None:
+    """What has to be written, None when the table has no live metadata table.
+
+    Raises FormatError or UnsupportedError when the metadata table can't be written.
+    """
+    if not properties.metadata_partitions:
+        return None
+    table, listing = _open(storage, properties, timeline)
+    return clean_sync(
+        table,
+        listing,
+        instant=instant,
+        completed=completed,
+        removed=removed,
+        removed_partitions=removed_partitions,
+    )
+
+
+def write_sync(storage: Storage, sync: MetadataSync | None) -> None:
+    """Bring a sync to storage, in its order."""
+    if sync is None:
+        return
+    for path in sync.cleanup:
+        storage.delete(path)
+    for write in sync.writes:
+        storage.create(write.path, write.data)
+
+
+def newest_time(storage: Storage, properties: TableProperties, timeline: Timeline) -> str | None:
+    """The greatest time on the metadata table's own timeline, None when there is none."""
+    if not properties.metadata_partitions:
+        return None
+    table = open_metadata(storage, version=properties.table_version, data=timeline)
+    commits = table.timeline.completed({Action.DELTACOMMIT, Action.COMMIT})
+    return max((i.completed for i in commits if i.completed), default=None)
+
+
+def ghosts(
+    storage: Storage, properties: TableProperties, timeline: Timeline, partitions: Iterable[str]
+) -> dict[str, list[str]]:
+    """What the metadata table lists in these partitions although it is not on disk.
+
+    Files on disk that it does not list are no difference: those of pending and failed writes.
+    """
+    if not properties.metadata_partitions:
+        return {}
+    _table, listing = _open(storage, properties, timeline)
+    found = {}
+    for path, names, _sizes in listing.folders(set(partitions)):
+        absent = set(names) - _names(storage, path)
+        if absent:
+            found[path] = sorted(absent)
+    return found
+
+
+def ghost_notes(found: Mapping[str, Collection[str]]) -> tuple[Note, ...]:
+    """A sentence a partition."""
+    return tuple(
+        Note(
+            "metadataListing",
+            f"the metadata table lists {len(names)} files of partition {path!r} that are not on "
+            f"disk, for example {', '.join(sorted(names)[:_NAMED])}",
+        )
+        for path, names in sorted(found.items())
+    )
+
+
+def _open(
+    storage: Storage, properties: TableProperties, timeline: Timeline
+) -> tuple[MetadataTable, MetadataListing]:
+    table = open_metadata(storage, version=properties.table_version, data=timeline)
+    return table, read_listing(table)
+
+
+def _names(storage: Storage, partition: str) -> set[str]:
+    try:
+        entries = storage.list(folder_of(partition) if partition else "")
+    except NotFoundError:
+        return set()
+    return {entry.name for entry in entries if not entry.is_folder}

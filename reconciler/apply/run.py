@@ -1,0 +1,165 @@
+"""Apply a plan: every table on its own, one failing does not stop the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import assert_never
+
+from reconciler.apply.clean import run_clean
+from reconciler.apply.executor import Executor
+from reconciler.apply.freshness import left_out_by_specs
+from reconciler.apply.progress import Progress, Silent
+from reconciler.apply.resume import resume_pending, resume_reviewed
+from reconciler.apply.result import Result, StepOutcome, TableResult
+from reconciler.apply.table import Opener, RefusedError, Table, Tools, open_table
+from reconciler.errors import ReconcilerError, StaleError
+from reconciler.plan.document import plan_digest, spec_digest
+from reconciler.plan.model import CleanStep, Note, Plan, ResumeStep, TablePlan
+from reconciler.spec.load import spec_of
+from reconciler.spec.model import TableSpec
+from reconciler.transaction.process import Clock, Process
+
+OnCrash = Callable[[TablePlan, Exception], None]
+
+
+def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply)
+    plan: Plan,
+    *,
+    open_storage: Opener,
+    executor: Executor,
+    clock: Clock,
+    new_token: Callable[[], str],
+    who: Process,
+    specs: Iterable[TableSpec] | None = None,
+    progress: Progress | None = None,
+    parallelism: int | None = None,
+    expected_digest: str | None = None,
+    now: datetime | None = None,
+    lock_wait_s: float = 60,
+    on_table: Callable[[TableResult], None] | None = None,
+    on_crash: OnCrash | None = None,
+) -> Result:
+    """Do what was reviewed as far as it still holds; what falls out is reported.
+
+    ``specs``: today's; a table whose path or effective spec is no longer the reviewed one is left
+    out. ``now``: what policies count from, by default the clock's time. ``lock_wait_s`` bounds the
+    wait for a lock. ``on_table`` hears of every table as soon as it is done, ``on_crash`` of errors
+    that are this program's own. Raises StaleError when the plan has not the expected digest;
+    everything else that goes wrong is in the result of its table.
+    """
+    digest = plan_digest(plan)
+    if expected_digest is not None and expected_digest != digest:
+        raise StaleError(f"the plan's digest is {digest}, not the approved {expected_digest}")
+    tools = Tools(
+        open_storage=open_storage,
+        executor=executor,
+        clock=clock,
+        process=who,
+        new_token=new_token,
+        progress=progress or Silent(),
+        parallelism=parallelism,
+        now=now,
+        lock_wait_s=lock_wait_s,
+    )
+    run = _Run(tools, digest, None if specs is None else {s.name: s for s in specs}, on_crash)
+    started = clock.now_ms()
+    results: list[TableResult] = []
+    for table in plan.tables:
+        results.append(run.table(table))
+        if on_table is not None:
+            on_table(results[-1])
+    return Result(plan_digest=digest, tables=tuple(results), seconds=_since(started, clock))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    tools: Tools
+    digest: str
+    specs: Mapping[str, TableSpec] | None
+    on_crash: OnCrash | None
+
+    def table(self, plan: TablePlan) -> TableResult:
+        """One table's result; raises nothing."""
+        started = self.tools.clock.now_ms()
+        done = _Done()
+        try:
+            result = self._apply(plan, done)
+        except RefusedError as error:
+            result = _failed(plan, done, error, error.notes)
+        except ReconcilerError as error:
+            result = _failed(plan, done, error)
+        except Exception as error:  # noqa: BLE001 (reported as this table's, the others go on)
+            if self.on_crash is not None:
+                self.on_crash(plan, error)
+            result = TableResult(
+                name=plan.name,
+                path=plan.path,
+                outcomes=tuple(done.outcomes),
+                error=f"{type(error).__name__}: {error} (an error of this program, report it)",
+                code=1,
+            )
+        return replace(result, seconds=_since(started, self.tools.clock))
+
+    def _apply(self, plan: TablePlan, done: _Done) -> TableResult:
+        named = {"name": plan.name, "path": plan.path}
+        if plan.error is not None:
+            return TableResult(**named, error=plan.error, code=1)
+        if plan.refusals:
+            raise RefusedError(plan.refusals)
+        if not plan.steps:
+            return TableResult(**named, unchanged=True)
+        if (stale := self._left_out(plan)) is not None:
+            return TableResult(**named, error=stale, code=StaleError.exit_code)
+        table = open_table(plan, spec_of(plan.spec, plan.path), self.digest, self.tools)
+        with table.pulse.running():
+            _run_steps(table, done)
+        return TableResult(**named, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))
+
+    def _left_out(self, plan: TablePlan) -> str | None:
+        if self.specs is None:
+            return None
+        digests = {name: spec_digest(spec.document) for name, spec in self.specs.items()}
+        return left_out_by_specs(plan, self.specs, digests)
+
+
+@dataclass(slots=True)
+class _Done:
+    """What is done so far: it stays true when a later step fails."""
+
+    outcomes: list[StepOutcome] = field(default_factory=list)
+    warnings: list[Note] = field(default_factory=list)
+
+
+def _run_steps(table: Table, done: _Done) -> None:
+    """Pending cleans first, whoever left them; then what was reviewed."""
+    for outcome in resume_pending(table):
+        done.outcomes.append(outcome)
+    for step in table.plan.steps:
+        match step:
+            case ResumeStep():
+                if step.instant not in {o.instant for o in done.outcomes}:
+                    done.outcomes.append(resume_reviewed(table, step))
+            case CleanStep():
+                done.outcomes.append(run_clean(table, step))
+            case _:
+                assert_never(step)
+
+
+def _failed(
+    plan: TablePlan, done: _Done, error: ReconcilerError, notes: Sequence[Note] = ()
+) -> TableResult:
+    return TableResult(
+        name=plan.name,
+        path=plan.path,
+        outcomes=tuple(done.outcomes),
+        error=None if notes else str(error),
+        code=error.exit_code,
+        refusals=tuple(notes),
+        warnings=tuple(done.warnings),
+    )
+
+
+def _since(started_ms: int, clock: Clock) -> float:
+    return (clock.now_ms() - started_ms) / 1000
