@@ -1,1 +1,44 @@
 """Bring Apache Hudi tables to a declared state: plan, review, apply."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reconciler.api import apply, load_specs, observe, plan
+
+__all__ = ["apply", "load_specs", "observe", "plan"]
+
+
+class _Room(ModuleType):
+    """A subpackage that is called like the function it shares its name with."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self.__name__.rpartition(".")[2]
+        return getattr(import_module("reconciler.api"), name)(*args, **kwargs)
+
+
+class _Package(ModuleType):
+    """``reconciler.plan`` and ``reconciler.apply`` are rooms of the house and functions of the API.
+
+    Importing a room would put the module in the function's place; so the module can be called.
+    Everything else of the API is loaded when it is used: the command line must start fast.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in __all__ and isinstance(value, ModuleType):
+            value.__class__ = _Room
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("apply", "plan"):
+            return import_module(f"reconciler.{name}")
+        if name in __all__:
+            return getattr(import_module("reconciler.api"), name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,133 @@
+"""The Python API: what the commands do, without a terminal.
+
+import reconciler
+
+specs = reconciler.load_specs("specs/")
+plan = reconciler.plan(specs)
+result = reconciler.apply(plan, spark=session)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler import world
+from reconciler.errors import ReconcilerError
+from reconciler.plan.model import Plan, TablePlan
+from reconciler.spec.model import TableSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.apply.result import Result
+    from reconciler.state.model import TableState
+
+Location = str | os.PathLike[str]
+OnTable = Callable[[TablePlan], None]
+OnCrash = Callable[[TableSpec, Exception], None]
+
+
+def load_specs(paths: Location | Sequence[Location]) -> tuple[TableSpec, ...]:
+    """The specs of files and folders, sorted by name.
+
+    Raises SpecError with every problem of every file; an empty folder is one.
+    """
+    from reconciler.spec.load import load_specs as load  # noqa: PLC0415 (YAML)
+
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return load([Path(path) for path in several])
+
+
+def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
+    """What the table of a spec is right now. Needs no Spark and no write permission.
+
+    Raises StorageError, FormatError or UnsupportedError; each names the file.
+    """
+    from reconciler.state.observe import observe as look  # noqa: PLC0415 (Avro)
+    from reconciler.storage.open import open_storage  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+
+    storage = ReadOnly(open_storage(spec.path, spec.storage_options))
+    return look(storage, spec, observed_ms=world.epoch_ms(now or world.now()))
+
+
+def plan(
+    specs: TableSpec | Iterable[TableSpec],
+    *,
+    now: datetime | None = None,
+    on_table: OnTable | None = None,
+    on_crash: OnCrash | None = None,
+) -> Plan:
+    """What must change so that each table is as declared, and why. Writes nothing.
+
+    A table that cannot be read carries ``error`` while the others go on. ``now`` has a zone and is
+    the present by default; ``on_table`` hears of every table as soon as it is planned, ``on_crash``
+    of errors that are this program's own.
+    """
+    moment = now or world.now()
+    if moment.tzinfo is None:
+        raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
+    tables = []
+    for spec in [specs] if isinstance(specs, TableSpec) else specs:
+        tables.append(_plan_table(spec, moment, on_crash))
+        if on_table is not None:
+            on_table(tables[-1])
+    return Plan(created_at=moment.isoformat(), tool=world.tool(), tables=tuple(tables))
+
+
+def _plan_table(spec: TableSpec, now: datetime, on_crash: OnCrash | None) -> TablePlan:
+    from reconciler.plan.document import spec_digest  # noqa: PLC0415
+    from reconciler.planners.compose import plan_table  # noqa: PLC0415
+
+    try:
+        return plan_table(spec, observe(spec, now=now), now)
+    except ReconcilerError as error:
+        problem = str(error)
+    except Exception as error:  # noqa: BLE001 (one table must not stop the others)
+        if on_crash is not None:
+            on_crash(spec, error)
+        problem = f"{type(error).__name__}: {error} (an error of this program, please report it)"
+    return TablePlan(
+        name=spec.name,
+        path=spec.path,
+        spec=spec.document,
+        spec_digest=spec_digest(spec.document),
+        error=problem,
+    )
+
+
+def apply(
+    plan: Plan,
+    *,
+    spark: SparkSession,
+    now: datetime | None = None,
+    specs: Iterable[TableSpec] | None = None,
+    digest: str | None = None,
+    parallelism: int | None = None,
+) -> Result:
+    """Do what a reviewed plan says, and less where a table has moved since. Never more.
+
+    ``specs``: today's; a table whose spec or path is no longer the reviewed one is left out.
+    ``digest``: refuse any plan but this one (StaleError). ``parallelism``: Spark tasks at a time.
+    What goes wrong with a table is in its result, and ``Result.exit_code`` is the command's.
+    """
+    from reconciler.apply.run import apply_plan  # noqa: PLC0415
+    from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415
+    from reconciler.storage.open import open_storage  # noqa: PLC0415
+
+    return apply_plan(
+        plan,
+        open_storage=open_storage,
+        executor=SparkExecutor(spark),
+        clock=world.SystemClock(),
+        new_token=world.token,
+        who=world.process(),
+        specs=specs,
+        parallelism=parallelism,
+        expected_digest=digest,
+        now=now,
+    )

@@ -1,0 +1,118 @@
+"""The clock, this process and randomness: read here, and handed down as arguments."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+import uuid
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from reconciler.transaction.process import Process
+
+DISTRIBUTION: Final = "hudi-reconciler"
+_INITIAL_NAMESPACE: Final = "pid:[4026531836]"  # PROC_PID_INIT_INO of Linux
+_START_FIELD: Final = 19  # of what follows the name in /proc/<pid>/stat
+
+
+def now() -> datetime:
+    """The present, with its zone."""
+    return datetime.now(UTC)
+
+
+def epoch_ms(moment: datetime) -> int:
+    """Milliseconds since the epoch.
+
+    >>> epoch_ms(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+    1000
+    """
+    return round(moment.timestamp() * 1000)
+
+
+def token() -> str:
+    """A name for one run that no other run has."""
+    return uuid.uuid4().hex
+
+
+def tool() -> str:
+    """The name and version of this program, as plans and instants carry it."""
+    try:
+        return f"{DISTRIBUTION} {version(DISTRIBUTION)}"
+    except PackageNotFoundError:  # run from a plain copy of the sources
+        return f"{DISTRIBUTION} 0"
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def process() -> Process:
+    """Facts about this process, for locks and heartbeats."""
+    from reconciler.transaction.process import Process  # noqa: PLC0415 (only apply needs it)
+
+    pid = os.getpid()
+    return Process(
+        who=_user(),
+        host=_host(),
+        pid=pid,
+        started=_started(pid) or "",
+        tool=tool(),
+        is_running=is_running,
+    )
+
+
+def is_running(pid: int, started: str) -> bool:
+    """Whether the very process lives on this host; True when that cannot be found out."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # of another user: it lives, or we may not know
+    found = _started(pid)
+    return not found or not started or found == started
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return f"uid {os.getuid()}"
+
+
+def _host() -> str:
+    """The host's name; with the pid namespace where it is not the machine's own.
+
+    Containers may share a host name, and then a pid of one says nothing in the other.
+    """
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return socket.gethostname()
+    name = socket.gethostname()
+    return name if namespace == _INITIAL_NAMESPACE else f"{name}/{namespace}"
+
+
+def _started(pid: int) -> str | None:
+    """When a process started, as text that no later process with its pid has; None if unknown.
+
+    One that is dead and not yet reaped by its parent has not started.
+    """
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    fields = status.rpartition(")")[2].split()
+    return "ended" if fields[0] == "Z" else f"{boot}/{fields[_START_FIELD]}"

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import datetime
+
+import pytest
+
+import reconciler
+from reconciler import api
+
+
+def test_what_is_exported_is_what_is_there():
+    assert sorted(reconciler.__all__) == ["apply", "load_specs", "observe", "plan"]
+    for name in reconciler.__all__:
+        assert callable(getattr(reconciler, name))
+        assert callable(getattr(api, name))
+    assert not hasattr(reconciler, "read")
+
+
+def test_importing_the_package_imports_nothing_else():
+    program = (
+        "import sys, reconciler\nprint([m for m in sys.modules if m.startswith('reconciler.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("first", ["import reconciler.plan.model", "import reconciler.api", "pass"])
+def test_a_function_that_shares_its_name_with_a_room_can_be_called(first):
+    program = (
+        f"import reconciler\n{first}\n"
+        "print(reconciler.plan([]).tables)\n"
+        "from reconciler import plan\nprint(plan(()).tables)\n"
+        "import reconciler.plan.model as model\nprint(model.Plan.__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "()\n()\nPlan\n"
+
+
+def test_a_time_without_a_zone_is_refused():
+    with pytest.raises(ValueError, match="zone"):
+        reconciler.plan([], now=datetime(2026, 1, 1))  # noqa: DTZ001
