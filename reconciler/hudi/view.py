@@ -1,0 +1,277 @@
+"""File slices as columns: Hudi's file-system view over all partitions at once.
+
+A slice is what one base file or compaction starts: a base file, if any, and its log files. Source:
+HoodieFileGroup, AbstractTableFileSystemView; what a reader or the cleaner may see is decided by the
+write timeline (completed writes and pending compactions).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.hudi.arrow import numbers, strings
+from reconciler.hudi.files import FileKind, Files
+from reconciler.hudi.instant import WRITES, Action
+from reconciler.hudi.timeline import Timeline
+
+#: the first table version whose log names carry the deltacommit's instant, not the base's
+LOGS_BY_COMPLETION = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class View:
+    """Slices sorted by (group, key); arrays have one element a slice unless said otherwise.
+
+    ``times``: every instant the view compares, sorted, so that codes compare as instants.
+    ``group``: int32, index into the groups of ``files``. ``key``: int32, index into ``times``.
+    ``is_visible``: a completed write made it, or a pending compaction will; what else there is may
+    be anybody's.
+    ``is_phantom``: the slice that a pending compaction is going to fill.
+    ``newer``: int32 into ``times``, key of the next newer visible slice of the group; len(times) if
+    there is none. ``rank``: int32, number of newer visible slices in the group.
+    ``files_in``: int64, number of files.
+    ``slice_of``: int32 per row of ``files``.
+    ``other_slice_of``: the same as Hudi 1.x reads tables of version 6 (None: no difference).
+    ``replaced``: int32 per group into ``times``, when it was replaced; len(times) for a live group.
+    """
+
+    files: Files
+    times: tuple[str, ...]
+    group: NDArray[np.int32]
+    key: NDArray[np.int32]
+    is_visible: NDArray[np.bool_]
+    is_phantom: NDArray[np.bool_]
+    newer: NDArray[np.int32]
+    rank: NDArray[np.int32]
+    files_in: NDArray[np.int64]
+    slice_of: NDArray[np.int32]
+    other_slice_of: NDArray[np.int32] | None
+    replaced: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def never(self) -> int:
+        """The code after every time."""
+        return len(self.times)
+
+    def code(self, time: str) -> int:
+        """Number of known times before ``time``: ``x < code`` says that x's time is older."""
+        return bisect_left(self.times, time)
+
+    @property
+    def is_live(self) -> NDArray[np.bool_]:
+        """Per slice: its group is not replaced."""
+        live: NDArray[np.bool_] = (self.replaced == self.never)[self.group]
+        return live
+
+    @property
+    def is_newest(self) -> NDArray[np.bool_]:
+        """Per slice: the newest visible one of its group, or the newest visible one with files."""
+        seen = self.is_visible & (self.files_in > 0)
+        last_seen = np.zeros(len(self), np.bool_)
+        rows = np.flatnonzero(seen)
+        last_seen[rows[np.append(np.diff(self.group[rows]) != 0, True)[: len(rows)]]] = True
+        return last_seen | (self.is_visible & (self.rank == 0))
+
+
+def build_view(  # noqa: PLR0913
+    files: Files,
+    timeline: Timeline,
+    *,
+    table_version: int,
+    completions: Mapping[str, str],
+    compactions: Mapping[tuple[str, str], str],
+    replaced: Mapping[tuple[str, str], str],
+    v6_completions: Mapping[str, str] | None = None,
+) -> View:
+    """The slices of every group.
+
+    ``completions``: requested -> completion time (table version 8 and later); ``v6_completions``:
+    the same as Hudi 1.x derives it for version 6, for ``other_slice_of``. ``compactions``:
+    (partition, file id) -> instant of the pending compaction; ``replaced``: -> replacing instant.
+    """
+    ends = completions if table_version >= LOGS_BY_COMPLETION else (v6_completions or {})
+    ends = completions if table_version >= LOGS_BY_COMPLETION else (v6_completions or {})
+    times = _times(files, timeline, ends, (compactions, replaced))
+    place = {time: code for code, time in enumerate(times)}
+    width = len(times) + 1
+    stamp = _codes((place[i] for i in files.instants), len(files.instants))[files.instant]
+    own = files.group.astype(np.int64) * width + stamp
+    end = _ends(files, timeline, ends, place)[files.instant]
+    groups, keys = _coded(files, compactions, place)
+    phantoms = np.unique(groups.astype(np.int64) * width + keys)
+    by_name = table_version < LOGS_BY_COMPLETION
+    if by_name and not ends:
+        slices, other = own, own
+    else:
+        slices, other = _assigned(files, own, end, phantoms, width, by_name=by_name)
+    found = np.union1d(slices, phantoms) if len(phantoms) else np.unique(slices)
+    group, key = (found // width).astype(np.int32), (found % width).astype(np.int32)
+    is_visible = _visible(timeline, place)[key]
+    newer, rank = _succession(group, key, is_visible, len(times))
+    slice_of = np.searchsorted(found, slices).astype(np.int32)
+    other_slice_of = np.searchsorted(found, other).astype(np.int32)
+    return View(
+        files=files,
+        times=times,
+        group=group,
+        key=key,
+        is_visible=is_visible,
+        is_phantom=np.isin(found, phantoms),
+        newer=newer,
+        rank=rank,
+        files_in=np.bincount(slice_of, minlength=len(found)),
+        slice_of=slice_of,
+        other_slice_of=None if (other_slice_of == slice_of).all() else other_slice_of,
+        replaced=_replaced(files, replaced, place),
+    )
+
+
+def _assigned(
+    files: Files,
+    own: NDArray[np.int64],
+    end: NDArray[np.int32],
+    phantoms: NDArray[np.int64],
+    width: int,
+    *,
+    by_name: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Slices of all rows by the table's rule and by that of Hudi 1.x for version 6."""
+    is_base = files.kind == FileKind.BASE
+    if is_base.all():
+        return own, own
+    keyed = np.union1d(own if by_name else own[is_base], phantoms)
+    slices = own.copy()
+    slices[~is_base] = _by_completion(keyed, own[~is_base], end[~is_base], width)
+    return (own if by_name else slices), slices
+
+
+def _coded(
+    files: Files, pairs: Mapping[tuple[str, str], str], place: Mapping[str, int]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Group and time codes of a mapping by (partition, file id), for the groups that have files."""
+    groups = group_codes(files, pairs)
+    found = np.flatnonzero(groups >= 0)
+    return groups[found], _codes((place[time] for time in pairs.values()), len(pairs))[found]
+
+
+def group_codes(files: Files, pairs: Iterable[tuple[str, str]]) -> NDArray[np.int32]:
+    """The group of each (partition, file id), -1 where the table has no file of it."""
+    wanted = list(pairs)
+    if not wanted:
+        return np.zeros(0, np.int32)
+    if not len(files.group_partition):
+        return np.full(len(wanted), -1, np.int32)
+    partitions = {path: code for code, path in enumerate(files.partitions)}
+    in_partition = np.array([partitions.get(path, -1) for path, _ in wanted], np.int64)
+    encoded = files.group_id.dictionary_encode()
+    sought = pc.index_in(strings([file_id for _, file_id in wanted]), encoded.dictionary)
+    ids = numbers(sought.fill_null(-1)).astype(np.int64)
+    width = len(encoded.dictionary)
+    known = files.group_partition.astype(np.int64) * width + numbers(encoded.indices)
+    order = np.argsort(known, kind="stable")
+    asked = in_partition * width + ids
+    at = np.minimum(np.searchsorted(known[order], asked), len(known) - 1)
+    hit = (known[order][at] == asked) & (in_partition >= 0) & (ids >= 0)
+    return np.where(hit, order[at], -1).astype(np.int32)
+
+
+def _times(
+    files: Files,
+    timeline: Timeline,
+    ends: Mapping[str, str],
+    more: Iterable[Mapping[tuple[str, str], str]],
+) -> tuple[str, ...]:
+    times = {*files.instants, *(i.requested for i in timeline.instants)}
+    times |= {ends[i] for i in files.instants if i in ends}
+    return tuple(sorted(times.union(*(mapping.values() for mapping in more))))
+
+
+def _ends(
+    files: Files, timeline: Timeline, ends: Mapping[str, str], place: Mapping[str, int]
+) -> NDArray[np.int32]:
+    """Per instant of ``files`` the code of its completion; -1 while it is not completed.
+
+    An instant older than the active timeline without a completion time ended when it began.
+    """
+    start = timeline.start or ""
+    found = (
+        place[ends[i]] if i in ends else (place[i] if i < start else -1) for i in files.instants
+    )
+    return _codes(found, len(files.instants))
+
+
+def _by_completion(
+    keyed: NDArray[np.int64], own: NDArray[np.int64], end: NDArray[np.int32], width: int
+) -> NDArray[np.int64]:
+    """Slices of log files: the newest that began before the log was completed.
+
+    ``keyed``: the slices there are, sorted; ``own``: the slice a log would begin by itself;
+    ``end``: code of its completion, -1 while pending: those go to the newest slice. A log with no
+    slice before its completion begins one; other such logs of its group join the oldest of them.
+    """
+    group = own // width
+    bound = group * width + np.where(end >= 0, end, width - 1)
+    at = np.searchsorted(keyed, bound, side="right") - 1
+    hit = (at >= 0) & (keyed[at] // width == group) if len(keyed) else np.zeros(len(own), np.bool_)
+    slices = np.where(hit, keyed[at], own) if len(keyed) else own.copy()
+    early = np.flatnonzero(~hit)
+    if len(early):
+        groups, which = np.unique(group[early], return_inverse=True)
+        oldest = np.full(len(groups), np.iinfo(np.int64).max)
+        np.minimum.at(oldest, which, own[early])
+        slices[early] = oldest[which]
+    return slices
+
+
+def _visible(timeline: Timeline, place: Mapping[str, int]) -> NDArray[np.bool_]:
+    """Per time: Hudi's isFileSliceCommitted for a slice of that key."""
+    seen = sorted(
+        i.requested
+        for i in timeline.instants
+        if i.action in WRITES and (i.is_completed or i.action is Action.COMPACTION)
+    )
+    visible = np.zeros(len(place), np.bool_)
+    if seen:
+        visible[: place[seen[0]]] = True
+        visible[[place[time] for time in seen]] = True
+    return visible
+
+
+def _succession(
+    group: NDArray[np.int32], key: NDArray[np.int32], is_visible: NDArray[np.bool_], never: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Per slice the key of the next newer visible slice of its group, and how many are newer."""
+    count = len(group)
+    newer, rank = np.full(count, never, np.int32), np.zeros(count, np.int32)
+    if not count:
+        return newer, rank
+    up_to = np.cumsum(is_visible)
+    last = np.searchsorted(group, group, side="right") - 1
+    rank = (up_to[last] - up_to).astype(np.int32)
+    rows = np.flatnonzero(is_visible)
+    at = np.searchsorted(rows, np.arange(count), side="right")
+    has = rank > 0
+    newer[has] = key[rows[at[has]]]
+    return newer, rank
+
+
+def _replaced(
+    files: Files, replaced: Mapping[tuple[str, str], str], place: Mapping[str, int]
+) -> NDArray[np.int32]:
+    found = np.full(len(files.group_partition), len(place), np.int32)
+    groups, when = _coded(files, replaced, place)
+    found[groups] = when
+    return found
+
+
+def _codes(values: Iterable[int], count: int) -> NDArray[np.int32]:
+    return np.fromiter(values, np.int32, count)

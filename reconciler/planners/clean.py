@@ -1,0 +1,253 @@
+"""Which files a clean removes, which stay and why; pure.
+
+The rules are Hudi 1.2.0's with the deviations that the documentation lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.instant import Instant
+from reconciler.hudi.view import View
+from reconciler.plan.columns import dictionary, integers
+from reconciler.plan.model import KEEP_RULES, CleanStep, KeptFiles, RemovedFiles
+from reconciler.planners.boundary import boundary
+from reconciler.planners.phrases import Phrases
+from reconciler.planners.slices import Protection, protection, view_of
+from reconciler.planners.verdict import Verdict, judge
+from reconciler.spec.model import Policy, Retention
+from reconciler.state.model import TableState
+
+_RETENTION, _REPLACED = 0, 1
+UNITS = {
+    Policy.COMMITS: "commit",
+    Policy.HOURS: "hour",
+    Policy.FILE_VERSIONS: "file version",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CleanDecision:
+    """A clean and what it was decided on. ``step`` is None when there is nothing to do.
+
+    ``verdict`` has masks over the slices of ``view``; ``is_removed``, ``is_kept``, ``is_resumed``
+    are per row of the state's files. Resumed rows belong to pending cleans. ``logs_kept_for_1x``
+    counts files that stay because Hudi 1.x reads them with a later slice.
+    """
+
+    step: CleanStep | None
+    kept: KeptFiles
+    view: View
+    guard: Protection
+    verdict: Verdict
+    is_removed: NDArray[np.bool_]
+    is_kept: NDArray[np.bool_]
+    is_resumed: NDArray[np.bool_]
+    logs_kept_for_1x: int
+
+
+def plan_clean(
+    retention: Retention,
+    state: TableState,
+    *,
+    cutoff: str | None = None,
+    resumed: NDArray[np.bool_] | None = None,
+) -> CleanDecision:
+    """Decide about every file; the trigger (``afterCommits``) is the caller's.
+
+    ``cutoff``: the instant at which the window of KEEP_LATEST_BY_HOURS starts, in the zone of the
+    timeline. ``resumed``: per row of ``state.files``, a pending clean removes it already.
+    """
+    view = view_of(state)
+    guard = protection(state, view)
+    bounds = boundary(retention, state.timeline, cutoff)
+    verdict = judge(retention, state, view, guard, bounds)
+    if resumed is None:
+        resumed = np.zeros(len(view.files), np.bool_)
+    by_policy = _rows(view, verdict.by_policy) & ~resumed
+    is_removed = _rows(view, verdict.is_removed) & ~resumed
+    removed = _removed(retention, view, verdict, is_removed)
+    partitions = _deleted_partitions(retention, state, view, verdict, is_removed | resumed)
+    step = CleanStep(
+        policy=retention.policy,
+        earliest_instant_to_retain=verdict.earliest,
+        files=removed,
+        delete_partitions=partitions,
+    )
+    later = _waits_for_later_slice(view, verdict)
+    return CleanDecision(
+        step=step if len(removed) or partitions else None,
+        kept=_kept(retention, view, guard, verdict, by_policy & ~is_removed),
+        view=view,
+        guard=guard,
+        verdict=verdict,
+        is_removed=is_removed,
+        is_kept=by_policy & ~is_removed,
+        is_resumed=resumed,
+        logs_kept_for_1x=int(later.sum()),
+    )
+
+
+def _rows(view: View, of_slices: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Per file: its slice is marked, and so is the one that Hudi 1.x reads it with."""
+    rows: NDArray[np.bool_] = of_slices[view.slice_of]
+    if view.other_slice_of is not None:
+        rows = rows & of_slices[view.other_slice_of]
+    return rows
+
+
+def _waits_for_later_slice(view: View, verdict: Verdict) -> NDArray[np.bool_]:
+    """Logs of version 6 that are removable by name and still read by Hudi 1.x."""
+    if view.other_slice_of is None:
+        return np.zeros(0, np.bool_)
+    waits: NDArray[np.bool_] = (
+        verdict.is_removed[view.slice_of] & ~verdict.by_policy[view.other_slice_of]
+    )
+    return waits
+
+
+def _removed(
+    retention: Retention, view: View, verdict: Verdict, is_removed: NDArray[np.bool_]
+) -> RemovedFiles:
+    rows = np.flatnonzero(is_removed)
+    slices = view.slice_of[rows]
+    is_replaced = ~view.is_live
+    because = Phrases(len(view))
+    marked = verdict.is_removed
+    because.say(
+        marked & is_replaced,
+        view.replaced[view.group],
+        lambda code: _of_replaced(retention, verdict.earliest, view.times[code]),
+    )
+    because.say(
+        marked,
+        view.newer,
+        lambda code: _of_superseded(retention, verdict.earliest, view.times[code]),
+    )
+    files = view.files
+    return RemovedFiles(
+        partition=dictionary(files.partition[rows], files.partitions),
+        name=files.name.take(integers(rows)),
+        bytes=files.size[rows],
+        kind=files.kind[rows],
+        rule=np.where(is_replaced[slices], _REPLACED, _RETENTION).astype(np.int8),
+        because=because.column(slices.astype(np.int64)),
+    )
+
+
+def _of_replaced(retention: Retention, earliest: str | None, when: str) -> str:
+    if earliest is None:
+        return f"its file group was replaced at {when}; retention.fileVersions keeps none of those"
+    return f"its file group was replaced at {when}, before {_until(retention, earliest)}"
+
+
+def _of_superseded(retention: Retention, earliest: str | None, newer: str) -> str:
+    if earliest is None:
+        return f"superseded by {newer}; its file group keeps its newest {amount(retention)}"
+    return f"superseded by {newer}, which is itself older than {_until(retention, earliest)}"
+
+
+def _until(retention: Retention, earliest: str) -> str:
+    return f"the earliest instant to retain {earliest} ({amount(retention)})"
+
+
+def amount(retention: Retention) -> str:
+    """What the policy keeps, in words: ``10 commits``."""
+    return f"{retention.keep} {UNITS[retention.policy]}" + ("" if retention.keep == 1 else "s")
+
+
+def _kept(
+    retention: Retention,
+    view: View,
+    guard: Protection,
+    verdict: Verdict,
+    is_kept: NDArray[np.bool_],
+) -> KeptFiles:
+    rows = np.flatnonzero(is_kept)
+    slices = view.slice_of[rows]
+    if view.other_slice_of is not None:
+        slices = np.where(verdict.is_removed[slices], view.other_slice_of[rows], slices)
+    rule = np.full(len(view), -1, np.int8)
+    because = Phrases(len(view))
+
+    def save(name: str, where: NDArray[np.bool_], about: NDArray[np.int32], *, say: _Say) -> None:
+        rule[where & (rule < 0)] = KEEP_RULES.index(name)
+        because.say(where, about, say)
+
+    anything = np.ones(len(view), np.bool_)
+    nothing = np.zeros(len(view), np.int32)
+    save("savepoint", guard.savepoint >= 0, guard.savepoint, say=_pins(guard))
+    save("pendingCompaction", guard.compaction >= 0, guard.compaction, say=_compacts(guard))
+    if retention.policy is Policy.FILE_VERSIONS:
+        displaced = "the output of a pending compaction of its file group counts as one version"
+        is_displaced = (guard.clustering < 0) & ~verdict.is_removed
+        save("pendingCompaction", is_displaced, nothing, say=lambda _: displaced)
+    save("pendingClustering", guard.clustering >= 0, guard.clustering, say=_clusters(guard))
+    if verdict.boundary.holder is not None:
+        held = held_back(verdict.boundary.holder, verdict.boundary.held)
+        save("pendingWrite", verdict.is_held, nothing, say=lambda _: held)
+    cap = (
+        f"this run stops at {verdict.earliest}: retention.maxCommitsPerRun is "
+        f"{retention.max_commits_per_run}"
+    )
+    save("cap", anything, nothing, say=lambda _: cap)
+    files = view.files
+    return KeptFiles(
+        partition=dictionary(files.partition[rows], files.partitions),
+        name=files.name.take(integers(rows)),
+        rule=rule[slices],
+        because=because.column(slices.astype(np.int64)),
+    )
+
+
+_Say = Callable[[int], str]
+
+
+def _pins(guard: Protection) -> _Say:
+    return lambda code: f"savepoint {guard.savepoints[code]} pins its file slice"
+
+
+def _compacts(guard: Protection) -> _Say:
+    return lambda code: f"pending compaction {guard.pending[code]} reads its file slice"
+
+
+def _clusters(guard: Protection) -> _Say:
+    return lambda code: f"pending clustering {guard.pending[code]} reads its file slice"
+
+
+def held_back(holder: Instant, held: str | None) -> str:
+    """Which pending write holds the boundary back, and to where."""
+    where = f"at {held}" if held else "before the first commit"
+    return (
+        f"pending {holder.action} {holder.requested} holds the earliest instant to retain {where}"
+    )
+
+
+def _deleted_partitions(
+    retention: Retention,
+    state: TableState,
+    view: View,
+    verdict: Verdict,
+    is_gone: NDArray[np.bool_],
+) -> tuple[str, ...]:
+    """Scanned partitions without a live group, all of whose files go now.
+
+    Unlike in Hudi a partition stays with any file of a replaced group, savepointed ones above all.
+    """
+    by_versions = retention.policy is Policy.FILE_VERSIONS
+    if not state.is_partitioned or (verdict.earliest is None and not by_versions):
+        return ()
+    fewest = retention.keep if retention.policy is Policy.COMMITS else 0
+    if not by_versions and len(state.commits_timeline) <= fewest:
+        return ()
+    files = view.files
+    stays = np.zeros(len(files.partitions), np.bool_)
+    stays[files.partition[~is_gone]] = True
+    stays[files.group_partition[view.replaced == view.never]] = True
+    full = {path for path, stay in zip(files.partitions, stays, strict=True) if stay}
+    listed = set(state.partitions)
+    return tuple(path for path in verdict.scanned if path and path in listed and path not in full)

@@ -1,0 +1,45 @@
+"""Reasons for many rows from few sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.plan.columns import dictionary
+
+
+class Phrases:
+    """One sentence a row, kept as codes into the distinct sentences; the first one said stays."""
+
+    def __init__(self, rows: int) -> None:
+        self.codes = np.full(rows, -1, np.int32)
+        self.texts: list[str] = []
+
+    def say(
+        self, where: NDArray[np.bool_], about: NDArray[Any], sentence: Callable[[int], str]
+    ) -> None:
+        """Give the rows that have none yet a sentence that depends on ``about`` alone."""
+        rows = np.flatnonzero(where & (self.codes < 0))
+        if not len(rows):
+            return
+        values, which = np.unique(about[rows], return_inverse=True)
+        self.codes[rows] = len(self.texts) + which.astype(np.int32)
+        self.texts += [sentence(int(value)) for value in values]
+
+    def column(self, rows: NDArray[np.int64]) -> Any:
+        """The sentences of some rows, as a dictionary array; every row must have one."""
+        codes = self.codes[rows]
+        used, compact = np.unique(codes, return_inverse=True)
+        return dictionary(compact.astype(np.int32), [self.texts[code] for code in used])
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun, thousands set apart.
+
+    >>> plural(1, "file slice"), plural(1240, "file slice")
+    ('1 file slice', '1 240 file slices')
+    """
+    return f"{count:,}".replace(",", " ") + f" {noun}" + ("" if count == 1 else "s")
