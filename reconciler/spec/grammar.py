@@ -30,7 +30,7 @@ API_VERSION: Final = "reconciler/v1"
 COUNTS: Final = ("commits", "hours", "fileVersions")
 """The fields of which a retention has exactly one."""
 
-_NOTHING_LEFT: Final = "0 would leave nothing to read"
+_NOTHING_LEFT: Final = "less would leave nothing to read"
 _MOST_HOURS: Final = 1000 * 365 * 24
 _NAMED: Final = Text(
     pattern=NAME_PATTERN,
@@ -83,7 +83,7 @@ RETENTION: Final = Block(
         ),
         Field(
             "maxCommitsPerRun",
-            Whole(least=1, why="0 would never clean anything"),
+            Whole(least=1, why="less would never clean anything"),
             "Walk a backlog down in steps of so many commits.",
         ),
         Field(
@@ -127,7 +127,7 @@ PARTITIONS: Final = Block(
         Field("skipLatest", Whole(), "Leave out so many of the latest partitions."),
         Field(
             "latest",
-            Whole(least=1, why="0 would take no partition"),
+            Whole(least=1, why="less would take no partition"),
             "Then take so many of the latest partitions.",
         ),
     )
@@ -157,7 +157,7 @@ BUDGET: Final = Block(
         Field("perGroup", Size(), "The most that one clustering group holds.", default="2GiB"),
         Field(
             "groups",
-            Whole(least=1, why="0 would cluster nothing"),
+            Whole(least=1, why="less would cluster nothing"),
             "The most clustering groups of one run.",
             default=30,
         ),

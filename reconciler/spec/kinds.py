@@ -87,7 +87,7 @@ POLICY_SPEC: Final = Block(
                             "The last day it holds.",
                             required=True,
                         ),
-                        Field("reason", Text(), "Why.", required=True),
+                        Field("reason", Text(), "Why it is waived.", required=True),
                     )
                 )
             ),
@@ -97,12 +97,16 @@ POLICY_SPEC: Final = Block(
 )
 
 _API: Final = Field("apiVersion", Choice((API_VERSION,)), "The format's version.", required=True)
-_META: Final = Field("metadata", METADATA, "Who this is.", required=True)
+_META: Final = Field(
+    "metadata", METADATA, "Who this is: a name, and labels and an owner if you like.", required=True
+)
 
 
 def _document(word: str, spec: Block, *more: Field) -> Block:
     kind = Field("kind", Choice((word,)), "What this declares.", required=True)
-    declared = Field("spec", spec, "What is declared.", required=True)
+    declared = Field(
+        "spec", spec, "What is declared: fields indented below this one.", required=True
+    )
     return Block(fields=(_API, kind, _META, *more, declared))
 
 

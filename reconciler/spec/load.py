@@ -28,7 +28,7 @@ _ENVELOPES: Final = {kind: envelope(kind) for kind in KINDS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What files declare. ``tables`` (sorted by name) has only those without an error.
+    """What files declare. ``tables`` (sorted by name) has none of a file with an error.
 
     ``problems`` are errors and warnings in the order of the files' lines.
     """
@@ -93,10 +93,9 @@ def read_specs(paths: Sequence[Path]) -> Loaded:
     _check_places(wanted, problems)
     if not wanted and not problems.errors:
         where = ", ".join(map(str, paths))
-        problems.error(
-            Place(where), "", "no kind: HudiTable in it", "declare a table, or name its folder too"
-        )
-    guarded = [_guarded(spec, policies) for spec in tables]
+        problems.error(Place(where), "", "declares no table", "add a document with kind: HudiTable")
+    damaged = {problem.place.file for problem in problems.errors}
+    guarded = [_guarded(spec, policies) for spec in tables if spec.source not in damaged]
     return Loaded(
         tables=tuple(sorted(guarded, key=lambda spec: spec.name)),
         policies=policies,
@@ -164,9 +163,12 @@ def _defaults(declarations: Iterable[_Declaration], problems: Problems) -> list[
 
 def _policies(declarations: Iterable[_Declaration], problems: Problems) -> Iterator[GuardPolicy]:
     for each in declarations:
-        data = Reader(problems).block(each.spec, POLICY_SPEC, "spec")
+        found = Problems()
+        data = Reader(found).block(each.spec, POLICY_SPEC, "spec")
+        problems.extend(found)
         chosen = selector(each.head.get("selector", {}), each.folder)
-        yield policy_of(data, name=each.name, selector=chosen, source=each.file)
+        if not found.errors:
+            yield policy_of(data, name=each.name, selector=chosen, source=each.file)
 
 
 def _table(
@@ -180,6 +182,9 @@ def _table(
     Rules(found).check(data, node, "spec")
     if path == "/":
         found.error(node.place("path"), "spec.path", "is the root folder", "no table is there")
+    if path is not None and not path.isprintable():
+        message = f"lies in {shown(path)}, which is not plain text"
+        found.error(node.place("path"), "spec.path", message, "rename the folder")
     problems.extend(found)
     if found.errors or path is None or data is INVALID:
         return None
@@ -215,7 +220,7 @@ def _check_names(declarations: Iterable[_Declaration], problems: Problems) -> No
     for each in declarations:
         known = first.setdefault((each.kind, each.name), each)
         if known is not each:
-            message = f"{shown(each.name)} is the name of another {each.kind}, {_name_at(known)}"
+            message = f"{shown(each.name)} is the name of the {each.kind} in {_name_at(known)} too"
             problems.error(_name_at(each), "metadata.name", message, "give it a name of its own")
 
 

@@ -16,8 +16,8 @@ def resolved(text: str, folder: str) -> str:
 
     ``folder`` is what relative paths start from. Symbolic links stay as written.
 
-    >>> resolved("../orders/", "/repo/specs"), resolved("file:///a//b", "/")
-    ('/repo/orders', '/a/b')
+    >>> resolved("../orders/", "/repo/specs"), resolved("file:///a//b", "/"), resolved("//a", "/")
+    ('/repo/orders', '/a/b', '/a')
     >>> resolved("S3://lake/orders/", "/")
     's3://lake/orders'
     """
@@ -26,7 +26,8 @@ def resolved(text: str, folder: str) -> str:
     elif "://" in text:
         scheme, _, rest = text.partition("://")
         return f"{scheme.lower()}://{rest.rstrip('/')}"
-    return os.path.abspath(os.path.join(folder, text))  # noqa: PTH100, PTH118 (links stay)
+    path = os.path.abspath(os.path.join(folder, text))  # noqa: PTH100, PTH118 (links stay)
+    return f"/{path.lstrip('/')}"
 
 
 def comparable(location: str) -> str:

@@ -67,27 +67,41 @@ ALIASES: Final = {
 """Other names of fields, by the field's dotted path in ``spec``; spaces between them."""
 
 
+_WORDS: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+
+
 def suggestion(key: str, block: Block, parent: str) -> str:
     """What to do about a key that the block at the dotted path ``parent`` does not have."""
-    if meant := _by_alias().get(_plainly(key)):
-        return _did_you_mean(meant, parent)
+    meant = meant_field(key, block, parent)
+    if meant is None:
+        return f"known here: {', '.join(block.names)}"
+    near = _parent(meant) == parent
+    return f"did you mean {meant.rpartition('.')[2]!r}?" if near else f"did you mean {meant}?"
+
+
+def meant_field(key: str, block: Block, parent: str) -> str | None:
+    """The dotted path of the field that an unknown key was meant to be, if that can be told."""
+    if alias := _by_alias().get(_plainly(key)):
+        return alias
     if close := did_you_mean(key, block.names):
-        return f"did you mean {close!r}?"
-    if elsewhere := _elsewhere(key, parent):
-        return _did_you_mean(elsewhere, parent)
-    return f"known here: {', '.join(block.names)}"
+        return f"{parent}.{close}" if parent else close
+    return _elsewhere(key, parent)
+
+
+def meant_word(text: str, words: tuple[str, ...]) -> str | None:
+    """The word that a text was meant to be: misspelt, cut short, or part of a class name."""
+    plain = _plainly(text)
+    if _WORDS.get(plain) in words:
+        return _WORDS[plain]
+    within = [word for word in words if _plainly(word) in plain or _plainly(word).startswith(plain)]
+    return did_you_mean(text, words) or (within[0] if within and plain else None)
 
 
 def _elsewhere(key: str, parent: str) -> str | None:
     """The one field of that name that is nearest to the top of the spec."""
-    found = [path for path in _by_last_part().get(key, ()) if _parent(path) != parent]
+    found = _by_last_part().get(key, ())
     nearest = [path for path in found if path.count(".") == min(p.count(".") for p in found)]
-    return nearest[0] if len(nearest) == 1 else None
-
-
-def _did_you_mean(path: str, parent: str) -> str:
-    near = _parent(path) == parent
-    return f"did you mean {path.rpartition('.')[2]!r}?" if near else f"did you mean {path}?"
+    return nearest[0] if len(nearest) == 1 and _parent(nearest[0]) != parent else None
 
 
 def _parent(path: str) -> str:

@@ -26,7 +26,7 @@ from reconciler.spec.fields import (
     WholeOf,
     WordOr,
 )
-from reconciler.spec.names import suggestion
+from reconciler.spec.names import meant_field, meant_word, suggestion
 from reconciler.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, described, plain
 
 INVALID: Final[Any] = object()
@@ -99,8 +99,12 @@ class Reader:
         return found
 
     def _missing(self, node: MappingNode, block: Block, path: str) -> None:
+        unknown = [key for key in node.entries if block.field(key) is None]
+        meant = {meant_field(key, block, path) for key in unknown}
         for field in block.fields:
-            if field.required and not self.partial and field.name not in node.entries:
+            if not field.required or self.partial or _join(path, field.name) in meant:
+                continue
+            if field.name not in node.entries:
                 inner = _join(path, field.name)
                 self.problems.error(node.at, inner, "is missing", _sentence(field.says))
 
@@ -123,7 +127,7 @@ class Reader:
             return self._expected(node, path, "text", hint)
         if not node.value.strip():
             return self._wrong(node, path, "is an empty text", "give it a value, or remove it")
-        if kind.pattern is not None and not re.search(kind.pattern.replace("$", r"\Z"), node.value):
+        if kind.pattern is not None and not re.fullmatch(kind.pattern, node.value):
             return self._expected(node, path, kind.says)
         if kind.check is not None and (problem := kind.check(node.value)):
             return self._wrong(node, path, problem)
@@ -135,11 +139,11 @@ class Reader:
             return self._expected(node, path, words)
         if node.value in kind.words:
             return node.value
-        if node.value.lower().replace("_", "") in kind.refused:
+        if any(word in node.value.lower().replace("_", "") for word in kind.refused):
             return self._wrong(
                 node, path, f"{node.value!r} is not built yet", f"this version knows {words}"
             )
-        close = did_you_mean(node.value, kind.words)
+        close = meant_word(node.value, kind.words)
         hint = f"did you mean {close!r}?" if close else ""
         return self._expected(node, path, words, hint)
 
@@ -148,8 +152,8 @@ class Reader:
         if not isinstance(value, int) or isinstance(value, bool):
             return self._expected(node, path, "a whole number", _as_whole(node, kind.unit))
         if value < kind.least:
-            hint = kind.why if value == 0 else ""
-            return self._wrong(node, path, f"must be at least {kind.least}, got {value}", hint)
+            least = f"must be at least {kind.least}, got {value}"
+            return self._wrong(node, path, least, kind.why)
         if value > kind.most:
             return self._wrong(node, path, f"must be at most {kind.most}, got {value}")
         return value
@@ -296,4 +300,5 @@ def _join(path: str, key: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    return text[0].lower() + text[1:].rstrip(".")
+    first = text[0] if text.startswith("Hudi") else text[0].lower()
+    return first + text[1:].rstrip(".")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from reconciler import units
 from reconciler.diagnostics import Problems, shown
-from reconciler.spec.grammar import COUNTS
+from reconciler.spec.grammar import COUNTS, RETENTION
 from reconciler.spec.model import FileSizes, Policy
 from reconciler.spec.nodes import MappingNode
 
@@ -42,7 +42,8 @@ class Rules:
     def _retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         given = [key for key in node.entries if key in COUNTS]
         policy = data.get("policy")
-        if not given and not self.partial:
+        known = RETENTION.names
+        if not given and not self.partial and all(key in known for key in node.entries):
             needs = (
                 f"{COUNT_OF[Policy(policy)]} is" if policy else "commits, hours or fileVersions is"
             )

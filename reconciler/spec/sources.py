@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -32,12 +33,18 @@ def read(file: Path, problems: Problems) -> bytes | None:
     try:
         return file.read_bytes()
     except OSError as error:
-        problems.error(Place(str(file)), "", f"cannot be read: {error.strerror or error}")
+        problems.error(Place(str(file)), "", _why(error))
         return None
 
 
 def _files_at(path: Path, problems: Problems) -> Iterator[Path]:
-    if path.is_dir():
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        problem = "does not exist" if isinstance(error, FileNotFoundError) else _why(error)
+        problems.error(Place(str(path)), "", problem, "check the path")
+        return
+    if is_folder:
         files = sorted(_below(path, set(), problems), key=lambda file: file.parts)
         if not files:
             problems.error(
@@ -47,10 +54,8 @@ def _files_at(path: Path, problems: Problems) -> Iterator[Path]:
                 "an empty folder is never taken for 'no tables'",
             )
         yield from files
-    elif path.exists():
-        yield path
     else:
-        problems.error(Place(str(path)), "", "does not exist", "check the path")
+        yield path
 
 
 def _below(folder: Path, seen: set[str], problems: Problems) -> Iterator[Path]:
@@ -62,12 +67,16 @@ def _below(folder: Path, seen: set[str], problems: Problems) -> Iterator[Path]:
     try:
         entries = list(os.scandir(folder))
     except OSError as error:
-        problems.error(Place(str(folder)), "", f"cannot be listed: {error.strerror or error}")
+        problems.error(Place(str(folder)), "", _why(error))
         return
     for entry in sorted(entries, key=lambda entry: entry.name):
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
             yield from _below(folder / entry.name, seen, problems)
-        elif entry.name.endswith(_ENDINGS):
+        elif entry.name.endswith(_ENDINGS) and (entry.is_file() or entry.is_symlink()):
             yield folder / entry.name
+
+
+def _why(error: OSError) -> str:
+    return f"cannot be read: {error.strerror or error}"

@@ -6,6 +6,7 @@ indentation, and documents that unfold to more than a spec can be (aliases are c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +21,9 @@ MOST_NODES: Final = 100_000
 DEEPEST: Final = 40
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NOT_YAML: Final = re.compile(
+    "[^\\t\\n\\r\\x20-\\x7e\\x85\\xa0-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]"
+)
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
 
 
@@ -75,10 +79,7 @@ def _documents(text: str, file: str, problems: Problems) -> Iterator[Node]:
 def _syntax_error(error: yaml.YAMLError, text: str, file: str) -> _RefusedError:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
-        position = getattr(error, "position", None)
-        seen = text[:position] if isinstance(position, int) else ""
-        place = Place(file, seen.count("\n") + 1, 1)
-        return _RefusedError(place, "has a character that YAML does not allow", "remove it")
+        return _unprintable(text, file)
     place = Place(file, mark.line + 1, mark.column + 1)
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
@@ -91,6 +92,16 @@ def _syntax_error(error: yaml.YAMLError, text: str, file: str) -> _RefusedError:
         )
     problem = getattr(error, "problem", None) or "it cannot be read"
     return _RefusedError(place, f"is not valid YAML: {problem}", _remedy(problem))
+
+
+def _unprintable(text: str, file: str) -> _RefusedError:
+    found = _NOT_YAML.search(text)
+    if found is None:
+        return _RefusedError(Place(file), "is not valid YAML", "save it as plain text")
+    start = found.start()
+    place = Place(file, text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
+    message = f"has the character U+{ord(found[0]):04X}, which YAML does not allow"
+    return _RefusedError(place, message, "remove it")
 
 
 def _remedy(problem: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 import zoneinfo
 from typing import Final
 
@@ -22,10 +23,12 @@ def zone_problem(text: str) -> str | None:
     >>> zone_problem("Europe/Berln")
     "'Europe/Berln' is not a time zone; did you mean 'Europe/Berlin'?"
     """
-    if text not in _OF_THE_MACHINE and len(text) <= _LONGEST and _is_zone(text):
+    if text in _OF_THE_MACHINE:
+        return f"{shown(text)} differs from machine to machine; write the zone's own name"
+    if len(text) <= _LONGEST and _is_zone(text):
         return None
     problem = f"{shown(text)} is not a time zone"
-    if close := did_you_mean(text, zoneinfo.available_timezones()):
+    if close := did_you_mean(text, zoneinfo.available_timezones() - _OF_THE_MACHINE):
         return f"{problem}; did you mean {close!r}?"
     return f"{problem}; write a name such as America/New_York or UTC"
 
@@ -56,8 +59,10 @@ def filter_problem(text: str) -> str | None:
             f"write a regular expression as /…/ or a glob without the slash"
         )
     try:
-        re.compile(text[1:-1])
-    except (re.error, OverflowError, RecursionError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a set in a set means another thing to come
+            re.compile(text[1:-1])
+    except (re.error, OverflowError, RecursionError, Warning) as error:
         return f"{shown(text)} is not a regular expression: {error}"
     return None
 
@@ -70,25 +75,30 @@ def location_problem(text: str) -> str | None:
     >>> location_problem("~/orders")
     "'~/orders': ~ is not expanded; write the whole path or a relative one"
     """
-    if "\0" in text or text != text.strip():
-        return f"{shown(text)} starts or ends with a blank, or has a NUL; no table's path does"
+    if not text.isprintable():
+        return f"{shown(text)} has a control character; no table's path does"
+    if text != text.strip():
+        return f"{shown(text)} starts or ends with a blank; no table's path does"
     if text.startswith("~"):
         return f"{shown(text)}: ~ is not expanded; write the whole path or a relative one"
     if "${" in text or "{{" in text:
         return f"{shown(text)}: variables are not expanded; write the path out"
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        return None
+    if single := re.match(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", text, re.IGNORECASE):
+        return f"{shown(text)} has one slash after the scheme; write {single[1]}://bucket/folder"
+    return _url_problem(text) if "://" in text else None
+
+
+def _url_problem(text: str) -> str | None:
+    scheme, _, rest = text.partition("://")
+    host, _, path = rest.partition("/")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         return f"{shown(text)} has no scheme before ://; write s3://bucket/folder or a path"
-    return None if scheme.lower() == "file" else _url_problem(text, rest)
-
-
-def _url_problem(text: str, rest: str) -> str | None:
-    host, _, path = rest.partition("/")
     if ":" in host.rpartition("@")[0]:
         return "the URL holds credentials; remove them, the store's own client finds them"
-    if not host.strip("/") and not path.strip("/"):
+    if scheme.lower() == "file":
+        is_here = host in ("", "localhost")
+        return None if is_here else f"{shown(text)} names a host; write file:///path"
+    if not host and not path.strip("/"):
         return f"{shown(text)} names no bucket or folder"
     if ".." in path.split("/"):
         return f"{shown(text)} has '..' in a URL, which stores do not resolve; write the path out"

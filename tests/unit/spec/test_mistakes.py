@@ -1,0 +1,91 @@
+"""What people get wrong and what they read then: one line each, with a place and a remedy.
+
+The cases are data: a name after ``===``, a file, and after ``>>>`` what is said about it. The line
+``(table)`` stands for the head of a table's spec, and ROOT for the folder above the specs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.spec.load import read_specs
+
+CASES = Path(__file__).parents[2] / "cases" / "spec" / "mistakes.txt"
+
+TABLE = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: t}
+spec:
+  path: ../t
+"""
+
+
+def cases() -> dict[str, tuple[str, str]]:
+    found = {}
+    for part in CASES.read_text(encoding="utf-8").split("=== ")[1:]:
+        name, _, rest = part.partition("\n")
+        text, _, lines = rest.partition(">>>\n")
+        found[name] = (text, lines.strip())
+    return found
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch):
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    def about(data: bytes) -> str:
+        Path("a.yaml").write_bytes(data)
+        found = "\n".join(map(str, read_specs([Path("a.yaml")]).problems))
+        return found.replace(str(tmp_path), "ROOT")
+
+    return about
+
+
+@pytest.mark.parametrize("name", cases())
+def test_a_mistake_has_a_place_and_a_remedy(name, said, request):
+    text, expected = cases()[name]
+    found = said(text.replace("(table)\n", TABLE).encode())
+    if request.config.getoption("--update-cases", default=False):
+        golden = CASES.read_text(encoding="utf-8")
+        before, after = f"=== {name}\n{text}>>>\n{expected}\n", f"=== {name}\n{text}>>>\n{found}\n"
+        CASES.write_text(golden.replace(before, after), encoding="utf-8")
+        return
+
+    assert expected == found
+
+
+@pytest.mark.parametrize("name", cases())
+def test_what_is_said_can_be_read(name):
+
+    assert all(len(line) <= 180 for line in cases()[name][1].splitlines())
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"# caf\xe9\n", "a.yaml:1:6: is not UTF-8 text; save the file as UTF-8"),
+        ("a: 1".encode("utf-16"), "a.yaml:1:1: is not UTF-8 text; save the file as UTF-8"),
+        (
+            b"a: 1\nb: \x00",
+            "a.yaml:2:4: has the character U+0000, which YAML does not allow; remove it",
+        ),
+        (
+            b"a: \x1b[31m",
+            "a.yaml:1:4: has the character U+001B, which YAML does not allow; remove it",
+        ),
+        (
+            b"#" * (16 * 1024**2 + 1),
+            "a.yaml: has 16777217 bytes, more than the 16777216 a spec file may have; "
+            "is this a spec?",
+        ),
+    ],
+    ids=["Latin-1", "UTF-16", "NUL", "escape", "too large"],
+)
+def test_what_is_no_text_is_said_to_be_none(data, expected, said):
+
+    assert expected == said(data)
