@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reconciler.errors import UnsupportedError
+from reconciler.errors import StaleError, UnsupportedError
 from reconciler.hudi import hfile_write
+from reconciler.hudi.instant import Action
 from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block, read_blocks
 from reconciler.hudi.metadata_commit import Deltacommit, Write
 from reconciler.hudi.metadata_read import (
@@ -30,6 +31,7 @@ from reconciler.hudi.schemaless import encode, parsed_schema
 #: record types of the ``files`` partition (MetadataPartitionType)
 _ALL_PARTITIONS_TYPE: Final = 1
 _FILES_TYPE: Final = 2
+_CLEANS: Final = frozenset({Action.CLEAN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,14 @@ def clean_sync(
     ``removed_partitions``: partition paths whose folder is gone. Only what the listing still has is
     sent: Hudi lets a second deletion of a name pass or fail depending on where the first is.
 
-    Raises FormatError, UnsupportedError.
+    Raises FormatError, UnsupportedError; StaleError when the table's data timeline doesn't show the
+    clean as pending, because then the listing may contain an earlier attempt already.
     """
+    if instant not in {pending.requested for pending in table.timelines.data.pending(_CLEANS)}:
+        raise StaleError(
+            f"{instant}.clean is not pending on the timeline, so the metadata table cannot be told "
+            "of it; read the timeline again"
+        )
     changes = _changes(listing, removed, removed_partitions)
     earlier = _earlier(table, instant)
     if earlier.is_completed and earlier.changes == changes:

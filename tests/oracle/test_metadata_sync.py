@@ -161,6 +161,11 @@ def made(real_hudi, tmp_path_factory):
                 hudi.write(table, [("a1", "a", ts), ("b1", "b", ts)])
                 if merge_on_read:
                     hudi.compact(table, hudi.schedule(table, "COMPACT"))
+            if kind == "compacted":
+                # partition c is in the base file, and in the log blocks over it
+                hudi.write(table, [("a3", "a", 3)], options=COMPACT_METADATA)
+                hudi.write(table, [("a3", "a", 4)], options=COMPACT_METADATA)
+                hudi.write(table, [("c1", "c", 4)])
             if partitioned:
                 hudi.delete_partition(table, "c")
             hudi.write(table, [("a1", "a", 4), ("b2", "b", 4)])
@@ -171,7 +176,7 @@ def made(real_hudi, tmp_path_factory):
     return copy
 
 
-KINDS = ("default", "indexes", "merge-on-read", "unpartitioned")
+KINDS = ("default", "indexes", "merge-on-read", "unpartitioned", "compacted")
 
 
 def assert_right(hudi, table, rows):
@@ -201,7 +206,7 @@ def test_hudi_lists_reads_writes_compacts_and_cleans_on(made, tmp_path, version,
         hudi.write(table, [("a1", "a", ts), ("b1", "b", ts)], options=COMPACT_METADATA)
         rows = hudi.rows(table)
 
-        assert 3 <= len(rows) <= 5
+        assert 3 <= len(rows) <= 6
         assert ts == rows[0][2]
         assert_right(hudi, table, rows)
 
@@ -246,6 +251,6 @@ def test_a_second_attempt_is_as_good_as_one(made, tmp_path, version, done):
     clean.complete()
     hudi.write(table, [("a9", "a", 9)], options=COMPACT_METADATA)
 
-    assert (done, 0) in {(0, 0), (4, len(again.cleanup)), (done, done - len(again.cleanup))}
+    assert (done if done < 4 else 0) == len(again.cleanup)
     assert directory_listing(table.path) == hudi.listing(table)
     assert len(rows) + 1 == len(hudi.rows(table)) == len(hudi.rows(table, metadata=True))

@@ -1,0 +1,63 @@
+"""What is written to an HFile is read from it, whole or key by key."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.hudi import hfile, hfile_write
+from reconciler.hudi.crc32c import crc32c
+from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block, read_blocks
+from reconciler.hudi.metadata_read import merge
+
+KEYS = st.binary(max_size=300)
+NAMES = st.dictionaries(st.sampled_from("abcd"), st.none() | st.integers(1, 9))
+
+
+def bitwise(data):
+    """CRC-32C a bit at a time."""
+    register = 0xFFFFFFFF
+    for byte in data:
+        register ^= byte
+        for _ in range(8):
+            register = register >> 1 ^ (0x82F63B78 if register & 1 else 0)
+    return register ^ 0xFFFFFFFF
+
+
+@given(st.dictionaries(KEYS, st.binary(max_size=3000), min_size=1), st.sets(KEYS, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_every_entry_comes_back_and_no_other(cells, others):
+    file = hfile.parse(hfile_write.encode(sorted(cells.items()), "{}"), "f")
+
+    assert sorted(cells.items()) == list(file.items())
+    assert cells == file.get([*cells, *others - cells.keys()])
+
+
+@given(st.lists(st.binary(min_size=4, max_size=600), max_size=5))
+@settings(deadline=None)
+def test_many_checksums_at_once_are_the_checksums_one_by_one(pieces):
+
+    assert [bitwise(piece) for piece in pieces] == [int(word) for word in crc32c(pieces)]
+
+
+@given(
+    st.sampled_from([kind for kind in BlockType if kind is not BlockType.CORRUPT]),
+    st.dictionaries(st.sampled_from(HeaderKey), st.text()),
+    st.binary(),
+)
+def test_every_log_block_comes_back(kind, header, content):
+    (block,) = read_blocks(encode_block(kind, list(header.items()), content), "f")
+
+    assert (kind, header, content) == (block.type, block.header, block.content)
+
+
+@given(NAMES, NAMES)
+def test_what_is_deleted_where_it_is_listed_is_gone(older, newer):
+    merged = dict(older)
+    merge(merged, newer)
+    listed = {name for name, size in merged.items() if size is not None}
+    before = {name for name, size in older.items() if size is not None}
+
+    assert (before | {n for n, s in newer.items() if s is not None}) - {
+        n for n, s in newer.items() if s is None
+    } == listed
