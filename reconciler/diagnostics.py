@@ -66,6 +66,9 @@ class Problems:
     def extend(self, problems: Iterable[Problem]) -> None:
         self._found.update(problems)
 
+    def __contains__(self, problem: Problem) -> bool:
+        return problem in self._found
+
     def __iter__(self) -> Iterator[Problem]:
         return iter(sorted(self._found))
 

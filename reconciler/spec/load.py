@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.diagnostics import Place, Problems, did_you_mean, shown
+from reconciler.diagnostics import Place, Problem, Problems, did_you_mean, shown
 from reconciler.spec import locations
 from reconciler.spec.document import document_of
 from reconciler.spec.grammar import API_VERSION, DEFAULTS_SPEC, TABLE_SPEC
@@ -185,7 +185,7 @@ def _table(
     if path is not None and not path.isprintable():
         message = f"lies in {shown(path)}, which is not plain text"
         found.error(node.place("path"), "spec.path", message, "rename the folder")
-    problems.extend(found)
+    problems.extend(_blamed(problem, declaration, problems) for problem in found)
     if found.errors or path is None or data is INVALID:
         return None
     head = {key: declaration.head["metadata"].get(key) for key in ("labels", "owner")}
@@ -196,6 +196,14 @@ def _table(
         provenance=dict(provenance(node)),
     )
     return replace(spec, document=document_of(spec))
+
+
+def _blamed(problem: Problem, declaration: _Declaration, known: Problems) -> Problem:
+    """A problem that only this table has, with values from another file, is said at the table."""
+    if problem.place.file == declaration.file or problem in known:
+        return problem
+    message = f"{problem.message}, with the defaults of {problem.place}"
+    return replace(problem, place=declaration.node.place("spec"), message=message)
 
 
 def _location(declaration: _Declaration) -> str | None:

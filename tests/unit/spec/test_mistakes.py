@@ -80,8 +80,10 @@ def test_what_is_said_can_be_read(name):
         ),
         (
             b"#" * (16 * 1024**2 + 1),
-            "a.yaml: has 16777217 bytes, more than the 16777216 a spec file may have; "
-            "is this a spec?",
+            (
+                "a.yaml: has 16777217 bytes, more than the 16777216 a spec file may have; "
+                "is this a spec?"
+            ),
         ),
     ],
     ids=["Latin-1", "UTF-16", "NUL", "escape", "too large"],

@@ -1,0 +1,128 @@
+"""Specs to test laws with, made from the grammar itself: whatever it allows is generated."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from hypothesis import strategies as st
+
+from reconciler import units
+from reconciler.spec.fields import (
+    Anything,
+    Block,
+    Choice,
+    Duration,
+    Flag,
+    Kind,
+    ListOf,
+    Number,
+    Percent,
+    Size,
+    Text,
+    TextMap,
+    Whole,
+    WholeOf,
+    WordOr,
+)
+from reconciler.spec.grammar import COUNTS, PATH, RETENTION, TABLE_SPEC
+from reconciler.spec.rules import POLICY_OF
+
+_WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
+)
+_CHECKED = {
+    "zone_problem": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
+    "filter_problem": st.sampled_from(["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]),
+    "location_problem": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
+}
+_LOOSE = st.dictionaries(
+    _WORDS,
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | _WORDS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=3),
+        max_leaves=5,
+    ),
+    max_size=3,
+)
+
+
+def values(kind: Kind) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PLR0912
+    """What may be written where this kind is expected."""
+    match kind:
+        case Text(check=check):
+            return _CHECKED[check.__name__] if check else _WORDS
+        case Choice(words=words):
+            return st.sampled_from(words)
+        case Whole(least=least, most=most):
+            return st.integers(least, most)
+        case WholeOf(numbers=numbers):
+            return st.sampled_from(numbers)
+        case Number(least=least, most=most):
+            return st.floats(least, 1e9 if most is None else most) | st.integers(1, 1)
+        case Flag():
+            return st.booleans()
+        case Size(least=least):
+            sizes = st.integers(least, units.LARGEST_SIZE)
+            return sizes | sizes.map(units.format_size)
+        case Duration():
+            return st.integers(0, units.LONGEST_DURATION).map(units.format_duration)
+        case Percent():
+            return st.decimals("0.001", 100, places=3).map(lambda percent: f"{percent}%")
+        case ListOf(item=item, least=least, unique=unique):
+            key = None if unique != "name" else lambda block: block["name"]
+            by = key or (None if unique is None else str)
+            return st.lists(values(item), min_size=least, max_size=3, unique_by=by)
+        case TextMap():
+            return st.dictionaries(_WORDS, _WORDS, max_size=2)
+        case Anything():
+            return _LOOSE
+        case Block():
+            return retentions() if kind is RETENTION else blocks(kind)
+        case WordOr(word=word, block=block):
+            return st.just(word) | blocks(block).filter(bool)
+        case _:
+            assert_never(kind)
+
+
+def blocks(block: Block) -> st.SearchStrategy[dict[str, Any]]:
+    required = {field.name: values(field.kind) for field in block.fields if field.required}
+    rest = {field.name: values(field.kind) for field in block.fields if not field.required}
+    return st.fixed_dictionaries(required, optional=rest).map(_agreeing)
+
+
+@st.composite
+def retentions(draw: st.DrawFn) -> dict[str, Any]:
+    found = draw(blocks(Block(fields=tuple(f for f in RETENTION.fields if f.name not in COUNTS))))
+    count = draw(st.sampled_from(COUNTS))
+    field = RETENTION.field(count)
+    assert field is not None
+    found[count] = draw(values(field.kind))
+    if "policy" in found:
+        found["policy"] = str(POLICY_OF[count])
+    return found
+
+
+def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
+    """The block without what contradicts another of its fields."""
+    if block.get("columns") and "when" in block:
+        block.setdefault("curve", "hilbert")
+    if "curve" not in block and "mapping" in block:
+        block["columns"] = []
+    if block.get("curve") == "kd-tree":
+        block.pop("mapping", None)
+    if "from" in block and "to" in block:
+        block["from"], block["to"] = sorted((block["from"], block["to"]))
+    return block
+
+
+def table_specs() -> st.SearchStrategy[dict[str, Any]]:
+    """The ``spec`` of a HudiTable that is in order."""
+
+    def whole(spec: dict[str, Any]) -> dict[str, Any]:
+        clustering = spec.get("clustering")
+        if clustering and clustering["columns"]:
+            clustering.setdefault("curve", "linear")
+        return spec
+
+    rest = {f.name: values(f.kind) for f in TABLE_SPEC.fields if f is not PATH}
+    return st.fixed_dictionaries({"path": values(PATH.kind)}, optional=rest).map(whole)

@@ -1,0 +1,80 @@
+"""load → document → spec is the spec: a plan needs nothing but what it carries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jsonschema
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler import canonical
+from reconciler.spec.document import document_of, spec_from_document
+from reconciler.spec.load import load_specs
+from reconciler.spec.model import TableSpec
+from reconciler.spec.schema import table_spec_schema
+from tests.laws.specs import table_specs
+
+VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
+
+
+def written(spec: dict[str, Any]) -> dict[str, Any]:
+    head = {"name": "sales.orders", "labels": {"team": "core"}, "owner": "someone"}
+    return {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": head, "spec": spec}
+
+
+def as_json(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False)
+
+
+def loaded(text: str) -> TableSpec:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "a.yaml").write_text(text, encoding="utf-8")
+        [spec] = load_specs([Path(folder)])
+    return replace(spec, source="", provenance={})
+
+
+@settings(deadline=None, max_examples=200)
+@given(table_specs())
+def test_a_spec_comes_back_from_its_document(spec):
+    expected = loaded(as_json(written(spec)))
+    document = json.loads(canonical.dumps(expected.document))
+    actual = spec_from_document(document, expected.name, expected.path)
+
+    assert expected == actual
+    assert document == json.loads(canonical.dumps(document_of(actual)))
+
+
+@settings(deadline=None, max_examples=100)
+@given(table_specs(), st.randoms(use_true_random=False))
+def test_the_order_of_fields_does_not_count(spec, random):
+    keys = list(spec)
+    random.shuffle(keys)
+    spec = {**spec, "path": "/lake/t"}
+    shuffled = {key: spec[key] for key in keys}
+
+    one, other = loaded(as_json(written(spec))), loaded(as_json(written(shuffled)))
+
+    assert canonical.dumps(one.document) == canonical.dumps(other.document)
+
+
+@settings(deadline=None, max_examples=100)
+@given(table_specs())
+def test_a_document_is_a_spec_that_people_could_have_written(spec):
+    expected = loaded(as_json(written({**spec, "path": "/lake/t"})))
+    block = {k: v for k, v in expected.document.items() if k not in ("labels", "owner")}
+
+    assert expected == loaded(yaml.safe_dump(written(block), allow_unicode=True))
+
+
+@settings(deadline=None, max_examples=100)
+@given(table_specs())
+def test_what_loads_is_valid_by_the_schema(spec):
+    loaded(as_json(written(spec)))
+
+    assert [] == [error.message for error in VALIDATOR.iter_errors(written(spec))]

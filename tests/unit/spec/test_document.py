@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler import canonical
+from reconciler.errors import SpecError
+from reconciler.spec.document import document_of, spec_from_document
+from reconciler.spec.load import load_specs
+from reconciler.spec.model import TableSpec
+
+HEAD = "apiVersion: reconciler/v1\nkind: HudiTable\nmetadata: {name: t, labels: {a: b}, owner: o}\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    def one(spec: str) -> TableSpec:
+        (tmp_path / "a.yaml").write_text(f"{HEAD}spec:\n  path: /lake/t\n{spec}")
+        [loaded] = load_specs([tmp_path])
+        return loaded
+
+    return one
+
+
+def test_a_document_is_the_spec_with_defaults_filled_in_and_units_gone(load):
+    spec = load(
+        "  retention: {commits: 10}\n  files: {target: 1MiB, small: 1kB}\n"
+        "  clustering: {columns: [a], curve: linear}\n"
+        "  queries: [{name: q, where: a = 1, maxScan: 12.5%}]\n"
+        "  readers: {longestQuery: 90m, incrementalConsumers: [{name: c, maxLag: 48h}]}\n"
+        "  concurrency: {lock: {provider: none}}\n"
+    )
+
+    assert spec.document == {
+        "path": "/lake/t",
+        "labels": {"a": "b"},
+        "owner": "o",
+        "suspend": False,
+        "retention": {"policy": "KEEP_LATEST_COMMITS", "commits": 10, "scan": "full"},
+        "files": {"target": 1024**2, "small": 1000, "assign": "steady", "recordSize": 1024},
+        "clustering": {
+            "columns": ["a"],
+            "curve": "linear",
+            "mapping": "rank",
+            "afterCommits": 1,
+            "when": {"smallFileShareAbove": 0.3, "overlapAbove": 8.0},
+            "singleFile": True,
+            "budget": {"perGroup": 2 * 1024**3, "groups": 30},
+        },
+        "queries": [{"name": "q", "where": "a = 1", "maxScan": "12.5%"}],
+        "readers": {
+            "longestQuery": "90m",
+            "incrementalConsumers": [{"name": "c", "maxLag": "2d"}],
+        },
+        "concurrency": {
+            "lock": {"provider": "none", "path": ".hoodie", "expire": 0},
+            "staleAfter": "1h",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "  files: {small: 100MiB, target: 120MiB}\n  retention: {commits: 10}\n",
+        (
+            "  retention: {scan: full, commits: 10, policy: KEEP_LATEST_COMMITS}\n"
+            "  files: {target: 125829120}\n  queries: []\n  suspend: false\n"
+        ),
+    ],
+)
+def test_two_ways_to_say_the_same_are_one_document(same, load):
+    spec = load("  retention: {commits: 10}\n  files: {}\n")
+
+    assert canonical.dumps(spec.document) == canonical.dumps(load(same).document)
+
+
+def test_a_document_holds_no_storage_options(load):
+    spec = replace(load("  retention: {hours: 1}\n"), storage_options={"secret": "hunter2"})
+
+    assert "hunter2" not in json.dumps(document_of(spec))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"path": "/lake/u"},
+            "plan of t: spec.path: is '/lake/u', and the table's path is /lake/t",
+        ),
+        ({"retention": {"commits": 0}}, "plan of t: spec.retention.commits: must be at least 1"),
+        ({"retention": None}, "plan of t: spec.retention: has no value"),
+        ({"retention": []}, "plan of t: spec.retention: expected a mapping, got a list"),
+        ({"rettention": {}}, "did you mean 'retention'?"),
+        ({"suspend": 1}, "plan of t: spec.suspend: expected true or false, got the number 1"),
+    ],
+)
+def test_a_document_that_was_tampered_with_is_refused(change, said, load):
+    document = {**load("  retention: {hours: 1}\n").document, **change}
+
+    with pytest.raises(SpecError) as caught:
+        spec_from_document(document, "t", "/lake/t")
+
+    assert said in str(caught.value)
+
+
+EXAMPLES = Path(__file__).parents[3] / "specs"
+
+
+def test_every_example_comes_back_from_its_document():
+    for spec in load_specs([EXAMPLES]):
+        document = json.loads(canonical.dumps(spec.document))
+        expected = replace(spec, source="", provenance={}, guarded_by=())
+
+        assert expected == spec_from_document(document, spec.name, spec.path)

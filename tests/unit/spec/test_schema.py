@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from reconciler import units
+from reconciler.spec import grammar, model, names
+from reconciler.spec.fields import Block, Size, WordOr
+from reconciler.spec.load import read_specs
+from reconciler.spec.schema import main, table_spec_schema
+
+ROOT = Path(__file__).parents[3]
+CHECKED_IN = ROOT / "schemas" / "table-spec.v1.json"
+EXAMPLES = sorted((ROOT / "specs").glob("*.yaml"))
+VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
+
+
+def document(text: str) -> dict:
+    return {
+        "apiVersion": "reconciler/v1",
+        "kind": "HudiTable",
+        "metadata": {"name": "t"},
+        "spec": {"path": "x", **yaml.safe_load(text)},
+    }
+
+
+def test_the_schema_that_is_checked_in_is_the_one_that_is_made(capsys):
+    main()
+
+    assert CHECKED_IN.read_text(encoding="utf-8") == capsys.readouterr().out
+
+
+def test_the_schema_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(table_spec_schema())
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_is_valid_and_names_its_schema(file):
+    text = file.read_text(encoding="utf-8")
+    hint, _, _ = text.partition("\n")
+
+    assert "# yaml-language-server: $schema=../schemas/table-spec.v1.json" == hint
+    assert [] == [e.message for d in yaml.safe_load_all(text) for e in VALIDATOR.iter_errors(d)]
+
+
+def test_the_examples_load_together_without_a_word():
+    loaded = read_specs([ROOT / "specs"])
+
+    assert [] == list(loaded.problems)
+    assert set(model.Policy) <= {t.retention.policy for t in loaded.tables if t.retention}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "retention: {commits: 0}",
+        "retention: {commits: true}",
+        "retention: {commits: '10'}",
+        "retention: {commits: 1, hours: 2}",
+        "retention: {policy: KEEP_LATEST_BY_HOURS, commits: 1}",
+        "retention: {comits: 1}",
+        "retention: null",
+        "retention: []",
+        "files: {target: 120M}",
+        "files: {target: -1}",
+        "clustering: {columns: a}",
+        "clustering: {columns: [a, a]}",
+        "clustering: {columns: [], curve: zorder}",
+        "clustering: {columns: [], when: {}}",
+        "clustering: {columns: [], when: sometimes}",
+        "clustering: {columns: [], when: {smallFileShareAbove: 2}}",
+        "index: {columns: [''], hudi: keep}",
+        "queries: [{name: q}]",
+        "queries: [{name: q, where: a, maxScan: 5}]",
+        "readers: {longestQuery: 6}",
+        "concurrency: {lock: {provider: zookeeper}}",
+        "table: {version: 7}",
+        "suspend: 'yes'",
+        "bananas: 1",
+        "path: 1",
+    ],
+)
+def test_what_structure_can_reject_the_schema_rejects(text):
+
+    assert not VALIDATOR.is_valid(document(text))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"apiVersion": "reconciler/v1"},
+        {"apiVersion": "reconciler/v1", "kind": "HudiTabel"},
+        {**document("{}"), "apiVersion": "reconciler/v2"},
+        {**document("{}"), "metadata": {"name": "a/b"}},
+        {**document("{}"), "metadata": {"name": "t", "labels": {"a": 1}}},
+        {**document("{}"), "selector": {}},
+        {**document("{}"), "kind": "TableDefaults"},
+        {**document("{}"), "kind": "Policy"},
+    ],
+)
+def test_a_broken_envelope_is_rejected(broken):
+
+    assert not VALIDATOR.is_valid(broken)
+
+
+def test_defaults_and_policies_are_in_the_schema():
+    head = {"apiVersion": "reconciler/v1", "metadata": {"name": "x"}}
+    defaults = {"kind": "TableDefaults", "spec": {"retention": {"scan": "full"}}}
+    rules = {"minRetention": {"hours": 24}, "protected": ["fin.*"], "maxBytesRemoved": "1TiB"}
+    policy = {"kind": "Policy", "selector": {"labels": {"a": "b"}}, "spec": rules}
+
+    assert VALIDATOR.is_valid({**head, **defaults})
+    assert VALIDATOR.is_valid({**head, **policy})
+
+
+BLOCKS = [
+    (grammar.FILES, model.FileSizes()),
+    (grammar.CLUSTERING, model.Clustering(columns=())),
+    (grammar.BUDGET, model.ClusteringBudget()),
+    (grammar.INDEX, model.IndexColumns(columns=())),
+    (grammar.LOCK, model.Lock(provider="none")),
+    (grammar.RETENTION, model.Retention(policy=model.Policy.HOURS, keep=1)),
+]
+
+
+@pytest.mark.parametrize(("block", "value"), BLOCKS, ids=lambda each: type(each).__name__)
+def test_the_defaults_of_the_schema_are_the_models(block, value):
+    for field in block.fields:
+        if field.default is None:
+            continue
+        default = field.default
+        if isinstance(field.kind, Size) and isinstance(default, str):
+            default = units.parse_size(default)
+        attribute = {"staleAfter": "stale_after"}.get(field.name) or "".join(
+            f"_{letter.lower()}" if letter.isupper() else letter for letter in field.name
+        )
+
+        assert default == getattr(value, attribute)
+
+
+def test_the_fields_of_a_block_are_the_fields_of_its_value():
+    for block, value in BLOCKS[:-1]:
+        snake = {
+            "".join(f"_{c.lower()}" if c.isupper() else c for c in name) for name in block.names
+        }
+
+        assert snake == {field.name for field in dataclasses.fields(value)}
+
+
+def test_every_alias_leads_to_a_field():
+
+    assert set() == set(names.ALIASES) - set(names.paths(grammar.TABLE_SPEC))
+
+
+def test_every_field_says_what_it_is_for():
+    def sentences(block: Block) -> list[str]:
+        found = [field.says for field in block.fields]
+        for field in block.fields:
+            inner = field.kind.block if isinstance(field.kind, WordOr) else field.kind
+            found += sentences(inner) if isinstance(inner, Block) else []
+        return found
+
+    assert all(says.endswith((".", "`.")) for says in sentences(grammar.TABLE_SPEC))
+
+
+def test_the_schema_is_plain_json():
+
+    assert table_spec_schema() == json.loads(json.dumps(table_spec_schema()))
