@@ -279,10 +279,21 @@ def _as_whole(node: Node, unit: str) -> str:
     """What to write instead, when the text can only mean one whole number."""
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str | float):
         return ""
-    text = node.text.replace("_", "").removesuffix(unit).removesuffix(".0").strip()
+    if unit and (found := _in_units(node.text, units.DURATION_UNITS[unit])):
+        return f"write {found}"
+    text = node.text.replace("_", "").removesuffix(".0").strip()
     if not re.fullmatch(r"-?[0-9]{1,20}", text):
         return ""
     return "remove the quotes" if node.quoted and text == node.text else f"write {int(text)}"
+
+
+def _in_units(text: str, factor: int) -> int | None:
+    """A duration as a count of ``factor`` seconds, when it is a whole one."""
+    try:
+        seconds = units.parse_duration(text)
+    except ValueError:
+        return None
+    return seconds // factor if seconds % factor == 0 else None
 
 
 def _as_number(node: Node) -> str:
