@@ -1,0 +1,192 @@
+"""What a clean plans and what it did: HoodieCleanerPlan and HoodieCleanMetadata.
+
+Paths inside plans are absolute and of the place and time of their writer, so only file names are
+taken from them. Source: CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from reconciler.hudi import avro
+from reconciler.hudi.avro import file_name, names, text_map
+from reconciler.hudi.schemaless import decoding, require
+
+_VERSION: Final = 2
+_PLAN: Final = "HoodieCleanerPlan"
+_METADATA: Final = "HoodieCleanMetadata"
+
+Names = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerPlan:
+    """The content of ``<time>.clean.requested``.
+
+    ``files``: partition -> names of files of the table. ``bootstrap_files``: partition -> full
+    paths of bootstrap sources, which lie outside the table. ``earliest`` is the boundary's
+    requested time, None under KEEP_LATEST_FILE_VERSIONS; ``earliest_action`` the action of that instant.
+    """
+
+    policy: str
+    earliest: str | None
+    earliest_action: str = "commit"
+    last_completed_commit: str = ""
+    files: Names = field(default_factory=dict)
+    bootstrap_files: Names = field(default_factory=dict)
+    delete_partitions: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """The plan in a requested (or inflight) file; raises FormatError naming ``path``."""
+        record = avro.decode(data, _PLAN, path)
+        with decoding(path, _PLAN):
+            earliest = record["earliestInstantToRetain"]
+            files, sources = _files(record, path)
+            return cls(
+                policy=_text(record["policy"]),
+                earliest=_time(earliest["timestamp"]) if earliest else None,
+                earliest_action=_text(earliest["action"]) if earliest else "commit",
+                last_completed_commit=_text(record["lastCompletedCommitTimestamp"]),
+                files=files,
+                bootstrap_files=sources,
+                delete_partitions=names(record["partitionsToBeDeleted"]),
+                extra=text_map(record["extraMetadata"]),
+            )
+
+    def encode(self, location: str) -> bytes:
+        """The Avro container; ``location`` is the table's, for the absolute paths that Hudi wants.
+
+        The form is the same in table versions 6, 8 and 9.
+        """
+        base = f"file:{location}" if location.startswith("/") else location
+        earliest = {
+            "timestamp": self.earliest,
+            "action": self.earliest_action,
+            "state": "COMPLETED",
+        }
+        record = {
+            "earliestInstantToRetain": earliest if self.earliest else None,
+            "lastCompletedCommitTimestamp": self.last_completed_commit,
+            "policy": self.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": _VERSION,
+            "filePathsToBeDeletedPerPartition": {
+                partition: [
+                    {"filePath": _joined(base, partition, name), "isBootstrapBaseFile": False}
+                    for name in found
+                ]
+                for partition, found in self.files.items()
+            },
+            "partitionsToBeDeleted": list(self.delete_partitions),
+            "extraMetadata": dict(self.extra),
+        }
+        return avro.encode("HoodieCleanerPlan.v6_v8_v9.avsc", record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedPartition:
+    """What a clean did in one partition; file names."""
+
+    policy: str
+    planned: tuple[str, ...]
+    deleted: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanMetadata:
+    """The content of a completed clean. ``earliest`` is ``""`` where there is no boundary."""
+
+    started: str
+    took_ms: int
+    earliest: str
+    last_completed_commit: str
+    partitions: Mapping[str, CleanedPartition]
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """The metadata in a completed file; raises FormatError naming ``path``."""
+        record = avro.decode(data, _METADATA, path)
+        with decoding(path, _METADATA):
+            return cls(
+                started=_time(record["startCleanTime"]),
+                took_ms=int(record["timeTakenInMillis"]),
+                earliest=_time(record["earliestCommitToRetain"]),
+                last_completed_commit=_text(record["lastCompletedCommitTimestamp"]),
+                partitions={
+                    str(partition): _cleaned(found, path)
+                    for partition, found in record["partitionMetadata"].items()
+                },
+                extra=text_map(record["extraMetadata"]),
+            )
+
+    def encode(self) -> bytes:
+        """The Avro container; the form is the same in table versions 6, 8 and 9."""
+        record = {
+            "startCleanTime": self.started,
+            "timeTakenInMillis": self.took_ms,
+            "totalFilesDeleted": sum(len(p.deleted) for p in self.partitions.values()),
+            "earliestCommitToRetain": self.earliest,
+            "lastCompletedCommitTimestamp": self.last_completed_commit,
+            "partitionMetadata": {
+                path: {
+                    "partitionPath": path,
+                    "policy": found.policy,
+                    "deletePathPatterns": list(found.planned),
+                    "successDeleteFiles": list(found.deleted),
+                    "failedDeleteFiles": list(found.failed),
+                    "isPartitionDeleted": found.is_deleted,
+                }
+                for path, found in self.partitions.items()
+            },
+            "version": _VERSION,
+            "bootstrapPartitionMetadata": {},
+            "extraMetadata": dict(self.extra),
+        }
+        return avro.encode("HoodieCleanMetadata.v6_v8_v9.avsc", record)
+
+
+def _files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:
+    """Names by partition and bootstrap sources by partition, from either version of a plan."""
+    files: dict[str, tuple[str, ...]] = {}
+    sources: dict[str, tuple[str, ...]] = {}
+    for partition, old in (record["filesToBeDeletedPerPartition"] or {}).items():
+        files[partition] = tuple(file_name(name, path) for name in old)
+    for partition, infos in (record["filePathsToBeDeletedPerPartition"] or {}).items():
+        own = [i["filePath"] for i in infos if i["filePath"] and not i["isBootstrapBaseFile"]]
+        files[partition] = tuple(file_name(name, path) for name in own)
+        outside = tuple(i["filePath"] for i in infos if i["isBootstrapBaseFile"])
+        if outside:
+            sources[partition] = outside
+    return files, sources
+
+
+def _cleaned(found: Mapping[str, Any], path: str) -> CleanedPartition:
+    return CleanedPartition(
+        policy=_text(found["policy"]),
+        planned=tuple(file_name(name, path) for name in names(found["deletePathPatterns"])),
+        deleted=tuple(file_name(name, path) for name in names(found["successDeleteFiles"])),
+        failed=tuple(file_name(name, path) for name in names(found["failedDeleteFiles"])),
+        is_deleted=bool(found["isPartitionDeleted"]),
+    )
+
+
+def _joined(base: str, partition: str, name: str) -> str:
+    return f"{base}/{partition}/{name}" if partition else f"{base}/{name}"
+
+
+def _text(value: Any) -> str:
+    require(isinstance(value, str), f"{value!r} where a text must be")
+    return str(value)
+
+
+def _time(value: Any) -> str:
+    text = _text(value).strip()
+    require(not text or (text.isascii() and text.isdigit()), f"{text!r} is no instant time")
+    return text

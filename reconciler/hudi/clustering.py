@@ -1,0 +1,57 @@
+"""What a pending replacecommit or clustering is going to do: HoodieRequestedReplaceMetadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from reconciler.hudi import avro
+from reconciler.hudi.avro import file_name, names
+from reconciler.hudi.schemaless import decoding, require
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSlice:
+    """One slice to be rewritten; names only. ``base_file`` is None for a slice of logs alone."""
+
+    partition: str
+    file_id: str
+    base_file: str | None
+    log_files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedReplace:
+    """``is_clustering`` False: an insert_overwrite or delete_partition, which names no slices."""
+
+    operation: str | None
+    is_clustering: bool
+    slices: tuple[InputSlice, ...]
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """The content of a requested file; raises FormatError naming ``path``."""
+        record = avro.decode(data, "HoodieRequestedReplaceMetadata", path)
+        with decoding(path, "HoodieRequestedReplaceMetadata"):
+            plan = record["clusteringPlan"]
+            operation = record["operationType"]
+            groups = (plan["inputGroups"] or ()) if plan else ()
+            return cls(
+                operation=operation,
+                is_clustering=operation == "CLUSTER" and plan is not None,
+                slices=tuple(
+                    _slice(found, path) for group in groups for found in group["slices"] or ()
+                ),
+            )
+
+
+def _slice(found: dict[str, Any], path: str) -> InputSlice:
+    partition, file_id = found["partitionPath"], found["fileId"]
+    require(isinstance(partition, str), "a slice names no partition")
+    require(isinstance(file_id, str) and bool(file_id), "a slice names no file group")
+    return InputSlice(
+        partition=partition,
+        file_id=file_id,
+        base_file=file_name(found["dataFilePath"], path) if found["dataFilePath"] else None,
+        log_files=tuple(file_name(name, path) for name in names(found["deltaFilePaths"])),
+    )

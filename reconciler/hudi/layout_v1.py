@@ -1,0 +1,87 @@
+"""The archived timeline of layout 1: log files of HoodieArchivedMetaEntry below ``archived/``.
+
+Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x). Three records an instant, one a state.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.errors import FormatError, NotFoundError
+from reconciler.hudi.avro import file_name
+from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.logfile import BlockType, avro_records, read_blocks
+from reconciler.hudi.metadata_timeline import Source
+from reconciler.hudi.schemaless import decoding
+
+_ARCHIVE: Final = re.compile(r"\.commits_\.archive\.(\d+).*")
+_MERGE_PLAN: Final = "mergeArchivePlan"
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """One archived instant; ``completed`` is None where the archive doesn't know it."""
+
+    instant: Instant
+    completed: str | None
+
+
+def read_archive(source: Source, folder: str) -> Iterator[Archived]:
+    """Every archived state of every instant, in the order of the files; raises FormatError."""
+    try:
+        listed = [entry.name for entry in source.list(folder) if not entry.is_folder]
+    except NotFoundError:
+        return
+    found = sorted(
+        (int(match.group(1)), name) for name in listed if (match := _ARCHIVE.fullmatch(name))
+    )
+    merged = _merged_away(source, folder, listed)
+    for _number, name in found:
+        if name not in merged:
+            yield from _read(source, f"{folder}/{name}")
+
+
+def _read(source: Source, path: str) -> Iterator[Archived]:
+    for block in read_blocks(source.read(path), path):
+        if block.type is not BlockType.AVRO_DATA:
+            continue
+        for record in avro_records(block):
+            yield _archived(record, path)
+
+
+def _archived(record: dict[str, Any], path: str) -> Archived:
+    with decoding(path, "an archived instant"):
+        state = State(record["actionState"] or "COMPLETED")
+        instant = Instant(str(record["commitTime"]), Action(str(record["actionType"])), state)
+        completed = record.get("stateTransitionTime")
+        return Archived(instant, str(completed) if completed and instant.is_completed else None)
+
+
+def _merged_away(source: Source, folder: str, listed: list[str]) -> set[str]:
+    """Files whose content stands in a merged file too: the merge stopped before it deleted."""
+    if _MERGE_PLAN not in listed:
+        return set()
+    path = f"{folder}/{_MERGE_PLAN}"
+    data = source.read(path)
+    if not data:
+        return set()
+    try:
+        plan = json.loads(data) if data[:1] == b"{" else _avro_plan(data, path)
+    except ValueError:
+        raise FormatError(
+            path, "is no merge plan", "let a Hudi writer repair the archive"
+        ) from None
+    target = plan.get("mergedArchiveFileName")
+    if not target or file_name(str(target), path) not in listed:
+        return set()
+    return {file_name(str(name), path) for name in plan.get("candidate") or ()}
+
+
+def _avro_plan(data: bytes, path: str) -> dict[str, Any]:
+    from reconciler.hudi.avro import decode  # noqa: PLC0415 (rare)
+
+    return decode(data, "HoodieMergeArchiveFilePlan", path)

@@ -1,0 +1,99 @@
+"""The archived timeline of layout 2: Parquet files below ``history/`` that a manifest lists.
+
+Source: LSMTimeline, ArchivedTimelineV2. One row an instant, completed ones only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.metadata_timeline import Source
+from reconciler.hudi.schemaless import decoding, require
+
+_FILE: Final = re.compile(r"(\d+)_(\d+)_(\d+)\.parquet")
+_MANIFEST: Final = re.compile(r"manifest_(\d+)")
+_VERSION: Final = "_version_"
+
+
+def read_history(
+    source: Source, folder: str, wanted: Collection[str] | None = None
+) -> Iterator[Instant]:
+    """Archived instants with their completion times.
+
+    ``wanted`` narrows it to files whose range of instant times may hold one of these requested
+    times. Raises FormatError naming the damaged file.
+    """
+    for name, path in _current_files(source, folder):
+        low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
+        if wanted is None or any(low <= time <= high for time in wanted):
+            yield from _rows(source, path, wanted)
+
+
+def newest_archived(source: Source, folder: str) -> str | None:
+    """The greatest requested time in the history, from the names of its files alone."""
+    names = [_FILE.fullmatch(name) for name, _path in _current_files(source, folder)]
+    return max((match.group(2) for match in names if match), default=None)
+
+
+def _current_files(source: Source, folder: str) -> list[tuple[str, str]]:
+    """Names and paths of the files of the current manifest."""
+    try:
+        listed = {entry.name for entry in source.list(folder) if not entry.is_folder}
+    except NotFoundError:
+        return []
+    versions = [int(match.group(1)) for name in listed if (match := _MANIFEST.fullmatch(name))]
+    if not versions:
+        return []
+    path = f"{folder}/manifest_{_current(source, folder, listed, versions)}"
+    with decoding(path, "the manifest"):
+        manifest = json.loads(source.read(path))
+        names = [str(entry["fileName"]) for entry in manifest["files"]]
+        for name in names:
+            require(_FILE.fullmatch(name) is not None, f"it lists {name!r}")
+    return [(name, f"{folder}/{name}") for name in names]
+
+
+def _current(source: Source, folder: str, listed: set[str], versions: list[int]) -> int:
+    """The version file's number; the greatest manifest when it cannot be read, as in Hudi."""
+    if _VERSION in listed:
+        text = source.read(f"{folder}/{_VERSION}").strip()
+        if text.isdigit() and int(text) in versions:
+            return int(text)
+    return max(versions)
+
+
+def _rows(source: Source, path: str, wanted: Collection[str] | None) -> Iterator[Instant]:
+    for requested, completed, action in _columns(source, path):
+        if wanted is not None and requested not in wanted:
+            continue
+        try:
+            kind = Action(action)
+        except ValueError:
+            raise UnsupportedError(f"{path}: unknown timeline action {action!r}") from None
+        yield Instant(requested, kind, State.COMPLETED, completed or None)
+
+
+def _columns(source: Source, path: str) -> list[tuple[Any, Any, Any]]:
+    import pyarrow as pa  # noqa: PLC0415 (only where there is a history to read)
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        data = source.read(path)
+    except NotFoundError:
+        raise FormatError(
+            path, "is listed in the manifest and not there", "restore it from a copy"
+        ) from None
+    wanted = ["instantTime", "completionTime", "action"]
+    try:
+        table = pq.ParquetFile(pa.BufferReader(data)).read(columns=wanted)
+        columns = [table.column(name).to_pylist() for name in wanted]
+    except (pa.ArrowException, OSError, KeyError) as problem:
+        raise FormatError(
+            path, f"is no history file: {problem}", "restore it from a copy"
+        ) from None
+    return list(zip(*columns, strict=True))

@@ -1,0 +1,167 @@
+"""The only module of this room that touches storage: properties, timeline, archive and listings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import FormatError, NotFoundError
+from reconciler.hudi.files import Files, build_files
+from reconciler.hudi.instant import Instant
+from reconciler.hudi.layout_v1 import read_archive
+from reconciler.hudi.layout_v2 import newest_archived, read_history
+from reconciler.hudi.metadata_read import MetadataListing, read_listing
+from reconciler.hudi.metadata_table import FILES, open_metadata
+from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.storage.api import Storage
+
+PROPERTIES: Final = ".hoodie/hoodie.properties"
+_BACKUP: Final = f"{PROPERTIES}.backup"
+_METAFILE: Final = ".hoodie_partition_metadata"
+
+
+def load_properties(storage: Storage) -> TableProperties:
+    """The table's properties, from the backup while a writer is replacing the file.
+
+    Raises FormatError when neither is a valid file, UnsupportedError for what is not known.
+    """
+    try:
+        return TableProperties.parse(storage.read(PROPERTIES), PROPERTIES)
+    except (NotFoundError, FormatError) as problem:
+        try:
+            return TableProperties.parse(storage.read(_BACKUP), _BACKUP)
+        except (NotFoundError, FormatError):
+            if isinstance(problem, FormatError):
+                raise problem from None
+            raise FormatError(
+                f"{storage.location}/{PROPERTIES}",
+                "is not there",
+                "is the path the folder of a Hudi table?",
+            ) from None
+
+
+def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
+    """The active timeline; other files of its folder are ignored.
+
+    Raises FormatError when the folder is not there, UnsupportedError for an unknown action.
+    """
+    try:
+        entries = storage.list(properties.timeline_folder)
+    except NotFoundError:
+        raise FormatError(
+            properties.timeline_folder, "the timeline is not there", "restore it from a copy"
+        ) from None
+    found = []
+    for entry in entries:
+        instant = None if entry.is_folder else Instant.parse(entry.name)
+        if instant is not None:
+            found.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
+    return Timeline.of(found)
+
+
+def read_instant_file(storage: Storage, properties: TableProperties, file: TimelineFile) -> bytes:
+    """The bytes of a file of the timeline; NotFoundError when it went away since the listing."""
+    return storage.read(instant_path(properties, file))
+
+
+def instant_path(properties: TableProperties, file: TimelineFile) -> str:
+    """Where a file of the timeline is, relative to the table's root."""
+    return f"{properties.timeline_folder}/{file.name}"
+
+
+def load_archived(storage: Storage, properties: TableProperties) -> tuple[Instant, ...]:
+    """Completed archived instants, oldest first, with the completion times that are known."""
+    if properties.layout == 1:
+        found = {
+            Instant(i.requested, i.action, i.state, archived.completed)
+            for archived in read_archive(storage, properties.archive_folder)
+            if (i := archived.instant).is_completed
+        }
+    else:
+        found = set(read_history(storage, properties.archive_folder))
+    return tuple(sorted(found, key=lambda i: (i.requested, i.action)))
+
+
+def archived_completions(
+    storage: Storage, properties: TableProperties, wanted: Collection[str]
+) -> dict[str, str]:
+    """Completion times of archived instants of layout 2, by requested time."""
+    if properties.layout == 1 or not wanted:
+        return {}
+    history = read_history(storage, properties.archive_folder, wanted)
+    return {i.requested: i.completed for i in history if i.completed}
+
+
+def newest_archived_time(storage: Storage, properties: TableProperties) -> str | None:
+    """The greatest archived requested time; None where nothing is archived."""
+    if properties.layout == 1:
+        times = [i.requested for i in load_archived(storage, properties)]
+        return max(times, default=None)
+    return newest_archived(storage, properties.archive_folder)
+
+
+def load_metadata_listing(
+    storage: Storage, properties: TableProperties, timeline: Timeline
+) -> MetadataListing | None:
+    """The metadata table's file listing; None where it is not live."""
+    if FILES not in properties.metadata_partitions:
+        return None
+    return read_listing(open_metadata(storage, version=properties.table_version, data=timeline))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Listing:
+    """The files of every partition, and the folders that hold a partition metafile."""
+
+    files: Files
+    metafile_partitions: frozenset[str]
+
+
+def load_listing(
+    storage: Storage, properties: TableProperties, known: Iterable[str] = ()
+) -> Listing:
+    """List the table's folders in one pass.
+
+    A partition is a folder with a metafile, and what lies below it is not looked at, as in Hudi's
+    FSUtils.getAllPartitionPaths; ``known`` are partitions too, even without metafile or folder.
+    """
+    marked: set[str] = set()
+    expected = set(known)
+    seen: set[str] = set()
+
+    def descend(path: str) -> bool:
+        if path == ".hoodie":
+            return False
+        return path in expected or path.rpartition("/")[0] not in marked
+
+    def partitions() -> Iterator[tuple[str, list[str], list[int]]]:
+        for folder in storage.walk(descend):
+            if any(name.startswith(_METAFILE) for name in folder.names):
+                if _is_below(folder.path, marked):
+                    continue
+                marked.add(folder.path)
+            elif folder.path not in expected:
+                continue
+            seen.add(folder.path)
+            yield folder.path, folder.names, folder.sizes
+        for path in expected - seen:
+            yield path, [], []
+
+    files = build_files(partitions(), properties.base_extension)
+    return Listing(files=files, metafile_partitions=frozenset(marked))
+
+
+def files_of_listing(listing: MetadataListing, properties: TableProperties) -> Files:
+    """The files that the metadata table lists, as columns."""
+    return build_files(listing.folders(), properties.base_extension)
+
+
+def _is_below(path: str, marked: set[str]) -> bool:
+    """Whether a folder lies in a partition other than itself."""
+    while path:
+        path = path.rpartition("/")[0]
+        if path in marked:
+            return True
+    return False
