@@ -79,7 +79,8 @@ class View:
         last_seen = np.zeros(len(self), np.bool_)
         rows = np.flatnonzero(seen)
         last_seen[rows[np.append(np.diff(self.group[rows]) != 0, True)[: len(rows)]]] = True
-        return last_seen | (self.is_visible & (self.rank == 0))
+        newest: NDArray[np.bool_] = last_seen | (self.is_visible & (self.rank == 0))
+        return newest
 
 
 def build_view(  # noqa: PLR0913
@@ -150,7 +151,7 @@ def _assigned(
         return own, own
     keyed = np.union1d(own if by_name else own[is_base], phantoms)
     slices = own.copy()
-    slices[~is_base] = _by_completion(keyed, own[~is_base], end[~is_base], width)
+    slices[~is_base] = by_completion(keyed, own[~is_base], end[~is_base], width)
     return (own if by_name else slices), slices
 
 
@@ -209,7 +210,7 @@ def _ends(
     return _codes(found, len(files.instants))
 
 
-def _by_completion(
+def by_completion(
     keyed: NDArray[np.int64], own: NDArray[np.int64], end: NDArray[np.int32], width: int
 ) -> NDArray[np.int64]:
     """Slices of log files: the newest that began before the log was completed.
@@ -251,12 +252,10 @@ def _succession(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Per slice the key of the next newer visible slice of its group, and how many are newer."""
     count = len(group)
-    newer, rank = np.full(count, never, np.int32), np.zeros(count, np.int32)
-    if not count:
-        return newer, rank
+    newer = np.full(count, never, np.int32)
     up_to = np.cumsum(is_visible)
     last = np.searchsorted(group, group, side="right") - 1
-    rank = (up_to[last] - up_to).astype(np.int32)
+    rank: NDArray[np.int32] = (up_to[last] - up_to).astype(np.int32)
     rows = np.flatnonzero(is_visible)
     at = np.searchsorted(rows, np.arange(count), side="right")
     has = rank > 0

@@ -56,13 +56,15 @@ def plan_clean(
     *,
     cutoff: str | None = None,
     resumed: NDArray[np.bool_] | None = None,
+    view: View | None = None,
 ) -> CleanDecision:
     """Decide about every file; the trigger (``afterCommits``) is the caller's.
 
     ``cutoff``: the instant at which the window of KEEP_LATEST_BY_HOURS starts, in the zone of the
-    timeline. ``resumed``: per row of ``state.files``, a pending clean removes it already.
+    timeline. ``resumed``: per row of ``state.files``, a pending clean removes it already. ``view``
+    is the state's, where the caller has it.
     """
-    view = view_of(state)
+    view = view_of(state) if view is None else view
     guard = protection(state, view)
     bounds = boundary(retention, state.timeline, cutoff)
     verdict = judge(retention, state, view, guard, bounds)

@@ -1,0 +1,134 @@
+"""What forbids work on a table, and what only deserves a word; pure.
+
+A refusal of the table's own state leaves no steps to show; one of a guardrail shows them. What only
+an apply needs is a warning in a plan and a refusal in an apply.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from reconciler.hudi.instant import Action
+from reconciler.plan.model import Note
+from reconciler.spec.model import Policy, TableSpec
+from reconciler.state.model import TableState
+
+_AHEAD = timedelta(minutes=5)
+#: blocks of the spec that this version understands and plans nothing for
+_UNBUILT = ("clustering", "index", "queries", "table")
+_SAYS_TOO_MUCH = "it is checked and kept in the plan, and makes no step in this version"
+
+
+def timeline_zone(spec: TableSpec, state: TableState) -> tzinfo | None:
+    """The zone of the timeline's instants: the table's own, else the spec's; None if unknown."""
+    if state.timezone == "UTC":
+        return UTC
+    return ZoneInfo(spec.timezone) if spec.timezone else None
+
+
+def instant_at(moment: datetime, zone: tzinfo) -> str:
+    """A moment as an instant in a zone, to the millisecond.
+
+    >>> instant_at(datetime(2024, 1, 1, 12, tzinfo=UTC), ZoneInfo("Asia/Tokyo"))
+    '20240101210000000'
+    """
+    local = moment.astimezone(zone)
+    return f"{local:%Y%m%d%H%M%S}{local.microsecond // 1000:03d}"
+
+
+def state_refusals(spec: TableSpec, state: TableState, now: datetime) -> tuple[Note, ...]:
+    """What the table's own state forbids: no step can be trusted."""
+    notes = [
+        Note(
+            "pendingRestore",
+            f"restore {instant.requested} is half done, so no reading of the table is right; let a "
+            "Hudi writer finish it",
+        )
+        for instant in state.timeline.pending({Action.RESTORE})
+    ]
+    zone = timeline_zone(spec, state)
+    if zone is None:
+        if spec.retention is not None and spec.retention.policy is Policy.HOURS:
+            notes.append(Note("zone", "retention.hours needs to know when now is. " + _no_zone()))
+        return tuple(notes)
+    newest = state.timeline.newest_time
+    if newest is not None and newest > instant_at(now + _AHEAD, zone)[: len(newest)]:
+        notes.append(
+            Note(
+                "clock",
+                f"instant {newest} is later than now, {instant_at(now, zone)} in {zone}: the "
+                "timezone of the spec is not the writers', or a clock is wrong",
+            )
+        )
+    return tuple(notes)
+
+
+def guardrail_refusals(spec: TableSpec) -> tuple[Note, ...]:
+    """What people forbid: the steps are shown and must not run."""
+    notes = []
+    if spec.suspend:
+        notes.append(Note("suspend", "suspend: true in the spec; remove it to go on"))
+    if spec.readers is not None:
+        notes.append(
+            Note(
+                "readers",
+                "the readers block protects files that a query may still read, and this version "
+                "cannot do that yet; remove the block, or keep more with retention",
+            )
+        )
+    return tuple(notes)
+
+
+def apply_refusals(spec: TableSpec, state: TableState, now: datetime) -> tuple[Note, ...]:
+    """What forbids an apply: all that forbids the plan, and what only an apply needs."""
+    return (
+        *state_refusals(spec, state, now),
+        *guardrail_refusals(spec),
+        *needed_by_apply(spec, state),
+    )
+
+
+def needed_by_apply(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
+    """The lock and the zone, where the spec lacks them."""
+    notes = []
+    if spec.concurrency is None or spec.concurrency.lock is None:
+        notes.append(
+            Note(
+                "lock",
+                "apply needs concurrency.lock: {provider: filesystem} as the writers have it, or "
+                "{provider: none} if nothing else ever writes this table",
+            )
+        )
+    if timeline_zone(spec, state) is None:
+        notes.append(Note("zone", "apply chooses instants by the writers' clock. " + _no_zone()))
+    return tuple(notes)
+
+
+def block_warnings(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
+    """What the spec says and this version does nothing about, and what should be known."""
+    notes = [
+        Note("unbuilt", f"{block}: {_SAYS_TOO_MUCH}")
+        for block in _UNBUILT
+        if (value := getattr(spec, block)) is not None and value != ()
+    ]
+    if spec.files is not None:
+        notes.append(
+            Note("unbuilt", "files: it only counts small files, and makes no step in this version")
+        )
+    if state.timezone == "UTC" and spec.timezone not in (None, "UTC"):
+        notes.append(
+            Note("zone", f"timezone: {spec.timezone} is ignored, the table's timeline is in UTC")
+        )
+    if state.properties.get("hoodie.bootstrap.base.path"):
+        notes.append(
+            Note("bootstrap", "the table was bootstrapped; files of its source are never removed")
+        )
+    return tuple(notes)
+
+
+def _no_zone() -> str:
+    return (
+        "The timeline's instants are in the local time of its writers: declare timezone, for "
+        "example timezone: Europe/Berlin"
+    )

@@ -1,0 +1,180 @@
+"""The plan of one table: what it is, what must change, in which order and why; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.diff import Excess, drift
+from reconciler.hudi.files import FileKind
+from reconciler.hudi.view import View
+from reconciler.plan.document import spec_digest
+from reconciler.plan.model import (
+    Finding,
+    Impact,
+    KeptFiles,
+    Note,
+    Observed,
+    PendingInstant,
+    Step,
+    TablePlan,
+)
+from reconciler.plan.safety import (
+    apply_refusals,
+    block_warnings,
+    guardrail_refusals,
+    instant_at,
+    needed_by_apply,
+    state_refusals,
+    timeline_zone,
+)
+from reconciler.planners import explain
+from reconciler.planners.clean import CleanDecision, plan_clean
+from reconciler.planners.readable import earliest_readable
+from reconciler.planners.resume import plan_resumes
+from reconciler.planners.slices import view_of
+from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
+from reconciler.state.model import TableState
+
+__all__ = ["apply_refusals", "plan_table"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cleaning:
+    """What the retention block comes to. ``is_removed`` is per row of the state's files."""
+
+    steps: tuple[Step, ...] = ()
+    kept: KeptFiles | None = None
+    excess: Excess | None = None
+    warnings: tuple[Note, ...] = ()
+    is_removed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+
+def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
+    """Everything about one table. ``now`` has a zone; nothing else of the world is looked at."""
+    blocked = state_refusals(spec, state, now)
+    view = view_of(state)
+    cleaning = _Cleaning(is_removed=np.zeros(len(state.files), np.bool_))
+    if not blocked:
+        cleaning = _cleaning(spec, state, now, view)
+    found = drift(spec, state, cleaning.excess)
+    return TablePlan(
+        name=spec.name,
+        path=spec.path,
+        spec=spec.document,
+        spec_digest=spec_digest(spec.document),
+        observed=_observed(spec, state, view),
+        drift=tuple(Finding(d.field, d.desired, d.actual, d.because) for d in found),
+        steps=cleaning.steps,
+        kept=cleaning.kept,
+        impact=_impact(state, view, cleaning.is_removed),
+        refusals=(*blocked, *guardrail_refusals(spec)),
+        warnings=(
+            *cleaning.warnings,
+            *(note for note in needed_by_apply(spec, state) if note.rule not in _rules(blocked)),
+            *block_warnings(spec, state),
+        ),
+    )
+
+
+def _rules(notes: tuple[Note, ...]) -> set[str]:
+    return {note.rule for note in notes}
+
+
+def _cleaning(spec: TableSpec, state: TableState, now: datetime, view: View) -> _Cleaning:
+    retention = spec.retention
+    nothing = np.zeros(len(state.files), np.bool_)
+    if retention is None:
+        return _Cleaning(warnings=_unmanaged(state), is_removed=nothing)
+    resumes = plan_resumes(state, spec.concurrency, now)
+    cutoff = _cutoff(spec, state, retention, now)
+    decision = plan_clean(retention, state, cutoff=cutoff, resumed=resumes.rows, view=view)
+    cleaning = _Cleaning(
+        steps=resumes.steps,
+        excess=_excess(decision, cutoff),
+        warnings=resumes.warnings,
+        is_removed=resumes.rows,
+    )
+    if resumes.is_blocked:
+        return cleaning
+    gate = explain.closed_gate(retention, state)
+    if gate is not None:
+        return replace(cleaning, warnings=(*resumes.warnings, gate))
+    return replace(
+        cleaning,
+        steps=(*resumes.steps, *([decision.step] if decision.step else [])),
+        kept=decision.kept,
+        warnings=(*resumes.warnings, *explain.warnings(retention, state, decision)),
+        is_removed=resumes.rows | decision.is_removed,
+    )
+
+
+def _unmanaged(state: TableState) -> tuple[Note, ...]:
+    """Without a retention block nothing is removed, not even what a pending clean names."""
+    return tuple(
+        Note(
+            "pendingClean",
+            f"clean {clean.instant} is {clean.state.lower()} and stays so: the spec has no "
+            "retention block",
+        )
+        for clean in state.pending_cleans
+    )
+
+
+def _cutoff(spec: TableSpec, state: TableState, retention: Retention, now: datetime) -> str | None:
+    if retention.policy is not Policy.HOURS:
+        return None
+    zone = timeline_zone(spec, state)
+    assert zone is not None, "a missing zone is refused before"
+    return instant_at(now - timedelta(hours=retention.keep), zone)
+
+
+def _excess(decision: CleanDecision, cutoff: str | None) -> Excess | None:
+    """The slices beyond the policy that neither savepoints nor pending plans hold."""
+    view = decision.view
+    rows = decision.is_removed | (decision.is_kept & ~decision.guard.is_protected[view.slice_of])
+    if not rows.any():
+        return None
+    beyond = np.zeros(len(view), np.bool_)
+    beyond[view.slice_of[rows]] = True
+    return Excess(
+        slices=int(beyond.sum()),
+        files=int(rows.sum()),
+        oldest=view.times[int(view.key[beyond].min())],
+        versions=int(view.rank[view.is_visible & view.is_live].max(initial=-1)) + 1,
+        cutoff=cutoff,
+    )
+
+
+def _impact(state: TableState, view: View, is_removed: NDArray[np.bool_]) -> Impact:
+    before, after = earliest_readable(state, view, is_removed)
+    return Impact(
+        files_removed=int(is_removed.sum()),
+        bytes_removed=int(state.files.size[is_removed].sum()),
+        earliest_readable_before=before,
+        earliest_readable_after=after,
+    )
+
+
+def _observed(spec: TableSpec, state: TableState, view: View) -> Observed:
+    files, timeline = state.files, state.timeline
+    small = (spec.files or FileSizes()).small
+    is_read = (view.is_newest & view.is_live)[view.slice_of] & (files.kind == FileKind.BASE)
+    completed = [i.requested for i in timeline.instants if i.is_completed]
+    return Observed(
+        table_version=state.table_version,
+        table_type=state.table_type,
+        last_completed=max(completed, default=None),
+        pending=tuple(
+            PendingInstant(i.requested, i.action.value, i.state.value)
+            for i in timeline.instants
+            if not i.is_completed
+        ),
+        savepoints=tuple(s.instant for s in state.savepoints if s.completed),
+        files=len(files),
+        bytes=int(files.size.sum()),
+        small_files=int((is_read & (files.size < small)).sum()),
+    )

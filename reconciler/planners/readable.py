@@ -1,0 +1,142 @@
+"""How far back the table can be read, before and after a plan; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.files import FileKind, Files, build_files
+from reconciler.hudi.view import LOGS_BY_COMPLETION, View, by_completion, group_codes
+from reconciler.state.model import TableState
+
+
+def earliest_readable(
+    state: TableState, view: View, is_removed: NDArray[np.bool_]
+) -> tuple[str | None, str | None]:
+    """The smallest completed write whose read misses no file, before and after the removal.
+
+    ``is_removed``: per row of the state's files. A slice of key b is needed by reads as of b up to
+    the next slice of its group, among those that are there and those removed, or up to the group's
+    replacement. Removals are known from the completed cleans of the active timeline.
+    """
+    writes = sorted({i.requested for i in state.timeline.commits})
+    if not writes:
+        return None, None
+    gone = build_files(_removed_earlier(state), _base_extension(state.properties))
+    times = tuple(sorted({*view.times, *gone.instants, *_ends(state, gone)}))
+    place = {time: code for code, time in enumerate(times)}
+    width = len(times) + 1
+    recode = np.array([place[time] for time in view.times], np.int64)
+    there = np.flatnonzero(view.is_visible & ~view.is_phantom)
+    existing = view.group[there].astype(np.int64) * width + recode[view.key[there]]
+    group, until = _groups(state, view, gone, place)
+    past = _past_slices(state, gone, group, existing, place)
+    going = np.zeros(len(view), np.bool_)
+    going[view.slice_of[is_removed]] = True
+    now = existing[going[there]]
+
+    slices = np.union1d(existing, past)
+    ends = np.minimum(_next_keys(slices, width), until[slices // width])
+    at = np.array([place[time] for time in writes], np.int64)
+    before = _first_uncovered(slices, ends, np.isin(slices, past), at, width)
+    after = _first_uncovered(slices, ends, np.isin(slices, np.concatenate([past, now])), at, width)
+    return (
+        None if before is None else writes[before],
+        None if after is None else writes[after],
+    )
+
+
+def _removed_earlier(state: TableState) -> Iterator[tuple[str, list[str], list[int]]]:
+    """What completed cleans removed, partition by partition."""
+    names: dict[str, list[str]] = {}
+    for clean in state.cleans:
+        for path, removed in clean.removed.items():
+            names.setdefault(path, []).extend(removed)
+    for path, in_path in names.items():
+        yield path, in_path, [0] * len(in_path)
+
+
+def _base_extension(properties: Mapping[str, str]) -> str:
+    return "." + properties.get("hoodie.table.base.file.format", "PARQUET").lower()
+
+
+def _ends(state: TableState, gone: Files) -> Iterator[str]:
+    return (state.completions[i] for i in gone.instants if i in state.completions)
+
+
+def _groups(
+    state: TableState, view: View, gone: Files, place: Mapping[str, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Per group of ``gone`` its code, beyond the view's codes if new, and per code its end.
+
+    A group without newer slices whose replacement isn't on the active timeline was replaced before.
+    """
+    paths = (gone.partitions[code] for code in gone.group_partition)
+    pairs = list(zip(paths, gone.group_id.to_pylist(), strict=True))
+    known = group_codes(view.files, pairs).astype(np.int64)
+    count = len(view.files.group_partition)
+    new = np.flatnonzero(known < 0)
+    codes = known.copy()
+    codes[new] = count + np.arange(len(new))
+    until = np.full(count + len(new), len(place), np.int64)
+    replaced = view.replaced < view.never
+    until[:count][replaced] = np.array(
+        [place[view.times[code]] for code in view.replaced[replaced]], np.int64
+    )
+    start = place.get(state.timeline.start or "", 0)
+    for row in new.tolist():
+        when = state.replaced.get(pairs[row])
+        until[codes[row]] = start if when is None else place.get(when, start)
+    return codes, until
+
+
+def _past_slices(
+    state: TableState,
+    gone: Files,
+    group: NDArray[np.int64],
+    existing: NDArray[np.int64],
+    place: Mapping[str, int],
+) -> NDArray[np.int64]:
+    """The slices of files that earlier cleans removed; not those of writes undone since."""
+    if not len(gone):
+        return np.zeros(0, np.int64)
+    width = len(place) + 1
+    stamp = np.array([place[time] for time in gone.instants], np.int64)
+    own = group[gone.group] * width + stamp[gone.instant]
+    is_log = gone.kind != FileKind.BASE
+    if state.table_version >= LOGS_BY_COMPLETION and is_log.any():
+        end = np.array([place[state.completions.get(i, i)] for i in gone.instants], np.int32)
+        keyed = np.union1d(existing, own[~is_log])
+        own[is_log] = by_completion(keyed, own[is_log], end[gone.instant][is_log], width)
+    start = state.timeline.start or ""
+    done = {i.requested for i in state.timeline.commits}
+    is_done = np.array([time < start or time in done for time in place], np.bool_)
+    return np.unique(own[is_done[own % width]])
+
+
+def _next_keys(slices: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Per slice the key of the next one of its group; after all times for the newest."""
+    keys = np.full(len(slices), width - 1, np.int64)
+    if len(slices) > 1:
+        same = slices[1:] // width == slices[:-1] // width
+        keys[:-1][same] = slices[1:][same] % width
+    return keys
+
+
+def _first_uncovered(
+    slices: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    is_gone: NDArray[np.bool_],
+    at: NDArray[np.int64],
+    width: int,
+) -> int | None:
+    """The first of the times ``at`` that lies in no interval of a slice that is gone."""
+    first = np.searchsorted(at, slices[is_gone] % width)
+    last = np.maximum(np.searchsorted(at, ends[is_gone]), first)
+    covered = np.zeros(len(at) + 1, np.int64)
+    np.add.at(covered, first, 1)
+    np.add.at(covered, last, -1)
+    free = np.flatnonzero(np.cumsum(covered)[: len(at)] == 0)
+    return int(free[0]) if len(free) else None
