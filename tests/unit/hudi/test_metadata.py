@@ -1,0 +1,452 @@
+from __future__ import annotations
+
+import io
+import json
+import struct
+
+import fastavro
+import pytest
+
+from reconciler.errors import BusyError, FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi import hfile_write
+from reconciler.hudi.instant import Action, Instant
+from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block
+from reconciler.hudi.metadata_partitions import Decision, sync_or_drop
+from reconciler.hudi.metadata_read import Difference, differences, merge, read_listing
+from reconciler.hudi.metadata_table import open_metadata
+from reconciler.hudi.metadata_write import clean_sync
+from reconciler.hudi.schemaless import encode, parsed_schema
+from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.storage.api import Entry
+
+ROOT = ".hoodie/metadata"
+SOLO = "00000000000000000"
+INFO = {
+    "type": "record",
+    "name": "info",
+    "fields": [{"name": "size", "type": "long"}, {"name": "isDeleted", "type": "boolean"}],
+}
+FIELDS = [
+    {"name": "_hoodie_commit_time", "type": ["null", "string"]},
+    {"name": "key", "type": "string"},
+    {"name": "type", "type": "int"},
+    {"name": "filesystemMetadata", "type": ["null", {"type": "map", "values": INFO}]},
+]
+SCHEMA = json.dumps({"type": "record", "name": "r", "fields": FIELDS})
+
+
+def cells(records, *, keyed=False):
+    parsed = parsed_schema(SCHEMA, "")
+    found = []
+    for key, names in sorted(records.items()):
+        listed = {name: {"size": size or 0, "isDeleted": not size} for name, size in names.items()}
+        record = {"key": key if keyed else "", "type": 2, "filesystemMetadata": listed}
+        found.append((key.encode(), encode(record, parsed)))
+    return found
+
+
+def base(records):
+    return hfile_write.encode(cells(records), SCHEMA)
+
+
+def block(instant, records, *more):
+    header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, SCHEMA), *more]
+    return encode_block(BlockType.HFILE_DATA, header, base(records))
+
+
+def avro(instant, records):
+    content = struct.pack(">ii", 3, len(records))
+    for _key, value in cells(records, keyed=True):
+        content += struct.pack(">i", len(value)) + value
+    header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, SCHEMA)]
+    return encode_block(BlockType.AVRO_DATA, header, content)
+
+
+def delete(instant, key):
+    record = bytes([2, 2, 2 * len(key)]) + key + bytes([0, 0, 0])
+    content = struct.pack(">ii", 3, len(record)) + record
+    return encode_block(BlockType.DELETE, [(HeaderKey.INSTANT_TIME, instant)], content)
+
+
+def container(fields, record):
+    schema = {"type": "record", "name": "r", "fields": fields}
+    data = io.BytesIO()
+    fastavro.writer(data, fastavro.parse_schema(schema), [record])
+    return data.getvalue()
+
+
+def rollback_of(commit):
+    commits = {"name": "commitsRollback", "type": {"type": "array", "items": "string"}}
+    return container([commits], {"commitsRollback": [commit]})
+
+
+class Made:
+    """A metadata table in memory whose ``files`` partition is made of given base and log files."""
+
+    def __init__(self, version, *, files, own=(), data=(), other=None):
+        own_folder = f"{ROOT}/.hoodie" + ("/timeline" if version >= 8 else "")
+        self.version = version
+        self.data_folder = ".hoodie" + ("/timeline" if version >= 8 else "")
+        self.data = [Instant.parse(name) for name in data]
+        self.files = {f"{ROOT}/files/{name}": content for name, content in files.items()}
+        self.files |= {f"{own_folder}/{name}": b"" for name in own}
+        self.files |= other or {}
+        self.read_paths = []
+
+    def list(self, folder):
+        found = {}
+        for path, data in self.files.items():
+            if path.startswith(f"{folder}/"):
+                name, _, below = path.removeprefix(f"{folder}/").partition("/")
+                found[name] = Entry(name, len(data), 0, bool(below))
+        if not found:
+            raise NotFoundError(folder, "is not there")
+        return [*found.values()]
+
+    def read(self, path):
+        self.read_paths.append(path)
+        return self.files[path]
+
+    def read_range(self, path, start, length):
+        return self.files[path][start : start + length]
+
+    def open(self):
+        data = Timeline.of(TimelineFile(i, i.file_name, 1, 0) for i in self.data)
+        return open_metadata(self, version=self.version, data=data)
+
+    def listed(self):
+        folders = read_listing(self.open()).folders()
+        return {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in folders}
+
+
+ALL = "__all_partitions__"
+BORN = {f"files-0000-0_0-0-0_{SOLO}.hfile": base({ALL: {"p": 1}, "p": {"f": 5, "g": 6}})}
+
+
+def nine(*logs, data=(), **more):
+    """A table of version 9 with a log file for each (instant, bytes)."""
+    files = BORN | {f".files-0000-0_{time}.log.1_0-0-0": content for time, content in logs}
+    own = [f"{SOLO}_20240101000000000.deltacommit"]
+    own += [f"{time}_{time}.deltacommit" for time, _content in logs]
+    return Made(9, files=files, own=own, data=data, **more)
+
+
+def test_sizes_only_grow():
+    names = {"f": 5, "g": 5}
+    merge(names, {"f": 4, "g": 6})
+
+    assert {"f": 5, "g": 6} == names
+
+
+def test_a_deletion_cancels_what_it_meets_and_stays_where_nothing_was():
+    names = {"f": 5, "g": None}
+    merge(names, {"f": None, "g": None, "h": None})
+
+    assert {"g": None, "h": None} == names
+
+
+def test_a_file_that_comes_back_after_its_deletion_is_listed():
+    names = {"f": None}
+    merge(names, {"f": 3})
+
+    assert {"f": 3} == names
+
+
+def test_log_blocks_are_merged_over_the_base_file():
+    table = nine(("20240102000000000", block("20240102000000000", {"p": {"f": None, "h": 7}})))
+
+    assert {"p": {"g": 6, "h": 7}} == table.listed()
+
+
+def test_two_log_blocks_that_cancel_each_other_leave_the_base_file_as_it_is():
+    # so Hudi merges: the log blocks first
+    table = nine(
+        ("20240102000000000", block("20240102000000000", {"p": {"f": 9}})),
+        ("20240103000000000", block("20240103000000000", {"p": {"f": None}})),
+    )
+
+    assert {"p": {"f": 5, "g": 6}} == table.listed()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_clean_deletes_twice_what_base_file_and_log_blocks_both_list(version):
+    log = block("20240102000000000", {"p": {"f": 9}})
+    table = nine(("20240102000000000", log), data=["20240104000000000.clean.inflight"])
+    if version == 6:
+        table = Made(
+            6,
+            files=BORN | {f".files-0000-0_{SOLO}.log.1_0-0-0": log},
+            own=[f"{SOLO}.deltacommit", "20240102000000000.deltacommit"],
+            data=["20240102000000000.commit", "20240104000000000.clean.inflight"],
+        )
+    metadata = table.open()
+    sync = clean_sync(
+        metadata,
+        read_listing(metadata),
+        instant="20240104000000000",
+        completed="20240104000000001",
+        removed={"p": ["f"]},
+    )
+    table.files |= {write.path: write.data for write in sync.writes}
+    table.data.append(Instant.parse("20240104000000000.clean"))
+
+    assert {"p": {"g": 6}} == table.listed()
+
+
+def test_a_key_that_a_delete_block_names_is_gone_from_the_base_file():
+    time = "20240102000000000"
+    table = nine((time, delete(time, b"p") + block(time, {"p": {"h": 7}})))
+
+    assert {"p": {"h": 7}} == table.listed()
+
+
+def test_avro_blocks_are_read_too():
+    table = nine(("20240102000000000", avro("20240102000000000", {"p": {"h": 7}})))
+
+    assert {"p": {"f": 5, "g": 6, "h": 7}} == table.listed()
+
+
+def test_blocks_of_another_kind_are_refused():
+    header = [(HeaderKey.INSTANT_TIME, "20240102000000000"), (HeaderKey.SCHEMA, SCHEMA)]
+    table = nine(("20240102000000000", encode_block(BlockType.PARQUET_DATA, header, b"")))
+
+    with pytest.raises(UnsupportedError, match="PARQUET_DATA blocks are unknown"):
+        table.listed()
+
+
+def test_the_block_of_a_pending_write_is_not_seen():
+    table = nine(
+        ("20240102000000000", block("20240102000000000", {"p": {"h": 7}})),
+        data=["20240102000000000.inflight"],
+    )
+
+    assert {"p": {"f": 5, "g": 6}} == table.listed()
+
+
+SIX = [f"{SOLO}.deltacommit", "20240102000000000.deltacommit", "20240103000000000.deltacommit"]
+
+
+def six(*blocks, data=(), own=SIX, **more):
+    """A table of version 6 with one log file for each."""
+    names = [f".files-0000-0_{SOLO}.log.{n}_0-0-0" for n in range(1, len(blocks) + 1)]
+    return Made(6, files=BORN | dict(zip(names, blocks, strict=True)), own=own, data=data, **more)
+
+
+def test_version_6_sees_the_blocks_of_instants_that_are_completed_on_both_timelines():
+    blocks = [
+        block("20240102000000000", {"p": {"h": 7}}),
+        block("20240103000000000", {"p": {"i": 8}}),
+        block("20240104000000000", {"p": {"j": 9}}),
+    ]
+    data = ["20240102000000000.commit", "20240103000000000.inflight", "20240104000000000.commit"]
+
+    assert {"p": {"f": 5, "g": 6, "h": 7}} == six(*blocks, data=data).listed()
+
+
+def test_what_a_rollback_undid_counts_because_its_own_block_takes_it_back():
+    blocks = [
+        block("20240102000000000", {"p": {"h": 7}}),
+        block("20240103000000000", {"p": {"h": None}}),
+    ]
+    data = ["20240103000000000.rollback"]
+    other = {".hoodie/20240103000000000.rollback": rollback_of("20240102000000000")}
+
+    assert {"p": {"f": 5, "g": 6}} == six(*blocks, data=data, other=other).listed()
+
+
+def test_an_empty_rollback_is_read_from_its_plan():
+    to = {"type": "record", "name": "to", "fields": [{"name": "commitTime", "type": "string"}]}
+    plan = container(
+        [{"name": "instantToRollback", "type": to}],
+        {"instantToRollback": {"commitTime": "20240102000000000"}},
+    )
+    other = {
+        ".hoodie/20240103000000000.rollback": b"",
+        ".hoodie/20240103000000000.rollback.requested": plan,
+    }
+    made = block("20240102000000000", {"p": {"h": 7}})
+    table = six(made, data=["20240103000000000.rollback"], other=other)
+
+    assert {"p": {"f": 5, "g": 6, "h": 7}} == table.listed()
+
+
+def test_rollbacks_are_not_read_when_every_block_is_known():
+    data = ["20240102000000000.commit", "20240103000000000.rollback"]
+    table = six(block("20240102000000000", {"p": {"h": 7}}), data=data)
+    table.listed()
+
+    assert [] == [path for path in table.read_paths if path.endswith(".rollback")]
+
+
+def test_a_rollback_block_drops_the_earlier_blocks_of_its_target():
+    header = [
+        (HeaderKey.INSTANT_TIME, "20240103000000000006"),
+        (HeaderKey.TARGET_INSTANT_TIME, "20240102000000000"),
+        (HeaderKey.COMMAND_BLOCK_TYPE, "0"),
+    ]
+    blocks = [
+        block("20240102000000000", {"p": {"h": 7}}),
+        encode_block(BlockType.COMMAND, header, b""),
+        block("20240102000000000", {"p": {"i": 8}}),
+    ]
+    table = six(*blocks, data=["20240102000000000.commit"])
+
+    assert {"p": {"f": 5, "g": 6, "i": 8}} == table.listed()
+
+
+def test_a_block_that_a_log_compaction_took_in_is_not_counted_twice():
+    compacted = (HeaderKey.COMPACTED_BLOCK_TIMES, "20240102000000000,20240103000000000")
+    blocks = [
+        block("20240102000000000", {"p": {"h": 7}}),
+        block("20240103000000000", {"p": {"h": None}}),
+        block("20240103000000000005", {"p": {"i": 8}}, compacted),
+    ]
+    table = six(
+        *blocks,
+        own=[*SIX, "20240103000000000005.deltacommit"],
+        data=["20240102000000000.commit", "20240103000000000.commit"],
+    )
+
+    assert {"p": {"f": 5, "g": 6, "i": 8}} == table.listed()
+
+
+def test_a_base_file_of_a_compaction_that_is_not_completed_is_not_read():
+    table = nine(("20240102000000000", block("20240102000000000", {"p": {"h": 7}})))
+    table.files[f"{ROOT}/files/files-0000-0_1-0-0_20240103000000000.hfile"] = b"half"
+    plan = container(
+        [{"name": "operations", "type": ["null", {"type": "array", "items": "null"}]}],
+        {"operations": None},
+    )
+    table.files[f"{ROOT}/.hoodie/timeline/20240103000000000.compaction.requested"] = plan
+
+    assert {"p": {"f": 5, "g": 6, "h": 7}} == table.listed()
+
+
+def test_logs_before_the_newest_base_file_are_in_it_already():
+    table = nine(
+        ("20240102000000000", block("20240102000000000", {"p": {"h": 7}})),
+        ("20240104000000000", block("20240104000000000", {"p": {"i": 8}})),
+    )
+    newer = base({ALL: {"p": 1}, "p": {"g": 6}})
+    table.files[f"{ROOT}/files/files-0000-0_1-0-0_20240103000000000.hfile"] = newer
+    table.files[f"{ROOT}/.hoodie/timeline/20240103000000000_20240103000000009.commit"] = b""
+
+    assert {"p": {"g": 6, "i": 8}} == table.listed()
+
+
+def test_a_table_without_partitions_has_the_empty_path():
+    files = {f"files-0000-0_0-0-0_{SOLO}.hfile": base({ALL: {".": 1}, ".": {"f": 5}})}
+    table = Made(9, files=files, own=[f"{SOLO}_20240101000000000.deltacommit"])
+
+    assert {"": {"f": 5}} == table.listed()
+
+
+def test_a_listing_in_several_file_groups_is_refused():
+    files = BORN | {f"files-0001-0_0-0-0_{SOLO}.hfile": base({"p": {}})}
+    table = Made(9, files=files, own=[f"{SOLO}_20240101000000000.deltacommit"])
+
+    with pytest.raises(UnsupportedError, match="in 2 file groups; only one is known"):
+        table.listed()
+
+
+def test_a_block_without_an_instant_is_an_error():
+    table = nine(("20240102000000000", encode_block(BlockType.HFILE_DATA, [], b"")))
+
+    with pytest.raises(FormatError, match="log block at byte 0 has no instant"):
+        table.listed()
+
+
+def test_records_with_a_field_that_cannot_be_left_empty_are_not_written():
+    fields = [*FIELDS, {"name": "news", "type": "int", "default": 0}]
+    newer = json.dumps({"type": "record", "name": "r", "fields": fields})
+    records = [(ALL, {"p": 1}), ("p", {"f": 5})]
+    parsed = parsed_schema(newer, "")
+    content = hfile_write.encode(
+        [
+            (
+                key.encode(),
+                encode(
+                    {
+                        "key": "",
+                        "type": 2,
+                        "news": 1,
+                        "filesystemMetadata": {
+                            n: {"size": s, "isDeleted": False} for n, s in names.items()
+                        },
+                    },
+                    parsed,
+                ),
+            )
+            for key, names in records
+        ],
+        newer,
+    )
+    table = Made(
+        9,
+        files={f"files-0000-0_0-0-0_{SOLO}.hfile": content},
+        own=[f"{SOLO}_20240101000000000.deltacommit"],
+        data=["20240104000000000.clean.requested"],
+    )
+    metadata = table.open()
+
+    with pytest.raises(UnsupportedError, match="a field 'news' that this version"):
+        clean_sync(
+            metadata,
+            read_listing(metadata),
+            instant="20240104000000000",
+            completed="20240104000000001",
+            removed={"p": ["f"]},
+        )
+
+
+def test_listings_differ_by_name_and_size():
+    metadata = [("p", ["f", "ghost"], [1, 2]), ("empty", [], [])]
+    storage = [("p", ["f", "new"], [9, 3])]
+
+    assert (
+        Difference(partition="p", name="f", metadata=1, storage=9),
+        Difference(partition="p", name="ghost", metadata=2, storage=None),
+        Difference(partition="p", name="new", metadata=None, storage=3),
+    ) == differences(metadata, storage)
+
+
+def test_a_clean_has_a_verdict_for_every_partition_that_hudi_makes():
+    live = [
+        "files",
+        "column_stats",
+        "bloom_filters",
+        "partition_stats",
+        "record_index",
+        "secondary_index_idx_n",
+        "expr_index_day",
+    ]
+    verdicts = sync_or_drop(Action.CLEAN, live)
+
+    assert sorted(live) == [*verdicts]
+    assert ["files"] == [p for p, v in verdicts.items() if v.decision is Decision.SYNC]
+    assert all(verdict.because for verdict in verdicts.values())
+
+
+def test_a_table_without_a_metadata_table_needs_nothing():
+
+    assert {} == sync_or_drop(Action.CLEAN, [])
+
+
+def test_an_unknown_metadata_partition_is_refused_by_name():
+    with pytest.raises(UnsupportedError, match="'vector_index_v' is unknown"):
+        sync_or_drop(Action.CLEAN, ["files", "vector_index_v"])
+
+
+def test_a_metadata_table_that_lists_no_files_is_refused():
+    with pytest.raises(UnsupportedError, match="has column_stats but not files"):
+        sync_or_drop(Action.CLEAN, ["column_stats"])
+
+
+def test_nothing_is_done_while_an_index_is_being_built():
+    with pytest.raises(BusyError, match="record_index are being built"):
+        sync_or_drop(Action.CLEAN, ["files"], ["record_index"])
+
+
+def test_what_a_clustering_needs_is_not_known_yet():
+    with pytest.raises(UnsupportedError, match="after a clustering"):
+        sync_or_drop(Action.CLUSTERING, ["files"])
