@@ -2,44 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
 from reconciler.apply import metadata
-from reconciler.apply.table import Look, RefusedError, Table
-from reconciler.errors import BusyError
-from reconciler.hudi.instant import WRITES, Action
-from reconciler.plan.model import Note
-from reconciler.transaction.lock import NoLock
+from reconciler.errors import BlockedError, BusyError
+from reconciler.hudi.instant import WRITES
+from reconciler.hudi.properties import TableProperties
+from reconciler.plan.model import Note, TablePlan
+from reconciler.plan.safety import apply_refusals
+from reconciler.spec.model import TableSpec
+from reconciler.state.model import TableState
 
 
-def refuse(table: Table, look: Look) -> None:
+class RefusedError(BlockedError):
+    """Refusals of one table, each with its rule."""
+
+    def __init__(self, notes: tuple[Note, ...]) -> None:
+        super().__init__("; ".join(note.because for note in notes))
+        self.notes = notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Look:
+    """The table as it is now and the plan that follows from it, by the planner of the review."""
+
+    state: TableState
+    plan: TablePlan
+
+
+def refuse(look: Look, spec: TableSpec, properties: TableProperties, now: datetime) -> None:
     """Raises RefusedError for what forbids the work, BusyError for what only delays it."""
-    state = look.state
-    notes = list(look.plan.refusals)
-    for instant in state.timeline.pending({Action.RESTORE}):
-        notes.append(
-            Note(
-                "pendingRestore",
-                f"restore {instant.requested} is half done, so no reading of the table is right; "
-                "let a Hudi writer finish it",
-            )
-        )
-    writes = state.timeline.pending(WRITES)
-    if isinstance(table.lock, NoLock) and state.metadata_partitions and writes:
-        notes.append(
-            Note(
-                "lock",
-                f"{writes[0].action} {writes[0].requested} is pending, the metadata table is live, "
-                "and without a lock both would write it; configure spec.concurrency.lock or wait",
-            )
-        )
+    notes = (*look.plan.refusals, *apply_refusals(spec, look.state, now), *_unlocked(look, spec))
     if notes:
         raise RefusedError(tuple(dict.fromkeys(notes)))
-    metadata.check_syncable(table.properties)
+    metadata.check_syncable(properties)
+
+
+def _unlocked(look: Look, spec: TableSpec) -> Iterator[Note]:
+    """Without a lock a pending write and we could write the metadata table at once."""
+    state = look.state
+    lock = spec.concurrency.lock if spec.concurrency else None
+    writes = state.timeline.pending(WRITES)
+    if lock is not None and lock.provider == "none" and state.metadata_partitions and writes:
+        yield Note(
+            "lock",
+            f"{writes[0].action} {writes[0].requested} is pending, the metadata table is live, and "
+            "without a lock both would write it; configure concurrency.lock or wait",
+        )
 
 
 def stop_for_pending_cleans(look: Look) -> None:
     """Raises BusyError while another clean is on its way: it was not there when we began."""
     for clean in look.state.pending_cleans:
         raise BusyError(
-            f"{look.plan.name}: clean {clean.instant} is {clean.state.lower()}; two cleans must not "
-            "run at once, apply again when it is done"
+            f"{look.plan.name}: clean {clean.instant} is {clean.state.lower()}; two cleans must "
+            "not run at once, apply again when it is done"
         )

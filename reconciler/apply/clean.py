@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.apply.checks import refuse, stop_for_pending_cleans
+from reconciler.apply import metadata
+from reconciler.apply.checks import Look, stop_for_pending_cleans
 from reconciler.apply.execute import Work, begin, finish
 from reconciler.apply.freshness import (
     Selection,
@@ -14,21 +15,21 @@ from reconciler.apply.freshness import (
     replaced_left,
     select,
 )
-from reconciler.apply.payloads import extra_metadata, requested_payload
+from reconciler.apply.payloads import extra_metadata, names_by_partition, requested_payload
 from reconciler.apply.result import StepOutcome
-from reconciler.apply.table import Look, Table
+from reconciler.apply.table import Table
 from reconciler.errors import AlreadyExistsError, BusyError
 from reconciler.hudi.instant import Action, State
 from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import CleanStep
+from reconciler.planners.slices import view_of
+from reconciler.state.model import TableState
 from reconciler.transaction.publish import completion_of
 
 #: how often a timeline may change under our eyes before we let its writers be
 _ATTEMPTS: Final = 8
 #: what may appear on the timeline without changing what a clean may remove: a write only supersedes
 _HARMLESS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
-#: the first table version whose log files are named after their own deltacommit
-_LOGS_BY_COMPLETION_FROM: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,18 +38,22 @@ class _Decision:
 
     look: Look
     selection: Selection
+    policy: str
     earliest: str | None
 
 
-def run_clean(table: Table, step: CleanStep) -> StepOutcome:
-    """Remove reviewed ∩ fresh and report the rest.
+def run_clean(table: Table, step: CleanStep, look: Look | None) -> StepOutcome:
+    """Remove reviewed ∩ fresh and report the rest; ``look`` is one just taken, if there is one.
 
     Raises RefusedError, BusyError before anything is deleted; PartialError as ``finish``.
     """
     started_ms = table.tools.clock.now_ms()
     for _attempt in range(_ATTEMPTS):
-        with table.phase("observe"):
-            decision = _decide(table, step)
+        if look is None:
+            with table.phase("observe"):
+                look = table.look()
+        decision = _decide(table, step, look)
+        look = None
         if decision.selection.is_empty:
             return _with_left_out(StepOutcome(kind="clean", how="nothing"), decision.selection)
         with table.phase("request"):
@@ -62,13 +67,32 @@ def run_clean(table: Table, step: CleanStep) -> StepOutcome:
     )
 
 
-def _decide(table: Table, step: CleanStep) -> _Decision:
-    look = table.look()
-    refuse(table, look)
+def _decide(table: Table, step: CleanStep, look: Look) -> _Decision:
     stop_for_pending_cleans(look)
     fresh = next((s for s in look.plan.steps if isinstance(s, CleanStep)), None)
-    selection = select(step, fresh, look.plan.kept, look.state.files, _earlier(step, fresh))
-    return _Decision(look=look, selection=selection, earliest=_claim(look, selection))
+    state = look.state
+    folders = state.metafile_partitions.union(state.partitions)
+    selection = select(step, fresh, look.plan.kept, state.files, folders, _earlier(step, fresh))
+    if not selection.is_empty:
+        _check_metadata(table, state, selection)
+    return _Decision(
+        look=look, selection=selection, policy=step.policy, earliest=_claim(look, selection)
+    )
+
+
+def _check_metadata(table: Table, state: TableState, selection: Selection) -> None:
+    """Raises FormatError, UnsupportedError when the metadata table could not be told afterwards."""
+    time = table.publisher.new_time(state.timeline)
+    metadata.plan_sync(
+        table.storage,
+        table.properties,
+        state.timeline,
+        instant=time,
+        completed=time,
+        removal=metadata.Removal(
+            files=names_by_partition(selection.files), partitions=selection.delete_partitions
+        ),
+    )
 
 
 def _earlier(step: CleanStep, fresh: CleanStep | None) -> str | None:
@@ -83,12 +107,7 @@ def _claim(look: Look, selection: Selection) -> str | None:
     state = look.state
     return published_earliest(
         selection.earliest,
-        earliest_base(
-            state.files,
-            selection.staying,
-            state.completions,
-            by_name=state.table_version < _LOGS_BY_COMPLETION_FROM,
-        ),
+        earliest_base(view_of(state), selection.staying),
         replaced_left(state.files, state.replaced, selection.files),
     )
 
@@ -121,8 +140,15 @@ def _publish(table: Table, decision: _Decision, timeline: Timeline, started_ms: 
         owner=table.owner,
         delete_partitions=selection.delete_partitions,
     )
-    plan = requested_payload(state, selection, decision.earliest, extra)
-    data = plan.encode(state.table_version)
+    plan = requested_payload(
+        state,
+        selection.files,
+        policy=decision.policy,
+        earliest=decision.earliest,
+        delete_partitions=selection.delete_partitions,
+        extra=extra,
+    )
+    data = plan.encode(table.storage.location)
     table.lock.confirm()
     try:
         instant = table.publisher.request(Action.CLEAN, timeline, data)
@@ -173,8 +199,8 @@ def has_moved(before: Timeline, now: Timeline) -> bool:
     """Whether anything happened that a clean decided before may not ignore.
 
     Writes that begin or complete only supersede more files. Whatever disappears (a rollback, the
-    archiver) and every other action (savepoint, clean, restore, compaction, clustering, replace) may
-    change what is newest, protected or pending.
+    archiver) and every other action (savepoint, clean, restore, compaction, clustering, replace)
+    may change what is newest, protected or pending.
     """
     old, new = set(before.files), set(now.files)
     return bool(old - new) or any(file.instant.action not in _HARMLESS for file in new - old)

@@ -1,20 +1,19 @@
-"""From a requested clean to a completed one: the part that a fresh clean and a resumed one share."""
+"""From a requested clean to a completed one: what a fresh clean and a resumed one share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.apply import metadata
-from reconciler.apply.executor import LARGEST_CALL, Batch, Outcome
+from reconciler.apply.executor import LARGEST_CALL, Outcome
 from reconciler.apply.freshness import keys
 from reconciler.apply.partitions import remove_partitions
-from reconciler.apply.payloads import completed_payload
+from reconciler.apply.payloads import batches_of, completed_payload, names_by_partition
 from reconciler.apply.result import Rows, StepOutcome
 from reconciler.apply.table import Table
 from reconciler.errors import (
@@ -26,10 +25,10 @@ from reconciler.errors import (
     StorageError,
     UnsupportedError,
 )
+from reconciler.hudi.arrow import flags, strings
 from reconciler.hudi.clean import CleanerPlan
 from reconciler.hudi.instant import Action, State
 from reconciler.hudi.load import load_properties
-from reconciler.plan.columns import codes, strings, values
 from reconciler.plan.model import RemovedFiles
 from reconciler.transaction.publish import completion_of
 
@@ -41,8 +40,9 @@ _EMPTY_INFLIGHT_FROM: Final = 9
 class Work:
     """A requested clean and what of it runs.
 
-    ``request`` are the bytes of its requested file, ``plan`` what they say. ``files`` may go, also
-    those that are gone already; ``earliest`` is what the completed file claims.
+    ``request`` are the bytes of its requested file, ``plan`` what they say. ``files`` may go, and
+    ``gone`` (partition -> names) went in an earlier attempt; ``earliest`` is what the completed
+    file claims.
     """
 
     instant: str
@@ -52,6 +52,7 @@ class Work:
     delete_partitions: tuple[str, ...]
     earliest: str | None
     started_ms: int
+    gone: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def begin(table: Table, work: Work) -> None:
@@ -64,7 +65,8 @@ def begin(table: Table, work: Work) -> None:
         table.publisher.start(work.instant, Action.CLEAN, b"" if empty else work.request)
     except AlreadyExistsError:
         raise BusyError(
-            f"another writer has begun to execute our clean {work.instant}; plan again when it is done"
+            f"another writer has begun to execute our clean {work.instant}; plan again when it is "
+            "done"
         ) from None
 
 
@@ -94,7 +96,7 @@ def _delete(table: Table, work: Work) -> list[Outcome]:
     with table.phase("delete", len(work.files)) as advance:
         return table.tools.executor.delete_files(
             table.storage.ref,
-            batches(work.files),
+            batches_of(work.files, LARGEST_CALL),
             parallelism=table.tools.parallelism,
             progress=advance,
         )
@@ -119,8 +121,7 @@ def _complete(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
             timeline,
             instant=work.instant,
             completed=table.publisher.new_time(timeline),
-            removed=removed,
-            removed_partitions=folders.gone,
+            removal=metadata.Removal(files=removed, partitions=folders.gone),
         ),
     )
     table.lock.confirm()
@@ -132,7 +133,7 @@ def _complete(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
         removed_partitions=folders.gone,
         took_ms=max(0, table.tools.clock.now_ms() - work.started_ms),
     )
-    table.publisher.complete(work.instant, Action.CLEAN, payload.encode(properties.table_version))
+    table.publisher.complete(work.instant, Action.CLEAN, payload.encode())
     return replace(outcome, partitions_removed=folders.gone, partitions_left=folders.left)
 
 
@@ -154,8 +155,10 @@ def _checked(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
 def removed_names(work: Work) -> dict[str, list[str]]:
     """The names that are gone now by partition, with an empty list for a mere folder."""
     found: dict[str, list[str]] = {path: [] for path in work.delete_partitions}
-    for batch in batches(work.files):
-        found.setdefault(batch.partition, []).extend(batch.names)
+    for path, names in work.gone.items():
+        found.setdefault(path, []).extend(names)
+    for path, names in names_by_partition(work.files).items():
+        found.setdefault(path, []).extend(names)
     return found
 
 
@@ -171,8 +174,8 @@ def _tally(
         how="inflight" if failed else "completed",
         instant=work.instant,
         removed=sum(outcome.deleted for outcome in outcomes),
-        bytes=int(work.files.bytes[~absent.to_numpy(zero_copy_only=False)].sum()),
-        gone=len(gone),
+        bytes=int(work.files.bytes[~flags(absent)].sum()),
+        gone=len(gone) + sum(map(len, work.gone.values())),
         failed=_rows(failed) if failed else None,
         earliest_instant_to_retain=work.earliest,
     )
@@ -185,16 +188,3 @@ def _rows(failed: Sequence[tuple[str, str, str]]) -> Rows:
         name=strings(name),
         because=strings(because).dictionary_encode(),
     )
-
-
-def batches(files: RemovedFiles) -> list[Batch]:
-    """The files by partition, at most a thousand names each."""
-    paths, rows = values(files.partition), codes(files.partition)
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    ends = [*starts[1:], len(rows)]
-    found = []
-    for start, end in zip(starts, ends, strict=True):
-        for first in range(start, end, LARGEST_CALL):
-            names = files.name[first : min(first + LARGEST_CALL, end)].to_pylist()
-            found.append(Batch(paths[rows[start]], tuple(names)))
-    return found

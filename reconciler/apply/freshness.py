@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.apply.result import Rows
-from reconciler.hudi.files import FileKind, Files
-from reconciler.hudi.view import group_codes
 from reconciler.hudi.arrow import booleans, flags, integers, numbers, strings
+from reconciler.hudi.files import Files
+from reconciler.hudi.view import View, group_codes
 from reconciler.plan.model import (
     KEEP_RULES,
     CleanStep,
@@ -76,14 +76,18 @@ def select(
     fresh: CleanStep | ResumeStep | None,
     kept: KeptFiles | None,
     present: Files,
+    folders: Collection[str],
     earliest: str | None,
 ) -> Selection:
-    """Reviewed ∩ fresh. ``present`` are the files there are; ``kept`` the fresh plan's."""
+    """Reviewed ∩ fresh. ``present`` and ``folders`` are the files and partitions there are.
+
+    ``kept`` is the fresh plan's; ``earliest`` what the selection carries on.
+    """
     wanted, there = keys(reviewed.files), keys_present(present)
     now = keys(fresh.files) if fresh else strings([])
-    allowed, exists = _is_in(wanted, now), _is_in(wanted, there)
+    allowed, exists = is_in(wanted, now), is_in(wanted, there)
     left = ~allowed & exists
-    unreviewed = pc.filter(now, booleans(~_is_in(now, wanted)))
+    unreviewed = pc.filter(now, booleans(~is_in(now, wanted)))
     partitions = tuple(
         p for p in reviewed.delete_partitions if fresh and p in fresh.delete_partitions
     )
@@ -99,7 +103,7 @@ def select(
         partitions_left=tuple(
             Note(path, _PARTITION_KEPT_NOW)
             for path in reviewed.delete_partitions
-            if path not in partitions
+            if path not in partitions and path in folders
         ),
     )
 
@@ -129,46 +133,24 @@ def replaced_left(
     """Replacing instants of the replaced groups that have files left once these are removed."""
     if not replaced:
         return ()
-    stays = ~_is_in(keys_present(present), keys(removed))
+    stays = ~is_in(keys_present(present), keys(removed))
     with_files = np.unique(present.group[stays])
     groups = group_codes(present, replaced)
     found = np.isin(groups, with_files)
     return tuple(sorted({i for i, left in zip(replaced.values(), found, strict=True) if left}))
 
 
-def earliest_base(
-    present: Files, staying: Any, completions: Mapping[str, str], *, by_name: bool
-) -> str | None:
+def earliest_base(view: View, staying: Any) -> str | None:
     """The smallest base instant of the slices that hold the files named by ``staying`` keys.
 
-    ``by_name``: log files carry their base instant (table version 6); else they carry the
-    deltacommit's and belong to the newest base of their group not after its completion.
+    Where readers of different versions see a file in different slices, the older one counts.
     """
-    rows = np.flatnonzero(_is_in(keys_present(present), staying))
-    own = rows if by_name else rows[present.kind[rows] == FileKind.BASE]
-    found = [present.instants[code] for code in np.unique(present.instant[own])[:1]]
-    if not by_name:
-        logs = rows[present.kind[rows] != FileKind.BASE]
-        found += _bases_of_logs(present, logs, completions)
-    return min(found, default=None)
-
-
-def _bases_of_logs(
-    present: Files, logs: NDArray[np.int64], completions: Mapping[str, str]
-) -> list[str]:
-    """The base instant of each log file's slice; its own instant where there is no base."""
-    bases = np.flatnonzero(present.kind == FileKind.BASE)
-    bases = bases[np.argsort(present.group[bases], kind="stable")]
-    groups = present.group[bases]
-    starts = np.searchsorted(groups, present.group[logs], side="left")
-    ends = np.searchsorted(groups, present.group[logs], side="right")
-    found = []
-    for row, start, end in zip(logs, starts, ends, strict=True):
-        own = present.instants[present.instant[row]]
-        done = completions.get(own, own)
-        older = [present.instants[present.instant[base]] for base in bases[start:end]]
-        found.append(max((time for time in older if time <= done), default=own))
-    return found
+    rows = is_in(keys_present(view.files), staying)
+    slices = [view.slice_of[rows]]
+    if view.other_slice_of is not None:
+        slices.append(view.other_slice_of[rows])
+    found = view.key[np.concatenate(slices)]
+    return view.times[int(found.min())] if len(found) else None
 
 
 def take(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
@@ -184,7 +166,7 @@ def take(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
     )
 
 
-def keys(files: RemovedFiles | KeptFiles) -> Any:
+def keys(files: RemovedFiles | KeptFiles | Rows) -> Any:
     """``partition/name`` per row: names may repeat across partitions, keys do not."""
     return pc.binary_join_element_wise(
         files.partition.dictionary.take(files.partition.indices), files.name, "/"
@@ -198,7 +180,8 @@ def keys_present(files: Files) -> Any:
     )
 
 
-def _is_in(values: Any, among: Any) -> NDArray[np.bool_]:
+def is_in(values: Any, among: Any) -> NDArray[np.bool_]:
+    """Per key whether it is among others."""
     return flags(pc.is_in(values, value_set=among))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.apply.executor import folder_of
@@ -19,7 +20,13 @@ from reconciler.storage.api import Storage
 
 _NAMED: Final = 5
 
-Removed = Mapping[str, Collection[str]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What a clean removes: names by partition, and the partitions whose folder goes too."""
+
+    files: Mapping[str, Collection[str]]
+    partitions: Collection[str]
 
 
 def check_syncable(properties: TableProperties) -> None:
@@ -36,8 +43,7 @@ def plan_sync(
     *,
     instant: str,
     completed: str,
-    removed: Removed,
-    removed_partitions: Collection[str],
+    removal: Removal,
 ) -> MetadataSync | None:
     """What has to be written, None when the table has no live metadata table.
 
@@ -51,8 +57,8 @@ def plan_sync(
         listing,
         instant=instant,
         completed=completed,
-        removed=removed,
-        removed_partitions=removed_partitions,
+        removed=removal.files,
+        removed_partitions=removal.partitions,
     )
 
 

@@ -1,8 +1,8 @@
 """Removing the folder of a partition that a clean has emptied: never recursively.
 
-The folder goes only when nothing but its own metafile is left in it, under the table's lock and while
-no write is pending. A writer that begins meanwhile may already count on the metafile it has seen, so
-the timeline is read once more afterwards and metafiles come back when one has.
+The folder goes only when nothing but its own metafile is left in it, under the table's lock and
+while no write is pending. A writer that begins meanwhile may already count on the metafile it has
+seen, so the timeline is read once more afterwards and metafiles come back when one has.
 """
 
 from __future__ import annotations

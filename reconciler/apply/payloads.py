@@ -1,26 +1,29 @@
-"""The two Avro payloads of a clean: the plan of its requested file and what its completed file says."""
+"""The two Avro payloads of a clean: the plan it requests and what its completed file says."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
-from reconciler.apply.executor import Batch
-from reconciler.hudi.instant import Instant
-from reconciler.hudi.owner import Owner
-from reconciler.hudi.timeline import Timeline
-from reconciler.state.model import TableState
+import numpy as np
 
-PLAN_DIGEST: Final = "reconciler.plan.digest"
+from reconciler.apply.executor import Batch
+from reconciler.hudi.arrow import numbers
+from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
+from reconciler.hudi.owner import Owner
+from reconciler.plan.model import RemovedFiles
+from reconciler.planners.resume import DELETE_PARTITIONS, PLAN_DIGEST
+from reconciler.state.model import PendingClean, TableState
+
 SPEC_DIGEST: Final = "reconciler.spec.digest"
 OWNER: Final = "reconciler.owner"
 TOOL: Final = "reconciler.tool"
-DELETE_PARTITIONS: Final = "reconciler.delete.partitions"
 SAVEPOINTED: Final = "savepointed_timestamps"
 
-#: A clean that names no file can't be executed by Hudi before 1.2 and blocks every later one; a file
-#: that is gone can. So a clean of nothing but partition folders names one that never existed.
+#: A clean that names no file can't be executed by Hudi before 1.2 and blocks every later one; one
+#: that names a missing file can. So a clean of nothing but folders names one that never existed.
 PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000-0_0-0-0_00000000000000000.parquet"
 
 
@@ -49,3 +52,92 @@ def extra_metadata(
     if delete_partitions:
         extra[DELETE_PARTITIONS] = json.dumps(sorted(delete_partitions))
     return extra
+
+
+def requested_payload(
+    state: TableState,
+    files: RemovedFiles,
+    *,
+    policy: str,
+    earliest: str | None,
+    delete_partitions: Sequence[str],
+    extra: Mapping[str, str],
+) -> CleanerPlan:
+    """What a clean of ours announces: any Hudi writer may execute it from then on.
+
+    Folders to remove are entered without files: Hudi would remove those of its own field whole.
+    """
+    names = names_by_partition(files)
+    planned = {path: names.get(path, ()) for path in sorted({*names, *delete_partitions})}
+    if not names:
+        planned[min(planned)] = (PLACEHOLDER,)
+    commits = state.commits_timeline
+    actions = {i.requested: i.action.value for i in state.timeline.commits}
+    return CleanerPlan(
+        policy=policy,
+        earliest=earliest,
+        earliest_action=actions.get(earliest or "", "commit"),
+        last_completed_commit=commits[-1].requested if commits else "",
+        files=planned,
+        extra=extra,
+    )
+
+
+def completed_payload(
+    plan: CleanerPlan,
+    *,
+    instant: str,
+    earliest: str | None,
+    removed: Mapping[str, Sequence[str]],
+    removed_partitions: Collection[str],
+    took_ms: int,
+) -> CleanMetadata:
+    """What a clean did. ``removed``: partition -> names absent now, whoever removed them."""
+    return CleanMetadata(
+        started=instant,
+        took_ms=took_ms,
+        earliest=earliest or "",
+        last_completed_commit=plan.last_completed_commit,
+        partitions={
+            path: CleanedPartition(
+                policy=plan.policy,
+                planned=tuple(names),
+                deleted=tuple(names),
+                is_deleted=path in removed_partitions,
+            )
+            for path, names in sorted(removed.items())
+        },
+        extra=plan.extra,
+    )
+
+
+def names_by_partition(files: RemovedFiles) -> dict[str, tuple[str, ...]]:
+    """File names by partition, in order."""
+    return {path: tuple(names) for path, names in _runs(files)}
+
+
+def batches_of(files: RemovedFiles, largest: int) -> list[Batch]:
+    """The files by partition, at most so many names each."""
+    return [
+        Batch(path, tuple(names[start : start + largest]))
+        for path, names in _runs(files)
+        for start in range(0, len(names), largest)
+    ]
+
+
+def _runs(files: RemovedFiles) -> Iterator[tuple[str, list[str]]]:
+    """Each partition's names; rows are sorted by partition."""
+    paths, rows = files.partition.dictionary.to_pylist(), numbers(files.partition.indices)
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    for start, end in pairwise([*starts.tolist(), len(rows)]):
+        yield paths[rows[start]], files.name[start:end].to_pylist()
+
+
+def planned_partitions(clean: PendingClean) -> set[str]:
+    """Folders that a pending clean is to remove, by Hudi's field or, in ours, by our own."""
+    try:
+        ours = json.loads(clean.extra.get(DELETE_PARTITIONS, "[]"))
+    except ValueError:
+        ours = []
+    listed = ours if isinstance(ours, list) else []
+    return {path for path in (*clean.delete_partitions, *listed) if path and isinstance(path, str)}

@@ -6,6 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.arrow import integers
 from reconciler.plan.model import Note
 
 #: the worst code of several tables is the first of these that occurs
@@ -52,6 +56,15 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def where(self, mask: NDArray[np.bool_]) -> Rows:
+        """The rows where the mask is true."""
+        rows = integers(np.flatnonzero(mask))
+        return Rows(
+            partition=self.partition.take(rows),
+            name=self.name.take(rows),
+            because=self.because.take(rows),
+        )
 
     def reasons(self) -> tuple[tuple[str, int], ...]:
         """Every reason and how many files it has, most first."""

@@ -1,31 +1,49 @@
 """Pending cleans that somebody left behind: finished, undone or cleared up.
 
 Ours are known by the plan's digest in their extra metadata and finished as soon as their owner is
-dead. Another writer's is finished only when a review has named it, it is older than ``staleAfter`` and
-there is a lock; an empty or damaged one is cleared up then. Whatever a savepoint protects by now
-stays.
+dead. Another writer's is finished only when a review has named it, it is older than ``staleAfter``
+and there is a lock; an empty or damaged one is cleared up then. Whatever a savepoint protects by
+now stays.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from reconciler.apply.checks import refuse
+from reconciler.apply.checks import Look
 from reconciler.apply.execute import Work, begin, finish
-from reconciler.apply.freshness import Selection, keys, keys_present, select, take
-from reconciler.apply.payloads import DELETE_PARTITIONS, OWNER, PLACEHOLDER, PLAN_DIGEST
-from reconciler.apply.result import StepOutcome
-from reconciler.apply.table import Look, Table
+from reconciler.apply.executor import path_of
+from reconciler.apply.freshness import (
+    earliest_base,
+    is_in,
+    keys,
+    keys_present,
+    published_earliest,
+    replaced_left,
+    select,
+    take,
+)
+from reconciler.apply.payloads import OWNER, PLACEHOLDER, planned_partitions
+from reconciler.apply.result import Rows, StepOutcome
+from reconciler.apply.table import Table
 from reconciler.errors import BusyError, StaleError
+from reconciler.hudi.arrow import booleans, strings
+from reconciler.hudi.clean import CleanerPlan
 from reconciler.hudi.instant import Action, State
+from reconciler.hudi.load import read_instant_file
+from reconciler.hudi.names import BaseName, LogName
 from reconciler.hudi.owner import Owner
-from reconciler.plan.model import ResumeStep
+from reconciler.plan.model import RemovedFiles, ResumeStep
+from reconciler.planners.resume import is_ours, revalidate
+from reconciler.planners.slices import view_of
 from reconciler.state.model import PendingClean
 from reconciler.transaction.lock import NoLock
+from reconciler.transaction.publish import completion_of
 from reconciler.transaction.pulse import living_owner
 
 
@@ -35,7 +53,6 @@ def resume_pending(table: Table, look: Look) -> Iterator[StepOutcome]:
     Raises BusyError for one that may not be touched (yet), StaleError for one that no review named.
     """
     for clean in look.state.pending_cleans:
-        refuse(table, look)
         with table.phase("resume"):
             _claim(table, look, clean)
             yield _resume(table, clean)
@@ -43,18 +60,13 @@ def resume_pending(table: Table, look: Look) -> Iterator[StepOutcome]:
 
 def resume_reviewed(look: Look, step: ResumeStep) -> StepOutcome:
     """A reviewed resume whose clean is not pending any more: what is still there was left."""
-    selection = select(step, None, look.plan.kept, look.state.files, None)
+    selection = select(step, None, look.plan.kept, look.state.files, look.state.partitions, None)
     return StepOutcome(
         kind="resume",
         how="nothing",
         gone=selection.gone,
         left_out=selection.left_out if len(selection.left_out) else None,
     )
-
-
-def is_ours(clean: PendingClean) -> bool:
-    """Whether one of our applies requested it."""
-    return PLAN_DIGEST in clean.extra
 
 
 def _claim(table: Table, look: Look, clean: PendingClean) -> None:
@@ -128,19 +140,103 @@ def _work_on(table: Table, clean: PendingClean) -> StepOutcome:
     if clean.problem is not None:
         return _undo(table, clean, StepOutcome(kind="resume", how="undone"))
     look = table.look()
-    selection = _selection(table, look, clean)
-    left_out = selection.left_out if len(selection.left_out) else None
-    if selection.is_empty:
-        return _undo(table, clean, StepOutcome(kind="resume", how="undone", left_out=left_out))
-    work = _work(table, look, clean, selection, started_ms)
+    rest = _rest(table, look, clean)
+    if rest.is_empty:
+        return _undo(table, clean, StepOutcome(kind="resume", how="undone", left_out=rest.left_out))
+    request = _request_of(table, clean)
+    work = Work(
+        instant=clean.instant,
+        plan=CleanerPlan.parse(request, clean.instant),
+        request=request,
+        files=rest.files,
+        gone=rest.gone,
+        delete_partitions=rest.delete_partitions,
+        earliest=_claim_of(look, clean, rest),
+        started_ms=started_ms,
+    )
     if clean.state == State.REQUESTED:
         begin(table, work)
-    outcome = finish(table, work, "resume")
-    return replace(
-        outcome,
-        left_out=left_out,
-        partitions_left=(*outcome.partitions_left, *selection.partitions_left),
+    return replace(finish(table, work, "resume"), left_out=rest.left_out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Rest:
+    """What is left to do of a pending clean.
+
+    ``files`` may go, ``gone`` (partition -> names) went before, ``staying`` are the keys of planned
+    files that stay, ``left_out`` those of them that people were told would go.
+    """
+
+    files: RemovedFiles
+    gone: Mapping[str, Sequence[str]]
+    delete_partitions: tuple[str, ...]
+    staying: Any
+    left_out: Rows | None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (len(self.files) or self.gone or self.delete_partitions)
+
+
+def _rest(table: Table, look: Look, clean: PendingClean) -> _Rest:
+    """Judge every planned file by what the table is now, and by the review where it named it."""
+    state = look.state
+    found = revalidate(state, clean)
+    reviewed = _reviewed(table, clean)
+    files, partitions = found.files, found.delete_partitions
+    withheld = Rows(
+        partition=found.withheld.partition,
+        name=found.withheld.name,
+        because=found.withheld.because,
     )
+    staying = keys(withheld)
+    if reviewed is not None:
+        told = is_in(keys(files), keys(reviewed.files))
+        staying = pa.concat_arrays([staying, pc.filter(keys(files), booleans(~told))])
+        files = take(files, told)
+        withheld = withheld.where(is_in(keys(withheld), keys(reviewed.files)))
+        partitions = tuple(path for path in partitions if path in reviewed.delete_partitions)
+    there = state.metafile_partitions.union(state.partitions)
+    return _Rest(
+        files=files,
+        gone=_gone(table, look, clean),
+        delete_partitions=(*partitions, *sorted(planned_partitions(clean) - there)),
+        staying=staying,
+        left_out=withheld if len(withheld) else None,
+    )
+
+
+def _gone(table: Table, look: Look, clean: PendingClean) -> dict[str, list[str]]:
+    """Planned files that are not there; what the listing does not know by name is looked up."""
+    pairs = [(path, name) for path, names in sorted(clean.files.items()) for name in sorted(names)]
+    listed = is_in(
+        strings([f"{path}/{name}" for path, name in pairs]), keys_present(look.state.files)
+    )
+    found: dict[str, list[str]] = {}
+    for (path, name), is_there in zip(pairs, listed, strict=True):
+        if is_there or name == PLACEHOLDER:
+            continue
+        known = BaseName.parse(name) or LogName.parse(name)
+        if known or table.storage.stat(path_of(path, name)) is None:
+            found.setdefault(path, []).append(name)
+    return found
+
+
+def _claim_of(look: Look, clean: PendingClean, rest: _Rest) -> str | None:
+    """The earliest instant to retain that the finished clean publishes."""
+    state = look.state
+    return published_earliest(
+        clean.earliest_instant_to_retain,
+        earliest_base(view_of(state), rest.staying),
+        replaced_left(state.files, state.replaced, rest.files),
+    )
+
+
+def _request_of(table: Table, clean: PendingClean) -> bytes:
+    file = table.reread().file(clean.instant, Action.CLEAN, State.REQUESTED)
+    if file is None:
+        raise BusyError(f"clean {clean.instant} was removed by another writer meanwhile")
+    return read_instant_file(table.storage, table.properties, file)
 
 
 def _undo(table: Table, clean: PendingClean, outcome: StepOutcome) -> StepOutcome:

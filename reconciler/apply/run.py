@@ -7,17 +7,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
+from reconciler.apply.checks import Look, RefusedError
 from reconciler.apply.clean import run_clean
 from reconciler.apply.executor import Executor
 from reconciler.apply.freshness import left_out_by_specs
 from reconciler.apply.progress import Progress, Silent
-from reconciler.apply.resume import resume_pending, resume_reviewed
 from reconciler.apply.result import Result, StepOutcome, TableResult
-from reconciler.apply.table import Opener, RefusedError, Table, Tools, open_table
+from reconciler.apply.resume import resume_pending, resume_reviewed
+from reconciler.apply.table import Opener, Table, Tools, open_table
+from reconciler.apply.tidy import tidy
 from reconciler.errors import ReconcilerError, StaleError
 from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.model import CleanStep, Note, Plan, ResumeStep, TablePlan
-from reconciler.spec.load import spec_of
+from reconciler.spec.document import spec_from_document
 from reconciler.spec.model import TableSpec
 from reconciler.transaction.process import Clock, Process
 
@@ -103,19 +105,29 @@ class _Run:
         return replace(result, seconds=_since(started, self.tools.clock))
 
     def _apply(self, plan: TablePlan, done: _Done) -> TableResult:
-        named = {"name": plan.name, "path": plan.path}
+        result = TableResult(name=plan.name, path=plan.path)
         if plan.error is not None:
-            return TableResult(**named, error=plan.error, code=1)
+            return replace(result, error=plan.error, code=1)
         if plan.refusals:
             raise RefusedError(plan.refusals)
-        if not plan.steps:
-            return TableResult(**named, unchanged=True)
         if (stale := self._left_out(plan)) is not None:
-            return TableResult(**named, error=stale, code=StaleError.exit_code)
-        table = open_table(plan, spec_of(plan.spec, plan.path), self.digest, self.tools)
+            return replace(result, error=stale, code=StaleError.exit_code)
+        spec = self._spec(plan)
+        storage = self.tools.open_storage(plan.path, spec.storage_options)
+        tidy(storage, spec, self.tools)
+        if not plan.steps:
+            return replace(result, unchanged=True)
+        with self.tools.progress.phase(plan.name, "observe", None):
+            table, look = open_table(plan, spec, storage, self.digest, self.tools)
         with table.pulse.running():
-            _run_steps(table, done)
-        return TableResult(**named, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))
+            _run_steps(table, look, done)
+        return replace(result, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))
+
+    def _spec(self, plan: TablePlan) -> TableSpec:
+        """The reviewed spec; only how to reach the store comes from today's."""
+        spec = spec_from_document(plan.spec, plan.name, plan.path)
+        today = (self.specs or {}).get(plan.name)
+        return replace(spec, storage_options=today.storage_options) if today else spec
 
     def _left_out(self, plan: TablePlan) -> str | None:
         if self.specs is None:
@@ -132,17 +144,18 @@ class _Done:
     warnings: list[Note] = field(default_factory=list)
 
 
-def _run_steps(table: Table, done: _Done) -> None:
+def _run_steps(table: Table, look: Look, done: _Done) -> None:
     """Pending cleans first, whoever left them; then what was reviewed."""
-    for outcome in resume_pending(table):
+    pending = {clean.instant for clean in look.state.pending_cleans}
+    for outcome in resume_pending(table, look):
         done.outcomes.append(outcome)
     for step in table.plan.steps:
         match step:
             case ResumeStep():
-                if step.instant not in {o.instant for o in done.outcomes}:
-                    done.outcomes.append(resume_reviewed(table, step))
+                if step.instant not in pending:
+                    done.outcomes.append(resume_reviewed(look, step))
             case CleanStep():
-                done.outcomes.append(run_clean(table, step))
+                done.outcomes.append(run_clean(table, step, None if pending else look))
             case _:
                 assert_never(step)
 

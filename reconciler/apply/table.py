@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import Protocol
-from zoneinfo import ZoneInfo
 
+from reconciler.apply.checks import Look, refuse
 from reconciler.apply.executor import Executor
 from reconciler.apply.progress import Phase, Progress
-from reconciler.errors import BlockedError
-from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.load import load_properties, load_timeline, newest_archived_time
 from reconciler.hudi.owner import Owner
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
-from reconciler.plan.model import Note, TablePlan
+from reconciler.plan.model import TablePlan
+from reconciler.plan.safety import timeline_zone
 from reconciler.planners.compose import plan_table
 from reconciler.spec.model import TableSpec
-from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.lock import FileLock, NoLock, TableLock, lock_place
@@ -34,14 +33,6 @@ class Opener(Protocol):
     def __call__(
         self, ref: StorageRef | str, options: Mapping[str, str] | None = None
     ) -> Storage: ...
-
-
-class RefusedError(BlockedError):
-    """Refusals of one table, each with its rule."""
-
-    def __init__(self, notes: tuple[Note, ...]) -> None:
-        super().__init__("; ".join(note.because for note in notes))
-        self.notes = notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +62,6 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Look:
-    """The table as it is now and the plan that follows from it, by the planner of the review."""
-
-    state: TableState
-    plan: TablePlan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
     """One run's hold on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's."""
 
@@ -97,9 +80,8 @@ class Table:
         return self.publisher.reread()
 
     def look(self) -> Look:
-        """Observe and plan anew."""
-        state = observe(self.storage, self.spec, observed_ms=self.tools.clock.now_ms())
-        return Look(state=state, plan=plan_table(self.spec, state, self.tools.moment()))
+        """Observe and plan anew; raises RefusedError, BusyError for what stops an apply."""
+        return look_at(self.storage, self.spec, self.tools)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -116,15 +98,25 @@ class Table:
         return Heartbeat(self.storage, instant, self.owner, self.tools.clock)
 
 
-def open_table(plan: TablePlan, spec: TableSpec, digest: str, tools: Tools) -> Table:
-    """Open a table for an apply; nothing is written.
+def look_at(storage: Storage, spec: TableSpec, tools: Tools) -> Look:
+    """Observe a table and plan it anew; raises RefusedError, BusyError for what stops an apply."""
+    now = tools.moment()
+    state = observe(storage, spec, observed_ms=tools.clock.now_ms())
+    look = Look(state=state, plan=plan_table(spec, state, now))
+    refuse(look, spec, load_properties(storage), now)
+    return look
 
-    Raises RefusedError where the spec lacks what only an apply needs: the lock and the zone.
-    """
-    storage = tools.open_storage(plan.path, spec.storage_options)
+
+def open_table(
+    plan: TablePlan, spec: TableSpec, storage: Storage, digest: str, tools: Tools
+) -> tuple[Table, Look]:
+    """A table and a first look at it; nothing is written. Raises as ``look_at``."""
+    look = look_at(storage, spec, tools)
     properties = load_properties(storage)
     owner = tools.process.owner(tools.new_token())
-    return Table(
+    zone = timeline_zone(spec, look.state)
+    assert zone is not None, "an apply without a zone is refused before"
+    table = Table(
         tools=tools,
         plan=plan,
         digest=digest,
@@ -132,32 +124,38 @@ def open_table(plan: TablePlan, spec: TableSpec, digest: str, tools: Tools) -> T
         storage=storage,
         properties=properties,
         owner=owner,
-        lock=_lock(spec, storage, owner, tools),
+        lock=lock_of(spec, storage, owner, tools),
         publisher=Publisher(
             storage=storage,
             folder=properties.timeline_folder,
             layout=properties.layout,
-            zone=_zone(spec, properties),
+            zone=zone,
             clock=tools.clock,
             reread=lambda: load_timeline(storage, properties),
+            archived_newest=_archived_newest(storage, properties, look.state.timeline),
         ),
         pulse=Pulse(tools.pulse_s),
     )
+    return table, look
 
 
-def _lock(spec: TableSpec, storage: Storage, owner: Owner, tools: Tools) -> TableLock:
+def _archived_newest(
+    storage: Storage, properties: TableProperties, timeline: Timeline
+) -> str | None:
+    """The greatest archived time where it can matter.
+
+    The archiver takes the oldest instants, so with layout 1, whose archive has to be read whole, it
+    is asked for only when nothing is active.
+    """
+    if properties.layout == 1 and timeline.newest_time is not None:
+        return None
+    return newest_archived_time(storage, properties)
+
+
+def lock_of(spec: TableSpec, storage: Storage, owner: Owner, tools: Tools) -> TableLock:
+    """The lock that a spec declares; none where it declares none."""
     lock = spec.concurrency.lock if spec.concurrency else None
-    if lock is None:
-        raise RefusedError(
-            (
-                Note(
-                    "lock",
-                    "apply needs spec.concurrency.lock: {provider: filesystem} as the writers have "
-                    "it, or {provider: none} if nothing else ever writes this table",
-                ),
-            )
-        )
-    if lock.provider == "none":
+    if lock is None or lock.provider == "none":
         return NoLock()
     place, path = lock_place(
         lock.path, storage, lambda folder: tools.open_storage(folder, spec.storage_options)
@@ -171,20 +169,3 @@ def _lock(spec: TableSpec, storage: Storage, owner: Owner, tools: Tools) -> Tabl
         expire_minutes=lock.expire,
         wait_s=tools.lock_wait_s,
     )
-
-
-def _zone(spec: TableSpec, properties: TableProperties) -> tzinfo:
-    """The zone of the timeline's instants: the table's own, or the one that the spec declares."""
-    if properties.timezone == "UTC":
-        return UTC
-    if spec.timezone is None:
-        raise RefusedError(
-            (
-                Note(
-                    "zone",
-                    "the timeline's instants are in the local time of its writers: declare "
-                    "spec.timezone, for example timezone: Europe/Berlin",
-                ),
-            )
-        )
-    return ZoneInfo(spec.timezone)

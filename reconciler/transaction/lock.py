@@ -34,6 +34,9 @@ class TableLock(Protocol):
     def renew(self) -> None:
         """Beat, so that nobody takes a long hold for a dead one; nothing when it is not held."""
 
+    def release_stale(self) -> None:
+        """Remove what a dead run of ours left; anybody else's stays, however old."""
+
 
 class NoLock:
     """``lock: none``: the spec has said out loud that there is a single writer."""
@@ -45,6 +48,9 @@ class NoLock:
         return
 
     def renew(self) -> None:
+        return
+
+    def release_stale(self) -> None:
         return
 
 
@@ -129,6 +135,11 @@ class FileLock:
         if self._holding and self._is_ours(look(self._storage, self._path)):
             self._storage.replace(self._path, self._content())
 
+    def release_stale(self) -> None:
+        held = look(self._storage, self._path)
+        if held is not None and self._is_left_behind(held):
+            break_lock(self._storage, held)
+
     def _acquire(self) -> None:
         deadline = self._clock.now_ms() + int(self._wait_s * 1000)
         pause = _FIRST_PAUSE_S
@@ -184,11 +195,13 @@ class FileLock:
         return held is not None and held.owner is not None and held.owner.token == self._owner.token
 
     def _is_stale(self, held: Held) -> bool:
-        now_ms = self._clock.now_ms()
-        if has_expired(held.since_ms, now_ms, self._expire_minutes):
-            return True
+        expired = has_expired(held.since_ms, self._clock.now_ms(), self._expire_minutes)
+        return expired or self._is_left_behind(held)
+
+    def _is_left_behind(self, held: Held) -> bool:
+        """Whether it is a lock of ours whose run is dead."""
         return held.owner is not None and is_dead(
-            held.owner, held.since_ms, process=self._process, now_ms=now_ms
+            held.owner, held.since_ms, process=self._process, now_ms=self._clock.now_ms()
         )
 
     @property

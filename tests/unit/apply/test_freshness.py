@@ -13,6 +13,9 @@ from reconciler.apply.freshness import (
     select,
 )
 from reconciler.hudi.arrow import strings
+from reconciler.hudi.instant import Instant
+from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.hudi.view import View, build_view
 from reconciler.plan.model import TablePlan
 from reconciler.spec.model import TableSpec
 from tests.unit.apply.rows import base, kept, log, present, removed, step
@@ -21,21 +24,21 @@ A1, A2, B1 = f"p/{base('a', 1)}", f"p/{base('a', 2)}", f"q/{base('b', 1)}"
 
 
 def test_what_both_plans_name_runs():
-    found = select(step(A1, A2), step(A2, B1), None, present(A1, A2, B1), "5")
+    found = select(step(A1, A2), step(A2, B1), None, present(A1, A2, B1), ("p", "q"), "5")
 
     assert keys(found.files).to_pylist() == [A2]
 
 
 def test_a_reviewed_file_that_the_fresh_plan_keeps_is_left_out_with_its_reason():
     fresh_keeps = kept("savepoint", A1, because="savepoint 3 pins it")
-    found = select(step(A1, A2), step(A2), fresh_keeps, present(A1, A2), "5")
+    found = select(step(A1, A2), step(A2), fresh_keeps, present(A1, A2), ("p", "q"), "5")
 
     assert found.left_out.name.to_pylist() == [base("a", 1)]
     assert found.left_out.reasons() == (("savepoint 3 pins it", 1),)
 
 
 def test_a_reviewed_file_without_a_reason_of_its_own_says_that_the_table_moved():
-    found = select(step(A1), None, None, present(A1), "5")
+    found = select(step(A1), None, None, present(A1), ("p", "q"), "5")
 
     assert [why for why, _ in found.left_out.reasons()] == [
         "a plan made now keeps it: the table has moved since the review"
@@ -44,21 +47,26 @@ def test_a_reviewed_file_without_a_reason_of_its_own_says_that_the_table_moved()
 
 
 def test_a_file_that_is_gone_is_counted_and_not_left_out():
-    found = select(step(A1, A2), step(A2), None, present(A2), "5")
+    found = select(step(A1, A2), step(A2), None, present(A2), ("p", "q"), "5")
 
     assert (found.gone, len(found.left_out)) == (1, 0)
 
 
 def test_names_of_two_partitions_are_told_apart():
     here, there = f"p/{base('a', 1)}", f"q/{base('a', 1)}"
-    found = select(step(here, there), step(there), None, present(here, there), "5")
+    found = select(step(here, there), step(there), None, present(here, there), ("p", "q"), "5")
 
     assert keys(found.files).to_pylist() == [there]
 
 
 def test_a_partition_goes_only_when_both_plans_say_so():
     found = select(
-        step(A1, partitions=("p", "q")), step(A1, partitions=("q", "r")), None, present(A1), "5"
+        step(A1, partitions=("p", "q")),
+        step(A1, partitions=("q", "r")),
+        None,
+        present(A1),
+        ("p", "q"),
+        "5",
     )
 
     assert found.delete_partitions == ("q",)
@@ -68,13 +76,13 @@ def test_a_partition_goes_only_when_both_plans_say_so():
 def test_expired_files_that_stay_are_those_left_out_those_unreviewed_and_those_kept():
     a3, a4 = f"p/{base('a', 3)}", f"p/{base('a', 4)}"
     keeps = kept("readers", a3)
-    found = select(step(A1), step(A2), keeps, present(A1, A2, a3, a4), "5")
+    found = select(step(A1), step(A2), keeps, present(A1, A2, a3, a4), ("p", "q"), "5")
 
     assert sorted(found.staying.to_pylist()) == [A1, A2, a3]
 
 
 def test_files_that_a_savepoint_keeps_do_not_hold_the_boundary_back():
-    found = select(step(A2), step(A2), kept("savepoint", A1), present(A1, A2), "5")
+    found = select(step(A2), step(A2), kept("savepoint", A1), present(A1, A2), ("p", "q"), "5")
 
     assert found.staying.to_pylist() == []
 
@@ -95,31 +103,39 @@ def test_the_boundary_claimed_is_the_smallest(planned, staying, replaced, expect
     assert published_earliest(planned, staying, replaced) == expected
 
 
+def view(*paths: str, version: int = 8, completions: dict[str, str] | None = None) -> View:
+    commits = [Instant.parse(f"{n}.commit") for n in (1, 4, 9)]
+    return build_view(
+        present(*paths),
+        Timeline.of(TimelineFile(instant, instant.file_name, 1, 0) for instant in commits),
+        table_version=version,
+        completions=completions or {},
+        compactions={},
+        replaced={},
+    )
+
+
 def test_the_base_of_a_log_file_named_by_its_base_is_in_its_name():
-    files = present(f"p/{base('a', 1)}", f"p/{base('a', 4)}", f"p/{log('a', 4)}")
+    it = f"p/{log('a', 4)}"
 
-    assert earliest_base(files, strings([f"p/{log('a', 4)}"]), {}, by_name=True) == "4"
+    assert earliest_base(view(A1, f"p/{base('a', 4)}", it, version=6), strings([it])) == "4"
 
 
-@pytest.mark.parametrize(
-    ("completed", "expected"), [("5", "4"), ("3", "1"), ("0", "2"), (None, "1")]
-)
+@pytest.mark.parametrize(("completed", "expected"), [("5", "4"), ("3", "1")])
 def test_the_base_of_a_log_file_named_by_its_deltacommit_is_found_by_completion(
     completed, expected
 ):
-    files = present(f"p/{base('a', 1)}", f"p/{base('a', 4)}", f"p/{log('a', 2)}")
-    completions = {} if completed is None else {"2": completed}
+    it = f"p/{log('a', 2)}"
+    seen = view(A1, f"p/{base('a', 4)}", it, completions={"2": completed})
 
-    found = earliest_base(files, strings([f"p/{log('a', 2)}"]), completions, by_name=False)
-    assert found == expected
+    assert earliest_base(seen, strings([it])) == expected
 
 
 def test_the_smallest_base_of_several_files_counts():
-    files = present(A1, A2, B1, f"q/{log('b', 7)}")
-    staying = strings([A2, f"q/{log('b', 7)}"])
+    seen = view(A1, f"p/{base('a', 4)}", B1, f"q/{base('b', 9)}")
 
-    assert earliest_base(files, staying, {}, by_name=False) == "1"
-    assert earliest_base(files, strings([]), {}, by_name=False) is None
+    assert earliest_base(seen, strings([f"p/{base('a', 4)}", f"q/{base('b', 9)}"])) == "4"
+    assert earliest_base(seen, strings([])) is None
 
 
 def test_a_replaced_group_with_files_left_holds_its_replacing_instant():
@@ -154,3 +170,9 @@ def test_an_edited_spec_leaves_its_table_out():
     specs = {"t": TableSpec(name="t", path="/t")}
 
     assert "no longer the reviewed one" in left_out_by_specs(table(), specs, {"t": "other"})
+
+
+def test_a_partition_that_is_gone_is_not_left_out():
+    found = select(step(A1, partitions=("p",)), None, None, present(B1), ("q",), "5")
+
+    assert (found.delete_partitions, found.partitions_left) == ((), ())

@@ -1,0 +1,206 @@
+"""Crash drills: a real table, a reviewed plan, an apply that dies, and what must be true afterwards."""
+
+from __future__ import annotations
+
+import calendar
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import reconciler
+from reconciler.apply.executor import InProcess
+from reconciler.apply.result import Result
+from reconciler.apply.run import apply_plan
+from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.plan.model import Plan
+from reconciler.planners.slices import view_of
+from reconciler.spec.load import load_specs
+from reconciler.spec.model import TableSpec
+from reconciler.state.model import TableState
+from reconciler.state.observe import observe
+from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.open import open_storage
+from reconciler.transaction.process import Process
+
+ROOT = Path(__file__).parents[1]
+#: later than every instant of the fixtures
+NOW = datetime(2026, 12, 1, tzinfo=UTC)
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: {name}}}
+spec:
+  path: {path}
+  timezone: UTC
+  retention: {{{retention}}}
+  concurrency: {{lock: {{provider: {lock}}}, staleAfter: 1h}}
+"""
+
+
+class Killed(BaseException):  # noqa: N818 (not an error: the end of a process)
+    """What nothing catches."""
+
+
+@dataclass
+class TestClock:
+    """Stands still at NOW plus what was slept, plus a millisecond a look."""
+
+    __test__ = False
+    ms: int = int(NOW.timestamp() * 1000)
+
+    def now_ms(self) -> int:
+        self.ms += 1
+        return self.ms
+
+    def sleep(self, seconds: float) -> None:
+        self.ms += int(seconds * 1000)
+
+
+def process(pid: int, living: frozenset[int] = frozenset()) -> Process:
+    """A process of this host; the ``living`` ones run beside it."""
+    return Process(
+        who="ann",
+        host="here",
+        pid=pid,
+        started="boot",
+        tool="reconciler test",
+        is_running=lambda other, _started: other == pid or other in living,
+    )
+
+
+@dataclass
+class Drill:
+    """One table in a folder, and applies of one reviewed plan on it."""
+
+    folder: Path
+    said: Mapping[str, str]
+    clock: TestClock = field(default_factory=TestClock)
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        text = SPEC.format(name="t", path=self.table, **{"lock": "filesystem", **self.said})
+        (self.folder / "spec.yaml").write_text(text)
+
+    @property
+    def table(self) -> Path:
+        return self.folder / "table"
+
+    @property
+    def spec(self) -> TableSpec:
+        (spec,) = load_specs([self.folder / "spec.yaml"])
+        return spec
+
+    @property
+    def storage(self) -> Storage:
+        return open_storage(str(self.table))
+
+    def plan(self) -> Plan:
+        return reconciler.plan([self.spec], now=NOW)
+
+    def state(self) -> TableState:
+        return observe(self.storage, self.spec, observed_ms=self.clock.now_ms())
+
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        around: Callable[[Storage], Storage] = lambda storage: storage,
+        pid: int | None = None,
+        living: frozenset[int] = frozenset(),
+        **more: Any,
+    ) -> Result:
+        """Apply as a new process; ``around`` wraps the one storage that driver and executors use."""
+        self.runs += 1
+        opened: dict[str, Storage] = {}
+
+        def opener(ref: StorageRef | str, options: Mapping[str, str] | None = None) -> Storage:
+            location = ref if isinstance(ref, str) else ref.location
+            if location not in opened:
+                opened[location] = around(open_storage(ref, options))
+            return opened[location]
+
+        return apply_plan(
+            plan,
+            open_storage=opener,
+            executor=InProcess(opener),
+            clock=self.clock,
+            new_token=iter(f"run{self.runs}-{n}" for n in range(9)).__next__,
+            who=process(pid or self.runs, living),
+            now=NOW,
+            **{"lock_wait_s": 0, **more},
+        )
+
+    def copy(self, folder: Path, **said: str) -> Drill:
+        """The same table elsewhere, times kept; the plan of one is not of the other."""
+        shutil.copytree(self.folder, folder)
+        return Drill(folder, {**self.said, **said})
+
+
+def drill(zipped: Path, folder: Path, **said: str) -> Drill:
+    """Unpack a table with its times; data files are cut to a few bytes, nobody reads them."""
+    table = folder / "table"
+    table.mkdir(parents=True)
+    with zipfile.ZipFile(zipped) as archive:
+        for entry in archive.infolist():
+            target = Path(archive.extract(entry, table))
+            if target.suffix == ".parquet" and ".hoodie" not in target.parts:
+                target.write_bytes(b"PAR1")
+            when = calendar.timegm((*entry.date_time, 0, 0, 0))
+            os.utime(target, (when, when))
+    return Drill(folder, said)
+
+
+def data_files(table: Path) -> set[str]:
+    """Every file outside ``.hoodie``, relative; checksums aside."""
+    return {
+        str(path.relative_to(table))
+        for path in table.rglob("*")
+        if path.is_file() and ".hoodie" not in path.parts and path.suffix != ".crc"
+    }
+
+
+def folders(table: Path) -> set[str]:
+    return {
+        str(path.relative_to(table))
+        for path in table.rglob("*")
+        if path.is_dir() and ".hoodie" not in path.relative_to(table).parts
+    }
+
+
+def newest(state: TableState) -> set[str]:
+    """Files of every live group's newest visible slice: what a snapshot read opens."""
+    view = view_of(state)
+    slices = view.is_newest & view.is_live
+    rows = np.flatnonzero(slices[view.slice_of])
+    names = view.files.name.to_pylist()
+    paths = view.files.partitions
+    return {f"{paths[view.files.partition[row]]}/{names[row]}".lstrip("/") for row in rows}
+
+
+def savepointed(state: TableState) -> set[str]:
+    """Files that completed savepoints name, of those that are there."""
+    pinned = {name for savepoint in state.savepoints for name in savepoint.files}
+    names = state.files.name.to_pylist()
+    paths = [state.files.partitions[code] for code in state.files.partition]
+    found = (f"{p}/{n}".lstrip("/") for p, n in zip(paths, names, strict=True) if n in pinned)
+    return set(found)
+
+
+def traces(table: Path) -> list[str]:
+    """What a run must not leave: locks, heartbeats, pending cleans."""
+    storage = open_storage(str(table))
+    timeline = load_timeline(storage, load_properties(storage))
+    left = [
+        i.file_name for i in timeline.instants if not i.is_completed and i.action.value == "clean"
+    ]
+    for path in (".hoodie/lock", ".hoodie/.heartbeat"):
+        entry = table / path
+        left += [path] if entry.is_file() else [str(f) for f in entry.glob("*")]
+    return left

@@ -1,0 +1,96 @@
+"""Deletes on Spark's executors do what the ones in this process do."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.apply.executor import Batch, Outcome
+from reconciler.storage.api import StorageRef
+
+#: PySpark leaves the sockets of ``collect`` to the garbage collector
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def session():
+    from reconciler.cli.spark import spark_session
+
+    with spark_session("local[2]", {"spark.default.parallelism": "4"}) as found:
+        yield found
+
+
+@pytest.fixture
+def executor(session):
+    from reconciler.apply.spark import SparkExecutor
+
+    return SparkExecutor(session)
+
+
+def test_files_of_many_partitions_go_in_a_few_tasks(session, executor, tmp_path):
+    batches = []
+    for number in range(30):
+        names = tuple(f"{n}.parquet" for n in range(number + 1))
+        folder = tmp_path / f"p={number}"
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_bytes(b"x")
+        (folder / "stays").write_bytes(b"x")
+        batches.append(Batch(f"p={number}", (*names, "gone")))
+    told = []
+    outcomes = executor.delete_files(
+        StorageRef(str(tmp_path)), batches, parallelism=None, progress=told.append
+    )
+
+    assert sum(outcome.deleted for outcome in outcomes) == 465
+    assert sum(len(outcome.gone) for outcome in outcomes) == 30
+    assert sum(told) == 495
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"stays"}
+    tracker = session.sparkContext.statusTracker()
+    jobs = tracker.getJobIdsForGroup(None)
+    stages = [tracker.getJobInfo(job).stageIds for job in jobs]
+    assert [tracker.getStageInfo(ids[0]).numTasks for ids in stages[:1]] == [4]
+
+
+def test_a_file_that_cannot_go_is_an_outcome_not_an_exception(executor, tmp_path):
+    (tmp_path / "p" / "a-folder").mkdir(parents=True)
+    (tmp_path / "p" / "a-folder" / "f").write_bytes(b"x")
+    (tmp_path / "p" / "f").write_bytes(b"x")
+    (outcome,) = executor.delete_files(
+        StorageRef(str(tmp_path)),
+        [Batch("p", ("a-folder", "f"))],
+        parallelism=1,
+        progress=lambda _count: None,
+    )
+
+    assert (outcome.deleted, [name for name, _why in outcome.failed]) == (1, ["a-folder"])
+
+
+def test_nothing_to_delete_starts_no_job(executor, tmp_path):
+    outcomes = executor.delete_files(
+        StorageRef(str(tmp_path)), [], parallelism=None, progress=lambda _count: None
+    )
+
+    assert outcomes == []
+
+
+def test_a_name_that_leads_out_of_its_partition_stops_everything(executor, tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    with pytest.raises(Exception, match="is not a file name"):
+        executor.delete_files(
+            StorageRef(str(tmp_path / "t")),
+            [Batch("p", ("../../f",))],
+            parallelism=1,
+            progress=lambda _count: None,
+        )
+    assert (tmp_path / "f").exists()
+
+
+def test_outcomes_and_batches_travel_as_they_are():
+    import pickle
+
+    for value in (Batch("p", ("a",)), Outcome("p", 1, ("b",), (("c", "why"),))):
+        assert pickle.loads(pickle.dumps(value)) == value
