@@ -5,7 +5,7 @@ For readers and for explaining; planners stay with the columns of ``view``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -34,14 +34,8 @@ class FileSlice:
         return self.base is None and not self.logs
 
 
-def all_slices(
-    view: View, timeline: Timeline, partition: str, *, table_version: int
-) -> tuple[FileSlice, ...]:
-    """Every visible slice of every group that isn't replaced, a group at a time, newest first.
-
-    What no completed write made is dropped from them (log files of version 6 stay: what they hold is
-    told apart by block).
-    """
+def all_slices(view: View, partition: str) -> tuple[FileSlice, ...]:
+    """Every visible slice of every group that isn't replaced, a group at a time, newest first."""
     if partition not in view.files.partitions:
         return ()
     files, code = view.files, view.files.partitions.index(partition)
@@ -51,28 +45,58 @@ def all_slices(
     rows = rows[np.argsort(view.slice_of[rows], kind="stable")]
     start = np.searchsorted(view.slice_of[rows], slices)
     end = np.searchsorted(view.slice_of[rows], slices, side="right")
-    done = _Completed(timeline)
     found = [
-        _slice(view, int(index), rows[first:last].tolist(), done, table_version=table_version)
+        _slice(view, int(index), rows[first:last].tolist())
         for index, first, last in zip(slices, start, end, strict=True)
     ]
     found.sort(key=lambda s: s.key, reverse=True)
     return tuple(sorted(found, key=lambda s: s.file_id))
 
 
+def completed_slices(
+    slices: tuple[FileSlice, ...], timeline: Timeline, *, table_version: int
+) -> tuple[FileSlice, ...]:
+    """The slices without what no completed write made.
+
+    Log files of version 6 stay: they hold blocks of several writes, told apart when read.
+    """
+    start = timeline.start or ""
+    done = {i.requested for i in timeline.commits}
+
+    def is_completed(instant: str) -> bool:
+        return instant in done or instant < start
+
+    def is_readable(log: str) -> bool:
+        name = LogName.parse(log)
+        return name is not None and is_completed(name.instant)
+
+    by_name = table_version < LOGS_BY_COMPLETION
+    return tuple(
+        replace(
+            found,
+            base=found.base if is_completed(found.key) else None,
+            logs=tuple(log for log in found.logs if by_name or is_readable(log)),
+        )
+        for found in slices
+    )
+
+
 def latest_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
-    """The newest of each group, of what ``all_slices`` found; empty ones left out."""
+    """The newest of each group, of slices as ``completed_slices`` gives them."""
     newest = (next(group) for _, group in groupby(slices, key=lambda s: s.file_id))
     return tuple(found for found in newest if not found.is_empty)
 
 
 def merged_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
-    """What a snapshot read opens: log files of a pending compaction's slice join the one before."""
+    """What a snapshot read opens, of slices as ``completed_slices`` gives them.
+
+    Log files of a pending compaction's slice join the slice before.
+    """
     found = []
     for _, group in groupby(slices, key=lambda s: s.file_id):
-        newest = next(group)
-        before = next(group, None) if newest.is_phantom else None
-        if before is not None:
+        newest, *older = group
+        if newest.is_phantom and older:
+            before = older[0]
             newest = FileSlice(
                 file_id=before.file_id,
                 key=before.key,
@@ -84,36 +108,21 @@ def merged_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
     return tuple(found)
 
 
-class _Completed:
-    """Whether a write is completed: on the active timeline, or older than it."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self.start = timeline.start or ""
-        self.done = {i.requested for i in timeline.commits}
-
-    def __call__(self, instant: str) -> bool:
-        return instant in self.done or instant < self.start
-
-
-def _slice(
-    view: View, index: int, rows: list[int], is_completed: _Completed, *, table_version: int
-) -> FileSlice:
+def _slice(view: View, index: int, rows: list[int]) -> FileSlice:
     files = view.files
-    key = view.times[view.key[index]]
     base = None
     logs: list[LogName] = []
     for row in rows:
         name = files.name[row].as_py()
         if files.kind[row] == FileKind.BASE:
-            base = name if is_completed(key) else None
+            base = name
         elif files.kind[row] == FileKind.LOG:
             log = LogName.parse(name)
             assert log is not None, "files holds names of the grammar only"
-            if table_version < LOGS_BY_COMPLETION or is_completed(log.instant):
-                logs.append(log)
+            logs.append(log)
     return FileSlice(
         file_id=files.group_id[int(view.group[index])].as_py(),
-        key=key,
+        key=view.times[view.key[index]],
         base=base,
         logs=tuple(log.text for log in sorted(logs, key=lambda log: log.order)),
         is_phantom=bool(view.is_phantom[index]),

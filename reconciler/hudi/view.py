@@ -253,7 +253,7 @@ def _succession(
     """Per slice the key of the next newer visible slice of its group, and how many are newer."""
     count = len(group)
     newer = np.full(count, never, np.int32)
-    up_to = np.cumsum(is_visible)
+    up_to = np.cumsum(is_visible, dtype=np.int64)
     last = np.searchsorted(group, group, side="right") - 1
     rank: NDArray[np.int32] = (up_to[last] - up_to).astype(np.int32)
     rows = np.flatnonzero(is_visible)

@@ -51,7 +51,7 @@ def _by_versions(
     scope = view.is_visible & _in_partitions(view, scanned)
     by_policy = scope & (~view.is_live | (view.rank >= retention.keep))
     # the pending compaction's output counts as one version, its input as none
-    needed = np.cumsum((guard.compaction >= 0) & view.is_visible)
+    needed = np.cumsum((guard.compaction >= 0) & view.is_visible, dtype=np.int64)
     last = np.searchsorted(view.group, view.group, side="right") - 1
     unneeded_newer = view.rank - (needed[last] - needed) if len(view) else view.rank
     slots = retention.keep - guard.is_compacted.astype(np.int32)

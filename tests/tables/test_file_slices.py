@@ -1,0 +1,64 @@
+"""The file slices of tables that real Hudi wrote, as its own file-system view answered for them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reconciler.hudi.slices import all_slices, completed_slices, latest_slices, merged_slices
+from reconciler.planners.slices import view_of
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
+
+TABLES = Path(__file__).parent
+WITH_VIEW = sorted(
+    path.name.removesuffix(".expected.json")
+    for path in TABLES.glob("*.expected.json")
+    if (json.loads(path.read_text()).get("fsview") or {}).get("partitions")
+)
+
+
+def by_hudi(slices, *, with_key):
+    """Hudi's slices without CDC logs and without empty ones."""
+    found = set()
+    for file_id, key, base, logs in slices:
+        names = tuple(sorted(log for log in logs if not log.endswith(".cdc")))
+        if base or names:
+            found.add((file_id, key if with_key else None, base, names))
+    return found
+
+
+def by_us(slices, *, with_key):
+    return {(s.file_id, s.key if with_key else None, s.base, tuple(sorted(s.logs))) for s in slices}
+
+
+@pytest.mark.parametrize("table", WITH_VIEW)
+def test_the_slices_are_those_of_hudis_view(table, tmp_path):
+    subprocess.run(["unzip", "-qo", TABLES / f"{table}.zip", "-d", tmp_path], check=True)
+    expected = json.loads((TABLES / f"{table}.expected.json").read_text())
+    view_by_hudi = expected["fsview"]
+    state = observe(open_storage(str(tmp_path / table)), None, observed_ms=0)
+    view = view_of(state)
+
+    assert set(view_by_hudi["partitions"]) == set(state.partitions)
+    for path, answers in view_by_hudi["partitions"].items():
+        every = all_slices(view, path)
+        slices = completed_slices(every, state.timeline, table_version=state.table_version)
+        hudi = by_hudi(answers["latest"], with_key=True)
+        assert hudi == by_us(latest_slices(slices), with_key=True), path
+        if not expected.get("skip_merged"):
+            hudi = by_hudi(answers["merged"], with_key=False)
+            assert hudi == by_us(merged_slices(slices), with_key=False), path
+        assert set(answers["replaced"]) <= {i for p, i in state.replaced if p == path}
+        if "all" in answers:
+            hudi = by_hudi(answers["all"], with_key=True)
+            ours = by_us([s for s in every if not s.is_empty], with_key=True)
+            assert hudi == ours, path
+
+
+def test_most_tables_have_an_answer():
+
+    assert len(WITH_VIEW) >= 30
