@@ -47,8 +47,12 @@ def _read(data: bytes) -> tuple[str, Any]:
     import io  # noqa: PLC0415
 
     import fastavro  # noqa: PLC0415 (only when there is something to decode)
+    from fastavro.schema import SchemaParseException  # noqa: PLC0415
 
-    reader = fastavro.reader(io.BytesIO(data))
+    try:
+        reader = fastavro.reader(io.BytesIO(data))
+    except SchemaParseException as problem:
+        raise ValueError(f"its schema is no schema: {problem}") from None
     schema = json.loads(reader.metadata["avro.schema"])
     records = list(reader)
     require(len(records) == 1, f"{len(records)} records where one must be")
