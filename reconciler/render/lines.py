@@ -1,0 +1,33 @@
+"""Lines for a terminal, 80 columns wide: a label, a sentence, and what belongs to them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from reconciler.render import words
+from reconciler.render.paint import Paint
+
+_WIDTH = 80
+
+
+def item(label: str, sentence: str) -> Iterator[str]:
+    """A label (it may be painted) and a sentence, wrapped under itself."""
+    return _wrapped(f"  {label}  ", words.plain(sentence), 6)
+
+
+def more(sentence: str, deeper: int = 0) -> Iterator[str]:
+    """A sentence below an item."""
+    return _wrapped(" " * (6 + deeper), words.plain(sentence), 8 + deeper)
+
+
+def _wrapped(start: str, sentence: str, indent: int) -> Iterator[str]:
+    paint = len(start) - Paint.width(start)  # what is painted has no width
+    yield from textwrap.wrap(
+        sentence,
+        width=_WIDTH + paint,
+        initial_indent=start,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [start.rstrip()]

@@ -1,0 +1,39 @@
+"""Colour for terminals, only when asked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_CODE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paint:
+    r"""Text with meaning, painted or not.
+
+    >>> Paint(is_on=False).bad("gone"), Paint(is_on=True).bad("gone")
+    ('gone', '\x1b[31mgone\x1b[0m')
+    """
+
+    is_on: bool
+
+    def bad(self, text: str) -> str:
+        return self._painted("31", text)
+
+    def warn(self, text: str) -> str:
+        return self._painted("33", text)
+
+    def good(self, text: str) -> str:
+        return self._painted("32", text)
+
+    def strong(self, text: str) -> str:
+        return self._painted("1", text)
+
+    def _painted(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.is_on else text
+
+    @staticmethod
+    def width(text: str) -> int:
+        """How many columns painted text takes."""
+        return len(_CODE.sub("", text))

@@ -1,0 +1,217 @@
+"""What an apply did, for people, for a pull request and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from reconciler import canonical
+from reconciler.apply.result import Result, Rows, StepOutcome, TableResult
+from reconciler.plan.model import Note
+from reconciler.render import words
+from reconciler.render.inert import fenced
+from reconciler.render.lines import item, more
+from reconciler.render.paint import Paint
+
+_TOP_REASONS = 5
+_MARKDOWN_LIMIT = 60_000
+
+#: what an exit code means, and what to do
+_MEANINGS: Mapping[int, str] = {
+    1: "an error stopped at least one table; what it is stands above",
+    3: "blocked: nothing was touched where a refusal stands above",
+    4: "part of what was reviewed no longer holds and was left out; plan again to see what is left",
+    5: "some of the work failed and stays pending; apply again to finish it",
+    6: "another process holds the lock or works on the table; apply again when it is done",
+}
+_LABELS: Mapping[str, str] = {
+    "done": "done",
+    "unchanged": "unchanged",
+    "stale": "done in part, the rest left out",
+    "partial": "failed in part",
+    "blocked": "blocked",
+    "busy": "busy",
+    "failed": "failed",
+}
+
+
+def result_text(result: Result, *, color: bool) -> str:
+    """The result for people: table by table, the worst first, then one line that sums it up."""
+    paint = Paint(is_on=color)
+    lines: list[str] = []
+    for table in _worst_first(result):
+        lines += [*_table(table, paint), ""]
+    return "\n".join([*lines, *_last(result, paint)]) + "\n"
+
+
+def result_json(result: Result) -> bytes:
+    """The whole result as canonical JSON and a newline; every file that stayed is named."""
+    document = {
+        "format": 1,
+        "planDigest": result.plan_digest,
+        "exitCode": result.exit_code,
+        "seconds": round(result.seconds, 3),
+        "tables": [_document(table) for table in result.tables],
+    }
+    return canonical.dumps(document) + b"\n"
+
+
+def result_markdown(result: Result) -> str:
+    """The result as a comment on a pull request."""
+    text = result_text(result, color=False).splitlines()
+    kept, room = [], _MARKDOWN_LIMIT - 500
+    for line in text:
+        room -= len(line) + 1
+        if room < 0:
+            kept.append("… the rest is in the JSON result")
+            break
+        kept.append(line)
+    return (
+        f"<!-- reconciler:result -->\n### reconciler apply · {_sum(result)}\n\n{fenced(kept, '')}"
+    )
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _worst_first(result: Result) -> list[TableResult]:
+    order = {"failed": 0, "busy": 1, "blocked": 2, "partial": 3, "stale": 4, "done": 5}
+    return sorted(result.tables, key=lambda t: (order.get(t.status, 9), -t.bytes, t.name))
+
+
+def _table(table: TableResult, paint: Paint) -> Iterator[str]:
+    color = {"done": paint.good, "unchanged": paint.good, "stale": paint.warn}
+    label = color.get(table.status, paint.bad)(_LABELS[table.status])
+    yield f"{paint.strong(words.plain(table.name))}  {label}  {words.plain(table.path)}"
+    if table.error is not None:
+        yield from item(paint.bad("! error"), table.error)
+    for note in table.refusals:
+        yield from item(paint.bad("! blocked"), f"{note.because} [{note.rule}]")
+    for outcome in table.outcomes:
+        yield from _outcome(outcome, paint)
+    yield from _notes(table.warnings, paint)
+
+
+def _outcome(outcome: StepOutcome, paint: Paint) -> Iterator[str]:
+    instant = "" if outcome.instant is None else f" {outcome.instant}"
+    yield from item(paint.strong(f"{outcome.kind}{instant}"), _what_happened(outcome))
+    if outcome.earliest_instant_to_retain is not None:
+        yield from more(f"earliest instant to retain: {outcome.earliest_instant_to_retain}")
+    if outcome.partitions_removed:
+        many = len(outcome.partitions_removed)
+        yield from more(
+            f"{words.count(many, 'partition directory', 'partition directories')} removed"
+        )
+    if outcome.left_out:
+        yield from _rows("left out", "of the plan stayed", outcome.left_out, paint.warn)
+    if outcome.failed:
+        yield from _rows("failed", "could not be deleted", outcome.failed, paint.bad)
+    for note in outcome.partitions_left:
+        yield from item(paint.warn("! folder stays"), f"{note.rule}: {note.because}")
+    for note in outcome.differences:
+        yield from item(paint.bad("! check failed"), f"{note.because} [{note.rule}]")
+    yield from _notes(outcome.warnings, paint)
+
+
+def _what_happened(outcome: StepOutcome) -> str:
+    removed = words.count(outcome.removed, "file")
+    size = f", {words.size(outcome.bytes)}" if outcome.removed else ""
+    gone = f", {words.count(outcome.gone, 'file')} gone before" if outcome.gone else ""
+    took = f", in {words.span(outcome.seconds)}" if outcome.seconds >= 1 else ""
+    return {
+        "completed": f"removed {removed}{size}{gone}{took}",
+        "adopted": f"completed by another writer; removed {removed}{size}{gone}",
+        "undone": "nothing of it was left to do, so the pending instant was removed",
+        "inflight": f"removed {removed}{size}{gone}; it stays inflight until the next apply",
+        "nothing": f"nothing to do any more{gone}",
+    }[outcome.how]
+
+
+def _rows(label: str, what: str, rows: Rows, paint: Callable[[str], str]) -> Iterator[str]:
+    yield from item(paint(f"! {label}"), f"{words.count(len(rows), 'file')} {what}")
+    reasons = rows.reasons()
+    for reason, count in reasons[:_TOP_REASONS]:
+        yield from more(f"{words.count(count, 'file')}: {reason}")
+    if len(reasons) > _TOP_REASONS:
+        yield from more(f"… and {words.count(len(reasons) - _TOP_REASONS, 'more reason')}")
+
+
+def _notes(notes: Iterable[Note], paint: Paint) -> Iterator[str]:
+    for note in notes:
+        yield from item(paint.warn("! warning"), f"{note.because} [{note.rule}]")
+
+
+def _sum(result: Result) -> str:
+    statuses: list[str] = [table.status for table in result.tables]
+    parts = ", ".join(
+        f"{words.number(n)} {label}"
+        for status, label in _LABELS.items()
+        if (n := statuses.count(status))
+    )
+    return f"{words.count(len(statuses), 'table')}" + (f": {parts}" if parts else "")
+
+
+def _last(result: Result, paint: Paint) -> Iterator[str]:
+    removed = sum(table.removed for table in result.tables)
+    size = f" ({words.size(sum(table.bytes for table in result.tables))})" if removed else ""
+    took = f" in {words.span(result.seconds)}" if result.seconds >= 1 else ""
+    files = f"{words.count(removed, 'file')} removed{size}{took}"
+    yield f"{paint.strong('Result:')} {_sum(result)}; {files}.  plan {result.plan_digest}"
+    meaning = _MEANINGS.get(result.exit_code)
+    if meaning is not None:
+        yield f"Exit code {result.exit_code}: {meaning}."
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def _document(table: TableResult) -> Mapping[str, Any]:
+    return {
+        "name": table.name,
+        "path": table.path,
+        "status": table.status,
+        "exitCode": table.exit_code,
+        "error": table.error,
+        "seconds": round(table.seconds, 3),
+        "instants": list(table.instants),
+        "filesRemoved": int(table.removed),
+        "bytesRemoved": int(table.bytes),
+        "refusals": _note_list(table.refusals),
+        "warnings": _note_list(table.warnings),
+        "outcomes": [_outcome_document(outcome) for outcome in table.outcomes],
+    }
+
+
+def _outcome_document(outcome: StepOutcome) -> Mapping[str, Any]:
+    return {
+        "kind": outcome.kind,
+        "how": outcome.how,
+        "instant": outcome.instant,
+        "filesRemoved": int(outcome.removed),
+        "bytesRemoved": int(outcome.bytes),
+        "filesGone": int(outcome.gone),
+        "leftOut": _row_list(outcome.left_out),
+        "failed": _row_list(outcome.failed),
+        "partitionsRemoved": list(outcome.partitions_removed),
+        "partitionsLeft": [
+            {"path": note.rule, "because": note.because} for note in outcome.partitions_left
+        ],
+        "earliestInstantToRetain": outcome.earliest_instant_to_retain,
+        "differences": _note_list(outcome.differences),
+        "warnings": _note_list(outcome.warnings),
+        "seconds": round(outcome.seconds, 3),
+    }
+
+
+def _note_list(notes: Iterable[Note]) -> list[Mapping[str, str]]:
+    return [{"rule": note.rule, "because": note.because} for note in notes]
+
+
+def _row_list(rows: Rows | None) -> list[Mapping[str, str]]:
+    if rows is None:
+        return []
+    columns = (rows.partition.to_pylist(), rows.name.to_pylist(), rows.because.to_pylist())
+    return [
+        {"partition": partition, "name": name, "because": because}
+        for partition, name, because in zip(*columns, strict=True)
+    ]

@@ -1,0 +1,143 @@
+"""Numbers, moments and spans as people say them; and text of others made harmless.
+
+What is exact is in plan.json; here two significant places are enough.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+_SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_SPANS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+)
+_STAMP = 14
+
+
+def number(value: int) -> str:
+    """Digits in groups of three.
+
+    >>> number(12410), number(-7)
+    ('12 410', '-7')
+    """
+    return f"{value:,}".replace(",", " ")
+
+
+def count(value: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    >>> count(1, "file"), count(12410, "file"), count(2, "entry", "entries"), count(0, "file")
+    ('1 file', '12 410 files', '2 entries', 'no files')
+    """
+    noun = one if value == 1 else many or f"{one}s"
+    return f"{number(value) if value else 'no'} {noun}"
+
+
+def size(value: int) -> str:
+    """Bytes in the largest unit that leaves a number above one.
+
+    >>> size(0), size(1), size(1023), size(1536), size(1981000000000), size(1048575)
+    ('0 bytes', '1 byte', '1023 bytes', '1.5 KiB', '1.8 TiB', '1.0 MiB')
+    """
+    amount, unit = float(value), 0
+    while unit + 1 < len(_SIZES) and amount >= (1024 if unit == 0 else 1023.95):
+        amount, unit = amount / 1024, unit + 1
+    if unit == 0:
+        return "1 byte" if value == 1 else f"{value} bytes"
+    return f"{amount:.1f} {_SIZES[unit]}"
+
+
+def share(part: int, whole: int) -> str:
+    """A part of a whole in per cent.
+
+    >>> share(1, 3), share(1, 10000), share(3, 3), share(999, 1000), share(0, 0)
+    ('33 %', '< 1 %', '100 %', '> 99 %', '0 %')
+    """
+    if not part or not whole:
+        return "0 %"
+    percent = 100 * part / whole
+    if percent < 1:
+        return "< 1 %"
+    if 99 < percent < 100:  # noqa: PLR2004
+        return "> 99 %"
+    return f"{percent:.0f} %"
+
+
+def moment(instant: str) -> datetime | None:
+    """The time in an instant, in the timeline's own zone; None when it isn't one.
+
+    >>> moment("20261121041500123")
+    datetime.datetime(2026, 11, 21, 4, 15)
+    >>> moment("001") is None
+    True
+    """
+    try:
+        return datetime.strptime(instant[:_STAMP], "%Y%m%d%H%M%S")  # noqa: DTZ007 (zone unknown)
+    except ValueError:
+        return None
+
+
+def date(instant: str | None) -> str:
+    """An instant as a date and time to the minute, as it is when it isn't one.
+
+    >>> date("20261121041500123"), date("001"), date(None)
+    ('2026-11-21 04:15', '001', 'nothing')
+    """
+    if instant is None:
+        return "nothing"
+    found = moment(instant)
+    return plain(instant) if found is None else f"{found:%Y-%m-%d %H:%M}"
+
+
+def span(seconds: float) -> str:
+    """A span in its largest unit, to one place where that says more.
+
+    >>> span(2592000), span(86400), span(129600), span(90), span(0.4), span(7200)
+    ('30 days', '1 day', '1.5 days', '1.5 minutes', '0 seconds', '2 hours')
+    """
+    for name, unit in _SPANS:
+        if seconds >= unit:
+            amount = f"{seconds / unit:.1f}".removesuffix(".0")
+            return f"{amount} {name}" + ("" if amount == "1" else "s")
+    return "0 seconds"
+
+
+def between(earlier: str | None, later: str | None) -> timedelta | None:
+    """The time between two instants; None when either isn't a time."""
+    a, b = (None if instant is None else moment(instant) for instant in (earlier, later))
+    return None if a is None or b is None else max(b - a, timedelta())
+
+
+def plain(text: str) -> str:
+    r"""Text of others without control characters: it can't move the cursor or turn text around.
+
+    >>> plain("a\x1b[31mb\nc")
+    'a\\x1b[31mb c'
+    """
+    return _CONTROL.sub(lambda found: _harmless(found[0]), text)
+
+
+def _harmless(character: str) -> str:
+    if character in "\n\r\t\u2028\u2029":
+        return " "
+    code = ord(character)
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004
+
+
+def shown(value: Any) -> str:
+    """A value of a spec or a table, short.
+
+    >>> shown(10), shown(None), shown("LAZY"), shown(["a", 1])
+    ('10', 'nothing', 'LAZY', '["a", 1]')
+    """
+    match value:
+        case None:
+            return "nothing"
+        case str():
+            return plain(value)
+        case _:
+            return plain(json.dumps(value, ensure_ascii=False, default=str))
