@@ -98,7 +98,7 @@ def _crc32(pieces: Sequence[memoryview]) -> list[int]:
 
 
 def _crc32c(pieces: Sequence[memoryview]) -> list[int]:
-    from reconciler.hudi.crc32c import crc32c
+    from reconciler.hudi.crc32c import crc32c  # noqa: PLC0415
 
     # only the last chunk of a block can be shorter than the CRC's own four bytes
     require(all(len(piece) >= 4 for piece in pieces), "a checksum of less than 4 bytes")  # noqa: PLR2004

@@ -9,14 +9,14 @@ Source: HoodieLogFileReader, HoodieLogFormatWriter, HoodieLogBlock.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from importlib.resources import files
 from typing import Any, Final
 
 from reconciler.errors import FormatError
-from reconciler.hudi.schemaless import decode, decoding, parsed_schema, require
+from reconciler.hudi.schemaless import decode, decoding, long, parsed_schema, require
 
 MAGIC: Final = b"#HUDI#"
 #: version of the block framing, and of the content of AVRO_DATA, CDC_DATA and DELETE blocks
@@ -25,6 +25,8 @@ CONTENT_VERSION: Final = 3
 
 _PREFIX: Final = len(MAGIC) + 8
 _SMALLEST: Final = 8  # what follows the size holds at least its repetition
+#: branch 2 of the union of order values, IntWrapper, of 0: no order, always delete
+_ANY_ORDER: Final = b"\x04\0"
 _REMEDY: Final = "the log file is damaged; restore it or roll back the write that made it"
 
 
@@ -212,6 +214,20 @@ def delete_keys(block: Block) -> list[str]:
         require(length == len(block.content) - 8, f"{length} bytes promised")
         listed = decode(block.content[8:], parsed_schema(_delete_schema(), ""), block.path)
         return [str(record["recordKey"]) for record in listed["deleteRecordList"]]
+
+
+def delete_content(keys: Iterable[str], partition: str) -> bytes:
+    """The content of a DELETE block that deletes keys of a partition whatever their order value.
+
+    Every record is the Avro binary of (key, partition, IntWrapper 0), written by hand: there can be
+    a great many. The inverse of ``delete_keys``.
+    """
+    path = partition.encode()
+    tail = b"\x02" + long(len(path)) + path + _ANY_ORDER
+    records = [b"\x02" + long(len(key)) + key + tail for key in map(str.encode, keys)]
+    listed = long(len(records)) + b"".join(records) if records else b""
+    listed += b"\0"
+    return struct.pack(">ii", CONTENT_VERSION, len(listed)) + listed
 
 
 def _delete_schema() -> str:

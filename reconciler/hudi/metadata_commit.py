@@ -1,4 +1,4 @@
-"""The deltacommit of the metadata table around one log file: names, stats, encodings per version.
+"""The deltacommit of the metadata table around its log files: names, stats, encodings per version.
 
 Source: HoodieAppendHandle and CommitMetadataSerDe (0.15 to 1.2). The stats feed the metadata
 table's own cleaning, compaction and rollback, so they are filled as Hudi fills them.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.metadata_table import FILES, FileSlice, MetadataTable
+from reconciler.hudi.metadata_table import FileSlice, MetadataTable
 from reconciler.hudi.metadata_timeline import EIGHT
 from reconciler.hudi.schemaless import encode_container
 
@@ -56,73 +56,100 @@ class Write:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogContent:
+    """What a new log file of a file slice will hold; ``writes`` and ``deletes`` count records."""
+
+    over: FileSlice
+    data: bytes
+    writes: int = 0
+    deletes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deltacommit:
-    """The deltacommit around one log file of the ``files`` partition."""
+    """A deltacommit of the metadata table.
+
+    ``completed``: its completion time, used from version 8 on; ``schema``: of the records, with
+    Hudi's columns; ``cleaned``: paths of log files that count as gone.
+    """
 
     table: MetadataTable
     instant: str
     completed: str
     schema: str
-    deleted: Collection[str]
+    cleaned: Collection[str]
 
-    def writes(self, newest: FileSlice, log: bytes, records: int) -> tuple[Write, ...]:
-        """Requested, inflight, the log file, completed."""
+    def files(self, logs: Sequence[LogContent]) -> tuple[Write, ...]:
+        """Requested, inflight, one log file for each content, completed."""
         requested = Instant(self.instant, Action.DELTACOMMIT, State.REQUESTED)
         inflight = Instant(self.instant, Action.DELTACOMMIT, State.INFLIGHT)
         time = self.completed if self.table.version >= EIGHT else None
         done = Instant(self.instant, Action.DELTACOMMIT, State.COMPLETED, time)
+        profile: dict[str, list[Any]] = {}
+        stats: dict[str, list[Any]] = {}
+        for log in logs:
+            profile.setdefault(log.over.partition, []).append(self._profile(log))
+            stats.setdefault(log.over.partition, []).append(self._written(log))
+        return (
+            self._on_timeline(requested, b""),
+            self._on_timeline(inflight, self._body(profile, {})),
+            *(Write(path=log.over.path(self._name(log.over)[0]), data=log.data) for log in logs),
+            self._on_timeline(done, self._body(stats, {"schema": _bare(self.schema)})),
+        )
+
+    def _name(self, over: FileSlice) -> tuple[str, int]:
+        """Name and version of the new log file."""
         if self.table.version >= EIGHT:
-            stem, version = f".{newest.group}_{self.instant}", 1
-        else:
-            stem, version = f".{newest.group}_{newest.newest}", newest.next_version
-        name = f"{stem}.log.{version}_{_WRITE_ID}"
-        written = self._stat(newest) | {
-            "path": f"{FILES}/{name}",
-            "partitionPath": FILES,
-            "numWrites": records,
-            "numUpdateWrites": records,
-            "totalWriteBytes": len(log),
-            "fileSizeInBytes": len(log),
+            return f".{over.group}_{self.instant}.log.1_{_WRITE_ID}", 1
+        version = over.next_version
+        return f".{over.group}_{over.newest}.log.{version}_{_WRITE_ID}", version
+
+    def _profile(self, log: LogContent) -> dict[str, Any]:
+        """A HoodieWriteStat of what is about to be written."""
+        own = self.table.version >= EIGHT
+        return {
+            **dict.fromkeys(_COUNTS, 0),
+            **dict.fromkeys(_UNKNOWN, None),
+            "fileId": log.over.group,
+            "prevCommit": self.instant if own else log.over.newest,
+            "numUpdateWrites": log.writes + log.deletes,
+        }
+
+    def _written(self, log: LogContent) -> dict[str, Any]:
+        """A HoodieWriteStat of what was written."""
+        name, version = self._name(log.over)
+        return self._profile(log) | {
+            "path": f"{log.over.partition}/{name}",
+            "partitionPath": log.over.partition,
+            "numWrites": log.writes,
+            "numUpdateWrites": log.writes,
+            "numDeletes": log.deletes,
+            "totalWriteBytes": len(log.data),
+            "fileSizeInBytes": len(log.data),
             "runtimeStats": {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0},
             "logVersion": version,
             "logOffset": 0,
-            **self._slice_before(newest, name),
+            **self._slice_before(log.over, name),
         }
-        profile = self._stat(newest) | {"numUpdateWrites": records}
-        return (
-            self._on_timeline(requested, b""),
-            self._on_timeline(inflight, self._body([profile], {})),
-            Write(path=newest.path(name), data=log),
-            self._on_timeline(done, self._body([written], {"schema": _bare(self.schema)})),
-        )
 
     def _on_timeline(self, instant: Instant, data: bytes) -> Write:
         return Write(path=f"{self.table.timelines.folder}/{instant.file_name}", data=data)
 
-    def _stat(self, newest: FileSlice) -> dict[str, Any]:
-        """A HoodieWriteStat of the file group with nothing counted yet."""
-        own = self.table.version >= EIGHT
-        stat = dict.fromkeys(_COUNTS, 0) | dict.fromkeys(_UNKNOWN, None)
-        return stat | {
-            "fileId": newest.group,
-            "prevCommit": self.instant if own else newest.newest,
-        }
-
-    def _slice_before(self, newest: FileSlice, name: str) -> dict[str, Any]:
+    def _slice_before(self, over: FileSlice, name: str) -> dict[str, Any]:
         """Base and log files as the write found them: version 6 lists the whole slice."""
         if self.table.version >= EIGHT:
             return {"baseFile": "", "logFiles": [name]}
-        logs = [log for log in newest.logs if log.instant == newest.newest]
-        kept = [log.name for log in logs if newest.path(log.name) not in self.deleted]
-        base = newest.base[0] if newest.base else ""
-        has_base = base.endswith(f"_{newest.newest}.hfile")
+        logs = [log for log in over.logs if log.instant == over.newest]
+        kept = [log.name for log in logs if over.path(log.name) not in self.cleaned]
+        base = over.base[0] if over.base else ""
+        has_base = base.endswith(f"_{over.newest}.hfile")
         return {"baseFile": base if has_base else "", "logFiles": [*reversed(kept), name]}
 
-    def _body(self, stats: Sequence[Mapping[str, Any]], extra: Mapping[str, str]) -> bytes:
+    def _body(self, stats: Mapping[str, Sequence[Any]], extra: Mapping[str, str]) -> bytes:
         """HoodieCommitMetadata: JSON in version 6, an Avro container later."""
         record = {
-            "partitionToWriteStats": {FILES: list(stats)},
+            "partitionToWriteStats": dict(stats),
             "compacted": False,
             "extraMetadata": dict(extra),
             "operationType": "UPSERT_PREPPED",

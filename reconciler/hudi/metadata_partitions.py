@@ -18,9 +18,14 @@ from reconciler.hudi.metadata_table import FILES
 
 
 class Decision(StrEnum):
-    """What becomes of a metadata partition: ``sync``: written; ``leave``: right as it is."""
+    """What becomes of a metadata partition.
+
+    ``sync``: written, or readers see what isn't there; ``tidy``: right as it is, but entries that
+    nobody looks up any more are deleted where their keys can be known; ``leave``: right as it is.
+    """
 
     SYNC = "sync"
+    TIDY = "tidy"
     LEAVE = "leave"
 
 
@@ -35,10 +40,10 @@ class Verdict:
 _CLEAN: Final[Mapping[str, Verdict]] = {
     FILES: Verdict(Decision.SYNC, "it lists the files"),
     "column_stats": Verdict(
-        Decision.LEAVE, "statistics are only looked up for files that `files` lists"
+        Decision.TIDY, "statistics are only looked up for files that `files` lists"
     ),
     "bloom_filters": Verdict(
-        Decision.LEAVE, "bloom filters are only looked up for files that `files` lists"
+        Decision.TIDY, "bloom filters are only looked up for files that `files` lists"
     ),
     "partition_stats": Verdict(
         Decision.LEAVE, "a clean removes no row of a newest slice, so no range narrows"

@@ -70,7 +70,7 @@ class MetadataListing:
         second one, in a later block.
         """
         change = self._logs.get(_key(partition))
-        if self._base is None or change is None or change.masks:
+        if self._base is None or change is None:
             return set()
         twice = {name for name in names if change.names.get(name) is not None}
         if not twice:

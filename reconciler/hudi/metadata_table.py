@@ -6,7 +6,7 @@ Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil.getPartitionLatestMer
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,9 +63,13 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """An open metadata table; ``timelines``, its own and the data table's, tell what counts."""
+    """An open metadata table; ``timelines``, its own and the data table's, tell what counts.
+
+    ``live``: the metadata partitions that the data table's properties list, as far as they matter.
+    """
 
     timelines: MetadataTimeline
+    live: frozenset[str] = frozenset({FILES})
 
     @property
     def timeline(self) -> Timeline:
@@ -132,13 +136,18 @@ class MetadataTable:
         return [block for block in kept if block.instant not in compacted]
 
 
-def open_metadata(source: Source, *, version: int, data: Timeline) -> MetadataTable:
+def open_metadata(
+    source: Source, *, version: int, data: Timeline, live: Collection[str] = (FILES,)
+) -> MetadataTable:
     """The metadata table of a data table of this version, whose active timeline is ``data``.
+
+    ``live``: its partitions (``hoodie.table.metadata.partitions``); a reader of the file listing
+    need not name them.
 
     Raises UnsupportedError for a table version we have not proven; FormatError when the metadata
     table that the properties promise is not there.
     """
-    return MetadataTable(open_timeline(source, version=version, data=data))
+    return MetadataTable(open_timeline(source, version=version, data=data), frozenset(live))
 
 
 def _instant(block: Block) -> str:

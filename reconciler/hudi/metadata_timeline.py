@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi import avro
+from reconciler.hudi.compaction import CompactionPlan
 from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.schemaless import decode_container, decoding
+from reconciler.hudi.schemaless import decoding
 from reconciler.hudi.timeline import Timeline, TimelineFile
 
 ROOT: Final = ".hoodie/metadata"
@@ -119,11 +121,12 @@ class MetadataTimeline:
         for instant in self.data.completed(_UNDOING):
             path = f"{folder}/{instant.file_name}"
             data = self.source.read(path)
-            if not data:  # a crash can leave it empty; the plan says the same
+            if data:
+                undone.update(_rolled_back(data, instant.action, path))
+            else:  # a crash can leave it empty; the plan says the same
                 plan = replace(instant, state=State.REQUESTED, completed=None)
                 path = f"{folder}/{plan.file_name}"
-                data = self.source.read(path)
-            undone.update(_rolled_back(decode_container(data, path), path))
+                undone.add(_to_roll_back(self.source.read(path), path))
         return frozenset(undone)
 
     @cached_property
@@ -133,11 +136,8 @@ class MetadataTimeline:
         for instant in self.own.pending({Action.COMPACTION}):
             plan = replace(instant, state=State.REQUESTED)
             path = f"{self.folder}/{plan.file_name}"
-            record = decode_container(self.source.read(path), path)
-            with decoding(path, "the compaction plan"):
-                for operation in record["operations"] or ():
-                    where = (str(operation["partitionPath"]), str(operation["fileId"]))
-                    found[where] = instant.requested
+            for operation in CompactionPlan.parse(self.source.read(path), path).operations:
+                found[operation.partition, operation.file_id] = instant.requested
         return found
 
 
@@ -177,11 +177,20 @@ def _timeline(entries: Iterable[Listed]) -> Timeline:
     return Timeline.of(files)
 
 
-def _rolled_back(record: Any, path: str) -> list[str]:
-    """The commits that a rollback (its metadata or plan) or restore undid; raises FormatError."""
+def _rolled_back(data: bytes, action: Action, path: str) -> list[str]:
+    """The commits that a completed rollback or restore undid; raises FormatError."""
+    if action is Action.ROLLBACK:
+        parts = [avro.decode(data, "HoodieRollbackMetadata", path)]
+    else:
+        restore = avro.decode(data, "HoodieRestoreMetadata", path)
+        with decoding(path, "HoodieRestoreMetadata"):
+            parts = [one for many in restore["hoodieRestoreMetadata"].values() for one in many]
     with decoding(path, "what it rolled back"):
-        if "instantToRollback" in record:
-            return [str(record["instantToRollback"]["commitTime"])]
-        nested = record.get("hoodieRestoreMetadata") or {}
-        parts = [record, *(one for many in nested.values() for one in many)]
-        return [str(time) for part in parts for time in part.get("commitsRollback") or ()]
+        return [str(time) for part in parts for time in part["commitsRollback"]]
+
+
+def _to_roll_back(data: bytes, path: str) -> str:
+    """The commit that a planned rollback is to undo; raises FormatError."""
+    plan = avro.decode(data, "HoodieRollbackPlan", path)
+    with decoding(path, "HoodieRollbackPlan"):
+        return str(plan["instantToRollback"]["commitTime"])

@@ -8,15 +8,22 @@ HoodieAppendHandle (0.15 to 1.2).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import StaleError, UnsupportedError
 from reconciler.hudi import hfile_write
 from reconciler.hudi.instant import Action
-from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block, read_blocks
-from reconciler.hudi.metadata_commit import Deltacommit, Write
+from reconciler.hudi.logfile import (
+    BlockType,
+    HeaderKey,
+    delete_content,
+    encode_block,
+    read_blocks,
+)
+from reconciler.hudi.metadata_commit import Deltacommit, LogContent, Write
+from reconciler.hudi.metadata_index import stale_entries
 from reconciler.hudi.metadata_read import (
     ALL_PARTITIONS,
     UNPARTITIONED,
@@ -24,7 +31,7 @@ from reconciler.hudi.metadata_read import (
     Names,
     block_entries,
 )
-from reconciler.hudi.metadata_table import FILES, MetadataTable
+from reconciler.hudi.metadata_table import FILES, FileSlice, MetadataTable
 from reconciler.hudi.metadata_timeline import EIGHT, ROOT
 from reconciler.hudi.schemaless import encode, parsed_schema
 
@@ -59,7 +66,8 @@ def clean_sync(
     ``instant``: the clean's requested time; ``completed``: the deltacommit's completion time, used
     from version 8 on. ``removed``: partition path -> names that are gone from storage now;
     ``removed_partitions``: partition paths whose folder is gone. Only what the listing still has is
-    sent: Hudi lets a second deletion of a name pass or fail depending on where the first is.
+    sent: a second deletion of a name would undo the first in some places. What the table's live
+    indexes say of the files goes too where its keys can be known.
 
     Raises FormatError, UnsupportedError; StaleError when the table's data timeline doesn't show the
     clean as pending, because then the listing may contain an earlier attempt already.
@@ -80,8 +88,32 @@ def clean_sync(
     if any(again.values()):
         log += _block(instant, listing.schema, {k: names for k, names in again.items() if names})
     (newest,) = table.slices(FILES)
-    commit = Deltacommit(table, instant, completed, listing.schema, earlier.paths)
-    return MetadataSync(cleanup=earlier.paths, writes=commit.writes(newest, log, len(changes)))
+    stale = stale_entries(table, {_path(key): [*names] for key, names in _files(changes)})
+    deltacommit = Deltacommit(
+        table=table,
+        instant=instant,
+        completed=completed,
+        schema=listing.schema,
+        cleaned=earlier.paths,
+    )
+    logs = [LogContent(over=newest, data=log, writes=len(changes))]
+    logs += [_deletion(instant, listing.schema, over, keys) for over, keys in stale]
+    return MetadataSync(cleanup=earlier.paths, writes=deltacommit.files(logs))
+
+
+def _files(changes: Mapping[str, Names]) -> Iterable[tuple[str, Names]]:
+    return ((key, names) for key, names in changes.items() if key != ALL_PARTITIONS)
+
+
+def _path(key: str) -> str:
+    return "" if key == UNPARTITIONED else key
+
+
+def _deletion(instant: str, schema: str, over: FileSlice, keys: Sequence[str]) -> LogContent:
+    """A log file with one delete block."""
+    header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
+    data = encode_block(BlockType.DELETE, header, delete_content(keys, over.partition))
+    return LogContent(over=over, data=data, deletes=len(keys))
 
 
 def _changes(

@@ -14,7 +14,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -56,8 +56,8 @@ def decoding(path: str, what: str) -> Iterator[None]:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> Any:
-    import fastavro
-    from fastavro.schema import SchemaParseException, UnknownType
+    import fastavro  # noqa: PLC0415
+    from fastavro.schema import SchemaParseException, UnknownType  # noqa: PLC0415
 
     try:
         return fastavro.parse_schema(json.loads(text))
@@ -76,7 +76,7 @@ def decode(data: bytes, schema: Any, path: str) -> Any:
 
     Union branches that are records come back as plain dicts, without the branch's name.
     """
-    import fastavro
+    import fastavro  # noqa: PLC0415
 
     with decoding(path, "an Avro record"):
         stream = io.BytesIO(data)
@@ -87,32 +87,46 @@ def decode(data: bytes, schema: Any, path: str) -> Any:
 
 def encode(record: Any, schema: Any) -> bytes:
     """The Avro binary of one record."""
-    import fastavro
+    import fastavro  # noqa: PLC0415
 
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, schema, record)
     return stream.getvalue()
 
 
-def decode_container(data: bytes, path: str) -> Any:
-    """The one record of an Avro container; raises FormatError naming ``path``."""
-    import fastavro
-
-    with decoding(path, "the Avro container"):
-        records = list(fastavro.reader(io.BytesIO(data)))
-        require(len(records) == 1, f"{len(records)} records where one must be")
-        return records[0]
-
-
 def encode_container(schema_file: str, record: Any) -> bytes:
     """An Avro container (no compression) with one record of a schema of ``hudi/schemas``.
 
-    The same record gives the same bytes: the sync marker is made of them.
+    As Avro's Java writer makes it: the header holds the schema alone, with its namespaces. The same
+    record gives the same bytes: the sync marker is made of them.
     """
-    import fastavro
+    text = _schema_text(schema_file)
+    body = encode(record, parsed_schema(text, ""))
+    marker = hashlib.md5(body, usedforsecurity=False).digest()
+    schema = text.encode()
+    header = b"Obj\x01" + long(1) + _text(b"avro.schema") + _text(schema) + long(0) + marker
+    return header + long(1) + _text(body) + marker
 
-    schema = parsed_schema((files("reconciler.hudi") / "schemas" / schema_file).read_text(), "")
-    marker = hashlib.md5(encode(record, schema), usedforsecurity=False).digest()
-    stream = io.BytesIO()
-    fastavro.writer(stream, schema, [record], codec="null", sync_marker=marker)
-    return stream.getvalue()
+
+@cache
+def _schema_text(schema_file: str) -> str:
+    text = (files("reconciler.hudi") / "schemas" / schema_file).read_text()
+    return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
+
+
+def _text(data: bytes) -> bytes:
+    return long(len(data)) + data
+
+
+def long(value: int) -> bytes:
+    """Avro's long, not negative.
+
+    >>> [*long(48)], [*long(64)]
+    ([96], [128, 1])
+    """
+    value <<= 1
+    out = bytearray()
+    while value > 0x7F:  # noqa: PLR2004
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes((value,))

@@ -12,11 +12,13 @@ import fastavro
 import pytest
 
 from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.metadata_keys import bloom_filter_keys, column_stats_keys
 from reconciler.hudi.metadata_read import read_listing
 from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.metadata_write import clean_sync
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.storage.open import open_storage
+from tests.indexes import index_keys
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
 
@@ -96,15 +98,23 @@ class NativeClean:
         if "c" in self.files:
             shutil.rmtree(self.table.path / "c")
 
-    def sync(self):
+    def metadata(self):
         storage = open_storage(str(self.table.path))
         files = [
             TimelineFile(instant, name, 0, 0)
             for name in self.table.instants()
             if (instant := Instant.parse(name))
         ]
-        metadata = open_metadata(storage, version=self.version, data=Timeline.of(files))
-        return storage, clean_sync(
+        return open_metadata(
+            storage,
+            version=self.version,
+            data=Timeline.of(files),
+            live=self.table.metadata_partitions(),
+        )
+
+    def sync(self):
+        metadata = self.metadata()
+        return metadata.source, clean_sync(
             metadata,
             read_listing(metadata),
             instant=self.instant,
@@ -179,6 +189,20 @@ def made(real_hudi, tmp_path_factory):
 KINDS = ("default", "indexes", "merge-on-read", "unpartitioned", "compacted")
 
 
+def stale_keys(clean):
+    """Keys that the indexes still hold of the removed files."""
+    metadata, found = clean.metadata(), set()
+    removed = [(path or ".", names) for path, names in clean.files.items()]
+    if "column_stats" in metadata.live:
+        columns = ["_hoodie_commit_time", "_hoodie_record_key", "id", "p", "ts", "x", "n"]
+        keys = index_keys(metadata, "column_stats")
+        found |= {k for p, n in removed for k in column_stats_keys(columns, p, n) if k in keys}
+    if "bloom_filters" in metadata.live:
+        keys = index_keys(metadata, "bloom_filters")
+        found |= {k for p, n in removed for k in bloom_filter_keys(p, n) if k in keys}
+    return found
+
+
 def assert_right(hudi, table, rows):
     listing = directory_listing(table.path)
 
@@ -194,12 +218,17 @@ def test_hudi_lists_reads_writes_compacts_and_cleans_on(made, tmp_path, version,
     rows = hudi.rows(table)
     clean = NativeClean(table, TABLE_VERSION[version])
     clean.delete()
+    stale = stale_keys(clean)
     storage, sync = clean.sync()
     for write in sync.writes:
         storage.create(write.path, write.data)
     clean.complete()
 
     assert () == sync.cleanup
+    assert bool(stale) == (
+        {"column_stats", "bloom_filters"} & {*table.metadata_partitions()} != set()
+    )
+    assert (set() if clean.version >= 8 else stale) == stale_keys(clean)
     assert_right(hudi, table, rows)
 
     for ts in (5, 6):
@@ -213,6 +242,7 @@ def test_hudi_lists_reads_writes_compacts_and_cleans_on(made, tmp_path, version,
     hudi.clean(table, keep_commits(1))
 
     assert_right(hudi, table, rows)
+    assert (set() if clean.version >= 8 else stale) == stale_keys(clean)
 
 
 @pytest.mark.parametrize("done", range(5))

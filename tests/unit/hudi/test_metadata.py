@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import io
 import json
 import struct
 
-import fastavro
 import pytest
 
 from reconciler.errors import BusyError, FormatError, NotFoundError, UnsupportedError
-from reconciler.hudi import hfile_write
+from reconciler.hudi import avro, hfile_write
 from reconciler.hudi.instant import Action, Instant
 from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block
 from reconciler.hudi.metadata_partitions import Decision, sync_or_drop
@@ -54,7 +52,7 @@ def block(instant, records, *more):
     return encode_block(BlockType.HFILE_DATA, header, base(records))
 
 
-def avro(instant, records):
+def avro_block(instant, records):
     content = struct.pack(">ii", 3, len(records))
     for _key, value in cells(records, keyed=True):
         content += struct.pack(">i", len(value)) + value
@@ -68,16 +66,19 @@ def delete(instant, key):
     return encode_block(BlockType.DELETE, [(HeaderKey.INSTANT_TIME, instant)], content)
 
 
-def container(fields, record):
-    schema = {"type": "record", "name": "r", "fields": fields}
-    data = io.BytesIO()
-    fastavro.writer(data, fastavro.parse_schema(schema), [record])
-    return data.getvalue()
-
-
 def rollback_of(commit):
-    commits = {"name": "commitsRollback", "type": {"type": "array", "items": "string"}}
-    return container([commits], {"commitsRollback": [commit]})
+    return {
+        "startRollbackTime": "1",
+        "timeTakenInMillis": 1,
+        "totalFilesDeleted": 0,
+        "commitsRollback": [commit],
+        "partitionMetadata": {},
+        "instantsRollback": [],
+    }
+
+
+def completed_rollback_of(commit):
+    return avro.encode("HoodieRollbackMetadata.v6_v8_v9.avsc", rollback_of(commit))
 
 
 class Made:
@@ -201,7 +202,7 @@ def test_a_key_that_a_delete_block_names_is_gone_from_the_base_file():
 
 
 def test_avro_blocks_are_read_too():
-    table = nine(("20240102000000000", avro("20240102000000000", {"p": {"h": 7}})))
+    table = nine(("20240102000000000", avro_block("20240102000000000", {"p": {"h": 7}})))
 
     assert {"p": {"f": 5, "g": 6, "h": 7}} == table.listed()
 
@@ -249,16 +250,31 @@ def test_what_a_rollback_undid_counts_because_its_own_block_takes_it_back():
         block("20240103000000000", {"p": {"h": None}}),
     ]
     data = ["20240103000000000.rollback"]
-    other = {".hoodie/20240103000000000.rollback": rollback_of("20240102000000000")}
+    other = {".hoodie/20240103000000000.rollback": completed_rollback_of("20240102000000000")}
 
     assert {"p": {"f": 5, "g": 6}} == six(*blocks, data=data, other=other).listed()
 
 
+def test_what_a_restore_undid_counts_too():
+    restore = {
+        "startRestoreTime": "1",
+        "timeTakenInMillis": 1,
+        "instantsToRollback": [],
+        "hoodieRestoreMetadata": {"20240102000000000": [rollback_of("20240102000000000")]},
+        "restoreInstantInfo": [],
+    }
+    data = avro.encode("HoodieRestoreMetadata.v6_v8_v9.avsc", restore)
+    other = {".hoodie/20240103000000000.restore": data}
+    made = block("20240102000000000", {"p": {"h": 7}})
+    table = six(made, data=["20240103000000000.restore"], other=other)
+
+    assert {"p": {"f": 5, "g": 6, "h": 7}} == table.listed()
+
+
 def test_an_empty_rollback_is_read_from_its_plan():
-    to = {"type": "record", "name": "to", "fields": [{"name": "commitTime", "type": "string"}]}
-    plan = container(
-        [{"name": "instantToRollback", "type": to}],
-        {"instantToRollback": {"commitTime": "20240102000000000"}},
+    plan = avro.encode(
+        "HoodieRollbackPlan.v6_v8_v9.avsc",
+        {"instantToRollback": {"commitTime": "20240102000000000", "action": "commit"}},
     )
     other = {
         ".hoodie/20240103000000000.rollback": b"",
@@ -298,7 +314,7 @@ def test_a_block_that_a_log_compaction_took_in_is_not_counted_twice():
     compacted = (HeaderKey.COMPACTED_BLOCK_TIMES, "20240102000000000,20240103000000000")
     blocks = [
         block("20240102000000000", {"p": {"h": 7}}),
-        block("20240103000000000", {"p": {"h": None}}),
+        block("20240103000000000", {"p": {"h": None, "k": 1}}),
         block("20240103000000000005", {"p": {"i": 8}}, compacted),
     ]
     table = six(
@@ -313,10 +329,7 @@ def test_a_block_that_a_log_compaction_took_in_is_not_counted_twice():
 def test_a_base_file_of_a_compaction_that_is_not_completed_is_not_read():
     table = nine(("20240102000000000", block("20240102000000000", {"p": {"h": 7}})))
     table.files[f"{ROOT}/files/files-0000-0_1-0-0_20240103000000000.hfile"] = b"half"
-    plan = container(
-        [{"name": "operations", "type": ["null", {"type": "array", "items": "null"}]}],
-        {"operations": None},
-    )
+    plan = avro.encode("HoodieCompactionPlan.v8_v9.avsc", {"operations": None})
     table.files[f"{ROOT}/.hoodie/timeline/20240103000000000.compaction.requested"] = plan
 
     assert {"p": {"f": 5, "g": 6, "h": 7}} == table.listed()
@@ -424,6 +437,9 @@ def test_a_clean_has_a_verdict_for_every_partition_that_hudi_makes():
 
     assert sorted(live) == [*verdicts]
     assert ["files"] == [p for p, v in verdicts.items() if v.decision is Decision.SYNC]
+    assert ["bloom_filters", "column_stats"] == [
+        p for p, v in verdicts.items() if v.decision is Decision.TIDY
+    ]
     assert all(verdict.because for verdict in verdicts.values())
 
 

@@ -1,0 +1,80 @@
+"""Entries that the metadata table's indexes keep of files that a clean has removed.
+
+Nobody looks them up, since candidates come from the ``files`` partition; they only take space. From
+version 8 on Hudi's own cleans delete them by key, and so do we. Before that it takes the names of
+all indexed columns, which are nowhere but in the entries themselves: they stay.
+Source: HoodieTableMetadataUtil.convertMetadataToColumnStatsRecords, …ToBloomFilterRecords.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from reconciler.errors import NotFoundError
+from reconciler.hudi.metadata_keys import bloom_filter_keys, by_file_group, column_stats_keys
+from reconciler.hudi.metadata_table import FileSlice, MetadataTable
+from reconciler.hudi.metadata_timeline import EIGHT, Source
+from reconciler.hudi.schemaless import decoding, require
+
+COLUMN_STATS: Final = "column_stats"
+BLOOM_FILTERS: Final = "bloom_filters"
+_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+_UNPARTITIONED: Final = "."
+#: more keys than this would cost more than the space they free
+_MOST_KEYS: Final = 2_000_000
+
+
+def stale_entries(
+    table: MetadataTable, removed: Mapping[str, Sequence[str]]
+) -> list[tuple[FileSlice, list[str]]]:
+    """The keys to delete from each file group of the live index partitions, none empty.
+
+    ``removed``: partition path -> file names. Raises FormatError.
+    """
+    if table.version < EIGHT:
+        return []
+    found: list[tuple[FileSlice, list[str]]] = []
+    columns = _indexed_columns(table.source) if COLUMN_STATS in table.live else ()
+    if 0 < len(columns) * sum(map(len, removed.values())) <= _MOST_KEYS:
+        keys = [
+            key
+            for path, names in removed.items()
+            for key in column_stats_keys(columns, path or _UNPARTITIONED, names)
+        ]
+        found += _by_slice(table, COLUMN_STATS, keys)
+    if BLOOM_FILTERS in table.live:
+        keys = [
+            key
+            for path, names in removed.items()
+            for key in bloom_filter_keys(path or _UNPARTITIONED, filter(_is_base, names))
+        ]
+        found += _by_slice(table, BLOOM_FILTERS, keys)
+    return found
+
+
+def _is_base(name: str) -> bool:
+    return not name.startswith(".")
+
+
+def _by_slice(
+    table: MetadataTable, partition: str, keys: Sequence[str]
+) -> Iterator[tuple[FileSlice, list[str]]]:
+    slices = table.slices(partition) if keys else ()
+    for over, some in zip(slices, by_file_group(keys, len(slices)), strict=True):
+        if some:
+            yield over, some
+
+
+def _indexed_columns(source: Source) -> tuple[str, ...]:
+    """The columns of the column_stats index as Hudi wrote them down; none when it didn't."""
+    try:
+        data = source.read(_DEFINITIONS)
+    except NotFoundError:
+        return ()
+    with decoding(_DEFINITIONS, "the index definitions"):
+        definition = json.loads(data)["indexDefinitions"].get(COLUMN_STATS) or {}
+        columns = definition.get("sourceFields") or []
+        require(all(isinstance(column, str) for column in columns), "a column that is no name")
+        return tuple(columns)
