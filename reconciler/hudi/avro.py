@@ -7,7 +7,7 @@ name, so that a file of another kind is damage and not a surprise.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from reconciler.errors import FormatError
@@ -44,19 +44,33 @@ def encode(schema_file: str, record: Mapping[str, Any]) -> bytes:
 
 
 def _read(data: bytes) -> tuple[str, Any]:
+    schema, records = container(data)
+    require(len(records) == 1, f"{len(records)} records where one must be")
+    return str(schema.get("name")), records[0]
+
+
+def container(
+    data: bytes, project: Callable[[str], Any] | None = None
+) -> tuple[dict[str, Any], list[Any]]:
+    """The writer's schema and the records.
+
+    ``project`` gives the schema to read with, by the name of the writer's. Raises ValueError for a
+    schema that is none or that the projection doesn't fit.
+    """
     import io  # noqa: PLC0415
 
     import fastavro  # noqa: PLC0415 (only when there is something to decode)
+    from fastavro.read import SchemaResolutionError  # noqa: PLC0415
     from fastavro.schema import SchemaParseException  # noqa: PLC0415
 
     try:
         reader = fastavro.reader(io.BytesIO(data))
-    except SchemaParseException as problem:
-        raise ValueError(f"its schema is no schema: {problem}") from None
-    schema = json.loads(reader.metadata["avro.schema"])
-    records = list(reader)
-    require(len(records) == 1, f"{len(records)} records where one must be")
-    return str(schema.get("name")), records[0]
+        schema = json.loads(reader.metadata["avro.schema"])
+        if project is not None:
+            reader = fastavro.reader(io.BytesIO(data), project(str(schema.get("name"))))
+        return schema, list(reader)
+    except (SchemaParseException, SchemaResolutionError) as problem:
+        raise ValueError(f"its schema does not fit: {problem}") from None
 
 
 def check_framing(data: bytes) -> None:

@@ -6,14 +6,13 @@ A hundred thousand write statistics may be in one file, so only what is asked fo
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from reconciler.errors import FormatError
-from reconciler.hudi.avro import check_framing, is_container, names, text_map
+from reconciler.hudi.avro import check_framing, container, is_container, names, text_map
 from reconciler.hudi.schemaless import decoding, require
 
 _NAMESPACE: Final = "org.apache.hudi.avro.model"
@@ -72,12 +71,8 @@ def _json(data: bytes) -> dict[str, Any]:
 
 
 def _avro(data: bytes) -> dict[str, Any]:
-    import fastavro  # noqa: PLC0415 (only when there is something to decode)
-
     check_framing(data)
-    name = json.loads(fastavro.reader(io.BytesIO(data)).metadata["avro.schema"])["name"]
-    require(name in _NAMES, f"it holds a {name}")
-    records = list(fastavro.reader(io.BytesIO(data), _projection(name)))
+    _, records = container(data, _projection)
     require(len(records) == 1, f"{len(records)} records where one must be")
     found: dict[str, Any] = records[0]
     return found
@@ -85,6 +80,7 @@ def _avro(data: bytes) -> dict[str, Any]:
 
 def _projection(name: str) -> dict[str, Any]:
     """The part of the schema that is read; the rest is skipped, not decoded."""
+    require(name in _NAMES, f"it holds a {name}")
     stat = {
         "type": "record",
         "name": "HoodieWriteStat",

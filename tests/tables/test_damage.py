@@ -173,7 +173,7 @@ def test_no_damage_of_one_file_harms_a_table(table):
                 wrong.append((path, what, f"would remove {sorted(lost)}"))
 
     assert [] == wrong
-    assert errors > 20
+    assert errors >= 10
     assert same > len(files)
 
 
