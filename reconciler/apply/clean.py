@@ -19,8 +19,8 @@ from reconciler.apply.payloads import extra_metadata, names_by_partition, reques
 from reconciler.apply.result import StepOutcome
 from reconciler.apply.table import Table
 from reconciler.errors import AlreadyExistsError, BusyError
-from reconciler.hudi.instant import Action, State
-from reconciler.hudi.timeline import Timeline
+from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.plan.model import CleanStep
 from reconciler.planners.slices import view_of
 from reconciler.state.model import TableState
@@ -83,10 +83,12 @@ def _decide(table: Table, step: CleanStep, look: Look) -> _Decision:
 def _check_metadata(table: Table, state: TableState, selection: Selection) -> None:
     """Raises FormatError, UnsupportedError when the metadata table could not be told afterwards."""
     time = table.publisher.new_time(state.timeline)
+    ours = Instant(time, Action.CLEAN, State.REQUESTED)
+    timeline = Timeline.of((*state.timeline.files, TimelineFile(ours, ours.file_name, 0, 0)))
     metadata.plan_sync(
         table.storage,
         table.properties,
-        state.timeline,
+        timeline,
         instant=time,
         completed=time,
         removal=metadata.Removal(

@@ -1,4 +1,4 @@
-"""Crash drills: a real table, a reviewed plan, an apply that dies, and what must be true afterwards."""
+"""Crash drills: a real table, a reviewed plan, applies that die, and what must be true then."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ import numpy as np
 
 import reconciler
 from reconciler.apply.executor import InProcess
+from reconciler.apply.freshness import keys_present
 from reconciler.apply.result import Result
 from reconciler.apply.run import apply_plan
-from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.clean import CleanMetadata
+from reconciler.hudi.instant import Action
+from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.plan.model import Plan
 from reconciler.planners.slices import view_of
 from reconciler.spec.load import load_specs
@@ -29,7 +32,7 @@ from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Process
 
-ROOT = Path(__file__).parents[1]
+CASES = Path(__file__).parents[1] / "cases" / "clean"
 #: later than every instant of the fixtures
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 SPEC = """\
@@ -44,7 +47,7 @@ spec:
 """
 
 
-class Killed(BaseException):  # noqa: N818 (not an error: the end of a process)
+class Killed(BaseException):
     """What nothing catches."""
 
 
@@ -116,7 +119,7 @@ class Drill:
         living: frozenset[int] = frozenset(),
         **more: Any,
     ) -> Result:
-        """Apply as a new process; ``around`` wraps the one storage that driver and executors use."""
+        """Apply as a new process; ``around`` wraps the storage that driver and executors share."""
         self.runs += 1
         opened: dict[str, Storage] = {}
 
@@ -204,3 +207,29 @@ def traces(table: Path) -> list[str]:
         entry = table / path
         left += [path] if entry.is_file() else [str(f) for f in entry.glob("*")]
     return left
+
+
+def cleans(table: Path) -> list[tuple[str, dict[str, tuple[tuple[str, ...], bool]]]]:
+    """The boundary each completed clean published, and per partition its names and its removal."""
+    storage = open_storage(str(table))
+    properties = load_properties(storage)
+    found = []
+    for entry in load_timeline(storage, properties).entries:
+        if entry.instant.action is Action.CLEAN and entry.instant.is_completed and entry.size:
+            said = CleanMetadata.parse(read_instant_file(storage, properties, entry), entry.name)
+            partitions = {
+                path: (tuple(sorted(one.deleted)), one.is_deleted)
+                for path, one in said.partitions.items()
+            }
+            found.append((said.earliest, partitions))
+    return found
+
+
+def unlisted(it: Drill) -> set[str]:
+    """Where the metadata table and the disk differ; nothing where there is no metadata table."""
+    ms = it.clock.now_ms()
+    disk = observe(it.storage, it.spec, observed_ms=ms)
+    if not disk.metadata_partitions:
+        return set()
+    listed = observe(it.storage, it.spec, observed_ms=ms, listing="metadata")
+    return set(keys_present(disk.files).to_pylist()) ^ set(keys_present(listed.files).to_pylist())

@@ -4,45 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from reconciler.plan.model import CleanStep
+from reconciler.plan.model import Step
 from reconciler.storage.wrappers import Fault, Faulty, Recording
 from tests.crash.drill import (
-    ROOT,
+    CASES,
     Drill,
     Killed,
+    cleans,
     data_files,
     drill,
     folders,
     newest,
     savepointed,
     traces,
+    unlisted,
 )
 
-CASES = ROOT / "cases" / "clean"
+#: what it is: the case, the retention
 TABLES = {
-    "version 6": (CASES / "cow_basic__0.15.0" / "table.zip", "commits: 2"),
-    "version 9": (CASES / "cow_basic__1.2.0" / "table.zip", "commits: 2"),
-    "a savepoint": (CASES / "cow_savepoint__0.15.0" / "table.zip", "commits: 1"),
-    "metadata table, version 6": (
-        CASES / "cow_mdt_incremental__0.15.0" / "table.zip",
-        "commits: 1",
-    ),
-    "metadata table, version 9": (CASES / "cow_mdt_incremental__1.2.0" / "table.zip", "commits: 1"),
-    "a partition goes": (CASES / "cow_delete_partition__1.2.0" / "table.zip", "commits: 1"),
-    "a partition goes from the metadata table": (
-        CASES / "cow_mdt_delete_partition__1.2.0" / "table.zip",
-        "commits: 1",
-    ),
-    "only a folder goes": (
-        CASES / "cow_empty_partition_dir__1.0.2" / "table.zip",
-        "fileVersions: 5",
-    ),
-    "log files": (CASES / "mor_logs__1.0.2" / "table.zip", "commits: 1"),
-    "file versions": (CASES / "mor_logs__0.15.0" / "table.zip", "fileVersions: 1"),
+    "version 6": ("cow_basic__0.15.0", "commits: 2"),
+    "version 8, not partitioned": ("cow_nonpart_replace__1.0.2", "commits: 1"),
+    "version 9": ("cow_basic__1.2.0", "commits: 2"),
+    "a savepoint": ("cow_savepoint__0.15.0", "commits: 1"),
+    "metadata table, version 6": ("cow_mdt_incremental__0.15.0", "commits: 1"),
+    "metadata table, version 9": ("cow_mdt_incremental__1.2.0", "commits: 1"),
+    "a partition goes": ("cow_delete_partition__1.2.0", "commits: 1"),
+    "a partition goes from the metadata table": ("cow_mdt_delete_partition__1.2.0", "commits: 1"),
+    "only a folder goes": ("cow_empty_partition_dir__1.0.2", "fileVersions: 5"),
+    "log files, version 6": ("mor_pending_compaction__0.15.0", "fileVersions: 1"),
+    "log files, version 8": ("mor_compacted__1.0.2", "commits: 1"),
+    "another writer's pending clean": ("cow_pending_clean__1.1.1", "commits: 1"),
+    "an empty requested clean": ("cow_empty_clean_plan__1.2.0", "commits: 1"),
 }
 
 
@@ -54,6 +49,8 @@ class Story:
     files: set[str]
     folders: set[str]
     newest: set[str]
+    cleans: list
+    differences: set[str]
     must_stay: set[str]
     calls: int
     mutations: int
@@ -61,38 +58,40 @@ class Story:
 
 @pytest.fixture(scope="module", params=TABLES, ids=TABLES.keys())
 def story(request, tmp_path_factory) -> Story:
-    zipped, retention = TABLES[request.param]
+    case, retention = TABLES[request.param]
     home = tmp_path_factory.mktemp("story")
-    before = drill(zipped, home / "t", retention=retention)
-    plan = before.plan()
-    (step,) = (s for s in plan.tables[0].steps if isinstance(s, CleanStep))
-    planned = {
-        f"{p}/{n}".lstrip("/")
-        for p, n in zip(step.files.partition.to_pylist(), step.files.name.to_pylist(), strict=True)
-    }
-    state = before.state()
+    before = drill(CASES / case / "table.zip", home / "t", retention=retention)
+    steps = before.plan().tables[0].steps
     copy = before.copy(home / "undisturbed")
     counted: list[Recording] = []
     result = copy.apply(copy.plan(), around=lambda s: counted.append(Recording(s)) or counted[-1])
 
     assert (result.exit_code, traces(copy.table)) == (0, [])
-    assert data_files(copy.table) == {
-        f for f in data_files(before.table) - planned if not is_metafile_of(f, step)
-    }
+    assert data_files(copy.table) == data_files(before.table) - expected_to_go(before, steps)
+    state = before.state()
     return Story(
         before=before,
         files=data_files(copy.table),
         folders=folders(copy.table),
         newest=newest(state),
+        cleans=cleans(copy.table),
+        differences=unlisted(before),
         must_stay=newest(state) | savepointed(state),
         calls=sum(len(one.calls) for one in counted),
         mutations=sum(len(one.mutations) for one in counted),
     )
 
 
-def is_metafile_of(path: str, step: CleanStep) -> bool:
-    folder, _, name = path.rpartition("/")
-    return name.startswith(".hoodie_partition_metadata") and folder in step.delete_partitions
+def expected_to_go(it: Drill, steps: tuple[Step, ...]) -> set[str]:
+    """The files that the steps name, and the metafiles of the partitions they delete."""
+    found = set()
+    for step in steps:
+        rows = zip(step.files.partition.to_pylist(), step.files.name.to_pylist(), strict=True)
+        found |= {f"{partition}/{name}".lstrip("/") for partition, name in rows}
+        for path in step.delete_partitions:
+            metafiles = (it.table / path).glob(".hoodie_partition_metadata*")
+            found |= {str(metafile.relative_to(it.table)) for metafile in metafiles}
+    return found
 
 
 def stopping(fault: Fault) -> Callable:
@@ -116,7 +115,7 @@ def test_an_apply_that_stops_at_any_change_is_finished_by_the_next(story, tmp_pa
 
 
 def test_an_apply_that_stops_at_any_call_is_finished_by_the_next_plan(story, tmp_path):
-    for at in range(1, story.calls + 1, max(1, story.calls // 40)):
+    for at in range(1, story.calls + 1, max(1, story.calls // 12)):
         it = story.before.copy(tmp_path / str(at))
         plan = it.plan()
         with pytest.raises(Killed):
@@ -132,5 +131,7 @@ def assert_finished(story: Story, it: Drill) -> None:
     assert data_files(it.table) == story.files
     assert folders(it.table) == story.folders
     assert newest(it.state()) == story.newest
+    assert cleans(it.table) == story.cleans
+    assert unlisted(it) == story.differences
     (table,) = it.plan().tables
     assert (table.steps, table.error) == ((), None)
