@@ -23,7 +23,7 @@ BLOOM_FILTERS: Final = "bloom_filters"
 _DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 _UNPARTITIONED: Final = "."
 #: more keys than this would cost more than the space they free
-_MOST_KEYS: Final = 2_000_000
+_MOST_KEYS: Final = 1_000_000
 
 
 def stale_entries(

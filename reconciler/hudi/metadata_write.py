@@ -39,6 +39,7 @@ from reconciler.hudi.schemaless import encode, parsed_schema
 _ALL_PARTITIONS_TYPE: Final = 1
 _FILES_TYPE: Final = 2
 _CLEANS: Final = frozenset({Action.CLEAN})
+_LISTING: Final = f"{ROOT}/{FILES}/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,10 +183,10 @@ def _earlier(table: MetadataTable, instant: str) -> _Earlier:
     files = [file for file in table.timeline.files if file.instant.requested == instant]
     if not files:
         return _Earlier()
-    logs = [path for path in table.log_paths() if _is_of(table, path, instant)]
+    logs = [path for path in _candidates(table) if _is_of(table, path, instant)]
     changes: dict[str, Names] = {}
     for path in logs:
-        if path.startswith(f"{ROOT}/{FILES}/"):
+        if path.startswith(_LISTING):
             for block in read_blocks(table.source.read(path), path):
                 if block.type in (BlockType.HFILE_DATA, BlockType.AVRO_DATA):
                     for key, names in block_entries(block):
@@ -194,6 +195,16 @@ def _earlier(table: MetadataTable, instant: str) -> _Earlier:
     timeline = [f"{table.timelines.folder}/{file.name}" for file in files]
     done = sum(file.instant.is_completed for file in files)
     return _Earlier((*timeline[:done], *logs, *timeline[done:]), done > 0, changes)
+
+
+def _candidates(table: MetadataTable) -> list[str]:
+    """Log files that may be of the instant.
+
+    Version 6 has to open them, so it is those of the listing: what Hudi's own attempt said of the
+    same removed files in an index may become visible, since it is what a clean says there.
+    """
+    paths = table.log_paths()
+    return paths if table.version >= EIGHT else [p for p in paths if p.startswith(_LISTING)]
 
 
 def _is_of(table: MetadataTable, path: str, instant: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -90,6 +91,13 @@ class NativeClean:
     def _put(self, instant, data):
         (self.table.timeline / instant.file_name).write_bytes(data)
 
+    def newest(self):
+        """The greatest time on either timeline."""
+        metadata = self.table.path / ".hoodie/metadata/.hoodie"
+        folders = [self.table.timeline, metadata / "timeline" if self.version >= 8 else metadata]
+        names = [entry.name for folder in folders for entry in folder.glob("[0-9]*")]
+        return max(time for name in names for time in re.findall(r"\d{17}", name))
+
     def delete(self):
         for partition, names in self.files.items():
             for name in names:
@@ -118,13 +126,13 @@ class NativeClean:
             metadata,
             read_listing(metadata),
             instant=self.instant,
-            completed=after(self.instant, 1),
+            completed=after(self.newest(), 1),
             removed=self.files,
             removed_partitions=["c"] if "c" in self.files else [],
         )
 
     def complete(self):
-        done = after(self.instant, 2) if self.version >= 8 else None
+        done = after(self.newest(), 2) if self.version >= 8 else None
         record = {
             "startCleanTime": self.instant,
             "timeTakenInMillis": 1,
@@ -262,6 +270,30 @@ def test_hudi_finishes_a_clean_that_stopped_in_the_metadata_table(made, tmp_path
     shown = {path: names for path, names in listing.items() if names}
     assert shown == directory_listing(table.path)
     assert rows == hudi.rows(table) == hudi.rows(table, metadata=True)
+
+
+@pytest.mark.parametrize("done", [1, 3, 4])
+@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+def test_a_second_attempt_after_a_write_of_hudi_is_as_good(made, tmp_path, version, done):
+    hudi, table = made(version, "default", tmp_path / "t")
+    clean = NativeClean(table, TABLE_VERSION[version])
+    clean.delete()
+    storage, sync = clean.sync()
+    for write in sync.writes[:done]:
+        storage.create(write.path, write.data)
+    # Hudi rolls back what is pending on the metadata table's timeline
+    hudi.write(table, [("a1", "a", 5)])
+    rows = hudi.rows(table)
+    storage, again = clean.sync()
+    storage.delete_many(again.cleanup)
+    for write in again.writes:
+        storage.create(write.path, write.data)
+    clean.complete()
+
+    assert_right(hudi, table, rows)
+    hudi.write(table, [("a1", "a", 6)], options=COMPACT_METADATA)
+    hudi.write(table, [("a1", "a", 7)], options=COMPACT_METADATA)
+    assert_right(hudi, table, hudi.rows(table))
 
 
 @pytest.mark.parametrize("done", range(5))
