@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from reconciler.apply.result import Result
     from reconciler.state.model import TableState
+    from reconciler.status import TableStatus
 
 Location = str | os.PathLike[str]
 OnTable = Callable[[TablePlan], None]
@@ -73,31 +74,57 @@ def plan(
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
     tables = []
     for spec in [specs] if isinstance(specs, TableSpec) else specs:
-        tables.append(_plan_table(spec, moment, on_crash))
+        made, _ = _look(spec, moment, on_crash)
+        tables.append(made)
         if on_table is not None:
-            on_table(tables[-1])
+            on_table(made)
     return Plan(created_at=moment.isoformat(), tool=world.tool(), tables=tuple(tables))
 
 
-def _plan_table(spec: TableSpec, now: datetime, on_crash: OnCrash | None) -> TablePlan:
+def status(
+    specs: TableSpec | Iterable[TableSpec],
+    *,
+    now: datetime | None = None,
+    on_table: OnTable | None = None,
+    on_crash: OnCrash | None = None,
+) -> tuple[TableStatus, ...]:
+    """How each table is: in sync or not, what hangs, what is pinned. Writes nothing."""
+    from reconciler.status import table_status  # noqa: PLC0415
+
+    moment = now or world.now()
+    found = []
+    for spec in [specs] if isinstance(specs, TableSpec) else specs:
+        made, state = _look(spec, moment, on_crash)
+        found.append(table_status(spec, state, made))
+        if on_table is not None:
+            on_table(made)
+    return tuple(found)
+
+
+def _look(
+    spec: TableSpec, now: datetime, on_crash: OnCrash | None
+) -> tuple[TablePlan, TableState | None]:
+    """A table's plan and what it was made from; no state where it could not be read."""
     from reconciler.plan.document import spec_digest  # noqa: PLC0415
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        return plan_table(spec, observe(spec, now=now), now)
+        state = observe(spec, now=now)
+        return plan_table(spec, state, now), state
     except ReconcilerError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 (one table must not stop the others)
         if on_crash is not None:
             on_crash(spec, error)
         problem = f"{type(error).__name__}: {error} (an error of this program, please report it)"
-    return TablePlan(
+    failed = TablePlan(
         name=spec.name,
         path=spec.path,
         spec=spec.document,
         spec_digest=spec_digest(spec.document),
         error=problem,
     )
+    return failed, None
 
 
 def apply(

@@ -1,0 +1,128 @@
+"""``reconciler apply``: do what a plan says, through Spark."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reconciler import world
+from reconciler.cli.documents import read_plan, the_plan_among
+from reconciler.cli.moment import moment
+from reconciler.cli.options import Excluded, Format, Labels, Names, Now, OutputFormat
+from reconciler.cli.plan import make_plan, rendered
+from reconciler.cli.spark import spark_settings
+from reconciler.cli.terminal import ask, emit, require_terminal, say
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconciler.plan.model import Plan
+
+
+class ExecutorName(StrEnum):
+    NATIVE = "native"
+    HUDI = "hudi"
+
+
+def apply(  # noqa: PLR0913 (options of a command)
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PLAN|SPEC_OR_DIR",
+            help="A reviewed plan (- for standard input), or specs to plan and apply in one go.",
+        ),
+    ],
+    *,
+    specs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--specs",
+            metavar="SPEC_OR_DIR",
+            help="Leave out tables whose spec or path is no longer the reviewed one; repeatable.",
+        ),
+    ] = None,
+    digest: Annotated[
+        str | None,
+        typer.Option("--digest", metavar="sha256:...", help="Refuse any plan but this one."),
+    ] = None,
+    auto_approve: Annotated[
+        bool, typer.Option("--auto-approve", help="With specs: apply without asking.")
+    ] = False,
+    now: Now = None,
+    executor: Annotated[
+        ExecutorName, typer.Option("--executor", help="Who does the work; hudi is not built yet.")
+    ] = ExecutorName.NATIVE,
+    parallelism: Annotated[
+        int | None,
+        typer.Option("--parallelism", min=1, help="Spark tasks at a time (default: the slots)."),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option("--master", help="Spark's master (default: local[*]).")
+    ] = None,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option("--spark-conf", metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+    ] = None,
+    format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
+    name: Names = None,
+    exclude: Excluded = None,
+    label: Labels = None,
+) -> int:
+    """Do what a reviewed plan says, and never more.
+
+    Where a table has moved since the review, what no longer holds is left out and reported.
+    Handing over a plan file is the approval. With specs, the plan is made first and asked about.
+    """
+    if executor is ExecutorName.HUDI:
+        raise UsageError("--executor hudi: not built yet; the native executor needs no Hudi jar")
+    settings = spark_settings(spark_conf)
+    at = None if now is None else moment(now)
+    file = the_plan_among(paths)
+    if file is None:
+        _refuse({"--specs": specs}, "goes with a plan file, and these are specs")
+    else:
+        selectors = {"--name": name, "--exclude": exclude, "-l": label}
+        _refuse(selectors, "a plan is applied as it was reviewed; select tables when planning")
+
+    from reconciler.cli.execution import carry_out, rendered_result  # noqa: PLC0415 (heavy)
+    from reconciler.cli.selection import selected_specs  # noqa: PLC0415
+
+    if file is None:
+        plan = make_plan(selected_specs(paths, name, exclude, label), at or world.now())
+        if not _is_approved(plan, auto_approve=auto_approve):
+            say("nothing is applied")
+            return 0
+    else:
+        plan = read_plan(file)
+    result = carry_out(
+        plan,
+        now=at,
+        specs=selected_specs(specs) if specs else None,
+        digest=digest,
+        parallelism=parallelism,
+        master=master,
+        settings=settings,
+    )
+    emit(rendered_result(result, format))
+    return result.exit_code
+
+
+def _refuse(options: Mapping[str, object], because: str) -> None:
+    for option, value in options.items():
+        if value:
+            raise UsageError(f"{option}: {because}")
+
+
+def _is_approved(plan: Plan, *, auto_approve: bool) -> bool:
+    """Whether a plan that nobody has reviewed may run; shows it where a person is asked."""
+    changing = [table.name for table in plan.tables if table.has_changes and not table.refusals]
+    if auto_approve or not changing:
+        return True
+    instead = "say --auto-approve, or review a plan: `reconciler plan ... -o plan.json`"
+    require_terminal(instead)
+    say(str(rendered(plan, Format.TEXT, full=False)))
+    return ask(f"Apply this to {', '.join(changing)}?", instead)

@@ -1,0 +1,107 @@
+"""Carrying a plan out from a command: a Spark session where there is work, and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import assert_never
+
+from reconciler import world
+from reconciler.apply.executor import Executor, InProcess
+from reconciler.apply.progress import Phase
+from reconciler.apply.result import Result
+from reconciler.apply.run import apply_plan
+from reconciler.cli.failures import explain_crash
+from reconciler.cli.options import Format
+from reconciler.cli.spark import spark_session
+from reconciler.cli.terminal import progress, say, wants_color
+from reconciler.errors import StaleError
+from reconciler.plan.document import plan_digest
+from reconciler.plan.model import Plan
+from reconciler.spec.model import TableSpec
+from reconciler.storage.open import open_storage
+
+_PHASES: Mapping[Phase, str] = {
+    "observe": "looking at the table again",
+    "resume": "finishing pending work",
+    "request": "writing the requested clean",
+    "delete": "deleting files",
+    "complete": "completing the clean",
+    "check": "checking the metadata table",
+}
+
+
+def carry_out(  # noqa: PLR0913 (the options of apply)
+    plan: Plan,
+    *,
+    now: datetime | None = None,
+    specs: Sequence[TableSpec] | None = None,
+    digest: str | None = None,
+    parallelism: int | None = None,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Result:
+    """Apply a plan. Spark starts before anything is written, and only where there are steps.
+
+    Raises StaleError when the plan has not the given digest, ReconcilerError when Spark does not
+    start; everything else is in the result of its table.
+    """
+    if digest is not None and digest != (found := plan_digest(plan)):
+        raise StaleError(f"the plan's digest is {found}, not the approved {digest}")
+    with _executor(plan, master, settings or {}) as executor:
+        return apply_plan(
+            plan,
+            open_storage=open_storage,
+            executor=executor,
+            clock=world.SystemClock(),
+            new_token=world.token,
+            who=world.process(),
+            specs=specs,
+            progress=Watched(),
+            parallelism=parallelism,
+            now=now,
+            on_crash=lambda table, error: explain_crash(table.name, error),
+        )
+
+
+@contextmanager
+def _executor(plan: Plan, master: str | None, settings: Mapping[str, str]) -> Iterator[Executor]:
+    if not any(table.has_changes and not table.refusals for table in plan.tables):
+        yield InProcess(open_storage)
+        return
+    from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
+
+    say("starting Spark")
+    with spark_session(master, settings) as session:
+        yield SparkExecutor(session)
+
+
+class Watched:
+    """Progress of an apply for people."""
+
+    @contextmanager
+    def phase(self, table: str, phase: Phase, total: int | None) -> Iterator[Callable[[int], None]]:
+        what = f"{table}: {_PHASES[phase]}"
+        if total is None:
+            say(what)
+            yield lambda _: None
+            return
+        with progress(what, total, "files") as tell:
+            tell(0, f"{total} files")
+            yield lambda done: tell(done, "")
+
+
+def rendered_result(result: Result, format: Format) -> str | bytes:  # noqa: A002
+    """The result as standard output carries it."""
+    from reconciler.render import result as render  # noqa: PLC0415 (not while it runs)
+
+    match format:
+        case Format.TEXT:
+            return render.result_text(result, color=wants_color())
+        case Format.JSON:
+            return render.result_json(result)
+        case Format.MARKDOWN:
+            return render.result_markdown(result)
+        case _:
+            assert_never(format)

@@ -1,0 +1,51 @@
+"""Arguments and options that several commands share, each with its one meaning."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class StatusFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+Specs = Annotated[
+    list[Path], typer.Argument(metavar="SPEC_OR_DIR", help="Spec files, or folders of them.")
+]
+OutputFormat = Annotated[Format, typer.Option("--format", help="What to write to standard output.")]
+StatusOutput = Annotated[
+    StatusFormat, typer.Option("--format", help="What to write to standard output.")
+]
+Full = Annotated[bool, typer.Option("--full", help="Name every file in the text.")]
+Now = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Plan as if it were this time, as 2026-01-31T04:00:00+00:00 (default: the present).",
+    ),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--name", metavar="GLOB", help="Only tables whose name matches; repeatable."),
+]
+Excluded = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="GLOB", help="No tables whose name matches; repeatable."),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label", "-l", metavar="LABEL=VALUE", help="Only tables with this label; repeatable."
+    ),
+]

@@ -1,0 +1,129 @@
+"""``reconciler plan``: what must change, and why. Writes nothing to any table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+from reconciler.cli.failures import explain_crash
+from reconciler.cli.moment import moment
+from reconciler.cli.options import Excluded, Format, Full, Labels, Names, Now, OutputFormat, Specs
+from reconciler.cli.terminal import emit, progress, wants_color
+from reconciler.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from reconciler.plan.model import Plan, TablePlan
+    from reconciler.spec.model import TableSpec
+
+
+def plan(  # noqa: PLR0913 (options of a command)
+    specs: Specs,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the plan (JSON) to this file too.")
+    ] = None,
+    format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
+    full: Full = False,
+    now: Now = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
+    ] = False,
+    name: Names = None,
+    exclude: Excluded = None,
+    label: Labels = None,
+) -> int:
+    """Compare tables with their specs and plan what must change. Writes nothing to any table.
+
+    Needs no Spark, no Java and no write permission. Review the plan, then `reconciler apply` it.
+    """
+    from reconciler.cli.selection import selected_specs  # noqa: PLC0415
+
+    at = moment(now)
+    made = make_plan(selected_specs(specs, name, exclude, label), at)
+    if output is not None:
+        save(made, output)
+    emit(rendered(made, format, full=full, file=output))
+    return exit_code(made, detailed=detailed_exitcode)
+
+
+def make_plan(specs: Sequence[TableSpec], now: datetime) -> Plan:
+    """Plan the specs, telling people how far it is."""
+    from reconciler import api  # noqa: PLC0415
+
+    with progress("planning", len(specs), "tables") as tell:
+        return api.plan(
+            specs,
+            now=now,
+            on_table=lambda table: tell(1, f"{table.name}: {_headline(table)}"),
+            on_crash=lambda spec, error: explain_crash(spec.name, error),
+        )
+
+
+def save(plan: Plan, path: Path) -> None:
+    """Write the plan document whole or not at all."""
+    from reconciler.plan.document import dump  # noqa: PLC0415
+    from reconciler.storage.local import LocalStorage  # noqa: PLC0415
+
+    if path.is_dir():
+        raise StorageError(str(path), "is a folder; name the file to write the plan to")
+    target = path.resolve()
+    if target.exists() and not target.is_file():  # a pipe or a device
+        target.write_bytes(dump(plan))
+        return
+    LocalStorage(str(target.parent)).replace(target.name, dump(plan))
+
+
+def rendered(
+    plan: Plan,
+    format: Format,  # noqa: A002
+    *,
+    full: bool,
+    file: Path | None = None,
+) -> str | bytes:
+    """The plan as standard output carries it; ``file`` is where all of it can be found."""
+    match format:
+        case Format.TEXT:
+            from reconciler.render.text import plan_text  # noqa: PLC0415
+
+            return plan_text(plan, color=wants_color(), full=full)
+        case Format.JSON:
+            from reconciler.plan.document import dump  # noqa: PLC0415
+
+            return dump(plan)
+        case Format.MARKDOWN:
+            from reconciler.render.markdown import plan_markdown  # noqa: PLC0415
+
+            return plan_markdown(plan, artifact=None if file is None else file.name)
+        case _:
+            assert_never(format)
+
+
+def exit_code(plan: Plan, *, detailed: bool) -> int:
+    """The worst of the tables' codes: 1 error, 3 refused, 2 changes (when asked for), 0."""
+    from reconciler.apply.result import worst  # noqa: PLC0415
+
+    return worst(_table_code(table, detailed=detailed) for table in plan.tables)
+
+
+def _table_code(table: TablePlan, *, detailed: bool) -> int:
+    if table.error is not None:
+        return 1
+    if table.refusals:
+        return 3
+    return 2 if detailed and table.has_changes else 0
+
+
+def _headline(table: TablePlan) -> str:
+    if table.error is not None:
+        return f"error: {table.error}"
+    if table.refusals:
+        return "refused"
+    if not table.steps:
+        return "nothing to do"
+    kinds = ", ".join(step.kind for step in table.steps)
+    return f"{kinds}; {table.impact.files_removed} files to remove"

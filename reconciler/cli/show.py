@@ -1,0 +1,26 @@
+"""``reconciler show``: a saved plan for people, however old it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.documents import read_plan
+from reconciler.cli.options import Format, Full, OutputFormat
+from reconciler.cli.plan import rendered
+from reconciler.cli.terminal import emit
+
+
+def show(
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN", help="A plan file, or - for standard input.")
+    ],
+    *,
+    format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
+    full: Full = False,
+) -> int:
+    """Show a saved plan. Looks at no table, so an old plan can be read as well."""
+    emit(rendered(read_plan(plan), format, full=full, file=plan))
+    return 0

