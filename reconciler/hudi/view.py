@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.hudi.arrow import numbers, strings
+from reconciler.hudi.arrow import flags, numbers, strings
 from reconciler.hudi.files import FileKind, Files
 from reconciler.hudi.instant import WRITES, Action
 from reconciler.hudi.timeline import Timeline
@@ -175,7 +175,7 @@ def group_codes(files: Files, pairs: Iterable[tuple[str, str]]) -> NDArray[np.in
     in_partition = np.array([partitions.get(path, -1) for path, _ in wanted], np.int64)
     encoded = files.group_id.dictionary_encode()
     sought = pc.index_in(strings([file_id for _, file_id in wanted]), encoded.dictionary)
-    ids = numbers(sought.fill_null(-1)).astype(np.int64)
+    ids = np.where(flags(pc.is_valid(sought)), numbers(sought), -1).astype(np.int64)
     width = len(encoded.dictionary)
     known = files.group_partition.astype(np.int64) * width + numbers(encoded.indices)
     order = np.argsort(known, kind="stable")

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.hudi.arrow import integers
 from reconciler.hudi.instant import Instant
 from reconciler.hudi.view import View
-from reconciler.plan.columns import dictionary, integers
+from reconciler.plan.columns import dictionary
 from reconciler.plan.model import KEEP_RULES, CleanStep, KeptFiles, RemovedFiles
 from reconciler.planners.boundary import boundary
 from reconciler.planners.phrases import Phrases

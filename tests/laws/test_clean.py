@@ -1,0 +1,139 @@
+"""Laws of cleaning, on tables of every version and type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from reconciler.plan.document import dump
+from reconciler.plan.model import Plan
+from reconciler.planners.clean import plan_clean
+from reconciler.planners.compose import plan_table
+from reconciler.spec.model import Policy, TableSpec
+from tests.laws.clean_tables import (
+    cutoffs,
+    groups_of,
+    opinion,
+    retentions,
+    rows_of,
+    tables,
+    without,
+)
+
+NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
+LAW = settings(max_examples=150, deadline=None)
+
+
+def pairs(files):
+    return set(zip(files.partition.to_pylist(), files.name.to_pylist(), strict=True))
+
+
+def removed(decision):
+    return pairs(decision.step.files) if decision.step else set()
+
+
+def slices_of(state):
+    return groups_of(state, None if state.table_version < 8 else state.completions)
+
+
+@LAW
+@given(tables(), retentions(), cutoffs())
+def test_a_second_opinion_removes_and_keeps_the_same(state, retention, cutoff):
+    if state.v6_completions:  # where Hudi 1.x reads other slices, a cap may stop elsewhere
+        retention = replace(retention, max_commits_per_run=None)
+    decision = plan_clean(retention, state, cutoff=cutoff)
+    second = opinion(state, retention, cutoff)
+
+    assert second.earliest == decision.verdict.earliest
+    assert second.removed == removed(decision)
+    assert second.by_policy - second.removed == pairs(decision.kept)
+
+
+@LAW
+@given(tables(), retentions(), cutoffs())
+def test_kept_and_removed_are_what_the_policy_alone_removes(state, retention, cutoff):
+    decision = plan_clean(retention, state, cutoff=cutoff)
+
+    assert set() == removed(decision) & pairs(decision.kept)
+    assert opinion(state, retention, cutoff).by_policy == removed(decision) | pairs(decision.kept)
+    assert all(decision.kept.because.to_pylist())
+
+
+@LAW
+@given(tables(), retentions(), cutoffs())
+def test_nothing_that_anybody_needs_is_removed(state, retention, cutoff):
+    decision = plan_clean(retention, state, cutoff=cutoff)
+    pinned = {name for savepoint in state.savepoints for name in savepoint.files}
+    clustered = {c.base_file for c in state.clusterings}
+    bases = {(o.partition, o.file_id): o.base_instant for o in state.compactions}
+    taken = removed(decision)
+
+    for (path, file_id), slices in slices_of(state).items():
+        if (path, file_id) not in state.replaced:
+            newest = next((s for s in slices if s.files), None)
+            assert newest is None or not taken & {(path, f) for f in newest.files}
+        for found in slices:
+            if (path, file_id) in bases and found.key >= bases[path, file_id]:
+                assert not taken & {(path, f) for f in found.files}
+    visible = {(p, f) for (p, _), ss in slices_of(state).items() for s in ss for f in s.files}
+    assert taken <= visible
+    assert not {name for _, name in taken} & (pinned | clustered)
+
+
+@LAW
+@given(tables(), retentions(), cutoffs(), st.integers(1, 4))
+def test_a_wider_retention_removes_a_part_of_what_a_narrower_does(state, retention, cutoff, more):
+    retention = replace(retention, max_commits_per_run=None)
+    wide = replace(retention, keep=retention.keep + more)
+    earlier = f"{int(cutoff) - more * 100000:017d}"
+    narrow = plan_clean(retention, state, cutoff=cutoff)
+
+    if retention.policy is not Policy.HOURS:
+        assert removed(plan_clean(wide, state, cutoff=cutoff)) <= removed(narrow)
+    elif narrow.verdict.boundary.policy is not None:  # an idle table keeps everything
+        assert removed(plan_clean(wide, state, cutoff=earlier)) <= removed(narrow)
+
+
+@LAW
+@given(tables(), retentions(), cutoffs())
+def test_a_clean_leaves_nothing_for_the_next(state, retention, cutoff):
+    retention = replace(retention, max_commits_per_run=None)
+    first = plan_clean(retention, state, cutoff=cutoff)
+    second = plan_clean(retention, without(state, removed(first)), cutoff=cutoff)
+
+    assert set() == removed(second)
+
+
+@LAW
+@given(tables(), retentions(), cutoffs(), st.integers(1, 3))
+def test_capped_runs_shrink_what_is_left_until_nothing_is(state, retention, cutoff, cap):
+    assume(not state.v6_completions)
+    whole = removed(plan_clean(replace(retention, max_commits_per_run=None), state, cutoff=cutoff))
+    left = set(whole)
+    for _ in range(len(whole) + 1):
+        decision = plan_clean(replace(retention, max_commits_per_run=cap), state, cutoff=cutoff)
+        taken = removed(decision)
+        if not left:
+            break
+        assert taken
+        assert taken <= left
+        left -= taken
+        state = without(state, taken)
+
+    assert set() == left
+
+
+@LAW
+@given(tables(), retentions())
+def test_the_same_table_gives_the_same_bytes(state, retention):
+    spec = TableSpec(name="t", path="/t", retention=retention)
+    plans = [
+        Plan(created_at=NOW.isoformat(), tool="t", tables=(plan_table(spec, state, NOW),))
+        for state in (state, without(state, set()))
+    ]
+
+    assert dump(plans[0]) == dump(plans[1])
+    assert plans[0].tables[0].impact.files_removed <= len(rows_of(state))
