@@ -1,7 +1,4 @@
-"""Arrow string columns without a Python object per value, and without importing pandas.
-
-``pa.array`` and ``pa.scalar`` import pandas (150 ms of CPU), so arrays are made from buffers here.
-"""
+"""String columns of a plan: distinct values, JSON escapes, order, and what makes a file name."""
 
 from __future__ import annotations
 
@@ -14,30 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from reconciler.hudi.arrow import booleans, bounds, integers, numbers, strings
+
 _MOST = np.iinfo(np.int32).max
 _QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
-
-
-def strings(values: Sequence[str]) -> Any:
-    """A pyarrow string array of Python strings.
-
-    >>> strings(["a", "", "é"]).to_pylist()
-    ['a', '', 'é']
-    """
-    encoded = [value.encode() for value in values]
-    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
-    return _string_array(ends, pa.py_buffer(b"".join(encoded)))
-
-
-def integers(values: NDArray[Any]) -> Any:
-    """A pyarrow integer array over the memory of a numpy array.
-
-    >>> integers(np.array([3, 1])).to_pylist()
-    [3, 1]
-    """
-    values = np.ascontiguousarray(values)
-    kind = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 def dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
@@ -51,9 +28,7 @@ def dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
 
 def codes(column: Any) -> NDArray[Any]:
     """The codes of a dictionary array, over its own memory."""
-    indices = column.indices
-    whole = np.frombuffer(indices.buffers()[1] or b"", dtype=str(indices.type))
-    return whole[indices.offset : indices.offset + len(indices)]
+    return numbers(column.indices)
 
 
 def ranked(column: Any) -> tuple[list[str], NDArray[np.int32]]:
@@ -69,12 +44,6 @@ def ranked(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     return distinct, ranks[codes(column)]
 
 
-def offsets(column: Any) -> NDArray[np.int32]:
-    """Where each value of a string array starts in its data, and where the last one ends."""
-    whole = np.frombuffer(column.buffers()[1] or bytes(4), dtype=np.int32)
-    return whole[column.offset : column.offset + len(column) + 1]
-
-
 def data(column: Any) -> NDArray[np.uint8]:
     """The bytes that the offsets of a string array point into."""
     return np.frombuffer(column.buffers()[2] or b"", dtype=np.uint8)
@@ -82,11 +51,9 @@ def data(column: Any) -> NDArray[np.uint8]:
 
 def replaced(column: Any, rows: NDArray[np.int64], values: Sequence[str]) -> Any:
     """The string array with other values in a few rows (ascending)."""
-    mask = np.zeros(len(column), np.uint8)
-    mask[rows] = 1
-    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
-    is_replaced = pa.Array.from_buffers(pa.bool_(), len(column), [None, bits])
-    return pc.replace_with_mask(column, is_replaced, strings(values))
+    is_replaced = np.zeros(len(column), np.bool_)
+    is_replaced[rows] = True
+    return pc.replace_with_mask(column, booleans(is_replaced), strings(values))
 
 
 def escaped(column: Any) -> Any:
@@ -117,9 +84,9 @@ def unescaped(column: Any) -> Any:
 
 def _rows_with(column: Any, test: Any) -> NDArray[np.int64]:
     """The rows in which a byte passes the test."""
-    bounds = offsets(column)
-    found = np.flatnonzero(test(data(column)[bounds[0] : bounds[-1]])) + bounds[0]
-    return np.unique(np.searchsorted(bounds, found, side="right") - 1).astype(np.int64)
+    starts = bounds(column)
+    found = np.flatnonzero(test(data(column)[starts[0] : starts[-1]])) + starts[0]
+    return np.unique(np.searchsorted(starts, found, side="right") - 1).astype(np.int64)
 
 
 def cut(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
@@ -128,14 +95,16 @@ def cut(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
     Raises ValueError when the positions don't rise within the block (Arrow would trust them and
     read anywhere) or a value is not UTF-8.
     """
-    bounds = np.empty(2 * len(starts), np.int64)
-    bounds[0::2], bounds[1::2] = starts, ends
-    if not len(bounds):
+    positions = np.empty(2 * len(starts), np.int64)
+    positions[0::2], positions[1::2] = starts, ends
+    if not len(positions):
         return strings([])
-    if bounds[0] < 0 or bounds[-1] > min(len(block), _MOST) or (np.diff(bounds) < 0).any():
+    if positions[0] < 0 or positions[-1] > min(len(block), _MOST):
+        raise ValueError("positions outside the block")
+    if (np.diff(positions) < 0).any():
         raise ValueError("positions out of order")
-    every_other = integers(np.arange(0, len(bounds) - 1, 2))
-    column = _string_array(bounds.astype(np.int32), pa.py_buffer(block)).take(every_other)
+    every_other = integers(np.arange(0, len(positions) - 1, 2))
+    column = _string_array(positions.astype(np.int32), pa.py_buffer(block)).take(every_other)
     column.validate(full=True)
     return column
 
@@ -169,9 +138,9 @@ def _string_array(ends: NDArray[np.int32], values: Any) -> Any:
 
 def are_file_names(column: Any) -> bool:
     """Whether every value is the name of a file in its folder: no separator, no NUL, no ``..``."""
-    bounds = offsets(column)
-    text = data(column)[bounds[0] : bounds[-1]]
+    starts = bounds(column)
+    text = data(column)[starts[0] : starts[-1]]
     if ((text == _SLASH) | (text == _BACKSLASH) | (text == 0)).any():
         return False
-    short = np.flatnonzero(np.diff(bounds) <= len(".."))
+    short = np.flatnonzero(np.diff(starts) <= len(".."))
     return not {"", ".", ".."} & set(column.take(integers(short)).to_pylist())

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from reconciler.hudi import arrow
 from reconciler.plan import columns
 from reconciler.plan.model import (
     CleanStep,
@@ -45,7 +46,7 @@ def no_files() -> RemovedFiles:
     """The columns of a step that removes no file."""
     return RemovedFiles(
         partition=columns.dictionary(np.empty(0, np.int32), []),
-        name=columns.strings([]),
+        name=arrow.strings([]),
         bytes=np.empty(0, np.int64),
         kind=np.empty(0, np.int8),
         rule=np.empty(0, np.int8),

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from reconciler import canonical
 from reconciler.errors import PlanError
+from reconciler.hudi import arrow
 from reconciler.plan import columns, decode, encode, formatted, rows, shape
 from reconciler.plan.decode import Lists, Removals
 from reconciler.plan.encode import spec_digest
@@ -224,4 +225,4 @@ def _in_both(one: RemovedFiles, other: RemovedFiles) -> str | None:
 
 def _paths(files: RemovedFiles) -> Any:
     folders = files.partition.dictionary.take(files.partition.indices)
-    return pc.binary_join_element_wise(folders, files.name, columns.strings(["/"])[0])
+    return pc.binary_join_element_wise(folders, files.name, arrow.strings(["/"])[0])

@@ -17,6 +17,7 @@ _TELLTALES = {
     "planned_values": f"is the JSON of an OpenTofu or Terraform plan; {_MAKE_ONE}",
     "apiVersion": "is a spec, not a plan; `reconciler plan` makes a plan of it",
     "$schema": f"is a JSON Schema; {_MAKE_ONE}",
+    "observedAt": "is the output of `reconciler status`; apply needs a plan",
     "planDigest": "is the result of an apply; apply needs the plan itself",
 }
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from reconciler import canonical
 from reconciler.errors import PlanError
+from reconciler.hudi import arrow
 from reconciler.plan import columns, decode, foreign, shape
 from reconciler.plan.decode import Lists, Removals
 from reconciler.plan.encode import spec_digest
@@ -139,7 +140,7 @@ def _removals(partitions: Sequence[Mapping[str, Any]]) -> Removals:
     return Removals(
         files=RemovedFiles(
             partition=_encoded(path for path, _ in files),
-            name=columns.strings([f["name"] for _, f in files]),
+            name=arrow.strings([f["name"] for _, f in files]),
             bytes=np.array([f["bytes"] for _, f in files], np.int64),
             kind=np.array([FILE_KINDS.index(f["kind"]) for _, f in files], np.int8),
             rule=np.array([REMOVAL_RULES.index(f["rule"]) for _, f in files], np.int8),
@@ -152,7 +153,7 @@ def _removals(partitions: Sequence[Mapping[str, Any]]) -> Removals:
 def _kept(kept: Sequence[Mapping[str, Any]]) -> KeptFiles:
     return KeptFiles(
         partition=_encoded(k["partition"] for k in kept),
-        name=columns.strings([k["name"] for k in kept]),
+        name=arrow.strings([k["name"] for k in kept]),
         rule=np.array([KEEP_RULES.index(k["rule"]) for k in kept], np.int8),
         because=_encoded(k["because"] for k in kept),
     )

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler import canonical
+from reconciler.hudi import arrow
 from reconciler.plan import columns
 from reconciler.plan.model import FILE_KINDS, KEEP_RULES, REMOVAL_RULES, KeptFiles, RemovedFiles
 
@@ -67,7 +68,7 @@ def kept_text(kept: KeptFiles) -> Iterator[bytes | memoryview]:
 def _removed_parts(files: RemovedFiles) -> tuple[_Part, ...]:
     return (
         _by_code(',{"because":"', files.because, '","bytes":'),
-        lambda rows: columns.integers(files.bytes[rows]).cast(pa.string()),
+        lambda rows: arrow.integers(files.bytes[rows]).cast(pa.string()),
         _constants(',"kind":"{}","name":"', FILE_KINDS, files.kind),
         lambda rows: columns.escaped(files.name[rows]),
         _constants('","rule":"{}"}}', REMOVAL_RULES, files.rule),
@@ -78,17 +79,17 @@ def _by_code(before: str, column: Any, after: str) -> _Part:
     """A dictionary column between two constants; each distinct value is escaped once."""
     distinct = columns.escaped(column.dictionary)
     texts = pc.binary_join_element_wise(
-        columns.strings([before])[0], distinct, columns.strings([after])[0], _EMPTY
+        arrow.strings([before])[0], distinct, arrow.strings([after])[0], _EMPTY
     )
     return lambda rows: texts.take(column.indices[rows])
 
 
 def _constants(template: str, names: Sequence[str], codes: NDArray[np.int8]) -> _Part:
-    texts = columns.strings([template.format(name) for name in names])
-    return lambda rows: texts.take(columns.integers(codes[rows]))
+    texts = arrow.strings([template.format(name) for name in names])
+    return lambda rows: texts.take(arrow.integers(codes[rows]))
 
 
-_EMPTY = columns.strings([""])[0]
+_EMPTY = arrow.strings([""])[0]
 
 
 def _chunks(count: int, parts: Sequence[_Part]) -> Iterator[tuple[NDArray[np.int32], memoryview]]:
@@ -96,7 +97,7 @@ def _chunks(count: int, parts: Sequence[_Part]) -> Iterator[tuple[NDArray[np.int
     for start in range(0, count, _CHUNK_ROWS):
         rows = slice(start, min(start + _CHUNK_ROWS, count))
         text = pc.binary_join_element_wise(*(part(rows) for part in parts), _EMPTY)
-        yield columns.offsets(text), memoryview(text.buffers()[2])
+        yield arrow.bounds(text), memoryview(text.buffers()[2])
 
 
 class _Forward:

@@ -153,6 +153,7 @@ def is_partition(value: str) -> bool:
 def _step(value: Any, path: str) -> None:
     _object(value, path)
     kind = value.get("kind")
+    _text(kind, f"{path}.kind")
     if kind in _FUTURE:
         _refuse(path, f'is a step of kind "{kind}", which this version cannot apply yet')
     if kind not in _STEPS:

@@ -27,7 +27,7 @@ _MEANINGS: Mapping[int, str] = {
 _LABELS: Mapping[str, str] = {
     "done": "done",
     "unchanged": "unchanged",
-    "stale": "done in part, the rest left out",
+    "stale": "done in part",
     "partial": "failed in part",
     "blocked": "blocked",
     "busy": "busy",

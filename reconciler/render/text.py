@@ -179,8 +179,8 @@ def _partitions(files: RemovedFiles) -> Iterator[str]:
     rest = sums[len(shown) :]
     if rest:
         files_, bytes_ = sum(s.files for s in rest), sum(s.bytes for s in rest)
-        more = words.count(len(rest), "more partition")
-        yield f"      … and {more} ({words.count(files_, 'file')}, {words.size(bytes_)}),"
+        partitions = words.count(len(rest), "more partition")
+        yield f"      … and {partitions} ({words.count(files_, 'file')}, {words.size(bytes_)}),"
         yield "        see plan.json or show --full"
 
 
@@ -208,9 +208,9 @@ def _deleted(partitions: tuple[str, ...], *, full: bool) -> Iterator[str]:
     shown = partitions if full else partitions[:_TOP_REASONS]
     names = ", ".join(words.plain(path) for path in shown)
     rest = len(partitions) - len(shown)
-    more = f" and {words.number(rest)} more" if rest else ""
+    others = f" and {words.number(rest)} more" if rest else ""
     what = words.count(len(partitions), "partition directory", "partition directories")
-    yield from more(f"removes {what} once empty: {names}{more}")
+    yield from more(f"removes {what} once empty: {names}{others}")
 
 
 def _effects(table: TablePlan, paint: Paint) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from reconciler.hudi import arrow
 from reconciler.plan import columns
 from reconciler.plan.document import spec_digest
 from reconciler.plan.model import (
@@ -76,7 +77,7 @@ def removed(draw: Any) -> RemovedFiles:
 
     return RemovedFiles(
         partition=encoded([p for p, _ in rows]),
-        name=columns.strings([n for _, n in rows]),
+        name=arrow.strings([n for _, n in rows]),
         bytes=np.array(column(counts), np.int64),
         kind=np.array(column(st.integers(0, len(FILE_KINDS) - 1)), np.int8),
         rule=np.array(column(st.integers(0, len(REMOVAL_RULES) - 1)), np.int8),
@@ -90,7 +91,7 @@ def kept(draw: Any) -> KeptFiles:
     size = {"min_size": len(rows), "max_size": len(rows)}
     return KeptFiles(
         partition=encoded([p for p, _ in rows]),
-        name=columns.strings([n for _, n in rows]),
+        name=arrow.strings([n for _, n in rows]),
         rule=np.array(draw(st.lists(st.integers(0, len(KEEP_RULES) - 1), **size)), np.int8),
         because=encoded(draw(st.lists(texts, **size))),
     )

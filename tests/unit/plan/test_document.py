@@ -10,6 +10,7 @@ import pytest
 
 from reconciler import canonical
 from reconciler.errors import PlanError
+from reconciler.hudi import arrow
 from reconciler.plan import columns
 from reconciler.plan.decode import no_files
 from reconciler.plan.document import _read_canonical as read_canonical
@@ -25,7 +26,7 @@ def removed(*paths: str) -> RemovedFiles:
         partition=columns.dictionary(
             np.array([folders.index(f) for f, _, _ in split], np.int32), folders
         ),
-        name=columns.strings([name for _, _, name in split]),
+        name=arrow.strings([name for _, _, name in split]),
         bytes=np.arange(size, dtype=np.int64),
         kind=np.zeros(size, np.int8),
         rule=np.zeros(size, np.int8),
@@ -139,7 +140,7 @@ def test_a_dictionary_with_a_value_twice_makes_one_partition():
 
 def test_rows_out_of_order_are_a_bug_of_the_planner():
     files = removed("p=1/a", "p=1/b")
-    backwards = columns.strings(["b", "a"])
+    backwards = arrow.strings(["b", "a"])
     odd = RemovedFiles(
         files.partition, backwards, files.bytes, files.kind, files.rule, files.because
     )

@@ -1,0 +1,159 @@
+"""How tables are: for people, and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reconciler import canonical
+from reconciler.render import words
+from reconciler.render.lines import item, more
+from reconciler.render.paint import Paint
+from reconciler.status import CleanStatus, PendingStatus, SavepointStatus, SizeClass, TableStatus
+
+_BAR = 24
+_WORST_FIRST = ("error", "blocked", "drifted", "unmanaged", "in sync")
+
+
+def status_text(tables: Sequence[TableStatus], *, color: bool) -> str:
+    """The tables for people, those that need somebody first; ends with a line that sums it up."""
+    paint = Paint(is_on=color)
+    lines: list[str] = []
+    for table in sorted(tables, key=lambda t: (_WORST_FIRST.index(t.sync), t.name)):
+        lines += [*_table(table, paint), ""]
+    counts = [(sync, sum(t.sync == sync for t in tables)) for sync in _WORST_FIRST]
+    kinds = ", ".join(f"{words.number(n)} {sync}" for sync, n in counts if n)
+    total = words.count(len(tables), "table")
+    return (
+        "\n".join([*lines, f"{paint.strong('Status:')} {total}" + (f": {kinds}" if kinds else "")])
+        + "\n"
+    )
+
+
+def status_json(tables: Sequence[TableStatus], *, observed_at: str) -> bytes:
+    """The tables as canonical JSON and a newline; ``observed_at`` is ISO-8601 with offset."""
+    document = {
+        "format": 1,
+        "observedAt": observed_at,
+        "tables": [_camel(table.document()) for table in tables],
+    }
+    return canonical.dumps(document) + b"\n"
+
+
+def _camel(value: object) -> object:
+    """The names of a dataclass as the documents spell them."""
+    if isinstance(value, dict):
+        return {_camel_name(key): _camel(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_camel(inner) for inner in value]
+    return value
+
+
+def _camel_name(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
+def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
+    color = {"in sync": paint.good, "drifted": paint.warn, "unmanaged": paint.warn}
+    label = color.get(table.sync, paint.bad)(table.sync)
+    kind = {"COPY_ON_WRITE": "COW", "MERGE_ON_READ": "MOR"}.get(table.table_type or "", "")
+    version = f"  {kind} v{table.table_version}" if kind else ""
+    yield f"{paint.strong(words.plain(table.name))}  {label}{version}  {words.plain(table.path)}"
+    if table.error is not None:
+        yield from item(paint.bad("! error"), table.error)
+        return
+    for sentence in table.because:
+        yield from item(paint.warn("~"), sentence)
+    yield from _reach(table)
+    yield from _files(table)
+    for pending in table.pending:
+        yield from _pending(pending, paint)
+    for savepoint in table.savepoints:
+        yield from item("savepoint", _savepoint(savepoint))
+    yield from _cleans(table)
+
+
+def _reach(table: TableStatus) -> Iterator[str]:
+    zone = f" {words.plain(table.timezone)}" if table.timezone else " (the writers' local time)"
+    last = table.last_completed
+    yield from item("last completed", "nothing yet" if last is None else f"{words.date(last)}{zone}")
+    if table.earliest_readable is not None:
+        reach = words.between(table.earliest_readable, last)
+        back = "" if reach is None else f", {words.span(reach.total_seconds())} back"
+        yield from item("readable from", f"{words.date(table.earliest_readable)}{back}")
+
+
+def _files(table: TableStatus) -> Iterator[str]:
+    small = f", {words.number(table.small_files)} of them small" if table.small_files else ""
+    size = f", {words.size(table.bytes)}" if table.files else ""
+    yield from item("files", f"{words.count(table.files, 'file')}{size}")
+    shown = [c for c in table.sizes if c.files]
+    if not shown:
+        return
+    current = sum(c.files for c in shown)
+    yield from more(f"newest base files: {words.number(current)}{small}")
+    most = max(c.files for c in shown)
+    above: int | None = None
+    for one in table.sizes:
+        if one.files:
+            bar = "█" * max(1, round(_BAR * one.files / most))
+            yield f"        {_class(one, above):<20} {words.number(one.files):>9}  {bar}"
+        above = one.below
+
+
+def _class(one: SizeClass, above: int | None) -> str:
+    if one.below is None:
+        return f"{_round(above or 0)} and more"
+    return (
+        f"below {_round(one.below)}" if above is None else f"{_round(above)} to {_round(one.below)}"
+    )
+
+
+def _round(size: int) -> str:
+    return words.size(size).replace(".0 ", " ")
+
+
+def _pending(pending: PendingStatus, paint: Paint) -> Iterator[str]:
+    stuck = "; longer than concurrency.staleAfter" if pending.is_stuck else ""
+    label = paint.bad("! stuck") if pending.is_stuck else "pending"
+    age = words.span(pending.age_seconds)
+    state = pending.state.lower()
+    yield from item(label, f"{pending.action} {pending.instant} {state} for {age}{stuck}")
+
+
+def _savepoint(savepoint: SavepointStatus) -> str:
+    if not savepoint.is_completed:
+        return f"{savepoint.instant} is half made: what it will pin is not known"
+    pinned = "pins nothing beyond the newest file slices"
+    if savepoint.pinned_files:
+        files = words.count(savepoint.pinned_files, "file")
+        pinned = (
+            f"pins {files}, {words.size(savepoint.pinned_bytes)}, beyond the newest file slices"
+        )
+    return f"{savepoint.instant} ({words.date(savepoint.instant)}) {pinned}"
+
+
+def _cleans(table: TableStatus) -> Iterator[str]:
+    if table.last_clean is None:
+        yield from item("last clean", "none on the active timeline")
+        return
+    yield from item("last clean", _clean(table.last_clean, table.last_completed))
+    foreign = table.last_foreign_clean
+    if foreign is not None and foreign != table.last_clean:
+        yield from item("writers' clean", _clean(foreign, table.last_completed))
+
+
+def _clean(clean: CleanStatus, last: str | None) -> str:
+    whose = "by reconciler" if clean.is_ours else "by a writer of the table"
+    start = clean.earliest_instant_to_retain
+    kept = ""
+    if clean.commits:
+        reach = words.between(start, clean.instant)
+        span = "" if reach is None else f", {words.span(reach.total_seconds())}"
+        kept = f": it kept {words.count(clean.commits, 'commit')}{span}"
+    since = words.between(clean.instant, last)
+    before = ""
+    if since is not None and since.total_seconds() >= 60:  # noqa: PLR2004
+        before = f", {words.span(since.total_seconds())} before the last write"
+    policy = f" with {words.plain(clean.policy)}" if clean.policy else ""
+    return f"{clean.instant} {whose}{policy}{kept}{before}"
