@@ -199,6 +199,7 @@ def _left_out(files: RemovedFiles, left: NDArray[np.bool_], kept: KeptFiles | No
     if kept is not None and len(fallen):
         reasons += kept.because.dictionary.to_pylist()
         rows = numbers(pc.index_in(keys(fallen), value_set=keys(kept)).fill_null(-1))
-        chosen = np.where(rows >= 0, numbers(kept.because.indices)[rows] + 1, 0).astype(np.int32)
+        known = rows >= 0
+        chosen[known] = numbers(kept.because.indices)[rows[known]] + 1
     because = pa.DictionaryArray.from_arrays(integers(chosen), strings(reasons))
     return Rows(partition=fallen.partition, name=fallen.name, because=because)

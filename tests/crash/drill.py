@@ -135,9 +135,12 @@ class Drill:
             executor=InProcess(opener),
             clock=self.clock,
             new_token=iter(f"run{self.runs}-{n}" for n in range(9)).__next__,
-            who=process(pid or self.runs, living),
-            now=NOW,
-            **{"lock_wait_s": 0, **more},
+            **{
+                "who": process(pid or self.runs, living),
+                "now": NOW,
+                "lock_wait_s": 0,
+                **more,
+            },
         )
 
     def copy(self, folder: Path, **said: str) -> Drill:

@@ -46,6 +46,12 @@ def test_a_reviewed_file_without_a_reason_of_its_own_says_that_the_table_moved()
     assert found.is_empty
 
 
+def test_a_fresh_plan_that_keeps_nothing_gives_no_reasons():
+    found = select(step(A1), None, kept("readers"), present(A1), ("p", "q"), "5")
+
+    assert [len(found.left_out), found.left_out.reasons()[0][1]] == [1, 1]
+
+
 def test_a_file_that_is_gone_is_counted_and_not_left_out():
     found = select(step(A1, A2), step(A2), None, present(A2), ("p", "q"), "5")
 
