@@ -92,22 +92,23 @@ def _cleaning(spec: TableSpec, state: TableState, now: datetime, view: View) -> 
     resumes = plan_resumes(state, spec.concurrency, now)
     cutoff = _cutoff(spec, state, retention, now)
     decision = plan_clean(retention, state, cutoff=cutoff, resumed=resumes.rows, view=view)
+    warnings = (*resumes.warnings, *explain.of_resumes(retention, decision))
     cleaning = _Cleaning(
         steps=resumes.steps,
         excess=_excess(decision, cutoff),
-        warnings=resumes.warnings,
+        warnings=warnings,
         is_removed=resumes.rows,
     )
     if resumes.is_blocked:
         return cleaning
     gate = explain.closed_gate(retention, state)
     if gate is not None:
-        return replace(cleaning, warnings=(*resumes.warnings, gate))
+        return replace(cleaning, warnings=(*warnings, gate))
     return replace(
         cleaning,
         steps=(*resumes.steps, *([decision.step] if decision.step else [])),
         kept=decision.kept,
-        warnings=(*resumes.warnings, *explain.warnings(retention, state, decision)),
+        warnings=(*warnings, *explain.warnings(retention, state, decision)),
         is_removed=resumes.rows | decision.is_removed,
     )
 

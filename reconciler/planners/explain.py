@@ -38,6 +38,20 @@ def warnings(retention: Retention, state: TableState, decision: CleanDecision) -
     return tuple(note for note in notes if note is not None)
 
 
+def of_resumes(retention: Retention, decision: CleanDecision) -> tuple[Note, ...]:
+    """What pending cleans remove although the policy of the spec would keep it."""
+    beyond = decision.is_resumed & ~decision.verdict.by_policy[decision.view.slice_of]
+    if not beyond.any():
+        return ()
+    return (
+        Note(
+            "pendingClean",
+            f"pending cleans remove {plural(int(beyond.sum()), 'file')} that {amount(retention)} "
+            "would keep; any writer of the table may finish them too",
+        ),
+    )
+
+
 def _of_pending_write(decision: CleanDecision) -> Note | None:
     bounds = decision.verdict.boundary
     if bounds.holder is None or not decision.verdict.is_held.any():
