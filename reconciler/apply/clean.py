@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +19,7 @@ from reconciler.apply.freshness import (
 from reconciler.apply.payloads import extra_metadata, names_by_partition, requested_payload
 from reconciler.apply.result import StepOutcome
 from reconciler.apply.table import Table
-from reconciler.errors import AlreadyExistsError, BusyError
+from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.plan.model import CleanStep
@@ -187,8 +188,9 @@ def _execute(table: Table, work: Work) -> StepOutcome:
             heartbeat.beat()
             begin(table, work)
             outcome = finish(table, work, "clean")
-    except Exception:
-        heartbeat.end()
+    except BaseException:  # an interrupted process may live on, and may come back to it
+        with contextlib.suppress(ReconcilerError):
+            heartbeat.end()
         raise
     if outcome.how == "inflight":
         heartbeat.end()

@@ -18,6 +18,7 @@ from reconciler.apply.result import Rows, StepOutcome
 from reconciler.apply.table import Table
 from reconciler.errors import (
     AlreadyExistsError,
+    BlockedError,
     BusyError,
     FormatError,
     PartialError,
@@ -85,7 +86,7 @@ def finish(table: Table, work: Work, kind: Literal["clean", "resume"]) -> StepOu
             outcome = _complete(table, work, outcome)
         with table.phase("check"):
             return _checked(table, work, outcome)
-    except (FormatError, UnsupportedError, StaleError, StorageError) as error:
+    except (BlockedError, FormatError, UnsupportedError, StaleError, StorageError) as error:
         raise PartialError(
             f"the files of clean {work.instant} are deleted and it is not completed: {error}; "
             "once that is mended, run apply again to finish it"
@@ -93,13 +94,21 @@ def finish(table: Table, work: Work, kind: Literal["clean", "resume"]) -> StepOu
 
 
 def _delete(table: Table, work: Work) -> list[Outcome]:
+    """Hand the files to the executor; whatever it dies of, some of them may be gone."""
     with table.phase("delete", len(work.files)) as advance:
-        return table.tools.executor.delete_files(
-            table.storage.ref,
-            batches_of(work.files, LARGEST_CALL),
-            parallelism=table.tools.parallelism,
-            progress=advance,
-        )
+        try:
+            return table.tools.executor.delete_files(
+                table.storage.ref,
+                batches_of(work.files, LARGEST_CALL),
+                parallelism=table.tools.parallelism,
+                progress=advance,
+            )
+        except Exception as error:
+            said = str(error).strip().partition("\n")[0]
+            raise PartialError(
+                f"deleting the files of clean {work.instant} stopped half way "
+                f"({type(error).__name__}: {said}); run apply again to go on"
+            ) from error
 
 
 def _complete(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
@@ -120,7 +129,9 @@ def _complete(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
             properties,
             timeline,
             instant=work.instant,
-            completed=table.publisher.new_time(timeline),
+            completed=table.publisher.new_time(
+                timeline, metadata.newest_time(table.storage, properties, timeline)
+            ),
             removal=metadata.Removal(files=removed, partitions=folders.gone),
         ),
     )

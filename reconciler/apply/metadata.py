@@ -73,12 +73,14 @@ def write_sync(storage: Storage, sync: MetadataSync | None) -> None:
 
 
 def newest_time(storage: Storage, properties: TableProperties, timeline: Timeline) -> str | None:
-    """The greatest time on the metadata table's own timeline, None when there is none."""
-    if not properties.metadata_partitions:
+    """The greatest time on the metadata table's own timeline where times of it are ours to choose.
+
+    That is layout 2, in which a deltacommit that completes before a compaction began is not read.
+    """
+    if not properties.metadata_partitions or properties.layout == 1:
         return None
     table = open_metadata(storage, version=properties.table_version, data=timeline)
-    commits = table.timeline.completed({Action.DELTACOMMIT, Action.COMMIT})
-    return max((i.completed for i in commits if i.completed), default=None)
+    return table.timeline.newest_time
 
 
 def ghosts(

@@ -8,6 +8,7 @@ now stays.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +32,7 @@ from reconciler.apply.freshness import (
 from reconciler.apply.payloads import OWNER, PLACEHOLDER, planned_partitions
 from reconciler.apply.result import Rows, StepOutcome
 from reconciler.apply.table import Table
-from reconciler.errors import BusyError, StaleError
+from reconciler.errors import BusyError, ReconcilerError, StaleError
 from reconciler.hudi.arrow import booleans, strings
 from reconciler.hudi.clean import CleanerPlan
 from reconciler.hudi.instant import Action, State
@@ -125,8 +126,9 @@ def _resume(table: Table, clean: PendingClean) -> StepOutcome:
     try:
         with table.pulse.beating(heartbeat.beat):
             outcome = _work_on(table, clean)
-    except Exception:
-        heartbeat.end()
+    except BaseException:  # an interrupted process may live on, and may come back to it
+        with contextlib.suppress(ReconcilerError):
+            heartbeat.end()
         raise
     if outcome.how == "inflight":
         heartbeat.end()

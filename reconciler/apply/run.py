@@ -115,7 +115,7 @@ class _Run:
         spec = self._spec(plan)
         storage = self.tools.open_storage(plan.path, spec.storage_options)
         tidy(storage, spec, self.tools)
-        if not plan.steps:
+        if not plan.steps and not _waits_for_a_clean(plan, spec):
             return replace(result, unchanged=True)
         with self.tools.progress.phase(plan.name, "observe", None):
             table, look = open_table(plan, spec, storage, self.digest, self.tools)
@@ -158,6 +158,12 @@ def _run_steps(table: Table, look: Look, done: _Done) -> None:
                 done.outcomes.append(run_clean(table, step, None if pending else look))
             case _:
                 assert_never(step)
+
+
+def _waits_for_a_clean(plan: TablePlan, spec: TableSpec) -> bool:
+    """Whether there are no steps only because another writer's clean may be at work."""
+    named = any(note.rule == "pendingClean" for note in plan.warnings)
+    return named and spec.retention is not None
 
 
 def _failed(

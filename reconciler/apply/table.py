@@ -134,9 +134,15 @@ def open_table(
             reread=lambda: load_timeline(storage, properties),
             archived_newest=_archived_newest(storage, properties, look.state.timeline),
         ),
-        pulse=Pulse(tools.pulse_s),
+        pulse=Pulse(_pause(spec, tools)),
     )
     return table, look
+
+
+def _pause(spec: TableSpec, tools: Tools) -> float:
+    """Seconds between signs of life: a lock that expires is renewed three times before it does."""
+    lock = spec.concurrency.lock if spec.concurrency else None
+    return min(tools.pulse_s, lock.expire * 20) if lock and lock.expire else tools.pulse_s
 
 
 def _archived_newest(

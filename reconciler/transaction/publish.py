@@ -36,9 +36,10 @@ class Publisher:
     reread: Callable[[], Timeline]
     archived_newest: str | None = field(default=None)
 
-    def new_time(self, timeline: Timeline) -> str:
+    def new_time(self, timeline: Timeline, also: str | None = None) -> str:
         """An instant time greater than every requested and completion time there is."""
-        known = [time for time in (timeline.newest_time, self.archived_newest) if time]
+        times = (timeline.newest_time, self.archived_newest, also)
+        known = [time for time in times if time is not None]
         return next_instant(max(known, default=None), self.clock.now_ms(), self.zone)
 
     def request(self, action: Action, timeline: Timeline, data: bytes) -> str:

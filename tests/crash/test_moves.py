@@ -10,10 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from reconciler.apply.freshness import take
+from reconciler.errors import StaleError
 from reconciler.hudi import avro
+from reconciler.hudi.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.plan.document import plan_digest
 from reconciler.plan.model import CleanStep, Plan
 from reconciler.storage.api import Storage
 from reconciler.storage.wrappers import Fault, Faulty, Recording
@@ -49,7 +54,7 @@ def put(it: Drill, name: str, data: bytes = b"") -> None:
 
 
 def write_commit(it: Drill, time: str) -> None:
-    """A commit that rewrites one file group: its files and a copy of an earlier commit's payload."""
+    """A commit that rewrites one file group: its files and a copy of an earlier payload."""
     timeline = load_timeline(it.storage, load_properties(it.storage))
     last = timeline.commits[-1]
     layout_2 = last.completed is not None
@@ -57,7 +62,7 @@ def write_commit(it: Drill, time: str) -> None:
         put(it, f"{time}.{state}")
     done = f"{time}_{int(time) + 1}.commit" if layout_2 else f"{time}.commit"
     put(it, done, (timeline_folder(it) / last.file_name).read_bytes())
-    base = sorted(newest(it.state()))[0]
+    base = min(newest(it.state()))
     folder, _, name = base.rpartition("/")
     group = name.split("_")[0]
     (it.table / folder / f"{group}_0-0-0_{time}.parquet").write_bytes(b"PAR1")
@@ -145,7 +150,7 @@ def test_what_a_new_commit_expires_waits_for_a_review(it):
 
 def test_a_savepoint_made_before_the_apply_protects(it):
     plan = it.plan()
-    pinned = sorted(planned(plan))[0]
+    pinned = min(planned(plan))
     folder, _, name = pinned.rpartition("/")
     savepoint(it, of(pinned), {folder: [name]})
     result = it.apply(plan)
@@ -169,7 +174,7 @@ def test_a_half_made_savepoint_protects_what_it_would_pin(it):
 @pytest.mark.parametrize("half", [True, False])
 def test_a_savepoint_made_while_the_clean_is_requested_protects(it, ending, half):
     plan = it.plan()
-    pinned = sorted(planned(plan), key=of)[-1]
+    pinned = max(planned(plan), key=of)
     folder, _, name = pinned.rpartition("/")
 
     def make() -> None:
@@ -293,7 +298,6 @@ def test_a_younger_pending_clean_of_another_writer_is_busy(it):
 
 def strip_ours(data: bytes) -> bytes:
     """The same plan as another tool would have requested it."""
-    from reconciler.hudi.clean import CleanerPlan
 
     return replace(CleanerPlan.parse(data, "x"), extra={}).encode("/elsewhere")
 
@@ -410,7 +414,7 @@ def test_an_apply_elsewhere_is_dead_only_after_five_silent_minutes(it):
 
 def test_a_delete_that_fails_leaves_the_clean_inflight_and_the_next_apply_finishes(it):
     plan = it.plan()
-    stubborn = sorted(planned(plan))[0]
+    stubborn = min(planned(plan))
     path = it.table / stubborn
     path.unlink()
     (path / "x").mkdir(parents=True)
@@ -442,7 +446,6 @@ def test_a_clean_of_ours_that_another_writer_completes_is_adopted(it):
     def complete() -> None:
         (request,) = timeline_folder(it).glob("*.clean.requested")
         time = request.name.partition(".")[0]
-        from reconciler.hudi.clean import CleanMetadata
 
         data = CleanMetadata(
             started=time, took_ms=1, earliest="", last_completed_commit="", partitions={}
@@ -475,7 +478,7 @@ def test_a_savepoint_made_after_a_kill_protects_what_is_left(it):
     plan = it.plan()
     with pytest.raises(Killed):
         it.apply(plan, around=lambda s: Faulty(s, Fault(at=5), Killed()))
-    pinned = sorted(planned(plan) & data_files(it.table))[0]
+    pinned = min(planned(plan) & data_files(it.table))
     folder, _, name = pinned.rpartition("/")
     savepoint(it, of(pinned), {folder: [name]})
     result = it.apply(plan)
@@ -497,13 +500,12 @@ def test_a_clean_of_which_everything_is_protected_is_undone(it):
     before = data_files(it.table)
     result = it.apply(plan)
 
-    assert [outcome.how for outcome in result.tables[0].outcomes][0] == "undone"
+    assert next(outcome.how for outcome in result.tables[0].outcomes) == "undone"
     assert data_files(it.table) == before
     assert traces(it.table) == []
 
 
 def test_the_instant_carries_who_and_why(it):
-    from reconciler.plan.document import plan_digest
 
     plan = it.plan()
     it.apply(plan)
@@ -517,13 +519,10 @@ def test_the_instant_carries_who_and_why(it):
 
 def test_a_partial_clean_claims_no_more_than_it_did(it):
     plan = it.plan()
-    pinned = sorted(planned(plan), key=of)[0]
+    pinned = min(planned(plan), key=of)
     (table,) = plan.tables
     (step,) = table.steps
     rows = [n for n, name in enumerate(step.files.name.to_pylist()) if not pinned.endswith(name)]
-    import numpy as np
-
-    from reconciler.apply.freshness import take
 
     mask = np.zeros(len(step.files), bool)
     mask[rows] = True
@@ -536,7 +535,48 @@ def test_a_partial_clean_claims_no_more_than_it_did(it):
 
 
 def test_an_approved_digest_admits_no_other_plan(it):
-    from reconciler.errors import StaleError
 
     with pytest.raises(StaleError, match="not the approved"):
         it.apply(it.plan(), expected_digest="sha256:0")
+
+
+def test_a_plan_that_waits_for_another_writers_clean_is_busy(it):
+    other = it.copy(it.folder.parent / "other")
+    with pytest.raises(Killed):
+        other.apply(other.plan(), around=lambda s: Faulty(s, Fault(at=3), Killed()))
+    request = next(timeline_folder(other).glob("*.clean.requested"))
+    put(it, request.name, strip_ours(request.read_bytes()))
+    age(it, timeline_folder(it) / request.name, seconds=60)
+    plan = it.plan()
+
+    assert plan.tables[0].steps == ()
+    assert it.apply(plan).exit_code == 6
+
+
+def test_an_executor_that_dies_leaves_work_for_the_next_apply(it):
+    plan = it.plan()
+
+    class Dying(Recording):
+        def delete_many(self, paths):
+            super().delete_many(paths[:1])
+            raise RuntimeError("the cluster went away\nwith a long trace")
+
+    result = it.apply(plan, around=Dying)
+
+    assert result.exit_code == 5
+    assert "the cluster went away); run apply again" in result.tables[0].error
+    assert it.apply(plan, living=frozenset({1})).exit_code == 0
+    assert not planned(plan) & data_files(it.table)
+    assert traces(it.table) == []
+
+
+def test_an_interrupted_process_that_lives_on_may_go_on(it):
+    plan = it.plan()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        it.apply(plan, around=hooked(".parquet", interrupt, after=False), pid=1)
+    assert it.apply(plan, pid=1).exit_code == 0
+    assert traces(it.table) == []
