@@ -13,6 +13,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +38,9 @@ _PARTITIONS_ENDS = (
 )
 _STEPS_END = b'],"stepsDigest":"'
 
+#: of plans in memory, which never change: writing, showing and applying all ask for it
+_DIGESTS: WeakKeyDictionary[Plan, str] = WeakKeyDictionary()
+
 
 def dump(plan: Plan) -> bytes:
     """The canonical bytes, digest included, and one newline.
@@ -52,7 +56,7 @@ def dump(plan: Plan) -> bytes:
     sha.update(b"}")
     out.write(_tail(plan))
     out.seek(0)
-    out.write(_head(plan, f"sha256:{sha.hexdigest()}"))
+    out.write(_head(plan, _remembered(plan, f"sha256:{sha.hexdigest()}")))
     return out.getvalue()
 
 
@@ -72,7 +76,14 @@ def load(data: bytes, name: str) -> Plan:
 
 def plan_digest(plan: Plan) -> str:
     """The digest of everything but ``digest``, ``createdAt`` and ``tool``."""
-    return _digest(itertools.chain((b"{",), encode.body(plan), (b"}",)))
+    return _DIGESTS.get(plan) or _remembered(
+        plan, _digest(itertools.chain((b"{",), encode.body(plan), (b"}",)))
+    )
+
+
+def _remembered(plan: Plan, digest: str) -> str:
+    _DIGESTS[plan] = digest
+    return digest
 
 
 def steps_digest(table: TablePlan) -> str:

@@ -163,7 +163,7 @@ class TablePlan:
         return bool(self.steps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Plan:
     """The reviewed thing. ``created_at`` is ISO-8601 with offset; ``tool`` the name and version."""
 
