@@ -6,16 +6,23 @@ name, so that a file of another kind is damage and not a surprise.
 
 from __future__ import annotations
 
-import json
+import io
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from reconciler.errors import FormatError
-from reconciler.hudi.schemaless import decoding, encode_container, require
+from reconciler.hudi.schemaless import (
+    decoding,
+    encode_container,
+    parsed_schema,
+    require,
+    schema_text,
+)
 
 _MAGIC: Final = b"Obj\x01"
 _MARKER: Final = 16
-_CODECS: Final = (b"null", b"deflate")
+_NAMES: Final = re.compile(r'"name"\s*:\s*"([^"]*)"')
 
 
 def is_container(data: bytes) -> bool:
@@ -23,19 +30,29 @@ def is_container(data: bytes) -> bool:
     return data[:4] == _MAGIC
 
 
-def decode(data: bytes, record_name: str, path: str) -> dict[str, Any]:
+def decode(
+    data: bytes, record_name: str, path: str, *, schema_file: str | None = None
+) -> dict[str, Any]:
     """The one record of a container, whose schema must be named ``record_name``.
 
+    ``schema_file`` of ``hudi/schemas`` fills fields that older writers did not know with their
+    defaults; fields of newer ones are dropped. Without it the record is as its writer declared it.
     Raises FormatError naming ``path`` for anything else: other bytes, another record, more than
     one, bytes cut off or left over.
     """
-    with decoding(path, f"{record_name} (Avro)"):
-        check_framing(data)
-        name, record = _read(data)
+
+    def as_declared(name: str, written: str) -> Any:
         require(name == record_name, f"it holds a {name}")
-        require(isinstance(record, dict), "it holds no record")
-        found: dict[str, Any] = record
-        return found
+        if schema_file is None:
+            return None
+        ours = schema_text(schema_file)
+        theirs, known = _names_in(written), _names_in(ours)
+        # an older writer lacks names, a newer one has more; both at once is a bit that flipped
+        require(theirs <= known or known <= theirs, f"its schema is not one of {record_name}")
+        return parsed_schema(ours, path)
+
+    with decoding(path, f"{record_name} (Avro)"):
+        return read_as(data, as_declared)
 
 
 def encode(schema_file: str, record: Mapping[str, Any]) -> bytes:
@@ -43,62 +60,65 @@ def encode(schema_file: str, record: Mapping[str, Any]) -> bytes:
     return encode_container(schema_file, record)
 
 
-def _read(data: bytes) -> tuple[str, Any]:
-    schema, records = container(data)
-    require(len(records) == 1, f"{len(records)} records where one must be")
-    return str(schema.get("name")), records[0]
+def read_as(data: bytes, declared: Callable[[str, str], Any]) -> dict[str, Any]:
+    """The one record of a container, read with the schema that ``declared`` gives.
 
-
-def container(
-    data: bytes, project: Callable[[str], Any] | None = None
-) -> tuple[dict[str, Any], list[Any]]:
-    """The writer's schema and the records.
-
-    ``project`` gives the schema to read with, by the name of the writer's. Raises ValueError for a
-    schema that is none or that the projection doesn't fit.
+    It is asked with the record's short name and the writer's schema as JSON text; None: read it as
+    written. Raises ValueError, and whatever else ``decoding`` knows, for damage.
     """
-    import io  # noqa: PLC0415
-
     import fastavro  # noqa: PLC0415 (only when there is something to decode)
     from fastavro.read import SchemaResolutionError  # noqa: PLC0415
-    from fastavro.schema import SchemaParseException  # noqa: PLC0415
 
+    text, body = _unframed(data)
+    written = parsed_schema(text, "")
+    require(isinstance(written, dict) and written.get("type") == "record", "it holds no record")
+    reader = declared(str(written["name"]).rpartition(".")[2], text)
+    stream = io.BytesIO(body)
     try:
-        reader = fastavro.reader(io.BytesIO(data))
-        schema = json.loads(reader.metadata["avro.schema"])
-        if project is not None:
-            reader = fastavro.reader(io.BytesIO(data), project(str(schema.get("name"))))
-        return schema, list(reader)
-    except (SchemaParseException, SchemaResolutionError) as problem:
+        record = fastavro.schemaless_reader(stream, written, reader)
+    except SchemaResolutionError as problem:
         raise ValueError(f"its schema does not fit: {problem}") from None
+    require(stream.tell() == len(body), f"{len(body) - stream.tell()} bytes are left over")
+    found: dict[str, Any] = record
+    return found
 
 
-def check_framing(data: bytes) -> None:
-    """Walk the container's frame: a library may stop early and call that the end.
+def _names_in(schema: str) -> set[str]:
+    return {name.rpartition(".")[2] for name in _NAMES.findall(schema)}
 
-    Header (magic, map of metadata, marker), then blocks of (count, size, bytes, marker) to the end.
+
+def _unframed(data: bytes) -> tuple[str, bytes]:
+    """The schema and the body of the one record in a container without compression.
+
+    Header (magic, map of metadata, marker), then one block of (count, size, bytes, marker).
     """
     require(is_container(data), "it does not begin with an Avro header")
-    at = 4
-    codec = b"null"
-    while (count := (read := _long(data, at))[0]) != 0:
-        at = read[1]
-        if count < 0:
-            count, at = -count, _long(data, at)[1]
-        for _ in range(count):
-            key, at = _bytes(data, at)
-            value, at = _bytes(data, at)
-            codec = value if key == b"avro.codec" else codec
-    at = read[1]
-    require(codec in _CODECS, f"its codec {codec!r} is not known")
+    metadata, at = _header(data)
+    codec = metadata.get(b"avro.codec", b"null")
+    require(codec == b"null", f"its codec {codec!r} is not the null of Hudi's files")
+    require(b"avro.schema" in metadata, "its header has no schema")
     marker = data[at : at + _MARKER]
     require(len(marker) == _MARKER, "its header is cut off")
-    at += _MARKER
-    while at < len(data):
-        _count, at = _long(data, at)
-        _content, at = _bytes(data, at)
-        require(data[at : at + _MARKER] == marker, "a block does not end in the file's marker")
-        at += _MARKER
+    count, at = _long(data, at + _MARKER)
+    require(count == 1, f"{count} records where one must be")
+    body, at = _bytes(data, at)
+    require(data[at : at + _MARKER] == marker, "its block does not end in the file's marker")
+    require(at + _MARKER == len(data), f"{len(data) - at - _MARKER} bytes are left over")
+    return metadata[b"avro.schema"].decode(), body
+
+
+def _header(data: bytes) -> tuple[dict[bytes, bytes], int]:
+    """The map behind the magic, and the place after it."""
+    found: dict[bytes, bytes] = {}
+    count, at = _long(data, len(_MAGIC))
+    while count != 0:
+        if count < 0:  # then the size in bytes follows
+            count, (_size, at) = -count, _long(data, at)
+        for _ in range(count):
+            key, at = _bytes(data, at)
+            found[key], at = _bytes(data, at)
+        count, at = _long(data, at)
+    return found, at
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
@@ -150,3 +170,17 @@ def file_name(path: str, where: str) -> str:
     if name in ("", ".", "..") or "\\" in name or "\0" in name:
         raise FormatError(where, f"it names {path!r}, which is no file", "the file is damaged")
     return name
+
+
+def partition_path(path: str, where: str) -> str:
+    """A partition's path, ``""`` where the table has none.
+
+    Raises FormatError naming ``where`` for one that leads out of the table or into its ``.hoodie``.
+
+    >>> partition_path("dt=2026-01-01/h=1", "x")
+    'dt=2026-01-01/h=1'
+    """
+    parts = path.split("/") if path else []
+    if any(part in ("", ".", "..") or "\0" in part for part in parts) or parts[:1] == [".hoodie"]:
+        raise FormatError(where, f"it names {path!r}, which is no partition", "the file is damaged")
+    return path

@@ -6,17 +6,19 @@ taken from them. Source: CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2Migra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from reconciler.hudi import avro
-from reconciler.hudi.avro import file_name, names, text_map
+from reconciler.hudi.avro import file_name, names, partition_path, text_map
 from reconciler.hudi.schemaless import decoding, require
 
 _VERSION: Final = 2
 _PLAN: Final = "HoodieCleanerPlan"
+_PLAN_SCHEMA: Final = "HoodieCleanerPlan.v6_v8_v9.avsc"
 _METADATA: Final = "HoodieCleanMetadata"
+_METADATA_SCHEMA: Final = "HoodieCleanMetadata.v6_v8_v9.avsc"
 
 Names = Mapping[str, tuple[str, ...]]
 
@@ -27,7 +29,7 @@ class CleanerPlan:
 
     ``files``: partition -> names of files of the table. ``bootstrap_files``: partition -> full
     paths of bootstrap sources, which lie outside the table. ``earliest`` is the boundary's
-    requested time, None under KEEP_LATEST_FILE_VERSIONS; ``earliest_action`` the action of that instant.
+    requested time, None under KEEP_LATEST_FILE_VERSIONS; ``earliest_action`` its action.
     """
 
     policy: str
@@ -42,7 +44,7 @@ class CleanerPlan:
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
         """The plan in a requested (or inflight) file; raises FormatError naming ``path``."""
-        record = avro.decode(data, _PLAN, path)
+        record = avro.decode(data, _PLAN, path, schema_file=_PLAN_SCHEMA)
         with decoding(path, _PLAN):
             earliest = record["earliestInstantToRetain"]
             files, sources = _files(record, path)
@@ -53,7 +55,9 @@ class CleanerPlan:
                 last_completed_commit=_text(record["lastCompletedCommitTimestamp"]),
                 files=files,
                 bootstrap_files=sources,
-                delete_partitions=names(record["partitionsToBeDeleted"]),
+                delete_partitions=tuple(
+                    partition_path(one, path) for one in names(record["partitionsToBeDeleted"])
+                ),
                 extra=text_map(record["extraMetadata"]),
             )
 
@@ -75,16 +79,16 @@ class CleanerPlan:
             "filesToBeDeletedPerPartition": {},
             "version": _VERSION,
             "filePathsToBeDeletedPerPartition": {
-                partition: [
-                    {"filePath": _joined(base, partition, name), "isBootstrapBaseFile": False}
-                    for name in found
-                ]
-                for partition, found in self.files.items()
+                partition: _infos(
+                    (_joined(base, partition, name) for name in self.files.get(partition, ())),
+                    self.bootstrap_files.get(partition, ()),
+                )
+                for partition in dict.fromkeys((*self.files, *self.bootstrap_files))
             },
             "partitionsToBeDeleted": list(self.delete_partitions),
             "extraMetadata": dict(self.extra),
         }
-        return avro.encode("HoodieCleanerPlan.v6_v8_v9.avsc", record)
+        return avro.encode(_PLAN_SCHEMA, record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,7 @@ class CleanMetadata:
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
         """The metadata in a completed file; raises FormatError naming ``path``."""
-        record = avro.decode(data, _METADATA, path)
+        record = avro.decode(data, _METADATA, path, schema_file=_METADATA_SCHEMA)
         with decoding(path, _METADATA):
             return cls(
                 started=_time(record["startCleanTime"]),
@@ -149,7 +153,7 @@ class CleanMetadata:
             "bootstrapPartitionMetadata": {},
             "extraMetadata": dict(self.extra),
         }
-        return avro.encode("HoodieCleanMetadata.v6_v8_v9.avsc", record)
+        return avro.encode(_METADATA_SCHEMA, record)
 
 
 def _files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:
@@ -157,14 +161,21 @@ def _files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:
     files: dict[str, tuple[str, ...]] = {}
     sources: dict[str, tuple[str, ...]] = {}
     for partition, old in (record["filesToBeDeletedPerPartition"] or {}).items():
-        files[partition] = tuple(file_name(name, path) for name in old)
+        files[partition_path(partition, path)] = tuple(file_name(name, path) for name in old)
     for partition, infos in (record["filePathsToBeDeletedPerPartition"] or {}).items():
-        own = [i["filePath"] for i in infos if i["filePath"] and not i["isBootstrapBaseFile"]]
-        files[partition] = tuple(file_name(name, path) for name in own)
-        outside = tuple(i["filePath"] for i in infos if i["isBootstrapBaseFile"])
+        own = [_text(i["filePath"]) for i in infos if not i["isBootstrapBaseFile"]]
+        outside = tuple(_text(i["filePath"]) for i in infos if i["isBootstrapBaseFile"])
+        known = files.get(partition_path(partition, path), ())
+        files[partition] = known + tuple(file_name(name, path) for name in own)
         if outside:
             sources[partition] = outside
     return files, sources
+
+
+def _infos(own: Iterable[str], outside: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"filePath": name, "isBootstrapBaseFile": False} for name in own] + [
+        {"filePath": name, "isBootstrapBaseFile": True} for name in outside
+    ]
 
 
 def _cleaned(found: Mapping[str, Any], path: str) -> CleanedPartition:

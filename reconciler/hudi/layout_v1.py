@@ -5,20 +5,19 @@ Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x). Three records an insta
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reconciler.errors import FormatError, NotFoundError
-from reconciler.hudi.avro import file_name
+from reconciler.errors import NotFoundError
+from reconciler.hudi.avro import decode, file_name, names
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.logfile import BlockType, avro_records, read_blocks
 from reconciler.hudi.metadata_timeline import Source
-from reconciler.hudi.schemaless import decoding
+from reconciler.hudi.schemaless import decoding, require
 
-_ARCHIVE: Final = re.compile(r"\.commits_\.archive\.(\d+).*")
+_ARCHIVE: Final = re.compile(r"\.commits_\.archive\.([0-9]{1,18}).*")
 _MERGE_PLAN: Final = "mergeArchivePlan"
 
 
@@ -55,8 +54,10 @@ def _read(source: Source, path: str) -> Iterator[Archived]:
 
 def _archived(record: dict[str, Any], path: str) -> Archived:
     with decoding(path, "an archived instant"):
+        requested = str(record["commitTime"])
+        require(requested.isascii() and requested.isdigit(), f"{requested!r} is no instant time")
         state = State(record["actionState"] or "COMPLETED")
-        instant = Instant(str(record["commitTime"]), Action(str(record["actionType"])), state)
+        instant = Instant(requested, Action(str(record["actionType"])), state)
         completed = record.get("stateTransitionTime")
         return Archived(instant, str(completed) if completed and instant.is_completed else None)
 
@@ -67,21 +68,11 @@ def _merged_away(source: Source, folder: str, listed: list[str]) -> set[str]:
         return set()
     path = f"{folder}/{_MERGE_PLAN}"
     data = source.read(path)
-    if not data:
+    if not data:  # the merge stopped before it began
         return set()
-    try:
-        plan = json.loads(data) if data[:1] == b"{" else _avro_plan(data, path)
-    except ValueError:
-        raise FormatError(
-            path, "is no merge plan", "let a Hudi writer repair the archive"
-        ) from None
-    target = plan.get("mergedArchiveFileName")
-    if not target or file_name(str(target), path) not in listed:
-        return set()
-    return {file_name(str(name), path) for name in plan.get("candidate") or ()}
-
-
-def _avro_plan(data: bytes, path: str) -> dict[str, Any]:
-    from reconciler.hudi.avro import decode  # noqa: PLC0415 (rare)
-
-    return decode(data, "HoodieMergeArchiveFilePlan", path)
+    plan = decode(data, "HoodieMergeArchiveFilePlan", path)
+    with decoding(path, "the merge plan"):
+        target, merged = plan["mergedArchiveFileName"], names(plan["candidate"])
+        if not target or file_name(target, path) not in listed:
+            return set()
+        return {file_name(name, path) for name in merged}

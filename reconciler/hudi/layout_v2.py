@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.metadata_timeline import Source
 from reconciler.hudi.schemaless import decoding, require
 
-_FILE: Final = re.compile(r"(\d+)_(\d+)_(\d+)\.parquet")
-_MANIFEST: Final = re.compile(r"manifest_(\d+)")
+_FILE: Final = re.compile(r"([0-9]+)_([0-9]+)_[0-9]+\.parquet")
+_MANIFEST: Final = re.compile(r"manifest_([0-9]{1,18})")
 _VERSION: Final = "_version_"
+_COLUMNS: Final = ("instantTime", "completionTime", "action")
 
 
 def read_history(
@@ -62,15 +63,17 @@ def _current(source: Source, folder: str, listed: set[str], versions: list[int])
     """The version file's number; the greatest manifest when it cannot be read, as in Hudi."""
     if _VERSION in listed:
         text = source.read(f"{folder}/{_VERSION}").strip()
-        if text.isdigit() and int(text) in versions:
-            return int(text)
+        number = int(text) if _MANIFEST.fullmatch(f"manifest_{text.decode('latin-1')}") else None
+        if number in versions:
+            return number
     return max(versions)
 
 
 def _rows(source: Source, path: str, wanted: Collection[str] | None) -> Iterator[Instant]:
-    for requested, completed, action in _columns(source, path):
-        if wanted is not None and requested not in wanted:
-            continue
+    for requested, completed, action in _columns(source, path, wanted):
+        with decoding(path, "an archived instant"):
+            for time in (requested, completed or "0"):
+                require(time.isascii() and time.isdigit(), f"{time!r} is no instant time")
         try:
             kind = Action(action)
         except ValueError:
@@ -78,8 +81,11 @@ def _rows(source: Source, path: str, wanted: Collection[str] | None) -> Iterator
         yield Instant(requested, kind, State.COMPLETED, completed or None)
 
 
-def _columns(source: Source, path: str) -> list[tuple[Any, Any, Any]]:
+def _columns(
+    source: Source, path: str, wanted: Collection[str] | None
+) -> Iterator[tuple[str, str | None, str]]:
     import pyarrow as pa  # noqa: PLC0415 (only where there is a history to read)
+    import pyarrow.compute as pc  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     try:
@@ -88,12 +94,18 @@ def _columns(source: Source, path: str) -> list[tuple[Any, Any, Any]]:
         raise FormatError(
             path, "is listed in the manifest and not there", "restore it from a copy"
         ) from None
-    wanted = ["instantTime", "completionTime", "action"]
     try:
-        table = pq.ParquetFile(pa.BufferReader(data)).read(columns=wanted)
-        columns = [table.column(name).to_pylist() for name in wanted]
-    except (pa.ArrowException, OSError, KeyError) as problem:
+        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        table = file.read(columns=list(_COLUMNS)).cast(
+            pa.schema([pa.field(name, pa.string()) for name in _COLUMNS])
+        )
+        table.validate(full=True)
+        if wanted is not None:
+            of_interest = pc.is_in(table["instantTime"], pa.array(sorted(wanted), pa.string()))
+            table = table.filter(of_interest)
+        columns = [table.column(name).to_pylist() for name in _COLUMNS]
+    except (pa.ArrowException, OSError, LookupError, MemoryError, ValueError) as problem:
         raise FormatError(
             path, f"is no history file: {problem}", "restore it from a copy"
         ) from None
-    return list(zip(*columns, strict=True))
+    return zip(*columns, strict=True)

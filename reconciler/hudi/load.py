@@ -27,19 +27,21 @@ def load_properties(storage: Storage) -> TableProperties:
 
     Raises FormatError when neither is a valid file, UnsupportedError for what is not known.
     """
-    try:
-        return TableProperties.parse(storage.read(PROPERTIES), PROPERTIES)
-    except (NotFoundError, FormatError) as problem:
+    problem: FormatError | None = None
+    # a writer deletes the file while the backup is whole, and the backup once the file is: who
+    # finds neither came in between, and finds the file when asking again
+    for path in (PROPERTIES, _BACKUP, PROPERTIES, _BACKUP):
         try:
-            return TableProperties.parse(storage.read(_BACKUP), _BACKUP)
-        except (NotFoundError, FormatError):
-            if isinstance(problem, FormatError):
-                raise problem from None
-            raise FormatError(
-                f"{storage.location}/{PROPERTIES}",
-                "is not there",
-                "is the path the folder of a Hudi table?",
-            ) from None
+            return TableProperties.parse(storage.read(path), path)
+        except NotFoundError:
+            continue
+        except FormatError as damage:
+            problem = problem or damage
+    raise problem or FormatError(
+        f"{storage.location}/{PROPERTIES}",
+        "is not there",
+        "is the path the folder of a Hudi table?",
+    )
 
 
 def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
@@ -51,7 +53,9 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
         entries = storage.list(properties.timeline_folder)
     except NotFoundError:
         raise FormatError(
-            properties.timeline_folder, "the timeline is not there", "restore it from a copy"
+            properties.timeline_folder,
+            "the timeline is not there",
+            "write to the table once with Hudi if nobody ever did; else restore it from a copy",
         ) from None
     found = []
     for entry in entries:

@@ -1,6 +1,7 @@
 """Which record each file of the timeline holds; decoded generically where no module needs a value.
 
-One table for every action and state, as HoodieActiveTimeline writes them; a file that is empty by design, or may be, decodes to None.
+One table for every action and state, as HoodieActiveTimeline writes them; a file that is empty by
+design, or may be, decodes to None.
 """
 
 from __future__ import annotations

@@ -53,12 +53,14 @@ class TableProperties:
         Raises FormatError naming ``path`` when they are damaged, UnsupportedError when they name a
         table version, a file format or a table format that is not known.
         """
+        if not data.endswith((b"\n", b"\r")):
+            raise FormatError(path, "its last line has no end: the file may be cut off", _REMEDY)
         raw = parse_java(data, path)
         name = raw.get("hoodie.table.name")
         if not name:
             raise FormatError(path, "hoodie.table.name is missing", _REMEDY)
-        _check_sum(raw, name, path)
         version = _version(raw, path)
+        _check_sum(raw, name, path)
         _check_formats(raw, name)
         layout = _LAYOUTS[version]
         written = raw.get("hoodie.timeline.layout.version", str(layout))
@@ -101,7 +103,7 @@ def checksum(raw: Mapping[str, str]) -> int:
 def parse_java(data: bytes, path: str) -> dict[str, str]:
     r"""Key and value of every line of a Java properties text; raises FormatError naming ``path``.
 
-    >>> parse_java(b"#c\\na\\\\:b = 1\\\\u00e9\\n", "x")
+    >>> parse_java(b"a\\:b = 1\\u00e9\n", "x")
     {'a:b': '1é'}
     """
     found: dict[str, str] = {}
@@ -118,7 +120,7 @@ def print_java(raw: Mapping[str, str]) -> bytes:
     r"""The inverse of ``parse_java``, keys sorted; without Java's comment lines.
 
     >>> print_java({"a:b": " é"})
-    b'a\\\\:b=\\\\ \\\\u00E9\\n'
+    b'a\\:b=\\ \\u00E9\n'
     """
     return "".join(
         f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n"
@@ -127,19 +129,18 @@ def print_java(raw: Mapping[str, str]) -> bytes:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    pending = ""
+    begun: str | None = None
     for natural in re.split(r"\r\n|\n|\r", text):
         line = natural.lstrip(" \t\f")
-        if not pending and (not line or line[0] in "#!"):
+        if begun is None and (not line or line[0] in "#!"):
             continue
-        line = pending + line
-        pending = ""
-        if (len(line) - len(line.rstrip("\\"))) % 2:
-            pending = line[:-1]
-            continue
-        yield line
-    if pending:
-        raise ValueError(pending)
+        line = (begun or "") + line
+        goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        begun = line[:-1] if goes_on else None
+        if not goes_on:
+            yield line
+    if begun is not None:
+        raise ValueError(begun)
 
 
 def _split(line: str) -> tuple[str, str]:
@@ -208,8 +209,8 @@ def _version(raw: Mapping[str, str], path: str) -> int:
     written = raw.get("hoodie.table.version")
     if written is None:
         raise UnsupportedError(
-            f"{path}: hoodie.table.version is missing; tables of Hudi before 0.14 must be "
-            "upgraded by Hudi first"
+            f"{path}: hoodie.table.version is missing; upgrade a table of Hudi before 0.14 with "
+            "Hudi first, or restore the file from a copy if it is damaged"
         )
     if written not in {str(version) for version in KNOWN_VERSIONS}:
         raise UnsupportedError(
@@ -261,7 +262,8 @@ def _timeline_folder(raw: Mapping[str, str], layout: int, path: str) -> str:
 
 def _archive_folder(raw: Mapping[str, str], layout: int, path: str) -> str:
     if layout == 1:
-        return _inside(".hoodie", raw.get("hoodie.archivelog.folder", "archived"), path)
+        name = raw.get("hoodie.archivelog.folder", "archived")
+        return _inside(".hoodie", name, path) if name else ".hoodie"  # blank in the oldest tables
     timeline = _timeline_folder(raw, layout, path)
     return _inside(timeline, raw.get("hoodie.timeline.history.path", "history"), path)
 

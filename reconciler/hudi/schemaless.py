@@ -100,7 +100,7 @@ def encode_container(schema_file: str, record: Any) -> bytes:
     As Avro's Java writer makes it: the header holds the schema alone, with its namespaces. The same
     record gives the same bytes: the sync marker is made of them.
     """
-    text = _schema_text(schema_file)
+    text = schema_text(schema_file)
     body = encode(record, parsed_schema(text, ""))
     marker = hashlib.md5(body, usedforsecurity=False).digest()
     schema = text.encode()
@@ -109,7 +109,8 @@ def encode_container(schema_file: str, record: Any) -> bytes:
 
 
 @cache
-def _schema_text(schema_file: str) -> str:
+def schema_text(schema_file: str) -> str:
+    """A schema of ``hudi/schemas`` as compact JSON."""
     text = (files("reconciler.hudi") / "schemas" / schema_file).read_text()
     return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
 

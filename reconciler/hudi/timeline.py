@@ -6,7 +6,7 @@ Hudi's HoodieDefaultTimeline.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -36,7 +36,8 @@ class Timeline:
 
     @classmethod
     def of(cls, files: Iterable[TimelineFile]) -> Self:
-        return cls(tuple(sorted(files)))
+        """In the order of their names; two completed files of one instant are two files."""
+        return cls(tuple(sorted(files, key=lambda file: (file.instant.requested, file.name))))
 
     @cached_property
     def entries(self) -> tuple[TimelineFile, ...]:
@@ -73,7 +74,7 @@ class Timeline:
 
     @cached_property
     def start(self) -> str | None:
-        """The smallest requested time of any write: what is older counts as committed (archived)."""
+        """The smallest requested time of any write; what is older counts as committed."""
         return self.writes[0].requested if self.writes else None
 
     @cached_property
@@ -85,8 +86,12 @@ class Timeline:
 
     def file(self, requested: str, action: Action, state: State) -> TimelineFile | None:
         """The file of one state of one instant, None when it isn't there."""
+        return self._by_state.get((requested, action, state))
+
+    @cached_property
+    def _by_state(self) -> Mapping[tuple[str, Action, State], TimelineFile]:
+        found: dict[tuple[str, Action, State], TimelineFile] = {}
         for file in self.files:
             instant = file.instant
-            if (instant.requested, instant.action, instant.state) == (requested, action, state):
-                return file
-        return None
+            found.setdefault((instant.requested, instant.action, instant.state), file)
+        return found

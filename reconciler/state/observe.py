@@ -204,9 +204,9 @@ class _Reader:
     def clusterings(self) -> tuple[ClusteringInput, ...]:
         found = []
         for instant in self.timeline.pending({Action.CLUSTERING, Action.REPLACECOMMIT}):
-            if instant.action is Action.REPLACECOMMIT and not self._has_request(instant):
-                continue  # an insert_overwrite of an old writer: it names no slices
             data, path = self._requested(instant)
+            if instant.action is Action.REPLACECOMMIT and not data:
+                continue  # an insert_overwrite of an old writer: it names no slices
             found += [
                 ClusteringInput(
                     instant=instant.requested,
@@ -223,7 +223,7 @@ class _Reader:
         found: dict[tuple[str, str], str] = {}
         for entry in self._entries({Action.REPLACECOMMIT}):
             if entry.instant.is_completed:
-                commit = CommitMetadata.parse(self._data(entry), self._path(entry))
+                commit = CommitMetadata.parse(self._data(entry), self._path(entry), replaces=True)
                 for partition, ids in commit.replaced.items():
                     found |= dict.fromkeys(
                         ((partition, file_id) for file_id in ids), entry.instant.requested
@@ -320,10 +320,6 @@ class _Reader:
     def _entries(self, actions: Iterable[Action]) -> list[TimelineFile]:
         wanted = frozenset(actions)
         return [entry for entry in self.timeline.entries if entry.instant.action in wanted]
-
-    def _has_request(self, instant: Instant) -> bool:
-        file = self.timeline.file(instant.requested, instant.action, State.REQUESTED)
-        return file is not None and file.size > 0
 
     def _requested(self, instant: Instant) -> tuple[bytes, str]:
         file = self.timeline.file(instant.requested, instant.action, State.REQUESTED)
