@@ -7,6 +7,7 @@ so that what is cut stays well-formed.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -181,4 +182,6 @@ def _clipped(name: str) -> str:
 def _pointer(artifact: str | None) -> str:
     if artifact is None:
         return code("plan.json")
+    if artifact.startswith(("https://", "http://")):
+        return f'<a href="{html.escape(words.plain(artifact))}">the whole plan</a>'
     return code(artifact)

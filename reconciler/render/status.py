@@ -64,6 +64,8 @@ def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
         return
     for sentence in table.because:
         yield from item(paint.warn("~"), sentence)
+    if table.table_type is None:
+        return  # it could not be looked at
     yield from _reach(table)
     yield from _files(table)
     for pending in table.pending:
@@ -76,7 +78,9 @@ def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
 def _reach(table: TableStatus) -> Iterator[str]:
     zone = f" {words.plain(table.timezone)}" if table.timezone else " (the writers' local time)"
     last = table.last_completed
-    yield from item("last completed", "nothing yet" if last is None else f"{words.date(last)}{zone}")
+    yield from item(
+        "last completed", "nothing yet" if last is None else f"{words.date(last)}{zone}"
+    )
     if table.earliest_readable is not None:
         reach = words.between(table.earliest_readable, last)
         back = "" if reach is None else f", {words.span(reach.total_seconds())} back"

@@ -131,7 +131,9 @@ def _step(step: Step, table: TablePlan, paint: Paint, *, full: bool) -> Iterator
             share = f" ({words.share(removed, whole)} of the table)" if removed else ""
             yield from item(paint.bad("- clean"), _amount(step.files) + share)
             boundary = step.earliest_instant_to_retain
-            since = "" if boundary is None else f"; earliest instant to retain {boundary}"
+            since = ""
+            if boundary is not None:
+                since = f"; earliest instant to retain {boundary} ({words.date(boundary)})"
             yield from more(f"{summary.retention(table.spec)}{since}")
         case _:
             assert_never(step)
@@ -199,9 +201,8 @@ def _files(files: RemovedFiles) -> Iterator[str]:
         if partition != above:
             above = partition
             yield f"      {words.plain(partition) or '(root)'}"
-        yield f"        - {words.plain(name)}"
-        why = f"{words.size(size)}, {FILE_KINDS[kind]}, {REMOVAL_RULES[rule]}: {because}"
-        yield from more(why, deeper=6)
+        what = f"{words.plain(name)}  {FILE_KINDS[kind]}, {words.size(size)}"
+        yield f"        - {what}, {REMOVAL_RULES[rule]}: {words.plain(because)}"
 
 
 def _deleted(partitions: tuple[str, ...], *, full: bool) -> Iterator[str]:
@@ -216,7 +217,10 @@ def _deleted(partitions: tuple[str, ...], *, full: bool) -> Iterator[str]:
 def _effects(table: TablePlan, paint: Paint) -> Iterator[str]:
     window = summary.time_travel(table)
     if window is not None:
-        yield from item(paint.warn("~ time travel"), window)
+        impact = table.impact
+        is_same = impact.earliest_readable_before == impact.earliest_readable_after
+        label = paint.good("= time travel") if is_same else paint.warn("~ time travel")
+        yield from item(label, window)
 
 
 def _kept(table: TablePlan, paint: Paint) -> Iterator[str]:

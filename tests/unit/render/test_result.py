@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from reconciler import canonical
+from reconciler.apply.result import Result, Rows, StepOutcome, TableResult
+from reconciler.errors import PlanError
+from reconciler.hudi import arrow
+from reconciler.plan import columns
+from reconciler.plan.document import load
+from reconciler.plan.model import Note
+from reconciler.render.result import result_json, result_markdown, result_text
+
+
+def rows(*because: str) -> Rows:
+    reasons = sorted(set(because))
+    return Rows(
+        columns.dictionary(np.zeros(len(because), np.int32), ["p=1"]),
+        arrow.strings([f"f{i}" for i in range(len(because))]),
+        columns.dictionary(np.array([reasons.index(b) for b in because], np.int32), reasons),
+    )
+
+
+def result(*tables: TableResult, seconds: float = 0.0) -> Result:
+    return Result(plan_digest="sha256:0", tables=tables, seconds=seconds)
+
+
+def table(name: str = "t", **fields) -> TableResult:
+    return TableResult(name=name, path=f"/w/{name}", **fields)
+
+
+DONE = StepOutcome(
+    kind="clean",
+    how="completed",
+    instant="20261121041500123",
+    removed=12410,
+    bytes=1981000000000,
+    seconds=72.0,
+    earliest_instant_to_retain="20261114041000000",
+)
+
+
+def test_a_clean_that_went_well_takes_two_lines_and_a_sum():
+    assert [
+        "t  done  /w/t",
+        "  clean 20261121041500123  removed 12 410 files, 1.8 TiB, in 1.2 minutes",
+        "      earliest instant to retain: 20261114041000000",
+        "",
+        "Result: 1 table: 1 done; 12 410 files removed (1.8 TiB) in 1.2 minutes.  plan sha256:0",
+    ] == result_text(result(table(outcomes=(DONE,)), seconds=72.0), color=False).splitlines()
+
+
+def test_what_stayed_is_counted_by_reason():
+    stayed = StepOutcome(
+        kind="clean", how="nothing", left_out=rows("a savepoint", "gone", "a savepoint")
+    )
+    found = result_text(result(table(outcomes=(stayed,))), color=False)
+
+    assert "! left out  3 files of the plan stayed\n      2 files: a savepoint\n" in found
+    assert "      1 file: gone\n" in found
+    assert found.endswith(
+        "Exit code 4: part of what was reviewed no longer holds and was left out; "
+        "plan again to see what is left.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("adopted", "completed by another writer"),
+        ("undone", "nothing of it was left to do, so the pending instant was removed"),
+        ("inflight", "it stays inflight until the next apply"),
+        ("nothing", "nothing to do any more"),
+    ],
+)
+def test_every_way_to_end_is_said(how, says):
+    outcome = StepOutcome(kind="resume", how=how, instant="1")
+
+    assert says in " ".join(result_text(result(table(outcomes=(outcome,))), color=False).split())
+
+
+def test_the_worst_table_comes_first():
+    found = result_text(
+        result(table("fine", unchanged=True), table("bad", error="the disk is full", code=1)),
+        color=False,
+    )
+
+    assert found.index("bad  failed") < found.index("fine  unchanged")
+    assert "! error  the disk is full" in found
+    assert "Exit code 1: " in found
+
+
+def test_the_json_names_every_file_that_stayed():
+    outcome = StepOutcome(
+        kind="clean",
+        how="inflight",
+        failed=rows("denied"),
+        partitions_left=(Note("p=2", "it holds others"),),
+    )
+    data = result_json(result(table(outcomes=(outcome,))))
+    found = json.loads(data)
+
+    assert data == canonical.dumps(found) + b"\n"
+    assert 5 == found["exitCode"]
+    assert [{"partition": "p=1", "name": "f0", "because": "denied"}] == found["tables"][0][
+        "outcomes"
+    ][0]["failed"]
+    assert [{"path": "p=2", "because": "it holds others"}] == found["tables"][0]["outcomes"][0][
+        "partitionsLeft"
+    ]
+
+
+def test_a_result_is_not_taken_for_a_plan():
+    with pytest.raises(PlanError, match=r"^r\.json: is the result of an apply"):
+        load(result_json(result(table())), "r.json")
+
+
+def test_the_comment_holds_many_tables_and_hostile_names():
+    many = [table(f"```</pre>{i}", error="no " * 60, code=1) for i in range(1000)]
+    found = result_markdown(result(*many))
+
+    assert len(found) <= 60_000
+    assert found.startswith("<!-- reconciler:result -->\n### reconciler apply · 1 000 tables")
+    assert found.endswith("\n````\n")
+
+
+def test_nothing_of_others_moves_the_cursor():
+    found = result_text(result(table("a\x1b[2J", error="b\r\x9b31m", code=1)), color=False)
+
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)

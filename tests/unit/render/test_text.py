@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from reconciler.plan.model import Impact, Note, Observed
+from reconciler.render.text import plan_text
+from tests.unit.render.test_markdown import plan, table
+
+SEEN = Observed(table_version=9, table_type="COPY_ON_WRITE", last_completed="20261121041500123")
+
+
+def text(*tables, **options) -> str:
+    return plan_text(plan(*tables), **{"color": False, **options})
+
+
+def test_the_last_line_sums_up_and_names_the_digest():
+    last = text(table("t")).splitlines()[-1]
+
+    assert re.fullmatch(
+        r"Plan: 1 table: 1 to change; 1 file to remove \(5 bytes\)\.  digest sha256:[0-9a-f]{64}",
+        last,
+    )
+
+
+def test_colour_changes_nothing_but_colour():
+    tables = (table("t"), table("u", refusals=(Note("r", "why " * 30),)), table("v", steps=()))
+    painted = plan_text(plan(*tables), color=True)
+
+    assert "\x1b[31m" in painted
+    assert text(*tables) == re.sub(r"\x1b\[[0-9;]*m", "", painted)
+
+
+def test_nothing_of_others_moves_the_cursor():
+    found = text(
+        table("t\x1b[2J\r\n\x07", path="/w/\x9b31m", warnings=(Note("r", "a\x1b]0;x\x07"),))
+    )
+
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)
+
+
+def test_sentences_fit_in_80_columns():
+    found = text(table("t", warnings=(Note("rule", "some words " * 60),)))
+
+    assert all(len(line) <= 80 for line in found.splitlines()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("20261022041500123", "20261114041500123", "2026-10-22 04:15 → 2026-11-14 04:15"),
+        ("20261022041500123", "20261114041500123", "shrinks from 30 days to 7 days"),
+        ("20261114041500123", "20261114041500123", "back to 2026-11-14 04:15, as before (7 days)"),
+        ("20261114041500123", None, "2026-11-14 04:15 → nothing"),
+        ("20261121041400000", "20261121041430000", "20261121041400000 → 20261121041430000"),
+        ("001", "002", "001 → 002"),
+    ],
+)
+def test_the_time_travel_window_is_said_in_words(before, after, says):
+    impact = Impact(files_removed=1, earliest_readable_before=before, earliest_readable_after=after)
+    found = text(table("t", observed=SEEN, impact=impact))
+
+    assert says in " ".join(found.split())
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"spec": {}}, "no retention declared: nothing is removed"),
+        ({"spec": {"retention": {"commits": 1}}}, "as declared"),
+        (
+            {"warnings": (Note("idle", "nothing to do: the newest commit is old"),)},
+            "the newest commit is old",
+        ),
+        (
+            {
+                "spec": {"retention": {"commits": 1}},
+                "warnings": (Note("pendingClean", "clean 1 may be at work"),),
+            },
+            "clean 1 may be at work",
+        ),
+    ],
+)
+def test_a_table_without_change_says_why(fields, says):
+    found = text(replace(table("a.b", steps=(), impact=Impact()), **fields))
+
+    assert f"= a.b  {says}" in found
+    assert 1 == found.count(says)
+
+
+def test_a_count_of_nothing_is_never_a_zero():
+    found = text(table("t", steps=(), impact=Impact(), observed=SEEN), table("u"))
+
+    assert not re.search(r"\b0 (file|table|partition|byte)", found)
+
+
+def test_the_full_text_names_every_file_once():
+    assert 1 == text(table("t", says="name.parquet"), full=True).count(
+        "- name.parquet  base, 5 bytes"
+    )

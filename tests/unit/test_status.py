@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+import os
+import time
+import zipfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler import canonical
+from reconciler.errors import PlanError
+from reconciler.plan.document import load
+from reconciler.plan.model import Note
+from reconciler.planners.compose import plan_table
+from reconciler.render.status import status_json, status_text
+from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.state.observe import observe
+from reconciler.status import SIZE_CLASSES, TableStatus, table_status
+from reconciler.storage.open import open_storage
+
+TABLES = Path(__file__).parents[1] / "tables"
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """A version 6 table with a savepoint, two pending writes and a clean by Hudi."""
+    root = tmp_path_factory.mktemp("table")
+    with zipfile.ZipFile(TABLES / "v6_cow_part.zip") as packed:
+        for entry in packed.infolist():
+            path = Path(packed.extract(entry, root))
+            at = time.mktime((*entry.date_time, 0, 0, -1))
+            os.utime(path, (at, at))
+    path = next(root.rglob(".hoodie")).parent
+    spec = TableSpec(
+        name="sales.orders",
+        path=str(path),
+        timezone="UTC",
+        retention=Retention(policy=Policy.COMMITS, keep=1),
+    )
+    state = observe(open_storage(str(path)), spec, observed_ms=int(NOW.timestamp() * 1000))
+    return spec, state, plan_table(spec, state, NOW)
+
+
+def test_a_table_with_files_beyond_its_retention_has_drifted(seen):
+    found = table_status(*seen)
+
+    assert "drifted" == found.sync
+    assert found.because[0].startswith("retention.commits: 8 file slices in 8 files exceed it")
+
+
+def test_pending_instants_have_an_age_and_hang_after_the_declared_time(seen):
+    found = table_status(*seen).pending
+
+    assert [
+        ("20261121044641595", "replacecommit", "REQUESTED", True),
+        ("20261121044653279", "commit", "INFLIGHT", True),
+    ] == [(p.instant, p.action, p.state, p.is_stuck) for p in found]
+    assert all(p.age_seconds > 3600 for p in found)
+
+
+def test_a_savepoint_pins_what_no_newest_slice_has(seen):
+    spec, state, plan = seen
+    found = table_status(spec, state, plan).savepoints[0]
+    named = {n for n in state.files.name.to_pylist() if n in state.savepoints[0].files}
+
+    assert ("20261121044439672", True) == (found.instant, found.is_completed)
+    assert len(named) == found.files
+    assert 3 == found.pinned_files
+    assert 0 < found.pinned_bytes <= found.bytes
+
+
+def test_sizes_count_every_newest_base_file_once(seen):
+    found = table_status(*seen)
+
+    assert (*SIZE_CLASSES, None) == tuple(c.below for c in found.sizes)
+    assert 4 == sum(c.files for c in found.sizes) == found.small_files
+
+
+def test_the_last_clean_tells_what_writers_really_keep(seen):
+    found = table_status(*seen)
+
+    assert found.last_clean == found.last_foreign_clean
+    assert "KEEP_LATEST_COMMITS" == found.last_clean.policy
+    assert 1 == found.last_clean.commits
+    assert not found.last_clean.is_ours
+
+
+def test_our_own_cleans_are_told_from_the_writers(seen):
+    spec, state, plan = seen
+    ours = replace(
+        state.cleans[-1], instant="20261121090000000", extra={"reconciler.plan.digest": "x"}
+    )
+    found = table_status(spec, replace(state, cleans=(*state.cleans, ours)), plan)
+
+    assert found.last_clean.is_ours
+    assert state.cleans[-1].instant == found.last_foreign_clean.instant
+
+
+def test_refused_unmanaged_and_unreadable_tables_say_so(seen):
+    spec, state, plan = seen
+    refused = replace(plan, refusals=(Note("suspend", "suspend: true"),))
+    gone = replace(plan, error="nothing is there", observed=None)
+
+    assert "blocked" == table_status(spec, state, refused).sync
+    assert "suspend: true" == table_status(spec, state, refused).because[0]
+    assert "unmanaged" == table_status(replace(spec, retention=None), state, plan).sync
+    assert ("error", "nothing is there") == (
+        (found := table_status(spec, None, gone)).sync,
+        found.error,
+    )
+
+
+def test_without_drift_and_steps_a_table_is_in_sync(seen):
+    spec, state, plan = seen
+
+    assert "in sync" == table_status(spec, state, replace(plan, steps=(), drift=())).sync
+
+
+def test_people_read_what_needs_somebody_first(seen):
+    found = status_text(
+        [
+            table_status(*seen),
+            TableStatus(name="b", path="/b", sync="in sync"),
+            TableStatus(name="c", path="/c", sync="error", error="nothing is there"),
+        ],
+        color=False,
+    )
+
+    assert (
+        found.index("c  error") < found.index("sales.orders  drifted") < found.index("b  in sync")
+    )
+    assert "! stuck  commit 20261121044653279 inflight for" in found
+    assert "pins 3 files" in found
+    assert "below 1 MiB" in found
+    assert found.endswith("Status: 3 tables: 1 error, 1 drifted, 1 in sync\n")
+
+
+def test_programs_read_the_same_as_people(seen):
+    data = status_json([table_status(*seen)], observed_at=NOW.isoformat())
+    found = json.loads(data)
+
+    assert data == canonical.dumps(found) + b"\n"
+    assert "2026-11-22T00:00:00+00:00" == found["observedAt"]
+    assert 3 == found["tables"][0]["savepoints"][0]["pinnedFiles"]
+
+
+def test_a_status_is_not_taken_for_a_plan(seen):
+    data = status_json([table_status(*seen)], observed_at=NOW.isoformat())
+
+    with pytest.raises(PlanError, match="is the output of `reconciler status`"):
+        load(data, "status.json")
