@@ -13,9 +13,7 @@ from typing import Final, Self
 #: groups: file id, write token, instant, extension with its dot
 BASE_PATTERN: Final = r"([^_./]+)_([^_./]+)_(\d+)(\.[A-Za-z0-9]+)"
 #: groups: file id, instant, version, write token or empty, ``.cdc`` or empty
-LOG_PATTERN: Final = (
-    r"\.([^_./]+)_(\d+)\.(?:log|archive)\.(\d{1,9})(?:_(\d+-\d+-\d+))?(\.cdc)?"
-)
+LOG_PATTERN: Final = r"\.([^_./]+)_(\d+)\.(?:log|archive)\.(\d{1,9})(?:_(\d+-\d+-\d+))?(\.cdc)?"
 PARTITION_METAFILE: Final = ".hoodie_partition_metadata"
 
 _BASE: Final = re.compile(BASE_PATTERN, re.ASCII)
