@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler import world
-from reconciler.errors import ReconcilerError
-from reconciler.plan.model import Plan, TablePlan
+from reconciler.errors import BlockedError, ReconcilerError
+from reconciler.plan.model import Note, Plan, TablePlan
 from reconciler.spec.model import TableSpec
 
 if TYPE_CHECKING:
@@ -105,26 +106,32 @@ def _look(
     spec: TableSpec, now: datetime, on_crash: OnCrash | None
 ) -> tuple[TablePlan, TableState | None]:
     """A table's plan and what it was made from; no state where it could not be read."""
-    from reconciler.plan.document import spec_digest  # noqa: PLC0415
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
         state = observe(spec, now=now)
         return plan_table(spec, state, now), state
+    except BlockedError as error:  # the table's own state: nothing of it may be believed
+        return replace(_unread(spec), refusals=(Note("pendingRestore", str(error)),)), None
     except ReconcilerError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 (one table must not stop the others)
         if on_crash is not None:
             on_crash(spec, error)
         problem = f"{type(error).__name__}: {error} (an error of this program, please report it)"
-    failed = TablePlan(
+    return replace(_unread(spec), error=problem), None
+
+
+def _unread(spec: TableSpec) -> TablePlan:
+    """What is known of a table that could not be looked at."""
+    from reconciler.plan.document import spec_digest  # noqa: PLC0415
+
+    return TablePlan(
         name=spec.name,
         path=spec.path,
         spec=spec.document,
         spec_digest=spec_digest(spec.document),
-        error=problem,
     )
-    return failed, None
 
 
 def apply(

@@ -107,7 +107,10 @@ class TableStatus:
 
 
 def table_status(spec: TableSpec, state: TableState | None, plan: TablePlan) -> TableStatus:
-    """The status of a table; ``state`` is None exactly when the plan carries an error."""
+    """The status of a table; ``state`` is None where the plan has an error or could not look."""
+    if plan.error is None and state is None:
+        because = tuple(note.because for note in plan.refusals)
+        return TableStatus(name=plan.name, path=plan.path, sync="blocked", because=because)
     if state is None or plan.error is not None or plan.observed is None:
         return TableStatus(name=plan.name, path=plan.path, sync="error", error=plan.error)
     view = view_of(state)
