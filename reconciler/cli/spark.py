@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _JAVAS: Final = range(8, 18)  # what Spark 3.5 runs on
+_MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
 _REMEDY: Final = 'pip install "hudi-reconciler[jre]" brings one, or point JAVA_HOME to one'
 _QUIET: Final = """\
 rootLogger.level = error
@@ -38,8 +39,11 @@ def spark_session(master: str | None, conf: Mapping[str, str]) -> Iterator[Spark
     """A session for the block: the one that is active already, else one of our own.
 
     ``master`` is Spark's; local[*] by default where no configuration of Spark says otherwise.
-    Raises ReconcilerError when there is no Java, or Spark does not start.
+    Raises ReconcilerError when there is no Java or Spark does not start, UsageError for a master
+    that is none.
     """
+    if master is not None and not master.startswith(_MASTERS):
+        raise UsageError(f"--master {master}: is none of {', '.join(_MASTERS)}...")
     from pyspark.sql import SparkSession  # noqa: PLC0415 (heavy)
 
     active = SparkSession.getActiveSession()
@@ -105,7 +109,7 @@ def _start(
         return builder.getOrCreate()
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
-        raise ReconcilerError(f"Spark did not start: {reason}") from error
+        raise ReconcilerError(f"Spark did not start, see above: {reason}") from error
 
 
 def spark_settings(texts: list[str] | None) -> dict[str, str]:

@@ -230,6 +230,27 @@ def test_the_first_spec_of_a_live_table_plans_nothing(case, tmp_path):
     assert "retention" in path.read_text()
 
 
+def test_a_retention_that_holds_already_is_declared(tmp_path, capsys):
+    archive = CASES.parents[1] / "tables" / "v9_cow_nopart.zip"
+    subprocess.run(["unzip", "-q", archive, "-d", tmp_path], check=True)
+
+    assert run("init", "--path", tmp_path / "v9_cow_nopart") == 0
+    assert "  retention:\n    commits: 1\n" in capsys.readouterr().out
+
+
+def test_a_table_between_two_states_is_blocked(tmp_path, capsys):
+    archive = CASES.parents[1] / "tables" / "v6_restore_pending.zip"
+    subprocess.run(["unzip", "-q", archive, "-d", tmp_path], check=True)
+    path = tmp_path / "spec.yaml"
+    path.write_text(SPEC.format(name="torn", path="v6_restore_pending", commits=1))
+
+    assert run("plan", path, "-o", tmp_path / "plan.json") == 3
+    assert "pendingRestore" in capsys.readouterr().out
+    assert run("apply", tmp_path / "plan.json") == 3
+    assert run("status", path) == 0
+    assert "torn  blocked" in capsys.readouterr().out
+
+
 def test_status_is_for_people_and_for_programs(spec, capsys):
     assert run("status", spec) == 0
     assert "orders" in capsys.readouterr().out

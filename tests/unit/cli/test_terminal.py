@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from reconciler.cli import terminal
+from reconciler.errors import UsageError
+
+
+class Person(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [("yes\n", True), ("y\n", False), ("YES\n", False), ("", False)]
+)
+def test_only_yes_is_yes(said, meant, monkeypatch):
+    monkeypatch.setattr("sys.stdin", Person(said))
+
+    assert terminal.ask("Apply?", "say --auto-approve") is meant
+
+
+def test_nobody_to_ask_is_a_usage_error(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    with pytest.raises(UsageError, match="say --auto-approve"):
+        terminal.ask("Apply?", "say --auto-approve")
+
+
+def test_progress_is_lines_where_there_is_no_terminal(capsys):
+    with terminal.progress("planning", 2, "tables") as tell:
+        tell(1, "a: nothing to do")
+        tell(1, "")
+
+    assert capsys.readouterr().err == "planning: a: nothing to do\n"
+
+
+def test_progress_is_a_bar_on_a_terminal(monkeypatch):
+    screen = Person()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with terminal.progress("planning", 2, "tables") as tell:
+        tell(2, "[a]: nothing [b] to do")
+
+    assert "[a]: nothing [b] to do" in screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "colored"),
+    [("NO_COLOR", "1", False), ("TERM", "dumb", False), ("X", "", True)],
+)
+def test_colour_is_for_terminals_that_want_it(name, value, colored, monkeypatch):
+    monkeypatch.setattr("sys.stdout", Person())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv(name, value)
+
+    assert terminal.wants_color() is colored
