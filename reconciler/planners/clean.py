@@ -5,18 +5,18 @@ The rules are Hudi 1.2.0's with the deviations that the documentation lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.arrow import integers
-from reconciler.hudi.instant import Instant
+from reconciler.hudi.instant import WRITES
 from reconciler.hudi.view import View
 from reconciler.plan.columns import dictionary
-from reconciler.plan.model import KEEP_RULES, CleanStep, KeptFiles, RemovedFiles
+from reconciler.plan.model import CleanStep, KeptFiles, RemovedFiles
 from reconciler.planners.boundary import boundary
+from reconciler.planners.kept import kept_files
 from reconciler.planners.phrases import Phrases
 from reconciler.planners.slices import Protection, protection, view_of
 from reconciler.planners.verdict import Verdict, judge
@@ -37,7 +37,8 @@ class CleanDecision:
 
     ``verdict`` has masks over the slices of ``view``; ``is_removed``, ``is_kept``, ``is_resumed``
     are per row of the state's files. Resumed rows belong to pending cleans. ``logs_kept_for_1x``
-    counts files that stay because Hudi 1.x reads them with a later slice.
+    counts files that stay because Hudi 1.x reads them with a later slice. ``waiting_partitions``
+    hold nothing any more and stay while a write is pending.
     """
 
     step: CleanStep | None
@@ -49,6 +50,7 @@ class CleanDecision:
     is_kept: NDArray[np.bool_]
     is_resumed: NDArray[np.bool_]
     logs_kept_for_1x: int
+    waiting_partitions: tuple[str, ...] = ()
 
 
 def plan_clean(
@@ -74,7 +76,10 @@ def plan_clean(
     by_policy = _rows(view, verdict.by_policy) & ~resumed
     is_removed = _rows(view, verdict.is_removed) & ~resumed
     removed = _removed(retention, view, verdict, is_removed)
-    partitions = _deleted_partitions(retention, state, view, verdict, is_removed | resumed)
+    empty = _emptied_partitions(retention, state, view, verdict, is_removed | resumed)
+    # a writer may be about to use the folder: apply removes none while a write is pending
+    is_quiet = not state.timeline.pending(WRITES)
+    partitions = empty if is_quiet else ()
     step = CleanStep(
         policy=retention.policy,
         earliest_instant_to_retain=verdict.earliest,
@@ -84,7 +89,7 @@ def plan_clean(
     later = _waits_for_later_slice(view, verdict)
     return CleanDecision(
         step=step if len(removed) or partitions else None,
-        kept=_kept(retention, view, guard, verdict, by_policy & ~is_removed),
+        kept=kept_files(retention, view, guard, verdict, by_policy & ~is_removed),
         view=view,
         guard=guard,
         verdict=verdict,
@@ -92,6 +97,7 @@ def plan_clean(
         is_kept=by_policy & ~is_removed,
         is_resumed=resumed,
         logs_kept_for_1x=int(later.sum()),
+        waiting_partitions=() if is_quiet else empty,
     )
 
 
@@ -163,74 +169,7 @@ def amount(retention: Retention) -> str:
     return f"{retention.keep} {UNITS[retention.policy]}" + ("" if retention.keep == 1 else "s")
 
 
-def _kept(
-    retention: Retention,
-    view: View,
-    guard: Protection,
-    verdict: Verdict,
-    is_kept: NDArray[np.bool_],
-) -> KeptFiles:
-    rows = np.flatnonzero(is_kept)
-    slices = view.slice_of[rows]
-    if view.other_slice_of is not None:
-        slices = np.where(verdict.is_removed[slices], view.other_slice_of[rows], slices)
-    rule = np.full(len(view), -1, np.int8)
-    because = Phrases(len(view))
-
-    def save(name: str, where: NDArray[np.bool_], about: NDArray[np.int32], *, say: _Say) -> None:
-        rule[where & (rule < 0)] = KEEP_RULES.index(name)
-        because.say(where, about, say)
-
-    anything = np.ones(len(view), np.bool_)
-    nothing = np.zeros(len(view), np.int32)
-    save("savepoint", guard.savepoint >= 0, guard.savepoint, say=_pins(guard))
-    save("pendingCompaction", guard.compaction >= 0, guard.compaction, say=_compacts(guard))
-    if retention.policy is Policy.FILE_VERSIONS:
-        displaced = "the output of a pending compaction of its file group counts as one version"
-        is_displaced = (guard.clustering < 0) & ~verdict.is_removed
-        save("pendingCompaction", is_displaced, nothing, say=lambda _: displaced)
-    save("pendingClustering", guard.clustering >= 0, guard.clustering, say=_clusters(guard))
-    if verdict.boundary.holder is not None:
-        held = held_back(verdict.boundary.holder, verdict.boundary.held)
-        save("pendingWrite", verdict.is_held, nothing, say=lambda _: held)
-    cap = (
-        f"this run stops at {verdict.earliest}: retention.maxCommitsPerRun is "
-        f"{retention.max_commits_per_run}"
-    )
-    save("cap", anything, nothing, say=lambda _: cap)
-    files = view.files
-    return KeptFiles(
-        partition=dictionary(files.partition[rows], files.partitions),
-        name=files.name.take(integers(rows)),
-        rule=rule[slices],
-        because=because.column(slices.astype(np.int64)),
-    )
-
-
-_Say = Callable[[int], str]
-
-
-def _pins(guard: Protection) -> _Say:
-    return lambda code: f"savepoint {guard.savepoints[code]} pins its file slice"
-
-
-def _compacts(guard: Protection) -> _Say:
-    return lambda code: f"pending compaction {guard.pending[code]} reads its file slice"
-
-
-def _clusters(guard: Protection) -> _Say:
-    return lambda code: f"pending clustering {guard.pending[code]} reads its file slice"
-
-
-def held_back(holder: Instant, held: str | None) -> str:
-    """Which pending write holds the boundary back, and to where."""
-    where = f"at {held}" if held else "before the first commit"
-    return (
-        f"pending {holder.action} {holder.requested} holds the earliest instant to retain {where}"
-    )
-
-
-def _deleted_partitions(
+def _emptied_partitions(
     retention: Retention,
     state: TableState,
     view: View,

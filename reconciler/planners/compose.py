@@ -55,6 +55,8 @@ class _Cleaning:
 
 def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
     """Everything about one table. ``now`` has a zone; nothing else of the world is looked at."""
+    if now.tzinfo is None:
+        raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
     blocked = state_refusals(spec, state, now)
     view = view_of(state)
     cleaning = _Cleaning(is_removed=np.zeros(len(state.files), np.bool_))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from reconciler.hudi.instant import Action
+from reconciler.hudi.instant import WRITES, Action
 from reconciler.plan.model import KEEP_RULES, Note
 from reconciler.planners.boundary import commits_since_last_clean, last_clean
-from reconciler.planners.clean import CleanDecision, amount, held_back
+from reconciler.planners.clean import CleanDecision, amount
+from reconciler.planners.kept import held_back
 from reconciler.planners.phrases import plural
 from reconciler.spec.model import Policy, Retention
 from reconciler.state.model import TableState
@@ -32,7 +33,7 @@ def closed_gate(retention: Retention, state: TableState) -> Note | None:
 
 def warnings(retention: Retention, state: TableState, decision: CleanDecision) -> tuple[Note, ...]:
     """Everything that holds a clean back, and why nothing happens when nothing does."""
-    notes = [_of_pending_write(decision), _of_v6_logs(decision)]
+    notes = [_of_pending_write(decision), _of_v6_logs(decision), _of_folders(state, decision)]
     if decision.step is None and not decision.is_resumed.any():
         notes.append(_of_nothing(retention, state, decision))
     return tuple(note for note in notes if note is not None)
@@ -75,6 +76,18 @@ def _of_v6_logs(decision: CleanDecision) -> Note | None:
         f"{plural(count, 'log file')} of expired file slices stay: Hudi 1.x derives completion "
         "times from the modification times of the timeline's files, which say that a later file "
         "slice has them; was the table copied?",
+    )
+
+
+def _of_folders(state: TableState, decision: CleanDecision) -> Note | None:
+    waiting = decision.waiting_partitions
+    if not waiting:
+        return None
+    first = state.timeline.pending(WRITES)[0]
+    return Note(
+        "pendingWrite",
+        f"{plural(len(waiting), 'partition folder')} with no file left (such as {waiting[0]}) can "
+        f"go when no write is pending; {first.action} {first.requested} is",
     )
 
 

@@ -381,6 +381,23 @@ def test_a_partition_that_holds_savepointed_files_stays():
     assert () == clean_of(plan_table(spec(commits(1)), state, NOW)).delete_partitions
 
 
+def test_a_partition_stays_while_a_write_is_pending():
+    instants = [commit(0), commit(1), commit(2, State.INFLIGHT)]
+    state = table({"a": [base("g", 0), base("g", 1)], "b": []}, instants)
+    plan = plan_table(spec(commits(1)), state, NOW)
+
+    assert () == plan.steps
+    assert (
+        "1 partition folder with no file left (such as b) can go when no write is pending; commit "
+        f"{stamp(2)} is" in [note.because for note in plan.warnings]
+    )
+
+
+def test_a_moment_needs_a_zone():
+    with pytest.raises(ValueError, match="zone"):
+        plan_table(spec(commits(1)), upserts(2), datetime(2024, 1, 2))  # noqa: DTZ001
+
+
 def test_an_empty_partition_makes_a_clean_by_itself():
     state = table({"a": [base("g", 0), base("g", 1)], "b": []}, [commit(0), commit(1)])
     step = clean_of(plan_table(spec(commits(1)), state, NOW))
