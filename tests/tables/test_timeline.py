@@ -1,0 +1,115 @@
+"""Timelines that real Hudi wrote, active and archived, as Hudi itself answered for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.hudi.instant import COMMITS, Action
+from reconciler.hudi.load import (
+    archived_completions,
+    load_archived,
+    load_properties,
+    load_timeline,
+    newest_archived_time,
+)
+from reconciler.hudi.properties import checksum, parse_java, print_java
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
+
+TABLES = Path(__file__).parent
+ANSWERED = sorted(path.name.removesuffix(".expected.json") for path in TABLES.glob("*.json"))
+#: a zip keeps the even second before
+ZIPPED_SECONDS = 2
+
+
+@pytest.fixture(scope="module", params=ANSWERED)
+def table(request, tmp_path_factory):
+    """A table and what Hudi says of it; the zips hold modification times of UTC."""
+    name, folder = request.param, tmp_path_factory.mktemp("tables")
+    command = ["unzip", "-qo", TABLES / f"{name}.zip", f"{name}/.hoodie/*", "-d", folder]
+    subprocess.run(command, check=True, env=os.environ | {"TZ": "UTC"})
+    said = json.loads((TABLES / f"{name}.expected.json").read_text())
+    return open_storage(str(folder / name)), said
+
+
+def completed(rows, actions=tuple(Action)):
+    """Completion times as Hudi says, by requested time and action."""
+    return {(r[0], r[1]): r[3] for r in rows or () if r[2] == "COMPLETED" and r[1] in actions}
+
+
+def moment(time):
+    return datetime.strptime(f"{time}000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+
+
+def test_every_active_instant_is_as_far_as_hudi_says(table):
+    storage, said = table
+    timeline = load_timeline(storage, load_properties(storage))
+
+    assert sorted(tuple(row[:3]) for row in said["timeline"]["active"]) == sorted(
+        (i.requested, i.action, i.state) for i in timeline.instants
+    )
+
+
+def test_completion_times_are_those_of_hudi(table):
+    storage, said = table
+    state = observe(storage, None, observed_ms=0)
+    hudi = completed(said["timeline"]["active"])
+    commits = {time: end for (time, action), end in hudi.items() if action in COMMITS}
+
+    if state.layout == 2:
+        ours = {(i.requested, i.action): i.completed for i in state.timeline.instants}
+        assert hudi == {key: end for key, end in ours.items() if end}
+        assert commits == {time: state.completions[time] for time in commits}
+        assert {} == state.v6_completions
+    else:
+        assert {} == state.completions
+        assert commits.keys() == state.v6_completions.keys()
+        for time, end in commits.items():
+            late = moment(end) - moment(state.v6_completions[time])
+            assert 0 <= late.total_seconds() < ZIPPED_SECONDS
+
+
+def test_the_archive_holds_what_hudi_finds_in_it(table):
+    storage, said = table
+    properties = load_properties(storage)
+    hudi = completed(said["timeline"].get("archived"))
+    archived = load_archived(storage, properties)
+
+    assert hudi == {(i.requested, i.action): i.completed for i in archived}
+    assert sorted(hudi) == [(i.requested, i.action) for i in archived]
+    newest = newest_archived_time(storage, properties)
+    assert max((time for time, _ in hudi), default=None) == newest
+
+
+def test_one_archived_completion_is_found_without_the_others(table):
+    storage, said = table
+    properties = load_properties(storage)
+    hudi = {time: end for (time, _), end in completed(said["timeline"]["archived"]).items()}
+    wanted = sorted(hudi)[-1:]
+
+    found = archived_completions(storage, properties, wanted)
+
+    assert ({time: hudi[time] for time in wanted} if properties.layout == 2 else {}) == found
+
+
+def test_properties_say_what_hudi_says_and_print_as_they_were_read(table):
+    storage, said = table
+    data = storage.read(".hoodie/hoodie.properties")
+    properties = load_properties(storage)
+
+    assert said["table_version"] == properties.table_version
+    assert properties.raw["hoodie.table.checksum"] == str(checksum(properties.raw))
+    assert properties.raw == parse_java(print_java(properties.raw), "")
+    lines = [line for line in data.decode("latin-1").splitlines() if line[0] != "#"]
+    assert sorted(lines) == sorted(print_java(properties.raw).decode().splitlines())
+
+
+def test_there_is_something_to_compare():
+
+    assert len(ANSWERED) >= 30
