@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.files import Files, build_files
 from reconciler.hudi.instant import Instant
 from reconciler.hudi.layout_v1 import read_archive
 from reconciler.hudi.layout_v2 import newest_archived, read_history
-from reconciler.hudi.metadata_read import MetadataListing, read_listing
-from reconciler.hudi.metadata_table import FILES, open_metadata
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.storage.api import Storage
+
+if TYPE_CHECKING:
+    from reconciler.hudi.metadata_read import MetadataListing
 
 PROPERTIES: Final = ".hoodie/hoodie.properties"
 _BACKUP: Final = f"{PROPERTIES}.backup"
@@ -110,6 +111,11 @@ def load_metadata_listing(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> MetadataListing | None:
     """The metadata table's file listing; None where it is not live."""
+    if not properties.metadata_partitions:
+        return None
+    from reconciler.hudi.metadata_read import read_listing  # noqa: PLC0415 (few tables need it)
+    from reconciler.hudi.metadata_table import FILES, open_metadata  # noqa: PLC0415
+
     if FILES not in properties.metadata_partitions:
         return None
     return read_listing(open_metadata(storage, version=properties.table_version, data=timeline))
