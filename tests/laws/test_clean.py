@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -12,13 +13,17 @@ from reconciler.plan.document import dump
 from reconciler.plan.model import Plan
 from reconciler.planners.clean import plan_clean
 from reconciler.planners.compose import plan_table
+from reconciler.planners.readable import earliest_readable
+from reconciler.planners.slices import view_of
 from reconciler.spec.model import Policy, TableSpec
+from reconciler.state.model import CompletedClean
 from tests.laws.clean_tables import (
     cutoffs,
     groups_of,
     opinion,
     retentions,
     rows_of,
+    stamp,
     tables,
     without,
 )
@@ -137,3 +142,50 @@ def test_the_same_table_gives_the_same_bytes(state, retention):
 
     assert dump(plans[0]) == dump(plans[1])
     assert plans[0].tables[0].impact.files_removed <= len(rows_of(state))
+
+
+def cleaned(state, gone):
+    """The state once a clean removed the files and said so."""
+    names = {}
+    for path, name in sorted(gone):
+        names.setdefault(path, []).append(name)
+    clean = CompletedClean(
+        instant=stamp(50),
+        is_blank=False,
+        policy=None,
+        earliest_instant_to_retain="",
+        last_completed_commit="",
+        savepointed=(),
+        removed={path: tuple(found) for path, found in names.items()},
+        extra={},
+    )
+    return replace(without(state, gone), cleans=(*state.cleans, clean))
+
+
+def first_readable(state, gone):
+    """The first completed write at which every group's slice still has all its files."""
+    for time in sorted({i.requested for i in state.timeline.commits}):
+        needed = set()
+        for (path, file_id), slices in slices_of(state).items():
+            if state.replaced.get((path, file_id), "9") <= time:
+                continue
+            found = next((s for s in slices if s.key <= time and not s.phantom), None)
+            needed |= {(path, name) for name in found.files} if found else set()
+        if not needed & gone:
+            return time
+    return None
+
+
+@LAW
+@given(tables(), retentions(), cutoffs())
+def test_how_far_back_the_table_can_be_read_is_what_readers_find(state, retention, cutoff):
+    decision = plan_clean(retention, state, cutoff=cutoff)
+    gone = removed(decision)
+    view = view_of(state)
+
+    assert (first_readable(state, set()), first_readable(state, gone)) == earliest_readable(
+        state, view, decision.is_removed
+    )
+    later = cleaned(state, gone)
+    nothing = np.zeros(len(later.files), np.bool_)
+    assert first_readable(state, gone) == earliest_readable(later, view_of(later), nothing)[0]
