@@ -52,7 +52,7 @@ def decode(
         return parsed_schema(ours, path)
 
     with decoding(path, f"{record_name} (Avro)"):
-        return read_as(data, as_declared)
+        return read_as(data, path, as_declared)
 
 
 def encode(schema_file: str, record: Mapping[str, Any]) -> bytes:
@@ -60,17 +60,17 @@ def encode(schema_file: str, record: Mapping[str, Any]) -> bytes:
     return encode_container(schema_file, record)
 
 
-def read_as(data: bytes, declared: Callable[[str, str], Any]) -> dict[str, Any]:
+def read_as(data: bytes, path: str, declared: Callable[[str, str], Any]) -> dict[str, Any]:
     """The one record of a container, read with the schema that ``declared`` gives.
 
     It is asked with the record's short name and the writer's schema as JSON text; None: read it as
-    written. Raises ValueError, and whatever else ``decoding`` knows, for damage.
+    written. Raises what ``decoding`` turns into a FormatError that names ``path``.
     """
     import fastavro  # noqa: PLC0415 (only when there is something to decode)
     from fastavro.read import SchemaResolutionError  # noqa: PLC0415
 
     text, body = _unframed(data)
-    written = parsed_schema(text, "")
+    written = parsed_schema(text, path)
     require(isinstance(written, dict) and written.get("type") == "record", "it holds no record")
     reader = declared(str(written["name"]).rpartition(".")[2], text)
     stream = io.BytesIO(body)

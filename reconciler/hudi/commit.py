@@ -47,7 +47,7 @@ class CommitMetadata:
                 "restore it from a copy or roll the instant back with Hudi",
             )
         with decoding(path, "the commit metadata"):
-            record = read_as(data, _projection) if is_container(data) else _json(data)
+            record = read_as(data, path, _projection) if is_container(data) else _json(data)
             stats = record.get("partitionToWriteStats") or {}
             replaced = record.get("partitionToReplaceFileIds")
             require(
