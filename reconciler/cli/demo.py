@@ -84,6 +84,9 @@ def _walk(folder: Path) -> int:
     _command("reconciler", "apply", document)
     result = carry_out(plan, now=now)
     emit(rendered_result(result, Format.TEXT))
+    if result.exit_code:
+        _tell("The clean could not be finished here; what stopped it stands above.")
+        return result.exit_code
     _tell(f"""\
         Spark deleted the files, and a clean on the table's timeline says so in Hudi's own words:
         any Hudi reader or writer goes on from here. {_files(folder)} are left. Once more:""")
@@ -91,7 +94,7 @@ def _walk(folder: Path) -> int:
     _command("reconciler", "plan", spec)
     _show(make_plan(specs, now))
     _tell("The table is as declared, so there is nothing to do until somebody writes to it.")
-    return result.exit_code
+    return 0
 
 
 def _unpack(folder: Path) -> None:

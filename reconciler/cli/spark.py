@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -103,6 +104,8 @@ def _start(
     if settings.get("spark.master", "").startswith("local"):
         settings["spark.driver.host"] = "localhost"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
+        # the workers are this machine's: the Python that has this package, not the first on PATH
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in (settings | dict(conf)).items():
         builder = builder.config(key, value)
     try:
