@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from reconciler.hudi import hfile, hfile_write
 from reconciler.hudi.crc32c import crc32c
 from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block, read_blocks
+from reconciler.hudi.metadata_keys import by_file_group
 from reconciler.hudi.metadata_read import merge
 
 KEYS = st.binary(max_size=300)
@@ -49,6 +50,23 @@ def test_every_log_block_comes_back(kind, header, content):
     (block,) = read_blocks(encode_block(kind, list(header.items()), content), "f")
 
     assert (kind, header, content) == (block.type, block.header, block.content)
+
+
+def java_hash(text):
+    value = 0
+    for letter in text:
+        value = 31 * value + ord(letter) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+@given(st.lists(st.text("abcXYZ+/=", min_size=12, max_size=12), max_size=9), st.integers(1, 12))
+def test_a_key_goes_to_the_file_group_of_its_java_hash(keys, groups):
+    found = by_file_group(keys, groups)
+
+    assert groups == len(found)
+    assert sorted(keys) == sorted(key for some in found for key in some)
+    for group, some in enumerate(found):
+        assert all(group == abs(java_hash(key)) % groups for key in some)
 
 
 @given(NAMES, NAMES)

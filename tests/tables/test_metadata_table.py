@@ -15,7 +15,7 @@ import pytest
 from reconciler.errors import FormatError, NotFoundError, StaleError, UnsupportedError
 from reconciler.hudi import hfile
 from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.logfile import BlockType, read_blocks
+from reconciler.hudi.logfile import BlockType, delete_keys, read_blocks
 from reconciler.hudi.metadata_keys import by_file_group, column_stats_keys
 from reconciler.hudi.metadata_read import differences, read_listing
 from reconciler.hudi.metadata_table import open_metadata
@@ -305,6 +305,32 @@ def test_keys_go_to_the_file_groups_where_hudi_put_them(version):
     assert len(slices) > 1
     for one, keys in zip(slices, by_file_group(everything, len(slices)), strict=True):
         assert sorted(slice_keys(metadata, one)) == keys
+
+
+@ALL
+def test_the_commit_counts_what_its_log_files_hold(name):
+    *_pending, completed = (writes := Clean(name).plan().writes)
+    logs = {write.path: write.data for write in writes if ".log." in write.path}
+    if name.endswith("0.15.0") or name.startswith("v6"):
+        record = json.loads(completed.data)
+    else:
+        record = next(iter(fastavro.reader(io.BytesIO(completed.data))))
+    stats = [stat for some in record["partitionToWriteStats"].values() for stat in some]
+
+    assert {*logs} == {f".hoodie/metadata/{stat['path']}" for stat in stats}
+    for stat in stats:
+        data = logs[f".hoodie/metadata/{stat['path']}"]
+        block, *again = read_blocks(data, "f")
+        if block.type is BlockType.DELETE:
+            counted = (0, len(delete_keys(block)))
+        else:
+            counted = (len(list(hfile.parse(block.content, "f").items())), 0)
+
+        assert block.type is BlockType.HFILE_DATA or not again
+        assert counted == (stat["numWrites"], stat["numDeletes"])
+        assert len(data) == stat["fileSizeInBytes"] == stat["totalWriteBytes"]
+        assert stat["logFiles"][-1] == stat["path"].rpartition("/")[2]
+        assert "UPSERT_PREPPED" == record["operationType"]
 
 
 @pytest.mark.parametrize("name", INDEXED)
