@@ -81,12 +81,13 @@ class Damaged(ReadOnly):
 def damages(path, data):
     """Name and bytes of every damage of a file; the same ones in every run."""
     yield "emptied", b""
-    for share in (0.02, 0.3, 0.5, 0.95):
+    few = path.startswith(".hoodie/metadata/")  # test_metadata_table damages those by itself
+    for share in (0.5,) if few else (0.02, 0.5, 0.95):
         at = int(len(data) * share)
         if 0 < at < len(data):
             yield f"cut at {at}", data[:at]
     chance = random.Random(path)
-    for _ in range(6):
+    for _ in range(1 if few else 5):
         at, bit = chance.randrange(len(data)), chance.randrange(8)
         yield f"bit {bit} of byte {at}", _flipped(data, at, bit)
 
