@@ -98,4 +98,5 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
     """Leave in good order: locks are released on the way out."""
+    say("told to stop")
     raise SystemExit(_TERMINATED)

@@ -25,15 +25,15 @@ def test_a_process_that_ended_is_not_running():
 
 
 def test_a_dead_process_that_nobody_has_reaped_is_not_running():
-    process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
-    process.stdout.read()  # ends when the process does
-    started = world.process().started
-    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-        pass
+    waiting = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        started = world._started(process.pid)
+        assert world.is_running(process.pid, started)
+        process.kill()
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            pass
 
-    assert not world.is_running(process.pid, started)
-    process.stdout.close()
-    process.wait()
+        assert not world.is_running(process.pid, started)
 
 
 def test_a_later_process_with_the_same_number_is_another():

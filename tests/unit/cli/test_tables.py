@@ -218,7 +218,7 @@ class _Ready:
 
 
 @pytest.mark.parametrize(
-    "case", ["cow_basic__1.2.0", "cow_archived__1.2.0", "cow_incremental_fv_then_kc__1.2.0"]
+    "case", ["cow_basic__1.2.0", "cow_archived__1.2.0", "cow_mdt_incremental__1.2.0"]
 )
 def test_the_first_spec_of_a_live_table_plans_nothing(case, tmp_path):
     table = unpack(case, tmp_path / "live")

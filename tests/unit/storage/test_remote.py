@@ -26,10 +26,29 @@ class NoCredentialsError(Exception):
 
 
 class Locked(MemoryFileSystem):
-    def ls(self, path, detail=True, **kwargs):
+    def ls(self, path, detail=True, **kwargs):  # noqa: ARG002
         raise NoCredentialsError("Unable to locate credentials")
 
     find = ls
+
+
+class Caching(MemoryFileSystem):
+    """A client that answers from its first listing until it is told not to."""
+
+    listed = None
+
+    def ls(self, path, detail=True, **kwargs):
+        if self.listed is None:
+            self.listed = super().ls(path, detail, **kwargs)
+        return self.listed
+
+    def find(self, path, **kwargs):
+        if self.listed is None:
+            self.listed = super().find(path, **kwargs)
+        return self.listed
+
+    def invalidate_cache(self, path=None):  # noqa: ARG002
+        self.listed = None
 
 
 def remote(filesystem: type[MemoryFileSystem], url: str = "s3://bucket/t") -> RemoteStorage:
@@ -51,6 +70,16 @@ def test_a_store_without_known_creation_is_only_read():
     for write in (storage.create, storage.replace):
         with pytest.raises(UnsupportedError, match="only reads"):
             write("f", b"x")
+
+
+def test_a_listing_is_never_an_old_one():
+    storage = remote(Caching)
+    storage._creates_exclusively = True
+    for number in range(2):
+        storage.create(f"f{number}", b"x")
+        assert len(storage.list("")) == number + 1
+        (walked,) = storage.walk(lambda _: True)
+        assert len(walked.names) == number + 1
 
 
 def test_missing_credentials_are_refused_access():
