@@ -15,7 +15,7 @@ from reconciler.plan.model import Plan
 from tests.laws.plans import plans
 
 quick = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -77,7 +77,8 @@ def test_digests_are_those_of_the_document(plan: Plan):
 def test_no_damage_goes_unseen(plan: Plan, data: st.DataObject):
     sound = dump(plan)
     at = data.draw(st.integers(0, len(sound) - 2))
-    byte = data.draw(st.integers(0, 255).filter(lambda b: b != sound[at]))
+    likely = st.sampled_from(b'019afz"{}[],: \\')
+    byte = data.draw((likely | st.integers(0, 255)).filter(lambda b: b != sound[at]))
     damaged = sound[:at] + bytes([byte]) + sound[at + 1 :]
 
     try:

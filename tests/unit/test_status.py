@@ -17,6 +17,7 @@ from reconciler.plan.model import Note
 from reconciler.planners.compose import plan_table
 from reconciler.render.status import status_json, status_text
 from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.state.model import Savepoint
 from reconciler.state.observe import observe
 from reconciler.status import SIZE_CLASSES, TableStatus, table_status
 from reconciler.storage.open import open_storage
@@ -71,6 +72,17 @@ def test_a_savepoint_pins_what_no_newest_slice_has(seen):
     assert len(named) == found.files
     assert 3 == found.pinned_files
     assert 0 < found.pinned_bytes <= found.bytes
+
+
+def test_a_savepoint_of_everything_pins_all_but_the_newest_slices(seen):
+    spec, state, plan = seen
+    everything = Savepoint(
+        instant="1", completed=True, files=frozenset(state.files.name.to_pylist())
+    )
+    found = table_status(spec, replace(state, savepoints=(everything,)), plan).savepoints[0]
+
+    assert len(state.files) == found.files
+    assert len(state.files) - 4 == found.pinned_files
 
 
 def test_sizes_count_every_newest_base_file_once(seen):

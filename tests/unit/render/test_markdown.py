@@ -22,6 +22,7 @@ from reconciler.plan.model import (
     RemovedFiles,
     TablePlan,
 )
+from reconciler.render.inert import fenced
 from reconciler.render.markdown import plan_markdown
 
 #: what the comment itself is made of
@@ -155,6 +156,19 @@ def test_a_thousand_tables_fit_and_close_every_tag(limit, kind):
     assert [] == page.open
     assert page.words.rstrip().endswith(page.words[page.words.index("sha256:") :].rstrip())
     assert ("plan.json" in found) is (limit < 1_000_000 or kind in ("change", "blocked"))
+
+
+def test_many_changes_do_not_push_out_what_is_unchanged():
+    changing = [table(f"a.t{i:04d}") for i in range(1000)]
+    idle = [table(f"b.t{i:04d}", steps=(), impact=Impact()) for i in range(200)]
+    found = plan_markdown(plan(*changing, *idle))
+
+    assert "200 tables unchanged" in found
+    assert "<code>b.t0199</code>" in found
+
+
+def test_a_fence_is_longer_than_what_it_holds():
+    assert "````diff\na\n```\n````\n" == fenced(["a", "```"], "diff")
 
 
 def test_the_biggest_table_is_first_and_the_blocked_one_before_it():
