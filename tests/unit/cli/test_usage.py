@@ -154,7 +154,7 @@ def test_an_interruption_is_clean(spec, capsys, monkeypatch):
 
 
 def test_a_reader_that_has_read_enough_is_no_error(spec):
-    lint = [sys.executable, "-c", "from reconciler.cli.app import main; main()", "lint", str(spec)]
+    lint = [sys.executable, "-m", "reconciler", "lint", str(spec)]
     with subprocess.Popen(lint, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         err = process.stderr.read()
