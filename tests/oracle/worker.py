@@ -18,6 +18,7 @@ import fastavro
 import psutil
 from pyspark.sql import SparkSession
 
+_NAMES = ("id", "p", "ts", "x", "n")
 _COLUMNS = "id string, p string, ts bigint, x string, n double"
 _AVRO = {
     "type": "record",
@@ -77,8 +78,12 @@ class Worker:
         return self.spark.version
 
     def write(self, table: str, rows: list[list[Any]], options: dict[str, str]) -> None:
-        frame = self.spark.createDataFrame([tuple(row) for row in rows], _COLUMNS).coalesce(1)
-        frame.write.format("hudi").options(**options).mode("append").save(table)
+        # through SQL, so that no Python worker is started; JSON, so that columns are nullable
+        texts = (json.dumps(dict(zip(_NAMES, row, strict=True))) for row in rows)
+        values = ", ".join("('" + t.replace("\\", "\\\\").replace("'", "\\'") + "')" for t in texts)
+        parsed = f"select from_json(text, '{_COLUMNS}') as row from values {values} as t(text)"
+        frame = self.spark.sql(f"select row.* from ({parsed})")
+        frame.coalesce(1).write.format("hudi").options(**options).mode("append").save(table)
 
     def read(
         self, table: str, options: dict[str, str], columns: list[str], where: str | None
