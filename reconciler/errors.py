@@ -1,9 +1,9 @@
 """Everything this package raises on purpose, and the exit code of each.
 
 ReconcilerError                    1
-├── SpecError                      1   one or more problems in what people wrote, each with file:line:column
-├── FormatError                    1   bytes of a table that cannot be what they claim to be; names the file
-├── UnsupportedError               1   a table we understand well enough to know that we must not touch it
+├── SpecError                      1   problems in what people wrote, each with file:line:column
+├── FormatError                    1   bytes that cannot be what they claim to be; names the file
+├── UnsupportedError               1   a table that we know we must not touch
 ├── PlanError                      1   a plan document that is damaged, foreign or of another format
 ├── StorageError                   1   a path that cannot be reached
 │   ├── NotFoundError

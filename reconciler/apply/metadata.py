@@ -116,7 +116,12 @@ def ghost_notes(found: Mapping[str, Collection[str]]) -> tuple[Note, ...]:
 def _open(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> tuple[MetadataTable, MetadataListing]:
-    table = open_metadata(storage, version=properties.table_version, data=timeline)
+    table = open_metadata(
+        storage,
+        version=properties.table_version,
+        data=timeline,
+        live=properties.metadata_partitions,
+    )
     return table, read_listing(table)
 
 

@@ -1,7 +1,7 @@
 """One entry on the timeline, and the file name that is its only proof.
 
-Source: notes on Hudi's InstantFileNameGeneratorV1 (layout 1) and V2 (layout 2). Completed names carry
-the completion time in layout 2 only; the inflight file of a commit has no action word in both.
+Source: Hudi's InstantFileNameGeneratorV1 (layout 1) and V2 (layout 2). Completed names carry the
+completion time in layout 2 only; the inflight file of a commit has no action word in both.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ _COMPLETES_AS: Final = {
 #: completed actions that write data
 COMMITS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 #: every action, pending or not, that writes data files (Hudi's write timeline)
-WRITES: Final = COMMITS | frozenset(
-    {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING}
-)
+WRITES: Final = COMMITS | frozenset({Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING})
 
 
 class State(StrEnum):
@@ -70,7 +68,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instant:
-    """A requested time, an action and a state; ``completed`` is the completion time if the name has it.
+    """A requested time, an action and a state; ``completed`` is the completion time, if known.
 
     Times are strings of digits in the timeline's zone and compare as strings.
 

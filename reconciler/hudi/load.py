@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.files import Files, build_files
@@ -123,10 +125,14 @@ def load_metadata_listing(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Listing:
-    """The files of every partition, and the folders that hold a partition metafile."""
+    """The files of every partition, and the folders that hold a partition metafile.
+
+    ``stray_partitions`` hold something else too: files of other names, or folders.
+    """
 
     files: Files
     metafile_partitions: frozenset[str]
+    stray_partitions: frozenset[str] = frozenset()
 
 
 def load_listing(
@@ -137,30 +143,55 @@ def load_listing(
     A partition is a folder with a metafile, and what lies below it is not looked at, as in Hudi's
     FSUtils.getAllPartitionPaths; ``known`` are partitions too, even without metafile or folder.
     """
-    marked: set[str] = set()
-    expected = set(known)
-    seen: set[str] = set()
+    sorting = _Sorting(set(known))
+    files = build_files(sorting.partitions(storage), properties.base_extension)
+    return Listing(
+        files=files,
+        metafile_partitions=frozenset(sorting.marked),
+        stray_partitions=frozenset(sorting.with_strays(files)),
+    )
 
-    def descend(path: str) -> bool:
-        if path == ".hoodie":
-            return False
-        return path in expected or path.rpartition("/")[0] not in marked
 
-    def partitions() -> Iterator[tuple[str, list[str], list[int]]]:
-        for folder in storage.walk(descend):
-            if any(name.startswith(_METAFILE) for name in folder.names):
-                if _is_below(folder.path, marked):
+@dataclass(frozen=True, slots=True)
+class _Sorting:
+    """Sorts the folders of one walk into partitions and others.
+
+    ``marked`` hold a metafile; ``held``: partition -> number of its files without metafiles.
+    """
+
+    known: set[str]
+    marked: set[str] = field(default_factory=set)
+    held: dict[str, int] = field(default_factory=dict)
+    with_folders: set[str] = field(default_factory=set)
+
+    def partitions(self, storage: Storage) -> Iterator[tuple[str, list[str], list[int]]]:
+        """Path, names and sizes of every partition."""
+        for folder in storage.walk(self._descends):
+            metafiles = sum(name.startswith(_METAFILE) for name in folder.names)
+            if metafiles:
+                if _is_below(folder.path, self.marked):
                     continue
-                marked.add(folder.path)
-            elif folder.path not in expected:
+                self.marked.add(folder.path)
+            elif folder.path not in self.known:
                 continue
-            seen.add(folder.path)
+            self.held[folder.path] = len(folder.names) - metafiles
             yield folder.path, folder.names, folder.sizes
-        for path in expected - seen:
+        for path in self.known - self.held.keys():
             yield path, [], []
 
-    files = build_files(partitions(), properties.base_extension)
-    return Listing(files=files, metafile_partitions=frozenset(marked))
+    def with_strays(self, files: Files) -> set[str]:
+        """Partitions that hold a folder or files which have no row."""
+        rows = np.bincount(files.partition, minlength=len(files.partitions)).tolist()
+        counted = zip(files.partitions, rows, strict=True)
+        return self.with_folders | {path for path, n in counted if self.held.get(path, 0) > n}
+
+    def _descends(self, path: str) -> bool:
+        if path == ".hoodie":
+            return False
+        parent = path.rpartition("/")[0]
+        if parent in self.held:
+            self.with_folders.add(parent)
+        return path in self.known or parent not in self.marked
 
 
 def files_of_listing(listing: MetadataListing, properties: TableProperties) -> Files:

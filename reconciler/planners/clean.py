@@ -191,5 +191,5 @@ def _emptied_partitions(
     stays[files.partition[~is_gone]] = True
     stays[files.group_partition[view.replaced == view.never]] = True
     full = {path for path, stay in zip(files.partitions, stays, strict=True) if stay}
-    listed = set(state.partitions)
-    return tuple(path for path in verdict.scanned if path and path in listed and path not in full)
+    removable = set(state.partitions) - full - state.stray_partitions - {""}
+    return tuple(path for path in verdict.scanned if path in removable)

@@ -236,7 +236,7 @@ def _partitions(
     stays = set(np.unique(view.files.partition[~goes]).tolist())
     full = {path for code, path in enumerate(view.files.partitions) if code in stays}
     there = state.metafile_partitions.union(state.partitions)
-    return tuple(sorted((planned & there) - full - {""}))
+    return tuple(sorted((planned & there) - full - state.stray_partitions - {""}))
 
 
 def _own_partitions(clean: PendingClean) -> set[str]:

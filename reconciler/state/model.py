@@ -87,6 +87,7 @@ class TableState:
 
     ``partitions``: what a full scan looks at, sorted ("" when not partitioned): the metadata
     table's list where it is live, else the folders that hold a partition metafile.
+    ``stray_partitions``: folders that hold something that is none of Hudi's, so they stay.
     ``replaced``: (partition, file id) -> requested time of the completed replacecommit (greatest).
     ``touched``: completed commit -> partitions it wrote or replaced; loaded only for the window an
     incremental scan needs (None: not loaded).
@@ -108,6 +109,7 @@ class TableState:
     files: Files
     partitions: tuple[str, ...]
     metafile_partitions: frozenset[str]
+    stray_partitions: frozenset[str] = frozenset()
     savepoints: tuple[Savepoint, ...]
     compactions: tuple[CompactionOperation, ...]
     clusterings: tuple[ClusteringInput, ...]

@@ -22,6 +22,7 @@ from reconciler.hudi.compaction import CompactionPlan
 from reconciler.hudi.files import FileKind, Files
 from reconciler.hudi.instant import COMMITS, Action, Instant, State
 from reconciler.hudi.load import (
+    Listing,
     archived_completions,
     files_of_listing,
     instant_path,
@@ -105,10 +106,11 @@ class _Look:
         metadata = load_metadata_listing(self.storage, properties, timeline)
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
-            files, marked = files_of_listing(metadata, properties), frozenset(known)
+            listed = Listing(
+                files=files_of_listing(metadata, properties), metafile_partitions=frozenset(known)
+            )
         else:
             listed = load_listing(self.storage, properties, known)
-            files, marked = listed.files, listed.metafile_partitions
         reader = _Reader(self.storage, properties, timeline)
         cleans = reader.completed_cleans()
         zone = _zone(properties, self.spec)
@@ -123,9 +125,10 @@ class _Look:
             metadata_partitions=properties.metadata_partitions,
             properties=properties.raw,
             timeline=timeline,
-            files=files,
-            partitions=tuple(sorted(known if metadata else marked)),
-            metafile_partitions=marked,
+            files=listed.files,
+            partitions=tuple(sorted(known if metadata else listed.metafile_partitions)),
+            metafile_partitions=listed.metafile_partitions,
+            stray_partitions=listed.stray_partitions,
             savepoints=reader.savepoints(),
             compactions=reader.compactions(),
             clusterings=reader.clusterings(),
@@ -133,7 +136,7 @@ class _Look:
             cleans=cleans,
             pending_cleans=reader.pending_cleans(),
             touched=self._touched(reader, cleans),
-            completions=self._completions(properties, timeline, files, zone),
+            completions=self._completions(properties, timeline, listed.files, zone),
             v6_completions=_v6_completions(properties, timeline, zone),
             observed_ms=self.observed_ms,
         )
