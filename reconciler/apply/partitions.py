@@ -20,6 +20,7 @@ from reconciler.storage.api import Storage
 
 METAFILE: Final = ".hoodie_partition_metadata"
 _METAFILES: Final = frozenset({METAFILE, f"{METAFILE}.parquet", f"{METAFILE}.orc"})
+_LEFTOVER: Final = "it holds something that no listing shows, or that came at the last moment"
 _PENDING_WRITE: Final = "a write is pending on the timeline and may be about to use the folder"
 
 
@@ -78,7 +79,7 @@ def _remove(storage: Storage, path: str) -> _Removed | Note:
         storage.delete(metafile)
     if not storage.remove_folder(folder):
         _put_back(storage, metafiles)
-        return Note(path, "something was put into it while it was being removed")
+        return Note(path, _LEFTOVER)
     return _Removed(path, metafiles)
 
 

@@ -1,0 +1,47 @@
+"""An apply on a store that is not a disk."""
+
+from __future__ import annotations
+
+import fsspec
+import pytest
+
+import reconciler
+from reconciler.apply.executor import InProcess
+from reconciler.apply.run import apply_plan
+from reconciler.spec.load import load_specs
+from reconciler.storage.open import open_storage
+from tests.crash.drill import CASES, NOW, SPEC, TestClock, drill, process
+
+
+@pytest.mark.parametrize(
+    "case", ["cow_mdt_delete_partition__1.2.0", "cow_delete_partition__0.15.0"]
+)
+def test_a_table_in_memory_is_cleaned_like_one_on_disk(case, tmp_path):
+    local = drill(CASES / case / "table.zip", tmp_path / "t", retention="commits: 1")
+    for side_file in local.table.rglob("*.crc"):
+        side_file.unlink()
+    memory = fsspec.filesystem("memory")
+    home = f"/{tmp_path.name}-{case}"
+    memory.put(str(local.table), home, recursive=True)
+    said = SPEC.format(name="t", path=f"memory:/{home}", retention="commits: 1", lock="filesystem")
+    (tmp_path / "spec.yaml").write_text(said)
+    specs = load_specs([tmp_path / "spec.yaml"])
+    result = apply_plan(
+        reconciler.plan(specs, now=NOW),
+        open_storage=open_storage,
+        executor=InProcess(open_storage),
+        clock=TestClock(),
+        new_token=iter("abcdefgh").__next__,
+        who=process(1),
+        now=NOW,
+    )
+    local.apply(local.plan())
+
+    assert result.exit_code == 0
+    (outcome,) = result.tables[0].outcomes
+    assert (outcome.how, outcome.partitions_removed) == ("completed", ("a",))
+    found = {path.removeprefix(f"{home}/") for path in memory.find(home)}
+    there = {str(p.relative_to(local.table)) for p in local.table.rglob("*") if p.is_file()}
+    assert {p for p in found if ".hoodie/" not in p} == {p for p in there if ".hoodie/" not in p}
+    assert not {path for path in found if path.endswith("/lock") or ".heartbeat/" in path}
+    assert reconciler.plan(specs, now=NOW).tables[0].steps == ()

@@ -1,0 +1,81 @@
+"""What a clean announces and what it says it did."""
+
+from __future__ import annotations
+
+import json
+
+from reconciler.apply.executor import Batch
+from reconciler.apply.payloads import (
+    PLACEHOLDER,
+    batches_of,
+    completed_payload,
+    names_by_partition,
+    planned_partitions,
+)
+from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
+from reconciler.hudi.names import BaseName
+from reconciler.state.model import PendingClean
+from tests.unit.apply.rows import removed
+
+PLAN = CleanerPlan(policy="KEEP_LATEST_COMMITS", earliest="5", last_completed_commit="9")
+
+
+def test_files_come_by_partition_in_order():
+    files = removed("q/b", "p/2", "p/1")
+
+    assert names_by_partition(files) == {"p": ("1", "2"), "q": ("b",)}
+    assert names_by_partition(removed()) == {}
+
+
+def test_batches_never_cross_a_partition_or_their_limit():
+    files = removed("p/1", "p/2", "p/3", "q/1")
+
+    assert batches_of(files, 2) == [
+        Batch("p", ("1", "2")),
+        Batch("p", ("3",)),
+        Batch("q", ("1",)),
+    ]
+    assert batches_of(removed(), 2) == []
+
+
+def test_a_completed_clean_lists_what_is_absent_and_which_folders_went():
+    done = completed_payload(
+        PLAN,
+        instant="10",
+        earliest="4",
+        removed={"p": ["1"], "q": []},
+        removed_partitions=("q",),
+        took_ms=7,
+    )
+
+    assert (done.started, done.earliest, done.last_completed_commit) == ("10", "4", "9")
+    assert done.partitions == {
+        "p": CleanedPartition(policy=PLAN.policy, planned=("1",), deleted=("1",)),
+        "q": CleanedPartition(policy=PLAN.policy, planned=(), deleted=(), is_deleted=True),
+    }
+    assert CleanMetadata.parse(done.encode(), "x") == done
+
+
+def test_no_boundary_is_an_empty_text():
+    done = completed_payload(
+        PLAN, instant="10", earliest=None, removed={}, removed_partitions=(), took_ms=0
+    )
+
+    assert done.earliest == ""
+
+
+def pending(**more) -> PendingClean:
+    return PendingClean(instant="1", state="INFLIGHT", started_ms=0, **more)
+
+
+def test_folders_of_a_pending_clean_come_from_hudis_field_and_from_ours():
+    key = "reconciler.delete.partitions"
+
+    assert planned_partitions(pending(delete_partitions=("p", ""))) == {"p"}
+    assert planned_partitions(pending(extra={key: json.dumps(["q", 1])})) == {"q"}
+    assert planned_partitions(pending(extra={key: "not json"})) == set()
+    assert planned_partitions(pending(extra={key: "7"})) == set()
+
+
+def test_the_placeholder_is_a_base_file_name_of_no_table():
+    assert BaseName.parse(PLACEHOLDER).instant == "0" * 17
