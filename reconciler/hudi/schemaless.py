@@ -21,6 +21,8 @@ from typing import Any, Final
 from reconciler.errors import FormatError
 
 _REMEDY: Final = "the file is damaged; restore it from a copy"
+#: some libraries put the whole of what they choke on into their message
+_LONGEST: Final = 200
 #: what the standard library and fastavro raise for bytes that are not what they claim
 _DAMAGE: Final = (
     ArithmeticError,
@@ -51,6 +53,7 @@ def decoding(path: str, what: str) -> Iterator[None]:
         raise
     except _DAMAGE as problem:
         said = str(problem) or type(problem).__name__
+        said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
         raise FormatError(path, f"{what} cannot be decoded: {said}", _REMEDY) from None
 
 
