@@ -1,0 +1,252 @@
+"""Looking at small tables in memory: what is read, what is refused, what is left alone."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from reconciler.errors import BlockedError, FormatError, StorageError
+from reconciler.hudi import avro
+from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
+from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
+from reconciler.storage.wrappers import Recording
+
+_number = count()
+PROPERTIES = {
+    "hoodie.table.name": "t",
+    "hoodie.table.type": "COPY_ON_WRITE",
+    "hoodie.table.version": "6",
+    "hoodie.timeline.layout.version": "1",
+    "hoodie.table.partition.fields": "p",
+    "hoodie.table.checksum": "498511606",
+}
+UPDATE = b'{"partitionToWriteStats": {"p=1": [{"prevCommit": "1"}]}, "operationType": "UPSERT"}'
+INSERT = b'{"partitionToWriteStats": {"p=2": [{"prevCommit": "null"}]}, "operationType": "INSERT"}'
+DELETE = b'{"partitionToWriteStats": {"p=3": [{"prevCommit": null}]}, "operationType": "DELETE"}'
+REPLACE = b'{"partitionToWriteStats": {"p=4": []}, "partitionToReplaceFileIds": {"p=5": ["f-0"]}}'
+CLEAN = CleanMetadata(
+    started="20260105000000000",
+    took_ms=1,
+    earliest="20260102000000000",
+    last_completed_commit="20260104000000000",
+    partitions={"p=1": CleanedPartition(policy="KEEP_LATEST_COMMITS", planned=(), deleted=("a",))},
+    extra={"savepointed_timestamps": "1, 2"},
+).encode()
+PLAN = CleanerPlan(
+    policy="KEEP_LATEST_COMMITS", earliest="20260102000000000", files={"p=1": ("a",)}
+).encode("/t")
+FOUR_WRITES = {
+    "20260101000000000.commit": UPDATE,
+    "20260102000000000.commit": UPDATE,
+    "20260103000000000.commit": INSERT,
+    "20260104000000000.commit": DELETE,
+    "20260104500000000.replacecommit": REPLACE,
+}
+INCREMENTAL = TableSpec(
+    name="t", path="t", retention=Retention(policy=Policy.COMMITS, keep=1, scan="incremental")
+)
+
+
+def table(files=(), **changes):
+    """A storage in memory; ``files``: name below ``.hoodie`` -> bytes."""
+    storage = open_storage(f"memory://observed/{next(_number)}")
+    said = "".join(f"{key}={value}\n" for key, value in (PROPERTIES | changes).items())
+    storage.create(".hoodie/hoodie.properties", said.encode())
+    for name, data in dict(files).items():
+        storage.create(f".hoodie/{name}", data)
+    return Recording(storage)
+
+
+def look(storage, spec=None):
+    return observe(storage, spec, observed_ms=7)
+
+
+def reads(storage):
+    return [c.paths[0].removeprefix(".hoodie/") for c in storage.calls if c.method == "read"]
+
+
+def test_a_full_scan_reads_no_commit_however_damaged_it_is():
+    storage = table(
+        {
+            "20260101000000000.commit": b"garbage",
+            "20260102000000000.commit.requested": b"",
+            "20260102000000000.inflight": b"garbage",
+            "20260103000000000.rollback": b"",
+            "20260104000000000.indexing": b"garbage",
+        }
+    )
+    state = look(storage)
+
+    assert ["hoodie.properties"] == reads(storage)
+    assert 4 == len(state.timeline.instants)
+    assert None is state.touched
+
+
+def test_an_incremental_scan_reads_the_window_and_no_more():
+    storage = table({**FOUR_WRITES, "20260105000000000.clean": CLEAN})
+    state = look(storage, INCREMENTAL)
+
+    assert "20260101000000000.commit" not in reads(storage)
+    assert {
+        "20260102000000000": {"p=1"},
+        "20260103000000000": set(),  # only new file groups: nothing of them can have expired
+        "20260104000000000": {"p=3"},
+        "20260104500000000": {"p=4", "p=5"},
+    } == state.touched
+
+
+def test_an_insert_counts_where_log_files_may_follow():
+    files = {**FOUR_WRITES, "20260105000000000.clean": CLEAN}
+    state = look(table(files, **{"hoodie.table.type": "MERGE_ON_READ"}), INCREMENTAL)
+
+    assert {"p=2"} == state.touched["20260103000000000"]
+
+
+@pytest.mark.parametrize("clean", [None, b""], ids=["no clean", "a blank clean"])
+def test_an_incremental_scan_without_a_boundary_reads_no_commits(clean):
+    files = FOUR_WRITES if clean is None else {**FOUR_WRITES, "20260105000000000.clean": clean}
+    storage = table(files)
+    state = look(storage, INCREMENTAL)
+
+    assert None is state.touched
+    assert not [name for name in reads(storage) if name.endswith(".commit")]
+
+
+def test_a_blank_clean_says_nothing():
+    (clean,) = look(table({"20260105000000000.clean": b""})).cleans
+
+    assert (True, None, "", {}) == (
+        clean.is_blank,
+        clean.policy,
+        clean.earliest_instant_to_retain,
+        clean.removed,
+    )
+
+
+def test_a_clean_says_what_it_removed_and_what_was_saved():
+    (clean,) = look(table({"20260105000000000.clean": CLEAN})).cleans
+
+    assert ({"p=1": ("a",)}, ("1", "2")) == (clean.removed, clean.savepointed)
+
+
+@pytest.mark.parametrize(
+    ("requested", "problem"),
+    [
+        (None, "its requested file is not there"),
+        (b"", "its requested file is empty"),
+        (PLAN[:-1], ".hoodie/20260105000000000.clean.requested: HoodieCleanerPlan"),
+    ],
+    ids=["missing", "empty", "cut"],
+)
+def test_a_pending_clean_without_a_plan_says_why(requested, problem):
+    files = {"20260105000000000.clean.inflight": PLAN}
+    if requested is not None:
+        files["20260105000000000.clean.requested"] = requested
+    (clean,) = look(table(files)).pending_cleans
+
+    assert clean.problem.startswith(problem)
+    assert ("INFLIGHT", None, {}) == (clean.state, clean.policy, clean.files)
+
+
+def test_the_plan_of_a_pending_clean_is_the_requested_one():
+    files = {
+        "20260105000000000.clean.inflight": b"",
+        "20260105000000000.clean.requested": PLAN,
+    }
+    (clean,) = look(table(files)).pending_cleans
+
+    assert (None, {"p=1": ("a",)}) == (clean.problem, clean.files)
+    assert "20260102000000000" == clean.earliest_instant_to_retain
+
+
+def test_a_half_made_savepoint_is_one_whose_files_nobody_knows():
+    (savepoint,) = look(table({"20260101000000000.savepoint.inflight": b""})).savepoints
+
+    assert (False, frozenset()) == (savepoint.completed, savepoint.files)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "20260101000000000.savepoint",
+        "20260101000000000.replacecommit",
+        "20260101000000000.compaction.requested",
+        "20260101000000000.logcompaction.requested",
+    ],
+)
+@pytest.mark.parametrize("data", [b"", PLAN], ids=["empty", "of another kind"])
+def test_a_file_that_says_what_must_stay_is_never_guessed(name, data):
+
+    with pytest.raises(FormatError) as caught:
+        look(table({name: data}))
+
+    assert f".hoodie/{name}" == caught.value.path
+
+
+@pytest.mark.parametrize("action", ["compaction", "replacecommit"])
+def test_a_pending_plan_that_is_not_there_is_named(action):
+
+    with pytest.raises(FormatError, match=f"{action}.requested: is not there"):
+        look(table({f"20260101000000000.{action}.inflight": b""}))
+
+
+def test_a_pending_overwrite_of_an_old_writer_names_no_slices():
+    state = look(table({"20260101000000000.replacecommit.requested": b""}))
+
+    assert () == state.clusterings
+
+
+def test_a_pending_compaction_names_its_groups():
+    operation = {"partitionPath": "p=1", "fileId": "f-0", "baseInstantTime": "1"}
+    plan = avro.encode("HoodieCompactionPlan.v8_v9.avsc", {"operations": [operation]})
+    state = look(table({"20260101000000000.compaction.requested": plan}))
+
+    (found,) = state.compactions
+    assert ("p=1", "f-0", "1") == (found.partition, found.file_id, found.base_instant)
+
+
+def test_a_pending_restore_blocks_everything():
+
+    with pytest.raises(BlockedError, match="restore 20260101000000000 is requested"):
+        look(table({"20260101000000000.restore.requested": b""}))
+
+
+def test_a_damaged_clean_is_named():
+
+    with pytest.raises(FormatError, match=r"20260105000000000\.clean"):
+        look(table({"20260105000000000.clean": CLEAN[:-3]}))
+
+
+def test_no_table_is_one_clear_error():
+
+    with pytest.raises(FormatError, match="is the path the folder of a Hudi table"):
+        look(open_storage("memory://observed/nothing"))
+
+
+def test_properties_are_read_from_the_backup_while_they_are_replaced():
+    storage = table()
+    data = storage.read(".hoodie/hoodie.properties")
+    storage.create(".hoodie/hoodie.properties.backup", data)
+    for left in (data[:40], None):
+        storage.delete(".hoodie/hoodie.properties")
+        if left is not None:
+            storage.create(".hoodie/hoodie.properties", left)
+
+        assert "t" == look(storage).table_name
+
+
+class Gone(Recording):
+    """A file that is listed and never there."""
+
+    def list(self, folder):
+        found = super().list(folder)
+        return [*found, found[0].__class__("20260101000000000.savepoint", 1, 0, is_folder=False)]
+
+
+def test_a_timeline_that_never_rests_is_one_clear_error():
+
+    with pytest.raises(StorageError, match="run again"):
+        look(Gone(table()))
