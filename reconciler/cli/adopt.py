@@ -19,7 +19,7 @@ metadata:
   # owner: data-core
 spec:
   path: ../warehouse/orders     # relative to this file, or absolute, or s3://...
-  # timezone: UTC               # zone of the timeline's instants; `reconciler init --path` tells
+  # timezone: UTC               # zone of the timeline's instants; `reconciler init --from` tells
   retention:                    # give one of commits, hours, fileVersions
     commits: 10                 # a read as of any of the last 10 commits stays possible
     # hours: 168

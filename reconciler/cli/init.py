@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 def init(
     path: Annotated[
         str | None,
-        typer.Option("--path", metavar="TABLE", help="The folder or URL of a live table."),
+        typer.Option("--from", metavar="TABLE", help="The folder or URL of a live table."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this new file instead.")
     ] = None,
 ) -> int:
-    """Write a commented spec. With --path, of a live table, such that its plan is empty."""
+    """Write a commented spec. With --from, of a live table, such that its plan is empty."""
     if output is not None and output.exists():
         raise AlreadyExistsError(str(output), "exists already and is not overwritten")
     text = _skeleton() if path is None else _adopted(path)

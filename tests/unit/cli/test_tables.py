@@ -118,7 +118,7 @@ def test_planning_changes_nothing(spec, table, monkeypatch):
     try:
         assert run("plan", spec, *NOW, "--detailed-exitcode") == 2
         assert run("status", spec) == 0
-        assert run("init", "--path", table) == 0
+        assert run("init", "--from", table) == 0
     finally:
         for path in [table, *table.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -225,7 +225,7 @@ def test_the_first_spec_of_a_live_table_plans_nothing(case, tmp_path):
     table = unpack(case, tmp_path / "live")
     path = tmp_path / "live.yaml"
 
-    assert run("init", "--path", table, "-o", path) == 0
+    assert run("init", "--from", table, "-o", path) == 0
     assert run("plan", path, "--detailed-exitcode") == 0
     assert run("lint", path) == 0
     assert "retention" in path.read_text()
@@ -235,7 +235,7 @@ def test_a_retention_that_holds_already_is_declared(tmp_path, capsys):
     archive = CASES.parents[1] / "tables" / "v9_cow_nopart.zip"
     subprocess.run(["unzip", "-q", archive, "-d", tmp_path], check=True)
 
-    assert run("init", "--path", tmp_path / "v9_cow_nopart") == 0
+    assert run("init", "--from", tmp_path / "v9_cow_nopart") == 0
     assert "  retention:\n    commits: 1\n" in capsys.readouterr().out
 
 
