@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from reconciler.apply.executor import Batch, Outcome
+from reconciler.apply.spark import SparkExecutor
+from reconciler.cli.spark import spark_session
 from reconciler.storage.api import StorageRef
 
 #: PySpark leaves the sockets of ``collect`` to the garbage collector
@@ -17,16 +21,12 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def session():
-    from reconciler.cli.spark import spark_session
-
     with spark_session("local[2]", {"spark.default.parallelism": "4"}) as found:
         yield found
 
 
 @pytest.fixture
 def executor(session):
-    from reconciler.apply.spark import SparkExecutor
-
     return SparkExecutor(session)
 
 
@@ -90,7 +90,5 @@ def test_a_name_that_leads_out_of_its_partition_stops_everything(executor, tmp_p
 
 
 def test_outcomes_and_batches_travel_as_they_are():
-    import pickle
-
     for value in (Batch("p", ("a",)), Outcome("p", 1, ("b",), (("c", "why"),))):
         assert pickle.loads(pickle.dumps(value)) == value
