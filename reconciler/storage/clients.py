@@ -40,7 +40,8 @@ def connect(ref: StorageRef) -> RemoteStorage:
             ref.location,
             f"the client of {scheme}:// did not start: {type(error).__name__}: {error}",
         ) from None
-    return RemoteStorage(ref, filesystem, filesystem._strip_protocol(ref.location).rstrip("/"))  # noqa: SLF001
+    root = filesystem._strip_protocol(ref.location).rstrip("/")  # noqa: SLF001
+    return RemoteStorage(ref, filesystem, root, connect)
 
 
 def _decoded(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:

@@ -22,7 +22,7 @@ from reconciler.errors import (
     StorageError,
     UnsupportedError,
 )
-from reconciler.storage.api import Deletion, Entry, Folder, StorageRef
+from reconciler.storage.api import Deletion, Entry, Folder, Storage, StorageRef
 from reconciler.storage.paths import checked, is_hidden, join, temporary
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
@@ -42,16 +42,19 @@ _TAKEN: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 class RemoteStorage:
     """The objects below a URL, through one filesystem object of fsspec."""
 
-    def __init__(self, ref: StorageRef, filesystem: Any, root: str) -> None:
-        """``root`` is the location as the filesystem itself spells it, without trailing slash."""
-        self._ref, self._fs, self._root = ref, filesystem, root
+    def __init__(
+        self, ref: StorageRef, filesystem: Any, root: str, reopen: Callable[[StorageRef], Storage]
+    ) -> None:
+        """``root`` is the location as the filesystem itself spells it, without trailing slash.
+
+        ``reopen`` opens the same storage in another process.
+        """
+        self._ref, self._fs, self._root, self._reopen = ref, filesystem, root, reopen
         self._family: Family = FAMILIES.get(ref.location.partition("://")[0], "other")
         self._creates_exclusively = self._family == "memory"
 
-    def __reduce__(self) -> tuple[Callable[[StorageRef], Any], tuple[StorageRef]]:
-        from reconciler.storage.open import open_storage  # noqa: PLC0415 (it imports this module)
-
-        return open_storage, (self._ref,)
+    def __reduce__(self) -> tuple[Callable[[StorageRef], Storage], tuple[StorageRef]]:
+        return self._reopen, (self._ref,)
 
     def __repr__(self) -> str:
         return f"RemoteStorage({self.location!r})"

@@ -52,7 +52,7 @@ class Caching(MemoryFileSystem):
 
 
 def remote(filesystem: type[MemoryFileSystem], url: str = "s3://bucket/t") -> RemoteStorage:
-    return RemoteStorage(StorageRef(url), filesystem(global_store=False), "/bucket/t")
+    return RemoteStorage(StorageRef(url), filesystem(global_store=False), "/bucket/t", open_storage)
 
 
 @pytest.mark.parametrize("client", [Overwriting, Unaware])
