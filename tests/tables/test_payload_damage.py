@@ -6,11 +6,14 @@ with a bit flipped it may be one, since payloads carry no checksum.
 
 from __future__ import annotations
 
+import io
 import random
 import time
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
@@ -178,3 +181,20 @@ def test_noise_is_damage(kind):
         assert isinstance(outcome(parse, noise, path), FormatError)
         found = outcome(parse, data[:60] + noise + data[60:], path)
         assert isinstance(found, Exception) or name in ("properties", "commit, JSON")
+
+
+def test_a_page_of_the_history_that_lost_a_bit_is_damage():
+    rows = {"instantTime": ["1"], "completionTime": ["20260101000000000"], "action": ["commit"]}
+    out = io.BytesIO()
+    pq.write_table(
+        pa.table(rows), out, compression="none", use_dictionary=False, write_page_checksum=True
+    )
+    files = {"h/manifest_1": b'{"files": [{"fileName": "1_1_0.parquet"}]}'}
+
+    def read(data):
+        (instant,) = read_history(Archive(files, "h/1_1_0.parquet", data), "h")
+        return instant.completed
+
+    assert "20260101000000000" == read(out.getvalue())
+    with pytest.raises(FormatError, match="no history file"):
+        read(out.getvalue().replace(b"20260101000000000", b"20260103000000000"))

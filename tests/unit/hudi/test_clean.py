@@ -106,6 +106,13 @@ def test_a_plan_of_version_1_names_its_files_in_the_old_field():
     assert {"p=1": ("a", "b"), "p=3": ()} == CleanerPlan.parse(data, PATH).files
 
 
+def test_a_plan_that_fills_both_fields_names_all_of_them():
+    record, _ = record_of(PLAN.encode("/t"))
+    data = avro.encode(PLAN_SCHEMA, record | {"filesToBeDeletedPerPartition": {"p=1": ["old"]}})
+
+    assert ("old", *PLAN.files["p=1"]) == CleanerPlan.parse(data, PATH).files["p=1"]
+
+
 @pytest.mark.parametrize("path", ["../elsewhere", "/p=1", "p=1//h", "p=1/./h", ".hoodie/timeline"])
 def test_a_partition_outside_the_table_is_damage(path):
     for changes in (
@@ -202,6 +209,32 @@ def test_a_record_of_another_kind_is_damage():
 
     with pytest.raises(FormatError, match="it holds a HoodieCleanMetadata"):
         CleanerPlan.parse(METADATA.encode(), PATH)
+
+
+def test_a_block_that_does_not_end_in_the_marker_of_the_header_is_damage():
+    data = METADATA.encode()
+
+    with pytest.raises(FormatError, match="marker"):
+        CleanMetadata.parse(data[:-1] + bytes([data[-1] ^ 1]), PATH)
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "cut off"), (2, "2 records where one must be")])
+def test_a_file_holds_one_record(count, said):
+    record, schema = record_of(METADATA.encode())
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [record] * count)
+
+    with pytest.raises(FormatError, match=said):
+        CleanMetadata.parse(out.getvalue(), PATH)
+
+
+def test_compression_is_damage_since_hudi_uses_none():
+    record, schema = record_of(METADATA.encode())
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [record], codec="deflate")
+
+    with pytest.raises(FormatError, match="codec"):
+        CleanMetadata.parse(out.getvalue(), PATH)
 
 
 def test_the_same_plan_has_the_same_bytes():

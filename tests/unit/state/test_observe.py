@@ -105,6 +105,14 @@ def test_an_insert_counts_where_log_files_may_follow():
     assert {"p=2"} == state.touched["20260103000000000"]
 
 
+def test_a_full_scan_reads_no_commit_though_there_was_a_clean():
+    full = TableSpec(name="t", path="t", retention=Retention(policy=Policy.COMMITS, keep=1))
+    storage = table({**FOUR_WRITES, "20260105000000000.clean": CLEAN})
+
+    assert None is look(storage, full).touched
+    assert {"20260104500000000.replacecommit", "20260105000000000.clean"} == set(reads(storage)[1:])
+
+
 @pytest.mark.parametrize("clean", [None, b""], ids=["no clean", "a blank clean"])
 def test_an_incremental_scan_without_a_boundary_reads_no_commits(clean):
     files = FOUR_WRITES if clean is None else {**FOUR_WRITES, "20260105000000000.clean": clean}
@@ -175,9 +183,10 @@ def test_a_half_made_savepoint_is_one_whose_files_nobody_knows():
         "20260101000000000.replacecommit",
         "20260101000000000.compaction.requested",
         "20260101000000000.logcompaction.requested",
+        "20260101000000000.clustering.requested",
     ],
 )
-@pytest.mark.parametrize("data", [b"", PLAN], ids=["empty", "of another kind"])
+@pytest.mark.parametrize("data", [b"", PLAN, UPDATE], ids=["empty", "of another kind", "a commit"])
 def test_a_file_that_says_what_must_stay_is_never_guessed(name, data):
 
     with pytest.raises(FormatError) as caught:
