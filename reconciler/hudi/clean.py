@@ -16,9 +16,9 @@ from reconciler.hudi.schemaless import decoding, require
 
 _VERSION: Final = 2
 _PLAN: Final = "HoodieCleanerPlan"
-_PLAN_SCHEMA: Final = "HoodieCleanerPlan.v6_v8_v9.avsc"
+_PLAN_SCHEMA: Final = "HoodieCleanerPlan.avsc"
 _METADATA: Final = "HoodieCleanMetadata"
-_METADATA_SCHEMA: Final = "HoodieCleanMetadata.v6_v8_v9.avsc"
+_METADATA_SCHEMA: Final = "HoodieCleanMetadata.avsc"
 
 Names = Mapping[str, tuple[str, ...]]
 

@@ -232,4 +232,4 @@ def delete_content(keys: Iterable[str], partition: str) -> bytes:
 
 def _delete_schema() -> str:
     schemas = files("reconciler.hudi") / "schemas"
-    return (schemas / "HoodieDeleteRecordList.v9.fromclass.avsc").read_text()
+    return (schemas / "HoodieDeleteRecordList.avsc").read_text()

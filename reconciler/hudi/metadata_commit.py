@@ -18,7 +18,7 @@ from reconciler.hudi.schemaless import encode_container
 
 #: stage, task and attempt of the write; ours has none of them
 _WRITE_ID: Final = "0-0-0"
-_SCHEMA: Final = "HoodieCommitMetadata.v8_v9.avsc"
+_SCHEMA: Final = "HoodieCommitMetadata.avsc"
 
 
 _COUNTS: Final = (

@@ -127,7 +127,7 @@ def _commit(timeline: Path, shape: Shape, version: int, size: int) -> None:
     import fastavro  # noqa: PLC0415
 
     instant, completed = shape.instants[version], shape.completions[version]
-    schema = json.loads((_SCHEMAS / "HoodieCommitMetadata.v8_v9.avsc").read_text())
+    schema = json.loads((_SCHEMAS / "HoodieCommitMetadata.avsc").read_text())
     parsed = fastavro.parse_schema(schema)
     record = {
         "partitionToWriteStats": {},

@@ -83,7 +83,7 @@ def savepoint(it: Drill, instant: str, names: dict[str, list[str]]) -> None:
     put(it, f"{instant}.savepoint.inflight")
     layout_2 = timeline_folder(it).name == "timeline"
     name = f"{instant}_20261130000000000.savepoint" if layout_2 else f"{instant}.savepoint"
-    put(it, name, avro.encode("HoodieSavepointMetadata.v6_v8_v9.avsc", record))
+    put(it, name, avro.encode("HoodieSavepointMetadata.avsc", record))
 
 
 def of(path: str) -> str:

@@ -168,12 +168,12 @@ def test_what_we_write_is_the_schema_the_record_and_nothing_more():
         "partitionMetadata": {},
         "version": 1,
     }
-    data = avro.encode("HoodieSavepointMetadata.v6_v8_v9.avsc", record)
+    data = avro.encode("HoodieSavepointMetadata.avsc", record)
     reader = fastavro.reader(io.BytesIO(data))
 
     assert [record] == list(reader)
     assert ["avro.schema"] == list(reader.metadata)
-    assert data == avro.encode("HoodieSavepointMetadata.v6_v8_v9.avsc", dict(record))
+    assert data == avro.encode("HoodieSavepointMetadata.avsc", dict(record))
     assert record == avro.decode(data, "HoodieSavepointMetadata", "f")
 
 

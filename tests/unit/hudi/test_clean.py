@@ -14,8 +14,8 @@ from reconciler.hudi import avro
 from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.hudi.schemaless import schema_text
 
-PLAN_SCHEMA = "HoodieCleanerPlan.v6_v8_v9.avsc"
-METADATA_SCHEMA = "HoodieCleanMetadata.v6_v8_v9.avsc"
+PLAN_SCHEMA = "HoodieCleanerPlan.avsc"
+METADATA_SCHEMA = "HoodieCleanMetadata.avsc"
 PATH = ".hoodie/timeline/20260102000000000.clean.requested"
 PLAN = CleanerPlan(
     policy="KEEP_LATEST_COMMITS",

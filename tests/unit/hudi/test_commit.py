@@ -14,7 +14,7 @@ from reconciler.hudi.commit import CommitMetadata
 from reconciler.hudi.schemaless import schema_text
 
 PATH = ".hoodie/20260102000000000.replacecommit"
-SCHEMA = "HoodieCommitMetadata.v8_v9.avsc"
+SCHEMA = "HoodieCommitMetadata.avsc"
 RECORD = {
     "partitionToWriteStats": {
         "p=1": [{"fileId": "a", "prevCommit": "null"}, {"fileId": "b", "prevCommit": "2026"}],
@@ -115,7 +115,7 @@ def test_a_schema_whose_field_lost_a_bit_is_damage(field):
 
 
 def test_a_record_of_another_kind_is_damage():
-    data = avro.encode("HoodieCompactionPlan.v8_v9.avsc", {"operations": None})
+    data = avro.encode("HoodieCompactionPlan.avsc", {"operations": None})
 
     with pytest.raises(FormatError, match="it holds a HoodieCompactionPlan"):
         CommitMetadata.parse(data, PATH)

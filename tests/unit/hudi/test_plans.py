@@ -14,7 +14,7 @@ from reconciler.hudi.compaction import CompactionPlan, Operation
 from reconciler.hudi.savepoint import SavepointMetadata
 
 PATH = ".hoodie/timeline/20260102000000000.compaction.requested"
-COMPACTION = "HoodieCompactionPlan.v8_v9.avsc"
+COMPACTION = "HoodieCompactionPlan.avsc"
 OPERATION = {
     "partitionPath": "p=1",
     "fileId": "f-0",

@@ -210,7 +210,7 @@ def test_a_pending_overwrite_of_an_old_writer_names_no_slices():
 
 def test_a_pending_compaction_names_its_groups():
     operation = {"partitionPath": "p=1", "fileId": "f-0", "baseInstantTime": "1"}
-    plan = avro.encode("HoodieCompactionPlan.v8_v9.avsc", {"operations": [operation]})
+    plan = avro.encode("HoodieCompactionPlan.avsc", {"operations": [operation]})
     state = look(table({"20260101000000000.compaction.requested": plan}))
 
     (found,) = state.compactions
