@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from reconciler.apply import metadata
 from reconciler.apply.checks import Look, stop_for_pending_cleans
-from reconciler.apply.execute import Work, begin, finish
+from reconciler.apply.execute import Work, begin, finish, with_heartbeat
 from reconciler.apply.freshness import (
     Selection,
     earliest_base,
@@ -19,7 +19,7 @@ from reconciler.apply.freshness import (
 from reconciler.apply.payloads import extra_metadata, names_by_partition, requested_payload
 from reconciler.apply.result import StepOutcome
 from reconciler.apply.table import Table
-from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
+from reconciler.errors import AlreadyExistsError, BusyError
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.plan.model import CleanStep
@@ -60,7 +60,7 @@ def run_clean(table: Table, step: CleanStep, look: Look | None) -> StepOutcome:
         with table.phase("request"):
             work = _request(table, decision, started_ms)
         if work is not None:
-            outcome = _execute(table, work)
+            outcome = with_heartbeat(table, work.instant, partial(_execute, table, work))
             return _with_left_out(outcome, decision.selection)
     raise BusyError(
         f"{table.plan.name}: its timeline changed {_ATTEMPTS} times while a clean was being "
@@ -181,22 +181,9 @@ def _withdraw(table: Table, instant: str) -> None:
 
 
 def _execute(table: Table, work: Work) -> StepOutcome:
-    """Inflight to completed, with a heartbeat for as long as it takes."""
-    heartbeat = table.heartbeat(work.instant)
-    try:
-        with table.pulse.beating(heartbeat.beat):
-            heartbeat.beat()
-            begin(table, work)
-            outcome = finish(table, work, "clean")
-    except BaseException:  # an interrupted process may live on, and may come back to it
-        with contextlib.suppress(ReconcilerError):
-            heartbeat.end()
-        raise
-    if outcome.how == "inflight":
-        heartbeat.end()
-    else:
-        heartbeat.remove()
-    return outcome
+    """Inflight to completed."""
+    begin(table, work)
+    return finish(table, work, "clean")
 
 
 def has_moved(before: Timeline, now: Timeline) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -22,6 +23,7 @@ from reconciler.errors import (
     BusyError,
     FormatError,
     PartialError,
+    ReconcilerError,
     StaleError,
     StorageError,
     UnsupportedError,
@@ -54,6 +56,24 @@ class Work:
     earliest: str | None
     started_ms: int
     gone: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def with_heartbeat(table: Table, instant: str, carry_out: Callable[[], StepOutcome]) -> StepOutcome:
+    """Beat while a pending clean is worked on; say so when the work ends before the clean."""
+    heartbeat = table.heartbeat(instant)
+    try:
+        with table.pulse.beating(heartbeat.beat):
+            heartbeat.beat()
+            outcome = carry_out()
+    except BaseException:  # an interrupted process may live on, and may come back to it
+        with contextlib.suppress(ReconcilerError):
+            heartbeat.end()
+        raise
+    if outcome.how == "inflight":
+        heartbeat.end()
+    else:
+        heartbeat.remove()
+    return outcome
 
 
 def begin(table: Table, work: Work) -> None:

@@ -8,16 +8,16 @@ now stays.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.apply.checks import Look
-from reconciler.apply.execute import Work, begin, finish
+from reconciler.apply.execute import Work, begin, finish, with_heartbeat
 from reconciler.apply.executor import path_of
 from reconciler.apply.freshness import (
     earliest_base,
@@ -32,7 +32,7 @@ from reconciler.apply.freshness import (
 from reconciler.apply.payloads import OWNER, PLACEHOLDER, planned_partitions
 from reconciler.apply.result import Rows, StepOutcome
 from reconciler.apply.table import Table
-from reconciler.errors import BusyError, ReconcilerError, StaleError
+from reconciler.errors import BusyError, StaleError
 from reconciler.hudi.arrow import booleans, strings
 from reconciler.hudi.clean import CleanerPlan
 from reconciler.hudi.instant import Action, State
@@ -56,7 +56,7 @@ def resume_pending(table: Table, look: Look) -> Iterator[StepOutcome]:
     for clean in look.state.pending_cleans:
         with table.phase("resume"):
             _claim(table, look, clean)
-            yield _resume(table, clean)
+            yield with_heartbeat(table, clean.instant, partial(_work_on, table, clean))
 
 
 def resume_reviewed(look: Look, step: ResumeStep) -> StepOutcome:
@@ -118,23 +118,6 @@ def _reviewed(table: Table, clean: PendingClean) -> ResumeStep | None:
         if isinstance(step, ResumeStep) and step.instant == clean.instant:
             return step
     return None
-
-
-def _resume(table: Table, clean: PendingClean) -> StepOutcome:
-    """Finish or undo a clean that is claimed."""
-    heartbeat = table.heartbeat(clean.instant)
-    try:
-        with table.pulse.beating(heartbeat.beat):
-            outcome = _work_on(table, clean)
-    except BaseException:  # an interrupted process may live on, and may come back to it
-        with contextlib.suppress(ReconcilerError):
-            heartbeat.end()
-        raise
-    if outcome.how == "inflight":
-        heartbeat.end()
-    else:
-        heartbeat.remove()
-    return outcome
 
 
 def _work_on(table: Table, clean: PendingClean) -> StepOutcome:
