@@ -11,7 +11,7 @@ from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Fault, Faulty
 from tests.oracle import ours
 from tests.oracle.hudi import keep_commits
-from tests.oracle.stories import Kind, assert_right, copy_table
+from tests.oracle.stories import Kind, assert_reads, assert_right
 
 pytestmark = pytest.mark.oracle
 KINDS = [
@@ -43,25 +43,24 @@ def killed(table, at, how):
     return False
 
 
-@pytest.mark.parametrize("how", ["before", "torn"])
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize(
+    ("kind", "how"), [*((kind, "before") for kind in KINDS), (KINDS[-1], "torn")], ids=str
+)
 def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path, kind, how):
     at = 1
     while True:
         hudi, table = library.table(kind, tmp_path / f"{at}")
         rows = hudi.rows(table)
-        died = killed(table, at, how)
+        died = killed(table, at, how)  # never copied: a requested clean holds absolute paths
 
-        assert_right(hudi, table, rows)
-        copy_table(table.path, tmp_path / f"{at}-write")
-        written = table.at(tmp_path / f"{at}-write")
-        hudi.write(written, [("a1", "a", 50)], options={"hoodie.clean.automatic": "true"})
-        new = [["a1", "a", 50, "v50", 50.0] if row[0] == "a1" else row for row in rows]
-        assert_right(hudi, written, new)
-        hudi.clean(table, keep_commits(1))
+        assert_reads(hudi, table, rows)  # the metadata table may still list what is gone
+        hudi.write(table, [("a1", "a", 50)], options={"hoodie.clean.automatic": "true"})
+        rows = [["a1", "a", 50, "v50", 50.0] if row[0] == "a1" else row for row in rows]
         assert_right(hudi, table, rows)
         assert [] == [n for n in pending(table) if ".clean." in n]
-        ours.clean(table, {"commits": 1})
+        hudi.clean(table, keep_commits(1))
+        assert_right(hudi, table, rows)
+        ours.applied(ours.planned(table, {"commits": 1}))
         assert_right(hudi, table, rows)
         assert () == ours.planned(table, {"commits": 1}).tables[0].steps
         if not died:

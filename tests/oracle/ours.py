@@ -22,9 +22,9 @@ from tests.oracle.hudi import HudiTable
 _SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable
-metadata: {{name: {name}}}
+metadata: {{name: "{name}"}}
 spec:
-  path: {path}
+  path: "{path}"
   timezone: UTC
   retention: {retention}
   concurrency: {{lock: {{provider: filesystem}}, staleAfter: {stale_after}}}

@@ -45,11 +45,13 @@ def test_after_our_clean_real_hudi_reads_the_same_rows_and_goes_on(library, tmp_
     assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize(
-    ("retention", "policy"),
-    [({"commits": 2}, keep_commits(2)), ({"fileVersions": 1}, keep_versions(1))],
-    ids=["commits", "fileVersions"],
+    ("kind", "retention", "policy"),
+    [
+        *((kind, {"commits": 2}, keep_commits(2)) for kind in KINDS),
+        *((kind, {"fileVersions": 1}, keep_versions(1)) for kind in PLAIN),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Kind) else "-".join(value)[:12],
 )
 def test_we_and_real_hudi_keep_the_same_files(library, tmp_path, kind, retention, policy):
     hudi, table = library.table(kind, tmp_path / "t")
