@@ -76,7 +76,7 @@ class LocalStorage:
         below: list[str] = []
         prefix = f"{path}/" if path else ""
         full = join(self.location, path)
-        with _naming(full), os.scandir(full) as found:
+        with _naming(full), _opened(full) as handle, os.scandir(handle) as found:
             for item in found:  # a hundred thousand times and more: every call here counts
                 name = item.name
                 if item.is_dir(follow_symlinks=False):
@@ -87,7 +87,7 @@ class LocalStorage:
                     except FileNotFoundError:
                         continue  # removed while we walked
                     if status.st_mode & _FORMAT != _REGULAR:
-                        raise _not_a_file(item.path, status.st_mode)
+                        raise _not_a_file(join(full, name), status.st_mode)
                     names.append(name)
                     sizes.append(status.st_size)
         return Folder(path, names, sizes), below
@@ -293,6 +293,16 @@ def _sync_folder(folder: str) -> None:
     except OSError as error:
         if error.errno != errno.EINVAL:  # some mounts cannot sync a folder
             raise
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _opened(folder: str) -> Iterator[int]:
+    """A handle of a folder: its files are then looked up in it, not from the root down."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield handle
     finally:
         os.close(handle)
 
