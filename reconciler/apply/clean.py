@@ -15,6 +15,7 @@ from reconciler.apply.freshness import (
     published_earliest,
     replaced_left,
     select,
+    still_replacing,
 )
 from reconciler.apply.payloads import extra_metadata, names_by_partition, requested_payload
 from reconciler.apply.result import StepOutcome
@@ -111,7 +112,10 @@ def _claim(look: Look, selection: Selection) -> str | None:
     return published_earliest(
         selection.earliest,
         earliest_base(view_of(state), selection.staying),
-        replaced_left(state.files, state.replaced, selection.files),
+        (
+            *replaced_left(state.files, state.replaced, selection.files),
+            *still_replacing(state.timeline),
+        ),
     )
 
 

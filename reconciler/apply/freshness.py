@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from reconciler.apply.result import Rows
 from reconciler.hudi.arrow import booleans, flags, integers, numbers, strings
 from reconciler.hudi.files import Files
+from reconciler.hudi.instant import Action
+from reconciler.hudi.timeline import Timeline
 from reconciler.hudi.view import View, group_codes
 from reconciler.plan.model import (
     KEEP_RULES,
@@ -29,6 +31,7 @@ from reconciler.spec.model import TableSpec
 _KEPT_NOW = "a plan made now keeps it: the table has moved since the review"
 _PARTITION_KEPT_NOW = "a plan made now keeps the partition: the table has moved since the review"
 _SAVEPOINT = KEEP_RULES.index("savepoint")
+_REPLACING = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,8 +118,9 @@ def published_earliest(
 
     ``planned``: the policy's (None for file versions). ``expired_staying``: the smallest base
     instant of the expired slices that stay for another reason than a savepoint. ``replaced_left``:
-    replacing instants of replaced groups that still have files. Hudi's incremental cleans look at
-    nothing older, and its archiver lets go of older replacecommits, whose groups then come back.
+    replacing instants, pending ones too, of groups that still have files. Hudi's incremental cleans
+    look at nothing older, and its archiver lets go of older replacecommits, whose groups then come
+    back.
 
     >>> published_earliest("5", "3", ("7",)), published_earliest(None, None, ("7",))
     ('3', '7')
@@ -138,6 +142,15 @@ def replaced_left(
     groups = group_codes(present, replaced)
     found = np.isin(groups, with_files)
     return tuple(sorted({i for i, left in zip(replaced.values(), found, strict=True) if left}))
+
+
+def still_replacing(timeline: Timeline) -> tuple[str, ...]:
+    """Pending replacements: the groups they name are live until they complete and keep their files.
+
+    Under file versions Hudi's archiver takes the clean's own time for the boundary where it claims
+    none, and would let go of one that completes only after the clean (HUDI-6352).
+    """
+    return tuple(i.requested for i in timeline.pending(_REPLACING))
 
 
 def earliest_base(view: View, staying: Any) -> str | None:

@@ -11,6 +11,7 @@ from reconciler.apply.freshness import (
     published_earliest,
     replaced_left,
     select,
+    still_replacing,
 )
 from reconciler.hudi.arrow import strings
 from reconciler.hudi.instant import Instant
@@ -152,6 +153,19 @@ def test_a_replaced_group_with_files_left_holds_its_replacing_instant():
     assert replaced_left(files, replaced, removed(A1, A2)) == ("6",)
     assert replaced_left(files, replaced, removed(A1, A2, B1)) == ()
     assert replaced_left(files, {}, removed()) == ()
+
+
+def test_pending_replacements_are_still_replacing_and_completed_ones_are_not():
+    names = (
+        "1.replacecommit.requested",
+        "1.replacecommit",
+        "2.replacecommit.requested",
+        "3.clustering.requested",
+        "4.commit.requested",
+    )
+    files = (TimelineFile(Instant.parse(name), name, 1, 0) for name in names)
+
+    assert still_replacing(Timeline.of(files)) == ("2", "3")
 
 
 def table(path: str = "/t", digest: str = "d") -> TablePlan:

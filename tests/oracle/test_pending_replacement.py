@@ -1,0 +1,62 @@
+"""A replacement that is pending while a clean runs, and Hudi's archiver afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import UTC
+
+import pytest
+
+from reconciler import world
+from reconciler.transaction.instants import instant_at
+from tests.oracle import ours
+from tests.oracle.hudi import keep_commits, keep_versions
+
+pytestmark = pytest.mark.oracle
+
+
+def hide(table, folder):
+    """Make the newest replacement pending again; where its completed file lies now."""
+    (done,) = table.instants("replacecommit")
+    shutil.move(table.timeline / done, folder / done)
+    (table.timeline / f".{done}.crc").unlink(missing_ok=True)
+    return folder / done
+
+
+def complete(table, hidden):
+    """Bring the completed file back as a writer would who ends only now."""
+    time, layout_2, _ = hidden.stem.partition("_")
+    now = instant_at(world.epoch_ms(world.now()), UTC)
+    name = f"{time}_{now}.replacecommit" if layout_2 else hidden.name
+    shutil.move(hidden, table.timeline / name)
+    os.utime(table.timeline / name)
+
+
+@pytest.mark.parametrize(
+    ("retention", "policy"),
+    [({"fileVersions": 1}, keep_versions(1)), ({"commits": 1}, keep_commits(1))],
+    ids=["fileVersions", "commits"],
+)
+@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+def test_what_it_replaces_stays_replaced(real_hudi, tmp_path, version, retention, policy):
+    hudi = real_hudi(version)
+    table = hudi.table(tmp_path / "t", options={"hoodie.metadata.enable": "false"})
+    hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)])
+    for ts in (2, 3, 4):
+        hudi.write(table, [("a1", "a", ts)])
+    hudi.write(table, [("b9", "b", 4)], "insert_overwrite")
+    rows = hudi.rows(table)
+    hidden = hide(table, tmp_path)
+    result = ours.clean(table, retention)
+    complete(table, hidden)
+
+    assert result.tables[0].removed > 0
+    assert rows == hudi.rows(table)
+    for ts in range(60, 66):
+        hudi.write(table, [("a1", "a", ts)])
+        hudi.archive(table, policy)
+    rows = [["a1", "a", 65, "v65", 65.0], *rows[1:]]
+    assert rows == hudi.rows(table)
+    ours.clean(table, retention)
+    assert rows == hudi.rows(table)
