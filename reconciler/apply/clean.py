@@ -78,7 +78,10 @@ def _decide(table: Table, step: CleanStep, look: Look) -> _Decision:
     if not selection.is_empty:
         _check_metadata(table, state, selection)
     return _Decision(
-        look=look, selection=selection, policy=step.policy, earliest=_claim(look, selection)
+        look=look,
+        selection=selection,
+        policy=(fresh or step).policy,
+        earliest=_claim(look, selection),
     )
 
 

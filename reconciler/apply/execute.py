@@ -32,7 +32,7 @@ from reconciler.hudi.arrow import flags, strings
 from reconciler.hudi.clean import CleanerPlan
 from reconciler.hudi.instant import Action, State
 from reconciler.hudi.load import load_properties
-from reconciler.plan.model import RemovedFiles
+from reconciler.plan.model import Note, RemovedFiles
 from reconciler.transaction.publish import completion_of
 
 #: the first table version whose inflight cleans are empty: the plan is read from requested anyway
@@ -69,10 +69,11 @@ def with_heartbeat(table: Table, instant: str, carry_out: Callable[[], StepOutco
         with contextlib.suppress(ReconcilerError):
             heartbeat.end()
         raise
-    if outcome.how == "inflight":
-        heartbeat.end()
-    else:
-        heartbeat.remove()
+    with contextlib.suppress(ReconcilerError):  # the clean is what it is; the next apply tidies up
+        if outcome.how == "inflight":
+            heartbeat.end()
+        else:
+            heartbeat.remove()
     return outcome
 
 
@@ -104,20 +105,27 @@ def finish(table: Table, work: Work, kind: Literal["clean", "resume"]) -> StepOu
     try:
         with table.phase("complete"), table.locked():
             outcome = _complete(table, work, outcome)
-        with table.phase("check"):
-            return _checked(table, work, outcome)
+    except BusyError as error:
+        raise BusyError(
+            f"the files of clean {work.instant} are deleted and it is not completed: {error}"
+        ) from error
     except (BlockedError, FormatError, UnsupportedError, StaleError, StorageError) as error:
         raise PartialError(
             f"the files of clean {work.instant} are deleted and it is not completed: {error}; "
             "once that is mended, run apply again to finish it"
         ) from error
+    with table.phase("check"):
+        try:
+            return _checked(table, work, outcome)
+        except ReconcilerError as error:  # it is completed all the same
+            return replace(outcome, warnings=(Note("metadataListing", _unchecked(error)),))
 
 
 def _delete(table: Table, work: Work) -> list[Outcome]:
     """Hand the files to the executor; whatever it dies of, some of them may be gone."""
     with table.phase("delete", len(work.files)) as advance:
         try:
-            return table.tools.executor.delete_files(
+            outcomes = table.tools.executor.delete_files(
                 table.storage.ref,
                 batches_of(work.files, LARGEST_CALL),
                 parallelism=table.tools.parallelism,
@@ -129,6 +137,13 @@ def _delete(table: Table, work: Work) -> list[Outcome]:
                 f"deleting the files of clean {work.instant} stopped half way "
                 f"({type(error).__name__}: {said}); run apply again to go on"
             ) from error
+    told = sum(done.deleted + len(done.gone) + len(done.failed) for done in outcomes)
+    if told != len(work.files):
+        raise PartialError(
+            f"of the {len(work.files)} files of clean {work.instant} the executor has told of "
+            f"{told}; run apply again to go on"
+        )
+    return outcomes
 
 
 def _complete(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
@@ -142,19 +157,18 @@ def _complete(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
     removed = removed_names(work)
     properties = load_properties(table.storage)
     metadata.check_syncable(properties)
-    metadata.write_sync(
+    sync = metadata.plan_sync(
         table.storage,
-        metadata.plan_sync(
-            table.storage,
-            properties,
-            timeline,
-            instant=work.instant,
-            completed=table.publisher.new_time(
-                timeline, metadata.newest_time(table.storage, properties, timeline)
-            ),
-            removal=metadata.Removal(files=removed, partitions=folders.gone),
+        properties,
+        timeline,
+        instant=work.instant,
+        completed=table.publisher.new_time(
+            timeline, metadata.newest_time(table.storage, properties, timeline)
         ),
+        removal=metadata.Removal(files=removed, partitions=folders.gone),
     )
+    table.lock.confirm()
+    metadata.write_sync(table.storage, sync)
     table.lock.confirm()
     payload = completed_payload(
         work.plan,
@@ -181,6 +195,10 @@ def _checked(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
         differences=metadata.ghost_notes({path: names for path, names in ours.items() if names}),
         warnings=metadata.ghost_notes({path: names for path, names in others.items() if names}),
     )
+
+
+def _unchecked(error: ReconcilerError) -> str:
+    return f"the clean is completed; its metadata table could not be compared with disk: {error}"
 
 
 def removed_names(work: Work) -> dict[str, list[str]]:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from reconciler.errors import ReconcilerError
 from reconciler.hudi.heartbeat import INTERVAL_S, heartbeat_path
 from reconciler.hudi.owner import Owner
 from reconciler.storage.api import Storage
@@ -52,7 +51,9 @@ class Pulse:
         while not self._stopped.wait(self._interval_s):
             with self._guard:
                 for beat in self._beats:
-                    with contextlib.suppress(ReconcilerError):
+                    with contextlib.suppress(
+                        Exception
+                    ):  # a client's own too: it must go on beating
                         beat()
 
 

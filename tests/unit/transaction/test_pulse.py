@@ -71,14 +71,15 @@ def test_a_heartbeat_that_is_removed_is_gone(shelf):
     assert heartbeat_path(INSTANT) not in shelf.files
 
 
-def test_beats_go_on_in_the_background_even_after_a_failure():
+@pytest.mark.parametrize("failure", [StorageError("x", "is away"), RuntimeError("of a client")])
+def test_beats_go_on_in_the_background_even_after_a_failure(failure):
     beats, enough = [], threading.Event()
 
     def beat():
         beats.append(1)
         if len(beats) == 3:
             enough.set()
-        raise StorageError("x", "is away")
+        raise failure
 
     pulse = Pulse(interval_s=0.001)
     with pulse.running(), pulse.beating(beat):

@@ -1,0 +1,90 @@
+"""What an apply says it did is what it did, whatever goes wrong around it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.apply.executor import InProcess
+from reconciler.errors import StorageError
+from reconciler.hudi.clean import CleanerPlan
+from reconciler.storage.wrappers import Recording
+from tests.crash.drill import CASES, Drill, data_files, drill, traces
+from tests.crash.test_moves import NEW, OLD, hooked, planned, timeline_folder
+
+LISTED = ("cow_mdt_incremental__0.15.0", "cow_mdt_incremental__1.2.0")
+
+
+@pytest.fixture(params=[OLD, NEW])
+def it(request, tmp_path) -> Drill:
+    """A table with two partitions and history to remove."""
+    return drill(CASES / request.param / "table.zip", tmp_path / "t", retention="commits: 2")
+
+
+class Unreadable(Recording):
+    """Once a clean is completed, nothing of the metadata table can be listed."""
+
+    completed = False
+
+    def _gate(self, call, act, torn=None):
+        if self.completed and call.paths[0].startswith(".hoodie/metadata"):
+            raise StorageError(call.paths[0], "cannot be listed")
+        found = super()._gate(call, act, torn)
+        self.completed |= call.method == "create" and call.paths[0].endswith(".clean")
+        return found
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_a_check_that_cannot_be_made_does_not_undo_what_was_done(case, tmp_path):
+    it = drill(CASES / case / "table.zip", tmp_path / "t", retention="commits: 1")
+    plan = it.plan()
+    result = it.apply(plan, around=Unreadable)
+    (outcome,) = result.tables[0].outcomes
+    (warning,) = outcome.warnings
+
+    assert (result.exit_code, outcome.how, outcome.removed) == (0, "completed", len(planned(plan)))
+    assert "the clean is completed" in warning.because
+    assert traces(it.table) == []
+
+
+def test_a_lock_that_cannot_be_had_for_completing_says_what_is_gone(it):
+    plan = it.plan()
+    lock = it.table / ".hoodie/lock"
+    result = it.apply(plan, around=hooked(".parquet", lambda: lock.write_bytes(b"")))
+
+    assert result.exit_code == 6
+    assert "are deleted and it is not completed" in result.tables[0].error
+    assert not planned(plan) & data_files(it.table)
+    lock.unlink()
+    assert it.apply(plan).exit_code == 0
+    assert traces(it.table) == []
+
+
+class Silent(InProcess):
+    """Deletes nothing and says nothing."""
+
+    def delete_files(self, ref, batches, *, parallelism, progress):  # noqa: ARG002
+        return []
+
+
+def test_files_that_an_executor_says_nothing_of_do_not_count_as_gone(it, monkeypatch):
+    plan = it.plan()
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.crash.drill.InProcess", Silent)
+        result = it.apply(plan)
+
+    assert result.exit_code == 5
+    assert planned(plan) <= data_files(it.table)
+    assert it.apply(plan).exit_code == 0
+    assert not planned(plan) & data_files(it.table)
+
+
+def test_a_policy_that_nobody_declared_reaches_no_timeline(it):
+    (table,) = it.plan().tables
+    (step,) = table.steps
+    forged = replace(table, steps=(replace(step, policy="NO_SUCH_POLICY"),))
+    it.apply(replace(it.plan(), tables=(forged,)))
+    (request,) = timeline_folder(it).glob("*.clean.requested")
+
+    assert CleanerPlan.parse(request.read_bytes(), "x").policy == "KEEP_LATEST_COMMITS"
