@@ -8,7 +8,6 @@ import socket
 import time
 import uuid
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from reconciler.transaction.process import Process
 
 DISTRIBUTION: Final = "hudi-reconciler"
+VERSION: Final = "0.1.0"  # pyproject.toml reads it here: reading package metadata takes 14 ms
 _INITIAL_NAMESPACE: Final = "pid:[4026531836]"  # PROC_PID_INIT_INO of Linux
 _START_FIELD: Final = 19  # of what follows the name in /proc/<pid>/stat
 
@@ -41,10 +41,7 @@ def token() -> str:
 
 def tool() -> str:
     """The name and version of this program, as plans and instants carry it."""
-    try:
-        return f"{DISTRIBUTION} {version(DISTRIBUTION)}"
-    except PackageNotFoundError:  # run from a plain copy of the sources
-        return f"{DISTRIBUTION} 0"
+    return f"{DISTRIBUTION} {VERSION}"
 
 
 class SystemClock:
