@@ -27,6 +27,7 @@ from reconciler.apply.freshness import (
     published_earliest,
     replaced_left,
     select,
+    still_replacing,
     take,
 )
 from reconciler.apply.payloads import OWNER, PLACEHOLDER, planned_partitions
@@ -34,7 +35,7 @@ from reconciler.apply.result import Rows, StepOutcome
 from reconciler.apply.table import Table
 from reconciler.errors import BusyError, StaleError
 from reconciler.hudi.arrow import booleans, strings
-from reconciler.hudi.clean import CleanerPlan
+from reconciler.hudi.clean import CleanerPlan, with_earliest
 from reconciler.hudi.instant import Action, State
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.names import BaseName, LogName
@@ -128,7 +129,8 @@ def _work_on(table: Table, clean: PendingClean) -> StepOutcome:
     rest = _rest(table, look, clean)
     if rest.is_empty:
         return _undo(table, clean, StepOutcome(kind="resume", how="undone", left_out=rest.left_out))
-    request = _request_of(table, clean)
+    earliest = _claim_of(look, clean, rest)
+    request = _claiming(table, clean, earliest)
     work = Work(
         instant=clean.instant,
         plan=CleanerPlan.parse(request, clean.instant),
@@ -136,7 +138,7 @@ def _work_on(table: Table, clean: PendingClean) -> StepOutcome:
         files=rest.files,
         gone=rest.gone,
         delete_partitions=rest.delete_partitions,
-        earliest=_claim_of(look, clean, rest),
+        earliest=earliest,
         started_ms=started_ms,
     )
     if clean.state == State.REQUESTED:
@@ -213,8 +215,31 @@ def _claim_of(look: Look, clean: PendingClean, rest: _Rest) -> str | None:
     return published_earliest(
         clean.earliest_instant_to_retain,
         earliest_base(view_of(state), rest.staying),
-        replaced_left(state.files, state.replaced, rest.files),
+        (
+            *replaced_left(state.files, state.replaced, rest.files),
+            *still_replacing(state.timeline),
+        ),
     )
+
+
+def _claiming(table: Table, clean: PendingClean, earliest: str | None) -> bytes:
+    """The requested file, rewritten where it claims more than will be done.
+
+    Hudi's archiver takes the boundary from there, not from the completed file.
+    """
+    request = _request_of(table, clean)
+    said = clean.earliest_instant_to_retain
+    if earliest is None or (said is not None and said <= earliest):
+        return request
+    with table.locked():
+        timeline = table.reread()
+        if completion_of(timeline, clean.instant, Action.CLEAN) is not None:
+            raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
+        actions = {i.requested: i.action.value for i in timeline.commits}
+        data = with_earliest(request, clean.instant, earliest, actions.get(earliest, "commit"))
+        table.lock.confirm()
+        table.publisher.amend(clean.instant, Action.CLEAN, data)
+    return data
 
 
 def _request_of(table: Table, clean: PendingClean) -> bytes:

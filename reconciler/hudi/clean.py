@@ -91,6 +91,17 @@ class CleanerPlan:
         return avro.encode(_PLAN_SCHEMA, record)
 
 
+def with_earliest(data: bytes, path: str, earliest: str, action: str) -> bytes:
+    """The same plan of another boundary, every path as its writer spelled it."""
+    record = dict(avro.decode(data, _PLAN, path, schema_file=_PLAN_SCHEMA))
+    record["earliestInstantToRetain"] = {
+        "timestamp": earliest,
+        "action": action,
+        "state": "COMPLETED",
+    }
+    return avro.encode(_PLAN_SCHEMA, record)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedPartition:
     """What a clean did in one partition; file names."""

@@ -48,6 +48,10 @@ class Publisher:
         self._create(Instant(time, action, State.REQUESTED), data)
         return time
 
+    def amend(self, time: str, action: Action, data: bytes) -> None:
+        """Replace the requested file of a pending instant."""
+        self.storage.replace(self._path(Instant(time, action, State.REQUESTED)), data)
+
     def start(self, time: str, action: Action, data: bytes) -> None:
         """Write the inflight file."""
         self._create(Instant(time, action, State.INFLIGHT), data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from datetime import UTC
 
 import pytest
@@ -26,9 +27,9 @@ def hide(table, folder):
 
 def complete(table, hidden):
     """Bring the completed file back as a writer would who ends only now."""
-    time, layout_2, _ = hidden.stem.partition("_")
+    started, layout_2, _ = hidden.stem.partition("_")
     now = instant_at(world.epoch_ms(world.now()), UTC)
-    name = f"{time}_{now}.replacecommit" if layout_2 else hidden.name
+    name = f"{started}_{now}.replacecommit" if layout_2 else hidden.name
     shutil.move(hidden, table.timeline / name)
     os.utime(table.timeline / name)
 
@@ -59,4 +60,31 @@ def test_what_it_replaces_stays_replaced(real_hudi, tmp_path, version, retention
     rows = [["a1", "a", 65, "v65", 65.0], *rows[1:]]
     assert rows == hudi.rows(table)
     ours.clean(table, retention)
+    assert rows == hudi.rows(table)
+
+
+@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+def test_what_it_replaces_stays_replaced_when_we_finish_a_clean_of_hudis(
+    real_hudi, tmp_path, version
+):
+    hudi = real_hudi(version)
+    table = hudi.table(tmp_path / "t", options={"hoodie.metadata.enable": "false"})
+    hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)])
+    for ts in (2, 3, 4):
+        hudi.write(table, [("a1", "a", ts)])
+    hudi.write(table, [("b9", "b", 4)], "insert_overwrite")
+    rows = hudi.rows(table)
+    hidden = hide(table, tmp_path)
+    assert hudi.schedule(table, "CLEAN", keep_versions(1))
+    time.sleep(2)
+    result = ours.applied(ours.planned(table, {"fileVersions": 1}, stale_after="1s"))
+    complete(table, hidden)
+    (outcome,) = result.tables[0].outcomes
+
+    assert (outcome.kind, outcome.how) == ("resume", "completed")
+    assert rows == hudi.rows(table)
+    for ts in range(60, 66):
+        hudi.write(table, [("a1", "a", ts)])
+        hudi.archive(table, keep_versions(1))
+    rows = [["a1", "a", 65, "v65", 65.0], *rows[1:]]
     assert rows == hudi.rows(table)

@@ -1,0 +1,48 @@
+"""What the requested file of a clean claims: Hudi's archiver takes the boundary from there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.hudi.clean import CleanerPlan
+from reconciler.storage.wrappers import Fault, Faulty
+from tests.crash.drill import CASES, Drill, Killed, drill, traces
+from tests.crash.test_moves import NEW, OLD, put, timeline_folder
+
+#: before every instant of the tables
+PENDING = "20200101000000000"
+
+
+@pytest.fixture(params=[OLD, NEW])
+def it(request, tmp_path) -> Drill:
+    """A table with two partitions and history to remove."""
+    return drill(CASES / request.param / "table.zip", tmp_path / "t", retention="fileVersions: 1")
+
+
+def requested(it: Drill) -> CleanerPlan:
+    (path,) = timeline_folder(it).glob("*.clean.requested")
+    return CleanerPlan.parse(path.read_bytes(), path.name)
+
+
+def test_a_clean_claims_nothing_after_a_pending_replacement(it):
+    put(it, f"{PENDING}.replacecommit.requested")
+    result = it.apply(it.plan())
+
+    assert result.exit_code == 0
+    assert requested(it).earliest == it.state().cleans[-1].earliest_instant_to_retain == PENDING
+
+
+def test_a_clean_that_is_finished_later_claims_what_is_true_then(it):
+    plan = it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Faulty(s, Fault(at=6), Killed()))
+    before = requested(it)
+    put(it, f"{PENDING}.replacecommit.requested")
+    result = it.apply(plan)
+
+    assert (result.exit_code, before.earliest) == (0, None)
+    assert requested(it) == replace(before, earliest=PENDING)
+    assert it.state().cleans[-1].earliest_instant_to_retain == PENDING
+    assert traces(it.table) == []
