@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DISTRIBUTION: Final = "hudi-reconciler"
 VERSION: Final = "0.1.0"  # pyproject.toml reads it here: reading package metadata takes 14 ms
 _INITIAL_NAMESPACE: Final = "pid:[4026531836]"  # PROC_PID_INIT_INO of Linux
+_BOOT_LENGTH: Final = 13  # of a UUID's text: 48 bits
 _START_FIELD: Final = 19  # of what follows the name in /proc/<pid>/stat
 
 
@@ -89,16 +90,24 @@ def _user() -> str:
 
 
 def _host() -> str:
-    """The host's name; with the pid namespace where it is not the machine's own.
+    """The host's name and what tells it from others of that name; a pid means something only there.
 
-    Containers may share a host name, and then a pid of one says nothing in the other.
+    Machines made of one image and containers may share a name, and containers of different machines
+    the number of their pid namespace too. What a boot has left counts as another host's after the
+    next one.
     """
+    name = socket.gethostname()
     try:
+        boot = _boot()[:_BOOT_LENGTH]
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
-        return socket.gethostname()
-    name = socket.gethostname()
-    return name if namespace == _INITIAL_NAMESPACE else f"{name}/{namespace}"
+        return name
+    return f"{name}/{boot}" if namespace == _INITIAL_NAMESPACE else f"{name}/{boot}/{namespace}"
+
+
+def _boot() -> str:
+    """What tells one run of a machine's kernel from every other; OSError where that is not said."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _started(pid: int) -> str | None:
@@ -108,7 +117,7 @@ def _started(pid: int) -> str | None:
     """
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        boot = _boot()
     except OSError:
         return None
     fields = status.rpartition(")")[2].split()

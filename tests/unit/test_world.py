@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from datetime import UTC
@@ -53,3 +54,20 @@ def test_two_runs_have_two_names():
 def test_the_present_has_a_zone_and_the_clock_tells_the_same():
     assert world.now().tzinfo is UTC
     assert abs(world.epoch_ms(world.now()) - world.SystemClock().now_ms()) < 10_000
+
+
+def test_a_machine_of_the_same_name_is_another_host(monkeypatch):
+    here = world.process().host
+    monkeypatch.setattr(world, "_boot", lambda: "another-machine")
+
+    assert world.process().host != here
+    assert world.process().host.split("/")[0] == here.split("/")[0]
+
+
+def test_what_does_not_tell_its_boot_is_known_by_name_alone(monkeypatch):
+    def untold() -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(world, "_boot", untold)
+
+    assert world.process().host == socket.gethostname()
