@@ -252,8 +252,12 @@ def _request_of(table: Table, clean: PendingClean) -> bytes:
 def _undo(table: Table, clean: PendingClean, outcome: StepOutcome) -> StepOutcome:
     """Take it off the timeline: nothing of it was done and nothing of it may be."""
     with table.locked():
-        if completion_of(table.reread(), clean.instant, Action.CLEAN) is not None:
+        timeline = table.reread()
+        if completion_of(timeline, clean.instant, Action.CLEAN) is not None:
             raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
+        begun = timeline.file(clean.instant, Action.CLEAN, State.INFLIGHT) is not None
+        if begun and clean.state == State.REQUESTED:
+            raise BusyError(f"clean {clean.instant} was begun by another writer meanwhile")
         table.lock.confirm()
         table.publisher.withdraw(clean.instant, Action.CLEAN)
     return outcome

@@ -9,9 +9,18 @@ import pytest
 from reconciler.apply.executor import InProcess
 from reconciler.errors import StorageError
 from reconciler.hudi.clean import CleanerPlan
-from reconciler.storage.wrappers import Recording
-from tests.crash.drill import CASES, Drill, data_files, drill, traces
-from tests.crash.test_moves import NEW, OLD, hooked, planned, timeline_folder
+from reconciler.storage.wrappers import Fault, Faulty, Recording
+from tests.crash.drill import CASES, Drill, Killed, data_files, drill, traces
+from tests.crash.test_moves import (
+    NEW,
+    OLD,
+    hooked,
+    of,
+    planned,
+    put,
+    savepoint,
+    timeline_folder,
+)
 
 LISTED = ("cow_mdt_incremental__0.15.0", "cow_mdt_incremental__1.2.0")
 
@@ -88,3 +97,19 @@ def test_a_policy_that_nobody_declared_reaches_no_timeline(it):
     (request,) = timeline_folder(it).glob("*.clean.requested")
 
     assert CleanerPlan.parse(request.read_bytes(), "x").policy == "KEEP_LATEST_COMMITS"
+
+
+def test_a_clean_that_another_writer_begins_is_not_undone_under_its_hands(it):
+    plan = it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Faulty(s, Fault(at=3), Killed()))
+    (request,) = timeline_folder(it).glob("*.clean.requested")
+    saved: dict[str, list[str]] = {}
+    for path in planned(plan):
+        saved.setdefault(path.rpartition("/")[0], []).append(path.rpartition("/")[2])
+    savepoint(it, min(of(path) for path in planned(plan)), saved)
+    begin = lambda: put(it, request.name.replace("requested", "inflight"))  # noqa: E731
+    result = it.apply(plan, around=hooked(".heartbeat/" + request.name.split(".")[0], begin))
+
+    assert result.exit_code == 6
+    assert request.exists()
