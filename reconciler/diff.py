@@ -54,12 +54,14 @@ def drift(spec: TableSpec, state: TableState, excess: Excess | None) -> tuple[Dr
 
 
 def _of_excess(retention: Retention, state: TableState, excess: Excess) -> Drift:
-    many = f"{excess.slices} file slice" + ("" if excess.slices == 1 else "s")
+    slices = f"{excess.slices} file slice" + ("" if excess.slices == 1 else "s")
+    files = f"{excess.files} file" + ("" if excess.files == 1 else "s")
+    exceed = "exceeds" if excess.slices == 1 else "exceed"
     return Drift(
         field=FIELDS[retention.policy],
         desired=retention.keep,
         actual=_kept_in_fact(retention, state, excess),
-        because=f"{many} in {excess.files} files exceed it, the oldest of {excess.oldest}",
+        because=f"{slices} in {files} {exceed} it, the oldest of {excess.oldest}",
     )
 
 

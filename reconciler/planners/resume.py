@@ -113,11 +113,11 @@ def _step(clean: PendingClean, found: Revalidated) -> ResumeStep:
     whose = "an earlier apply" if is_ours(clean) else "another writer"
     left = f"clean {clean.instant} of {whose} was left {clean.state.lower()}"
     if clean.problem is not None:
-        because = f"{left} and its plan cannot be read ({clean.problem}): it is cleared up"
+        because = f"{left} and its plan cannot be read ({clean.problem}): apply clears it up"
     elif not len(found.files) and not found.delete_partitions:
-        because = f"{left} and nothing of it may or can be done any more: it is undone"
+        because = f"{left} and nothing of it may or can be done any more: apply takes it back"
     else:
-        because = f"{left}: it is finished"
+        because = f"{left}: apply finishes it"
     return ResumeStep(
         instant=clean.instant,
         action="clean",
