@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from reconciler.errors import PlanError
+from reconciler.errors import NotFoundError, PlanError
 from reconciler.storage.api import Storage, StorageRef
 
 #: paths in one call of ``Storage.delete_many``; what one request to an object store takes
@@ -110,6 +110,15 @@ def folder_of(partition: str) -> str:
     if parts[0] == ".hoodie":
         raise PlanError(f"{partition!r} is Hudi's own folder; nothing is deleted in it")
     return partition
+
+
+def names_in(storage: Storage, partition: str) -> set[str]:
+    """The files in a partition's folder, whatever they are; none where there is no folder."""
+    try:
+        entries = storage.list(folder_of(partition) if partition else "")
+    except NotFoundError:
+        return set()
+    return {entry.name for entry in entries if not entry.is_folder}
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:

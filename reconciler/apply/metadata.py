@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.apply.executor import folder_of
-from reconciler.errors import NotFoundError
+from reconciler.apply.executor import names_in
 from reconciler.hudi.instant import Action
 from reconciler.hudi.metadata_partitions import sync_or_drop
 from reconciler.hudi.metadata_read import MetadataListing, read_listing
@@ -95,7 +94,7 @@ def ghosts(
     _table, listing = _open(storage, properties, timeline)
     found = {}
     for path, names, _sizes in listing.folders(set(partitions)):
-        absent = set(names) - _names(storage, path)
+        absent = set(names) - names_in(storage, path)
         if absent:
             found[path] = sorted(absent)
     return found
@@ -123,11 +122,3 @@ def _open(
         live=properties.metadata_partitions,
     )
     return table, read_listing(table)
-
-
-def _names(storage: Storage, partition: str) -> set[str]:
-    try:
-        entries = storage.list(folder_of(partition) if partition else "")
-    except NotFoundError:
-        return set()
-    return {entry.name for entry in entries if not entry.is_folder}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from reconciler.apply.checks import Look
 from reconciler.apply.execute import Work, begin, finish, with_heartbeat
-from reconciler.apply.executor import path_of
+from reconciler.apply.executor import names_in
 from reconciler.apply.freshness import (
     earliest_base,
     is_in,
@@ -194,19 +194,26 @@ def _rest(table: Table, look: Look, clean: PendingClean) -> _Rest:
 
 
 def _gone(table: Table, look: Look, clean: PendingClean) -> dict[str, list[str]]:
-    """Planned files that are not there; what the listing does not know by name is looked up."""
+    """Planned files that are not there; what the listing would not show is looked up."""
+    names_of = cache(lambda path: names_in(table.storage, path))
     pairs = [(path, name) for path, names in sorted(clean.files.items()) for name in sorted(names)]
     listed = is_in(
         strings([f"{path}/{name}" for path, name in pairs]), keys_present(look.state.files)
     )
+    folders = look.state.metafile_partitions.union(look.state.partitions)
     found: dict[str, list[str]] = {}
     for (path, name), is_there in zip(pairs, listed, strict=True):
         if is_there or name == PLACEHOLDER:
             continue
-        known = BaseName.parse(name) or LogName.parse(name)
-        if known or table.storage.stat(path_of(path, name)) is None:
+        is_shown = path in folders and _is_data_file(name, table.properties.base_extension)
+        if is_shown or name not in names_of(path):
             found.setdefault(path, []).append(name)
     return found
+
+
+def _is_data_file(name: str, base_extension: str) -> bool:
+    base = BaseName.parse(name)
+    return base.extension == base_extension if base else LogName.parse(name) is not None
 
 
 def _claim_of(look: Look, clean: PendingClean, rest: _Rest) -> str | None:

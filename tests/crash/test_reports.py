@@ -10,7 +10,7 @@ from reconciler.apply.executor import InProcess
 from reconciler.errors import StorageError
 from reconciler.hudi.clean import CleanerPlan
 from reconciler.storage.wrappers import Fault, Faulty, Recording
-from tests.crash.drill import CASES, Drill, Killed, data_files, drill, traces
+from tests.crash.drill import CASES, Drill, Killed, cleans, data_files, drill, traces
 from tests.crash.test_moves import (
     NEW,
     OLD,
@@ -113,3 +113,17 @@ def test_a_clean_that_another_writer_begins_is_not_undone_under_its_hands(it):
 
     assert result.exit_code == 6
     assert request.exists()
+
+
+def test_a_file_that_no_listing_shows_is_not_said_to_be_gone(it):
+    plan = it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Faulty(s, Fault(at=3), Killed()))
+    for metafile in (it.table / "a").glob(".hoodie_partition_metadata*"):
+        metafile.unlink()
+    it.apply(plan)
+    (_, partitions) = cleans(it.table)[-1]
+    said = {f"{path}/{name}" for path, (names, _) in partitions.items() for name in names}
+
+    assert any(path.startswith("a/") for path in planned(plan))
+    assert not said & data_files(it.table)
