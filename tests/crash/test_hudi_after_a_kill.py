@@ -25,6 +25,16 @@ class KilledError(BaseException):
     """Nothing catches it."""
 
 
+class Dying(Faulty):
+    """Dies at a call, half-way through a list of deletions; files are created whole or not."""
+
+    def create(self, path, data):
+        self._gate(Call("create", (path,)), lambda: self._inner.create(path, data))
+
+    def replace(self, path, data):
+        self._gate(Call("replace", (path,)), lambda: self._inner.replace(path, data))
+
+
 def killed(table, at):
     """Apply until the call ``at`` that changes something; whether it got that far."""
     stores = {}
