@@ -137,7 +137,8 @@ class _Look:
             instant = entry.instant
             if instant.is_completed and instant.action in COMMITS:
                 found[instant.requested] = instant.completed or _stamp(entry.modified_ms, zone)
-        codes = np.unique(files.instant[files.kind != FileKind.BASE])
+        # not np.unique: it imports numpy.ma
+        codes = np.flatnonzero(np.bincount(files.instant[files.kind != FileKind.BASE]))
         of_logs = {files.instants[code] for code in codes.tolist()}
         active = {i.requested for i in timeline.writes}
         missing = of_logs - active
