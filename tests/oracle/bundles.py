@@ -6,6 +6,7 @@ Ivy comes with PySpark, so nothing else is needed than a Java and, the first tim
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import os
@@ -48,13 +49,15 @@ def bundle(version: str) -> Path:
             raise BundleUnavailableError(f"HUDI_BUNDLES is set, but {jar} is not there")
         return jar
     pointer = _CACHE / f"{version}.classpath"
-    if not (pointer.is_file() and Path(pointer.read_text().strip()).is_file()):
-        _resolve(module, version, pointer)
+    pointer.parent.mkdir(exist_ok=True)
+    with (_CACHE / "resolving").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # tests run in two processes, and Ivy's cache is one
+        if not (pointer.is_file() and Path(pointer.read_text().strip()).is_file()):
+            _resolve(module, version, pointer)
     return Path(pointer.read_text().strip())
 
 
 def _resolve(module: str, version: str, pointer: Path) -> None:
-    pointer.parent.mkdir(exist_ok=True)
     problem = _ivy([], module, version, pointer)
     if problem and "SSLHandshakeException" in problem:
         trust = pointer.parent / "trust.jks"
