@@ -86,6 +86,8 @@ def test_a_savepoint_made_after_the_review_keeps_its_files(library, tmp_path, ki
 @pytest.mark.parametrize("move", ["commits", "clean", "rollback", "replacement"])
 def test_a_table_that_moved_since_the_review_loses_no_row(library, tmp_path, kind, move):
     hudi, table = library.table(kind, tmp_path / "t")
+    if move == "rollback":  # of a write younger than the metadata table's last compaction
+        hudi.write(table, [("a1", "a", 60)])
     plan = ours.planned(table, {"commits": 1})
     reviewed = set(ours.names_of(ours.step_of(plan)))
     match move:
