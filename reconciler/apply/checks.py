@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from reconciler.apply import metadata
-from reconciler.errors import BlockedError, BusyError
+from reconciler.errors import BlockedError, BusyError, StaleError
+from reconciler.hudi.arrow import strings
 from reconciler.hudi.instant import WRITES
 from reconciler.hudi.properties import TableProperties
 from reconciler.plan.model import Note, TablePlan
@@ -38,6 +42,24 @@ def refuse(look: Look, spec: TableSpec, properties: TableProperties, now: dateti
     if notes:
         raise RefusedError(tuple(dict.fromkeys(notes)))
     metadata.check_syncable(properties)
+
+
+def check_identity(reviewed: TablePlan, state: TableState) -> None:
+    """Raises StaleError when another table has come to the path since the review.
+
+    It does not know the newest write that the review saw, nor any file group of the plan's files. A
+    table that was only rolled back, cleaned or archived since knows one of the two.
+    """
+    last = reviewed.observed.last_completed if reviewed.observed else None
+    if last is None or last in {instant.requested for instant in state.timeline.instants}:
+        return
+    names = pa.concat_arrays([strings([]), *(step.files.name for step in reviewed.steps)])
+    groups = pc.extract_regex(names, r"^\.?(?P<id>[^_./]+)_").field("id")
+    if len(names) and not pc.any(pc.is_in(groups, value_set=state.files.group_id)).as_py():
+        raise StaleError(
+            f"{state.location} is not the table that was reviewed: its timeline does not know "
+            f"{last}, the newest write that the review saw; plan again"
+        )
 
 
 def _unlocked(look: Look, spec: TableSpec) -> Iterator[Note]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
-from reconciler.apply.checks import Look, RefusedError
+from reconciler.apply.checks import Look, RefusedError, check_identity
 from reconciler.apply.clean import run_clean
 from reconciler.apply.executor import Executor
 from reconciler.apply.freshness import left_out_by_specs
@@ -119,6 +119,7 @@ class _Run:
             return replace(result, unchanged=True)
         with self.tools.progress.phase(plan.name, "observe", None):
             table, look = open_table(plan, spec, storage, self.digest, self.tools)
+            check_identity(plan, look.state)
         with table.pulse.running():
             _run_steps(table, look, done)
         return replace(result, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))

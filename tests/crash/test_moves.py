@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -580,3 +581,16 @@ def test_an_interrupted_process_that_lives_on_may_go_on(it):
         it.apply(plan, around=hooked(".parquet", interrupt, after=False), pid=1)
     assert it.apply(plan, pid=1).exit_code == 0
     assert traces(it.table) == []
+
+
+def test_another_table_at_the_path_is_not_the_reviewed_one(it):
+    plan = it.plan()
+    other = "cow_few__1.2.0" if timeline_folder(it).name == "timeline" else "cow_few__0.15.0"
+    shutil.rmtree(it.table)
+    subprocess.run(["unzip", "-qo", CASES / other / "table.zip", "-d", it.table], check=True)
+    before = data_files(it.table)
+    result = it.apply(plan)
+
+    assert result.exit_code == 4
+    assert "not the table that was reviewed" in result.tables[0].error
+    assert before == data_files(it.table)
