@@ -57,7 +57,7 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
     except NotFoundError:
         raise FormatError(
             properties.timeline_folder,
-            "the timeline is not there",
+            "the timeline that hoodie.properties names is not there",
             "write to the table once with Hudi if nobody ever did; else restore it from a copy",
         ) from None
     found = []

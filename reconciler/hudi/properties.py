@@ -61,7 +61,7 @@ class TableProperties:
             raise FormatError(path, "hoodie.table.name is missing", _REMEDY)
         version = _version(raw, path)
         _check_sum(raw, name, path)
-        _check_formats(raw, name)
+        _check_formats(raw, path)
         layout = _LAYOUTS[version]
         written = raw.get("hoodie.timeline.layout.version", str(layout))
         if written != str(layout):
@@ -220,24 +220,23 @@ def _version(raw: Mapping[str, str], path: str) -> int:
     return int(written)
 
 
-def _check_formats(raw: Mapping[str, str], name: str) -> None:
+def _check_formats(raw: Mapping[str, str], path: str) -> None:
+    """Raises UnsupportedError for files that this tool could not read for what they are."""
     base = raw.get("hoodie.table.base.file.format", "PARQUET").upper()
     if base != "PARQUET":
-        raise UnsupportedError(
-            f"table {name}: base file format {base} is not supported, only PARQUET"
-        )
+        raise _unsupported(path, f"base file format {base}", "only PARQUET is")
     if raw.get("hoodie.table.multiple.base.file.formats.enable", "false").lower() == "true":
-        raise UnsupportedError(
-            f"table {name}: several base file formats in one table are not supported"
-        )
+        raise _unsupported(path, "a table of several base file formats", "only PARQUET alone is")
     log = raw.get("hoodie.table.log.file.format", "HOODIE_LOG").upper()
     if log != "HOODIE_LOG":
-        raise UnsupportedError(f"table {name}: log file format {log} is not supported")
+        raise _unsupported(path, f"log file format {log}", "only HOODIE_LOG is")
     kind = raw.get("hoodie.table.format", "native").lower()
     if kind != "native":
-        raise UnsupportedError(
-            f"table {name}: table format {kind!r} keeps its timeline elsewhere and is not supported"
-        )
+        raise _unsupported(path, f"table format {kind!r}", "its timeline is kept elsewhere")
+
+
+def _unsupported(path: str, what: str, why: str) -> UnsupportedError:
+    return UnsupportedError(f"{path}: {what} is not supported: {why}; the table is left alone")
 
 
 def _choice(raw: Mapping[str, str], key: str, known: tuple[str, ...], path: str) -> str:
