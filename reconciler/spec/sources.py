@@ -72,9 +72,14 @@ def _below(folder: Path, seen: set[str], problems: Problems) -> Iterator[Path]:
     for entry in sorted(entries, key=lambda entry: entry.name):
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
+        try:
+            is_folder, is_file = entry.is_dir(), entry.is_file() or entry.is_symlink()
+        except OSError as error:  # a link to itself: nobody knows what it was meant to be
+            problems.error(Place(str(folder / entry.name)), "", _why(error))
+            continue
+        if is_folder:
             yield from _below(folder / entry.name, seen, problems)
-        elif entry.name.endswith(_ENDINGS) and (entry.is_file() or entry.is_symlink()):
+        elif entry.name.endswith(_ENDINGS) and is_file:
             yield folder / entry.name
 
 

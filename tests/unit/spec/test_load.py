@@ -277,6 +277,14 @@ def test_a_link_in_a_circle_ends(write):
     assert ["t"] == [spec.name for spec in load_specs([folder])]
 
 
+@pytest.mark.parametrize("name", ["loop", "loop.yaml"])
+def test_a_link_to_itself_is_an_error_that_names_it(write, name):
+    folder = write(table())
+    (folder / name).symlink_to(name)
+
+    assert [f"specs/{name}: cannot be read: Too many levels of symbolic links"] == said(folder)
+
+
 def test_a_folder_without_specs_is_an_error(tmp_path):
     with pytest.raises(SpecError, match=r"holds no spec file .* never taken for 'no tables'"):
         load_specs([tmp_path])
