@@ -28,6 +28,7 @@ _LABELS: Mapping[str, str] = {
     "done": "done",
     "unchanged": "unchanged",
     "stale": "done in part",
+    "leftOut": "left out",
     "partial": "failed in part",
     "blocked": "blocked",
     "busy": "busy",
@@ -81,7 +82,7 @@ def _worst_first(result: Result) -> list[TableResult]:
 
 def _table(table: TableResult, paint: Paint) -> Iterator[str]:
     color = {"done": paint.good, "unchanged": paint.good, "stale": paint.warn}
-    label = color.get(table.status, paint.bad)(_LABELS[table.status])
+    label = color.get(table.status, paint.bad)(_LABELS[_said(table)])
     yield f"{paint.strong(words.plain(table.name))}  {label}  {words.plain(table.path)}"
     if table.error is not None:
         yield from item(paint.bad("! error"), table.error)
@@ -90,6 +91,11 @@ def _table(table: TableResult, paint: Paint) -> Iterator[str]:
     for outcome in table.outcomes:
         yield from _outcome(outcome, paint)
     yield from _notes(table.warnings, paint)
+
+
+def _said(table: TableResult) -> str:
+    """The status as people are told it: a stale table of which nothing was begun is left out."""
+    return "leftOut" if table.status == "stale" and not table.outcomes else table.status
 
 
 def _outcome(outcome: StepOutcome, paint: Paint) -> Iterator[str]:
@@ -142,7 +148,7 @@ def _notes(notes: Iterable[Note], paint: Paint) -> Iterator[str]:
 
 
 def _sum(result: Result) -> str:
-    statuses: list[str] = [table.status for table in result.tables]
+    statuses = [_said(table) for table in result.tables]
     parts = ", ".join(
         f"{words.number(n)} {label}"
         for status, label in _LABELS.items()

@@ -94,6 +94,14 @@ def test_the_worst_table_comes_first():
     assert "Exit code 1: " in found
 
 
+def test_a_table_of_which_nothing_was_begun_is_left_out():
+    stale = TableResult(name="moved", path="/t/moved", error="its spec is another now", code=4)
+    found = result_text(Result(plan_digest="sha256:0", tables=(stale,)), color=False)
+
+    assert found.startswith("moved  left out  /t/moved\n")
+    assert "Result: 1 table: 1 left out; no files removed" in found
+
+
 def test_the_json_names_every_file_that_stayed():
     outcome = StepOutcome(
         kind="clean",
