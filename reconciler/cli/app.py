@@ -33,6 +33,7 @@ app = typer.Typer(
     "3 blocked by policy, 4 stale in part or whole, 5 applied in part, 6 lock held or table busy, "
     "64 usage.",
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -80,6 +81,8 @@ def run(arguments: Sequence[str]) -> int:
         if not arguments:
             app(["--help"], standalone_mode=False, prog_name="reconciler")
             return UsageError.exit_code
+        if "" in arguments:
+            raise UsageError("an argument is empty; is a variable of the shell not set?")  # noqa: TRY301
         code = app(arguments, standalone_mode=False, prog_name="reconciler")
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED

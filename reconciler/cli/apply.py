@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconciler.plan.model import Plan
+
+
+_DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 
 
 class ExecutorName(StrEnum):
@@ -80,6 +84,8 @@ def apply(  # noqa: PLR0913 (options of a command)
     if executor is ExecutorName.HUDI:
         raise UsageError("--executor hudi: not built yet; the native executor needs no Hudi jar")
     settings = spark_settings(spark_conf)
+    if digest is not None and not _DIGEST.fullmatch(digest):
+        raise UsageError(f"--digest {digest}: write it as plan and show say it, sha256:...")
     at = None if now is None else moment(now)
     file = the_plan_among(paths)
     if file is None:

@@ -19,6 +19,7 @@ from reconciler.cli.terminal import progress, say, wants_color
 from reconciler.errors import StaleError
 from reconciler.plan.document import plan_digest
 from reconciler.plan.model import Plan
+from reconciler.render import words
 from reconciler.spec.model import TableSpec
 from reconciler.storage.open import open_storage
 
@@ -48,7 +49,9 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
     start; everything else is in the result of its table.
     """
     if digest is not None and digest != (found := plan_digest(plan)):
-        raise StaleError(f"the plan's digest is {found}, not the approved {digest}")
+        raise StaleError(
+            f"the plan's digest is {found}, not the approved {digest}; review the plan again"
+        )
     with _executor(plan, master, settings or {}) as executor:
         return apply_plan(
             plan,
@@ -88,7 +91,7 @@ class Watched:
             yield lambda _: None
             return
         with progress(what, total, "files") as tell:
-            tell(0, f"{total} files")
+            tell(0, words.count(total, "file"))
             yield lambda done: tell(done, "")
 
 

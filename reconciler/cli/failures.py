@@ -30,6 +30,9 @@ def explain(error: Exception) -> int:
     if isinstance(error, _CLICK_ERROR):
         say(f"error: {_usage(error)}")
         return UsageError.exit_code
+    if isinstance(error, OSError):  # a full disk, too many open files: the machine's, not ours
+        say(f"error: {_of_the_machine(error)}")
+        return 1
     say(f"error: {type(error).__name__}: {error}; {_request()}")
     return 1
 
@@ -44,6 +47,11 @@ def explain_crash(name: str, error: Exception) -> None:
 def _request() -> str:
     hint = "the traceback above" if DEBUG.get() else "what --debug shows"
     return f"this is a mistake in reconciler, please report it to its maintainers with {hint}"
+
+
+def _of_the_machine(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return reason if error.filename is None else f"{error.filename}: {reason}"
 
 
 def _usage(error: Any) -> str:

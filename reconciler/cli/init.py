@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.terminal import emit, say
-from reconciler.errors import AlreadyExistsError, NotFoundError
+from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,7 +36,10 @@ def init(
         return 0
     if not output.parent.is_dir():
         raise NotFoundError(str(output.parent), "is not there; make the folder first")
-    output.write_text(text, encoding="utf-8")
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(str(output), error.strerror or str(error)) from None
     say(f"wrote {output}; read its comments, then `reconciler plan {output}`")
     return 0
 

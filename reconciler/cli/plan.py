@@ -11,7 +11,8 @@ from reconciler.cli.failures import explain_crash
 from reconciler.cli.moment import moment
 from reconciler.cli.options import Excluded, Format, Full, Labels, Names, Now, OutputFormat, Specs
 from reconciler.cli.terminal import emit, progress, wants_color
-from reconciler.errors import StorageError
+from reconciler.errors import NotFoundError, StorageError, UsageError
+from reconciler.render import words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,8 @@ def plan(  # noqa: PLR0913 (options of a command)
     from reconciler.cli.selection import selected_specs  # noqa: PLC0415
 
     at = moment(now)
+    if output is not None:
+        _check_target(output)
     made = make_plan(selected_specs(specs, name, exclude, label), at)
     if output is not None:
         save(made, output)
@@ -64,16 +67,27 @@ def make_plan(specs: Sequence[TableSpec], now: datetime) -> Plan:
         )
 
 
+def _check_target(path: Path) -> None:
+    """Say before the work what would stop its result from being written."""
+    if path == Path("-"):
+        raise UsageError("-o -: use --format json for standard output")
+    if path.is_dir():
+        raise StorageError(str(path), "is a folder; name the file to write the plan to")
+    if not path.parent.is_dir():
+        raise NotFoundError(str(path.parent), "is not there; make the folder first")
+
+
 def save(plan: Plan, path: Path) -> None:
-    """Write the plan document whole or not at all."""
+    """Write the plan document whole or not at all; StorageError where that cannot be."""
     from reconciler.plan.document import dump  # noqa: PLC0415
     from reconciler.storage.local import LocalStorage  # noqa: PLC0415
 
-    if path.is_dir():
-        raise StorageError(str(path), "is a folder; name the file to write the plan to")
     target = path.resolve()
     if target.exists() and not target.is_file():  # a pipe or a device
-        target.write_bytes(dump(plan))
+        try:
+            target.write_bytes(dump(plan))
+        except OSError as error:
+            raise StorageError(str(path), error.strerror or str(error)) from None
         return
     LocalStorage(str(target.parent)).replace(target.name, dump(plan))
 
@@ -126,4 +140,4 @@ def _headline(table: TablePlan) -> str:
     if not table.steps:
         return "nothing to do"
     kinds = ", ".join(step.kind for step in table.steps)
-    return f"{kinds}; {table.impact.files_removed} files to remove"
+    return f"{kinds}; {words.count(table.impact.files_removed, 'file')} to remove"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reconciler.cli.terminal import say
 from reconciler.errors import UsageError
+from reconciler.render import words
 from reconciler.spec.load import read_specs
 from reconciler.spec.model import TableSpec
 
@@ -39,9 +40,9 @@ def selected_specs(
         and all(spec.labels.get(key) == value for key, value in wanted)
     )
     if not chosen:
-        raise UsageError(f"none of the {len(specs)} tables is selected; --name, --exclude and -l "
-                         "must leave at least one")  # fmt: skip
-    say(f"{len(chosen)} of {len(specs)} tables selected")
+        none = "the one table is not" if len(specs) == 1 else f"none of the {len(specs)} tables is"
+        raise UsageError(f"{none} selected; --name, --exclude and -l must leave at least one")
+    say(f"{len(chosen)} of {words.count(len(specs), 'table')} selected")
     return chosen
 
 

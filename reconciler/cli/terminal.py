@@ -6,31 +6,45 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
-from reconciler.errors import UsageError
+from reconciler.errors import StorageError, UsageError
 
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 
 
 def emit(result: str | bytes) -> None:
-    """Write a result to standard output, which carries nothing else."""
+    """Write a result to standard output, which carries nothing else.
+
+    Raises StorageError where it takes no more, as on a full disk.
+    """
+    if sys.stdout is None:
+        raise StorageError("standard output", "is closed")
     data = result.encode() if isinstance(result, str) else result
-    try:
+    with _taking_it():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # who reads us has read enough; Python would complain once more at exit
+
+
+@contextmanager
+def _taking_it() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # Python would complain once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(_BROKEN_PIPE) from None
+        if isinstance(error, BrokenPipeError):  # who reads us has read enough
+            raise SystemExit(_BROKEN_PIPE) from None
+        raise StorageError("standard output", error.strerror or str(error)) from None
 
 
 def say(line: str) -> None:
-    """One line for people, on standard error."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    """One line for people, on standard error; work goes on where nobody can read it."""
+    with suppress(OSError, AttributeError):  # full, or closed
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def wants_color() -> bool:

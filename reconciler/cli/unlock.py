@@ -9,6 +9,7 @@ import typer
 
 from reconciler.cli.terminal import ask, emit
 from reconciler.errors import BusyError, ReconcilerError, UsageError
+from reconciler.render import words
 
 if TYPE_CHECKING:
     from reconciler.spec.model import TableSpec
@@ -28,7 +29,9 @@ def unlock(
 
     specs = api.load_specs(spec)
     if len(specs) != 1:
-        raise UsageError(f"{spec} holds {len(specs)} specs; unlock takes one table at a time")
+        raise UsageError(
+            f"{spec} holds {words.count(len(specs), 'spec')}; unlock takes one table at a time"
+        )
     return _unlock(specs[0], yes=yes)
 
 

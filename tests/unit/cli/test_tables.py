@@ -160,7 +160,7 @@ def test_another_plan_than_the_approved_one_is_stale(spec, table, tmp_path, caps
     before = fingerprint(table)
 
     assert run("apply", tmp_path / "plan.json", "--digest", f"sha256:{0:064}") == 4
-    assert "digest" in capsys.readouterr().err
+    assert "review the plan again" in capsys.readouterr().err
     assert fingerprint(table) == before
 
 
@@ -279,7 +279,6 @@ def test_a_lock_is_removed_after_saying_whose_it_is(spec, table, capsys):
 def test_a_plan_is_written_where_it_is_told(spec, tmp_path, capsys):
     assert run("plan", spec, *NOW, "-o", tmp_path) == 1
     assert "is a folder" in capsys.readouterr().err
-    assert run("plan", spec, *NOW, "-o", tmp_path / "none" / "plan.json") == 0
     assert run("plan", spec, *NOW, "-o", "/dev/null") == 0
     assert Path("/dev/null").is_char_device()
 

@@ -63,6 +63,12 @@ def test_every_command_has_help(command, capsys):
     assert said.err == ""
 
 
+@pytest.mark.parametrize("arguments", [[], *([command] for command in COMMANDS)])
+def test_help_has_a_short_name(arguments, capsys):
+    assert run(*arguments, "-h") == 0
+    assert "Usage: reconciler" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("command", NOT_BUILT)
 def test_what_is_not_built_is_not_a_command(command, capsys):
     assert run(command) == 64
@@ -77,6 +83,10 @@ def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["plan", ""], "an argument is empty"),
+        (["apply", ""], "an argument is empty"),
+        (["plan", "x", "-o", "-"], "-o -: use --format json for standard output"),
+        (["apply", "plan.json", "--digest", "foo"], "--digest foo: write it as"),
         (["plan"], "Missing argument 'SPEC_OR_DIR"),
         (["plan", "--nope", "x"], "No such option: --nope"),
         (["plan", "--changed-since", "main", "x"], "No such option: --changed-since"),
@@ -161,6 +171,60 @@ def test_a_reader_that_has_read_enough_is_no_error(spec):
 
     assert process.returncode == 141
     assert err == b""
+
+
+@pytest.mark.parametrize("arguments", [["lint"], ["plan", "-o", "/dev/full"]])
+def test_a_full_disk_is_no_mistake_of_the_program(arguments, spec):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", *arguments, spec],
+            stdout=None if "-o" in arguments else full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    said = done.stderr.splitlines()
+    where = "/dev/full" if "-o" in arguments else "standard output"
+
+    assert done.returncode == 1
+    assert said[-1] == f"error: {where}: No space left on device"
+    assert "a mistake in reconciler" not in done.stderr
+
+
+def test_messages_that_nobody_can_read_stop_no_work(spec):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", "lint", spec, "--name", "o*"],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            check=False,
+        )
+
+    assert (0, b"1 table, no problems\n") == (done.returncode, done.stdout)
+
+
+def test_an_error_of_the_machine_is_no_mistake_of_the_program(capsys):
+    error = OSError(24, "Too many open files", "a.yaml")
+
+    assert failures.explain(error) == 1
+    assert capsys.readouterr().err == "error: a.yaml: Too many open files\n"
+
+
+def test_a_plan_is_written_to_no_folder_that_is_not_there(spec, tmp_path, capsys):
+    assert run("plan", spec, "-o", tmp_path / "none" / "plan.json") == 1
+
+    said = capsys.readouterr().err
+    assert said == f"error: {tmp_path}/none: is not there; make the folder first\n"
+    assert not (tmp_path / "none").exists()
+
+
+def test_one_table_is_counted_as_one(spec, capsys):
+    run("lint", spec, "--name", "o*")
+    run("lint", spec, "--name", "x")
+    first, second = capsys.readouterr().err.splitlines()
+
+    assert first == "1 of 1 table selected"
+    assert second.startswith("error: the one table is not selected; --name")
 
 
 def test_help_imports_nothing_heavy():
