@@ -1,0 +1,52 @@
+"""What the documents show is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from reconciler.cli.app import app
+from reconciler.spec.load import load_specs
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+README = (ROOT / "README.md").read_text()
+SPECS = [
+    (page, block)
+    for page in PAGES
+    for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+]
+
+
+@pytest.mark.parametrize(
+    ("page", "block"), SPECS, ids=[page.relative_to(ROOT).as_posix() for page, _ in SPECS]
+)
+def test_a_spec_that_a_page_shows_loads(tmp_path, page, block):
+    (tmp_path / "spec.yaml").write_text(block)
+
+    assert len(load_specs([tmp_path])) == 1, page
+
+
+def test_the_readme_shows_a_spec():
+    assert ROOT / "README.md" in [page for page, _ in SPECS]
+
+
+def test_every_command_of_the_readme_exists_with_its_options():
+    said = re.findall(r"`reconciler (\w+)([^`]*)`", README)
+
+    assert said
+    for command, rest in said:
+        shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+        assert shown.exit_code == 0, command
+        for option in re.findall(r"(?<!\w)--[a-z-]+", rest):
+            assert option in shown.output, (command, option)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[p.relative_to(ROOT).as_posix() for p in PAGES])
+def test_links_between_pages_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+
+    assert [] == [link for link in links if not (page.parent / link).exists()]
