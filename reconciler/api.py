@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from reconciler.apply.result import Result
     from reconciler.state.model import TableState
-    from reconciler.status import TableStatus
+    from reconciler.status import LockStatus, TableStatus
+    from reconciler.storage.api import Storage
 
 Location = str | os.PathLike[str]
 OnTable = Callable[[TablePlan], None]
@@ -96,7 +97,7 @@ def status(
     found = []
     for spec in [specs] if isinstance(specs, TableSpec) else specs:
         made, state = _look(spec, moment, on_crash)
-        found.append(table_status(spec, state, made))
+        found.append(table_status(spec, state, made, lock=_lock(spec)))
         if on_table is not None:
             on_table(made)
     return tuple(found)
@@ -120,6 +121,35 @@ def _look(
             on_crash(spec, error)
         problem = f"{type(error).__name__}: {error} (an error of this program, please report it)"
     return replace(_unread(spec), error=problem), None
+
+
+def _lock(spec: TableSpec) -> LockStatus | None:
+    """Who has the table's lock; None where nobody has it, or where nobody can tell."""
+    from reconciler.status import LockStatus  # noqa: PLC0415
+    from reconciler.storage.open import open_storage  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+    from reconciler.transaction.lock import lock_place, look  # noqa: PLC0415
+
+    lock = spec.concurrency.lock if spec.concurrency else None
+    if lock is None or lock.provider == "none":
+        return None
+
+    def opened(folder: str) -> Storage:
+        return ReadOnly(open_storage(folder, spec.storage_options))
+
+    try:
+        storage, path = lock_place(lock.path, opened(spec.path), opened)
+        held = look(storage, path)
+    except ReconcilerError:
+        return None  # what is wrong with the table is said elsewhere
+    if held is None:
+        return None
+    now_ms = world.SystemClock().now_ms()  # of the lock's life, whatever --now says
+    return LockStatus(
+        path=f"{storage.location}/{path}",
+        held_by=held.describe(now_ms),
+        age_seconds=max(0, now_ms - held.since_ms) // 1000,
+    )
 
 
 def _unread(spec: TableSpec) -> TablePlan:

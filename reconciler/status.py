@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from reconciler.hudi.arrow import flags, strings
 from reconciler.hudi.files import FileKind
-from reconciler.plan.model import ResumeStep, TablePlan
+from reconciler.plan.model import Note, ResumeStep, TablePlan
 from reconciler.planners.resume import PLAN_DIGEST
 from reconciler.planners.slices import view_of
 from reconciler.spec.model import Concurrency, TableSpec
@@ -76,10 +76,21 @@ class CleanStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LockStatus:
+    """The table's lock while somebody has it: who, as people say it, and since the last beat."""
+
+    path: str
+    held_by: str
+    age_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """One table. What is below ``because`` is None or empty where ``error`` is set.
 
-    ``because``: why it is not in sync, a sentence each. Counts are of base, log and CDC files.
+    ``because``: why it is not in sync, a sentence each. ``notes``: the plan's warnings, which say
+    what holds the boundary back and what to do, or why nothing is to be done. Counts are of base,
+    log and CDC files.
     """
 
     name: str
@@ -87,6 +98,8 @@ class TableStatus:
     sync: Sync
     error: str | None = None
     because: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    lock: LockStatus | None = None
     table_type: str | None = None
     table_version: int | None = None
     timezone: str | None = None
@@ -106,7 +119,13 @@ class TableStatus:
         return asdict(self)
 
 
-def table_status(spec: TableSpec, state: TableState | None, plan: TablePlan) -> TableStatus:
+def table_status(
+    spec: TableSpec,
+    state: TableState | None,
+    plan: TablePlan,
+    *,
+    lock: LockStatus | None = None,
+) -> TableStatus:
     """The status of a table; ``state`` is None where the plan has an error or could not look."""
     if plan.error is None and state is None:
         because = tuple(note.because for note in plan.refusals)
@@ -121,6 +140,8 @@ def table_status(spec: TableSpec, state: TableState | None, plan: TablePlan) -> 
         path=plan.path,
         sync=sync,
         because=because,
+        notes=plan.warnings,
+        lock=lock,
         table_type=state.table_type,
         table_version=state.table_version,
         timezone=spec.timezone or state.timezone,

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler import canonical
+from reconciler.plan.model import Note
 from reconciler.render import words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
-from reconciler.status import CleanStatus, PendingStatus, SavepointStatus, SizeClass, TableStatus
+from reconciler.status import (
+    CleanStatus,
+    LockStatus,
+    PendingStatus,
+    SavepointStatus,
+    SizeClass,
+    TableStatus,
+)
 
 _BAR = 24
 _WORST_FIRST = ("error", "blocked", "drifted", "unmanaged", "in sync")
@@ -64,15 +72,31 @@ def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
         return
     for sentence in table.because:
         yield from item(paint.warn("~"), sentence)
+    for note in table.notes:
+        yield from item(*_note(note, paint))
     if table.table_type is None:
         return  # it could not be looked at
     yield from _reach(table)
     yield from _files(table)
+    if table.lock is not None:
+        yield from item(paint.warn("locked"), _lock(table.lock))
     for pending in table.pending:
         yield from _pending(pending, paint)
     for savepoint in table.savepoints:
         yield from item("savepoint", _savepoint(savepoint))
     yield from _cleans(table)
+
+
+def _note(note: Note, paint: Paint) -> tuple[str, str]:
+    """The label and sentence of a warning; that nothing is to be done warns of nothing."""
+    start = "nothing to do: "
+    if note.because.startswith(start):
+        return "= nothing to do", f"{note.because.removeprefix(start)} [{note.rule}]"
+    return paint.warn("! warning"), f"{note.because} [{note.rule}]"
+
+
+def _lock(lock: LockStatus) -> str:
+    return f"{lock.path} is held by {lock.held_by}"
 
 
 def _reach(table: TableStatus) -> Iterator[str]:

@@ -19,7 +19,7 @@ from reconciler.render.status import status_json, status_text
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.model import Savepoint
 from reconciler.state.observe import observe
-from reconciler.status import SIZE_CLASSES, TableStatus, table_status
+from reconciler.status import SIZE_CLASSES, LockStatus, TableStatus, table_status
 from reconciler.storage.open import open_storage
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -130,6 +130,35 @@ def test_without_drift_and_steps_a_table_is_in_sync(seen):
     spec, state, plan = seen
 
     assert "in sync" == table_status(spec, state, replace(plan, steps=(), drift=())).sync
+
+
+def test_what_holds_the_boundary_back_and_what_to_do_is_said(seen):
+    spec, state, plan = seen
+    held = Note("pendingWrite", "commit 1 holds it back: roll it back")
+    idle = Note("idle", "nothing to do: the newest commit is old")
+    found = table_status(spec, state, replace(plan, warnings=(held, idle)))
+    text = status_text([found], color=False)
+    document = json.loads(status_json([found], observed_at=NOW.isoformat()))
+
+    assert (held, idle) == found.notes
+    assert "! warning  commit 1 holds it back: roll it back [pendingWrite]\n" in text
+    assert "= nothing to do  the newest commit is old [idle]\n" in text
+    assert [
+        {"rule": "pendingWrite", "because": held.because},
+        {"rule": "idle", "because": idle.because},
+    ] == document["tables"][0]["notes"]
+
+
+def test_a_held_lock_names_who_has_it(seen):
+    lock = LockStatus(path="/w/t/.hoodie/lock", held_by="ann, 7 s ago", age_seconds=7)
+    found = table_status(*seen, lock=lock)
+
+    assert "  locked  /w/t/.hoodie/lock is held by ann, 7 s ago\n" in status_text(
+        [found], color=False
+    )
+    assert {"path": "/w/t/.hoodie/lock", "heldBy": "ann, 7 s ago", "ageSeconds": 7} == json.loads(
+        status_json([found], observed_at=NOW.isoformat())
+    )["tables"][0]["lock"]
 
 
 def test_people_read_what_needs_somebody_first(seen):

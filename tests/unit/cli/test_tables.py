@@ -259,6 +259,27 @@ def test_status_is_for_people_and_for_programs(spec, capsys):
     assert json.loads(capsys.readouterr().out)["tables"][0]["name"] == "orders"
 
 
+def test_status_names_what_holds_a_clean_back_and_what_to_do(tmp_path, capsys):
+    unpack("cow_lazy_failed_write__1.2.0", tmp_path / "held")
+    path = tmp_path / "spec.yaml"
+    path.write_text(SPEC.format(name="held", path="held", commits=1))
+
+    assert run("status", path) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "! warning pending commit 20261121050421595 holds the earliest instant to retain" in said
+    assert "roll it back or let its writer finish [pendingWrite]" in said
+
+
+def test_status_names_who_holds_the_lock_and_leaves_it(spec, table, capsys):
+    (table / ".hoodie" / "lock").write_bytes(b"")
+    before = fingerprint(table)
+
+    assert run("status", spec) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"locked {table}/.hoodie/lock is held by a writer that left no name" in said
+    assert fingerprint(table) == before
+
+
 def test_a_free_lock_is_said_to_be_free(spec, capsys):
     assert run("unlock", spec, "--yes") == 0
     assert "the lock is free" in capsys.readouterr().out
