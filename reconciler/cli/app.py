@@ -12,6 +12,7 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from reconciler.cli import interruption
 from reconciler.cli.apply import apply
 from reconciler.cli.demo import demo
 from reconciler.cli.failures import DEBUG, explain
@@ -77,6 +78,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and say what went wrong; the exit code."""
     arguments, debug = _without_debug(arguments)
     DEBUG.set(debug)
+    interruption.reset()
     try:
         if not arguments:
             app(["--help"], standalone_mode=False, prog_name="reconciler")
@@ -87,9 +89,11 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except Exception as error:  # noqa: BLE001 (the edge of the program)
-        return explain(error)
+        if not interruption.is_seen():
+            return explain(error)
+        code = _INTERRUPTED
     if code == _INTERRUPTED:  # newer typers return it, older ones raise
-        say("interrupted")
+        say(interruption.line("interrupted"))
     return code if isinstance(code, int) else 0
 
 
@@ -101,5 +105,5 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
     """Leave in good order: locks are released on the way out."""
-    say("told to stop")
+    say(interruption.line("told to stop"))
     raise SystemExit(_TERMINATED)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
 from reconciler import world
-from reconciler.apply.executor import Executor, InProcess
+from reconciler.apply.executor import Batch, Executor, InProcess, Outcome
+from reconciler.apply.freshness import left_out_by_specs
 from reconciler.apply.progress import Phase
 from reconciler.apply.result import Result
 from reconciler.apply.run import apply_plan
+from reconciler.cli import interruption
 from reconciler.cli.failures import explain_crash
 from reconciler.cli.options import Format
 from reconciler.cli.spark import spark_session
 from reconciler.cli.terminal import progress, say, wants_color
-from reconciler.errors import StaleError
-from reconciler.plan.document import plan_digest
-from reconciler.plan.model import Plan
+from reconciler.errors import ReconcilerError, StaleError
+from reconciler.plan.document import plan_digest, spec_digest
+from reconciler.plan.model import Plan, TablePlan
 from reconciler.render import words
+from reconciler.spec.document import spec_from_document
 from reconciler.spec.model import TableSpec
+from reconciler.storage.api import StorageRef
 from reconciler.storage.open import open_storage
 
 _PHASES: Mapping[Phase, str] = {
@@ -52,7 +57,8 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
         raise StaleError(
             f"the plan's digest is {found}, not the approved {digest}; review the plan again"
         )
-    with _executor(plan, master, settings or {}) as executor:
+    interruption.advise("run the same apply again: it finishes or undoes the work")
+    with _executor(plan, master, settings or {}, specs) as executor:
         return apply_plan(
             plan,
             open_storage=open_storage,
@@ -64,20 +70,75 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
             progress=Watched(),
             parallelism=parallelism,
             now=now,
-            on_crash=lambda table, error: explain_crash(table.name, error),
+            on_crash=_crashed,
         )
 
 
+def _crashed(table: TablePlan, error: Exception) -> None:
+    interruption.check()
+    explain_crash(table.name, error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interruptible:
+    """An executor whose errors after an interruption are the interruption."""
+
+    executor: Executor
+    cancel: Callable[[], None]
+
+    def delete_files(
+        self,
+        ref: StorageRef,
+        batches: Sequence[Batch],
+        *,
+        parallelism: int | None,
+        progress: Callable[[int], None],
+    ) -> list[Outcome]:
+        try:
+            outcomes = self.executor.delete_files(
+                ref, batches, parallelism=parallelism, progress=progress
+            )
+            interruption.check()
+        except (Exception, KeyboardInterrupt):
+            if interruption.is_seen():
+                with suppress(Exception):  # what would cancel the rest may be gone itself
+                    self.cancel()
+            interruption.check()
+            raise
+        return outcomes
+
+
 @contextmanager
-def _executor(plan: Plan, master: str | None, settings: Mapping[str, str]) -> Iterator[Executor]:
-    if not any(table.has_changes and not table.refusals for table in plan.tables):
+def _executor(
+    plan: Plan,
+    master: str | None,
+    settings: Mapping[str, str],
+    specs: Sequence[TableSpec] | None = None,
+) -> Iterator[Executor]:
+    if not any(_may_run(table, specs) for table in plan.tables):
         yield InProcess(open_storage)
         return
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
 
     say("starting Spark")
     with spark_session(master, settings) as session:
-        yield SparkExecutor(session)
+        yield _Interruptible(SparkExecutor(session), session.sparkContext.cancelAllJobs)
+
+
+def _may_run(table: TablePlan, specs: Sequence[TableSpec] | None) -> bool:
+    """Whether an apply may find work: what the plan and the specs forbid alone needs no Spark."""
+    if not table.has_changes or table.refusals or table.error is not None:
+        return False
+    try:
+        spec = spec_from_document(table.spec, table.name, table.path)
+    except ReconcilerError:
+        return False  # apply says what is wrong with it
+    if spec.concurrency is None or spec.concurrency.lock is None:
+        return False
+    if specs is None:
+        return True
+    digests = {today.name: spec_digest(today.document) for today in specs}
+    return left_out_by_specs(table, {today.name: today for today in specs}, digests) is None
 
 
 class Watched:

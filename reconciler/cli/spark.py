@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler.cli import interruption
+from reconciler.cli.failures import DEBUG
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
 _JAVAS: Final = range(8, 18)  # what Spark 3.5 runs on
 _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
 _REMEDY: Final = 'pip install "hudi-reconciler[jre]" brings one, or point JAVA_HOME to one'
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _QUIET: Final = """\
 rootLogger.level = error
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
@@ -52,12 +58,44 @@ def spark_session(master: str | None, conf: Mapping[str, str]) -> Iterator[Spark
         yield active
         return
     use_java()
-    with tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder,
+        interruption.watching() as watch,
+    ):
         session = _start(SparkSession.builder, master, conf, Path(folder))
+        watch()  # Spark's own handler would talk to Java in the middle of a talk with Java
         try:
             yield session
         finally:
-            session.stop()
+            _stop(session)
+
+
+def _stop(session: SparkSession) -> None:
+    try:
+        session.stop()
+    except Exception:
+        interruption.check()  # an error that follows from it says nothing
+        raise
+
+
+@contextmanager
+def _stdout_is_stderr() -> Iterator[None]:
+    """A program started in the block writes what it says to standard error.
+
+    Java's own messages go to standard output, which is for results.
+    """
+    try:
+        kept = os.dup(1)
+    except OSError:  # it is closed
+        yield
+        return
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def use_java() -> None:
@@ -97,7 +135,7 @@ def _start(
         "spark.app.name": "reconciler",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={quiet.as_uri()}",
     }
     if master is not None or "SPARK_CONF_DIR" not in os.environ:
         settings["spark.master"] = master or "local[*]"
@@ -106,13 +144,25 @@ def _start(
         settings["spark.driver.bindAddress"] = "127.0.0.1"
         # the workers are this machine's: the Python that has this package, not the first on PATH
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for key, value in (settings | dict(conf)).items():
+    theirs = dict(conf)
+    if _JAVA_OPTIONS in theirs:  # theirs come last, so that they win
+        theirs[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {theirs[_JAVA_OPTIONS]}"
+    for key, value in (settings | theirs).items():
         builder = builder.config(key, value)
+    if not DEBUG.get():
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it raises what it logs
+        logging.getLogger().addFilter(_is_not_of_py4j)  # and logs some of it as nobody's
     try:
-        return builder.getOrCreate()
+        with _stdout_is_stderr():
+            return builder.getOrCreate()
     except Exception as error:
+        interruption.check()
         reason = str(error).strip().partition("\n")[0]
         raise ReconcilerError(f"Spark did not start, see above: {reason}") from error
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def spark_settings(texts: list[str] | None) -> dict[str, str]:

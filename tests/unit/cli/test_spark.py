@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
-from reconciler.cli import spark
+from reconciler.cli import interruption, spark
 from reconciler.errors import ReconcilerError, UsageError
 
 
@@ -63,6 +64,53 @@ def test_the_java_of_the_extra_package_is_used_by_itself(monkeypatch):
 def test_a_master_that_is_none_starts_nothing():
     with pytest.raises(UsageError, match="--master nonsense"), spark.spark_session("nonsense", {}):
         pass
+
+
+class Builder:
+    """A builder of sessions that starts a program which says something."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.settings = {}
+        self.error = error
+
+    def config(self, key, value):
+        self.settings[key] = value
+        return self
+
+    def getOrCreate(self):  # noqa: N802 (Spark's)
+        subprocess.run(["/bin/sh", "-c", "echo from Java"], check=True)
+        if self.error is not None:
+            raise self.error
+        return "session"
+
+
+def start(builder: Builder, tmp_path, **conf: str) -> object:
+    return spark._start(builder, None, {k.replace("_", "."): v for k, v in conf.items()}, tmp_path)
+
+
+def test_what_java_says_while_it_starts_is_no_result(tmp_path, capfd):
+    assert start(Builder(), tmp_path) == "session"
+    print("the result")
+    with pytest.raises(ReconcilerError, match="Spark did not start"):
+        start(Builder(ValueError("no")), tmp_path)
+    print("another")
+
+    assert capfd.readouterr() == ("the result\nanother\n", "from Java\nfrom Java\n")
+
+
+def test_options_for_java_join_those_that_keep_it_quiet(tmp_path):
+    builder = Builder()
+    start(builder, tmp_path, spark_driver_extraJavaOptions="-Xlog:gc")
+    ours, theirs = builder.settings["spark.driver.extraJavaOptions"].split()
+
+    assert ours.startswith("-Dlog4j2.configurationFile=file:///")
+    assert theirs == "-Xlog:gc"
+
+
+def test_a_start_that_is_interrupted_is_no_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr(interruption._STATE, "is_seen", True)
+    with pytest.raises(KeyboardInterrupt):
+        start(Builder(ValueError("the gateway is gone")), tmp_path)
 
 
 def test_settings_keep_what_follows_the_first_equals_sign():

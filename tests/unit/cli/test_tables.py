@@ -186,6 +186,27 @@ def test_a_table_whose_spec_changed_is_left_out(spec, table, tmp_path, monkeypat
     assert fingerprint(table) == before
 
 
+@pytest.mark.parametrize("why", ["another spec", "no lock", "a damaged spec"])
+def test_what_needs_no_spark_is_judged_without(why, spec, table, tmp_path, capsys):
+    text, document = spec.read_text(), tmp_path / "plan.json"
+    if why == "no lock":
+        spec.write_text(text.partition("  concurrency")[0])
+    run("plan", spec, *NOW, "-o", document)
+    before, today = fingerprint(table), ()
+    if why == "another spec":
+        spec.write_text(text.replace("commits: 2", "commits: 3"))
+        today = ("--specs", spec)
+    if why == "a damaged spec":
+        found = json.loads(document.read_text())
+        found["tables"][0]["spec"]["retention"] = {"commits": "many"}
+        document.write_text(json.dumps(found))
+    capsys.readouterr()
+
+    assert run("apply", document, *today, *NOW) in (1, 3, 4)
+    assert "starting Spark" not in capsys.readouterr().err
+    assert fingerprint(table) == before
+
+
 def test_plan_apply_plan_ends_empty(spec, tmp_path, monkeypatch, capsys):
     from reconciler.apply.executor import InProcess  # noqa: PLC0415
     from reconciler.cli import execution  # noqa: PLC0415

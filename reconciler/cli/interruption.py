@@ -1,0 +1,76 @@
+"""SIGINT, remembered: what it interrupts may swallow it or make an error of its own of it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final, NoReturn
+
+
+@dataclass(slots=True)
+class _Interruption:
+    is_seen: bool = False
+    advice: str = ""
+
+
+_STATE: Final = _Interruption()
+
+
+def reset() -> None:
+    """Forget everything: a command begins."""
+    _STATE.is_seen, _STATE.advice = False, ""
+
+
+def advise(what: str) -> None:
+    """What people should do if the command is interrupted from here on."""
+    _STATE.advice = what
+
+
+def line(what: str) -> str:
+    """The one line that is said about it.
+
+    >>> reset()
+    >>> line("interrupted")
+    'interrupted'
+    """
+    return f"{what}; {_STATE.advice}" if _STATE.advice else what
+
+
+def is_seen() -> bool:
+    """Whether the command was interrupted."""
+    return _STATE.is_seen
+
+
+def check() -> None:
+    """Raises KeyboardInterrupt when the command was interrupted, whatever became of it."""
+    if _STATE.is_seen:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[], None]]:
+    """Remember a SIGINT of the block; to be called again when somebody else has set a handler.
+
+    Where the signal is ignored, as in the background, it stays so.
+    """
+    before = signal.getsignal(signal.SIGINT)
+
+    def watch() -> None:
+        if threading.current_thread() is threading.main_thread():  # nobody else may
+            signal.signal(signal.SIGINT, before if before is signal.SIG_IGN else _remember)
+
+    watch()
+    try:
+        yield watch
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _remember(_signal: int, _frame: FrameType | None) -> NoReturn:
+    _STATE.is_seen = True
+    raise KeyboardInterrupt
