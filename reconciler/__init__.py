@@ -14,11 +14,27 @@ __all__ = ["apply", "load_specs", "observe", "plan"]
 
 
 class _Room(ModuleType):
-    """A subpackage that is called like the function it shares its name with."""
+    """A subpackage that is called like the function it shares its name with, and looks like it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = self.__name__.rpartition(".")[2]
-        return getattr(import_module("reconciler.api"), name)(*args, **kwargs)
+        return self._function(*args, **kwargs)
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature  # noqa: PLC0415 (only who asks pays for it)
+
+        return signature(self._function)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The function's, and how it is called: ``help`` takes it for a module's."""
+        from inspect import getdoc  # noqa: PLC0415
+
+        return f"{getdoc(self._function)}\n\n{self._function.__name__}{self.__signature__}"
+
+    @property
+    def _function(self) -> Any:
+        return getattr(import_module("reconciler.api"), self.__name__.rpartition(".")[2])
 
 
 class _Package(ModuleType):
@@ -39,6 +55,9 @@ class _Package(ModuleType):
         if name in __all__:
             return getattr(import_module("reconciler.api"), name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
 
 
 sys.modules[__name__].__class__ = _Package

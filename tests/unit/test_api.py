@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from datetime import datetime
@@ -42,6 +43,25 @@ def test_a_function_that_shares_its_name_with_a_room_can_be_called(first):
     )
 
     assert done.stdout == "()\n()\nPlan\n"
+
+
+@pytest.mark.parametrize("name", ["apply", "load_specs", "observe", "plan"])
+def test_what_is_exported_tells_how_it_is_called(name):
+    found, function = getattr(reconciler, name), getattr(api, name)
+
+    assert inspect.signature(found) == inspect.signature(function)
+    assert inspect.getdoc(found).startswith(inspect.getdoc(function))
+    assert name in dir(reconciler)
+
+
+def test_help_says_what_a_function_does():
+    program = "import reconciler\nhelp(reconciler.plan)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert "What must change so that each table is as declared" in done.stdout
+    assert "plan(specs: 'TableSpec | Iterable[TableSpec]', *, now:" in done.stdout
 
 
 def test_a_time_without_a_zone_is_refused():
