@@ -21,6 +21,9 @@ class Progress(Protocol):
         ``total`` counts files where a phase has a known length, else it is None.
         """
 
+    def waits(self, table: str, holder: str) -> None:
+        """The table's lock is somebody else's, and is waited for."""
+
 
 class Silent:
     """Tells nobody."""
@@ -32,3 +35,6 @@ class Silent:
         total: int | None,  # noqa: ARG002
     ) -> AbstractContextManager[Callable[[int], None]]:
         return contextlib.nullcontext(lambda _count: None)
+
+    def waits(self, table: str, holder: str) -> None:  # noqa: ARG002 (the protocol's)
+        return

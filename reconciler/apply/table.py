@@ -174,4 +174,5 @@ def lock_of(spec: TableSpec, storage: Storage, owner: Owner, tools: Tools) -> Ta
         clock=tools.clock,
         expire_minutes=lock.expire,
         wait_s=tools.lock_wait_s,
+        on_wait=lambda holder: tools.progress.waits(spec.name, holder),
     )

@@ -155,6 +155,9 @@ class Watched:
             tell(0, words.count(total, "file"))
             yield lambda done: tell(done, "")
 
+    def waits(self, table: str, holder: str) -> None:
+        say(f"{table}: waiting for the lock, held by {holder}")
+
 
 def rendered_result(result: Result, format: Format) -> str | bytes:  # noqa: A002
     """The result as standard output carries it."""

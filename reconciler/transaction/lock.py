@@ -97,7 +97,7 @@ class FileLock:
     """One run's view of the lock file.
 
     ``expire_minutes`` is Hudi's own rule for everybody's locks; ours are also stale when their run
-    is dead. ``wait_s`` bounds the waiting.
+    is dead. ``wait_s`` bounds the waiting; ``on_wait`` hears once per wait who has the lock.
     """
 
     def __init__(  # noqa: PLR0913 (all of them facts about one lock)
@@ -110,10 +110,12 @@ class FileLock:
         clock: Clock,
         expire_minutes: int,
         wait_s: float,
+        on_wait: Callable[[str], None] | None = None,
     ) -> None:
         self._storage, self._path, self._owner = storage, path, owner
         self._process, self._clock = process, clock
         self._expire_minutes, self._wait_s = expire_minutes, wait_s
+        self._on_wait = on_wait
         self._holding = False
 
     @contextlib.contextmanager
@@ -150,6 +152,8 @@ class FileLock:
                     f"{self._where}: the table is locked by {held.describe(now_ms)}; run again "
                     "later, or remove the lock with `reconciler unlock` if that process is gone"
                 )
+            if pause == _FIRST_PAUSE_S and self._on_wait is not None:
+                self._on_wait(held.describe(now_ms))
             self._clock.sleep(min(pause, (deadline - now_ms) / 1000))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
         self._holding = True

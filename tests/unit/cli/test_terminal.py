@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from reconciler.cli import terminal
+from reconciler.cli import execution, terminal
 from reconciler.errors import UsageError
 
 
@@ -57,3 +57,11 @@ def test_colour_is_for_terminals_that_want_it(name, value, colored, monkeypatch)
     monkeypatch.setenv(name, value)
 
     assert terminal.wants_color() is colored
+
+
+def test_a_wait_for_a_lock_is_told(capsys):
+    execution.Watched().waits("orders", "ann on a, last sign of life 7 s ago")
+
+    assert capsys.readouterr().err == (
+        "orders: waiting for the lock, held by ann on a, last sign of life 7 s ago\n"
+    )

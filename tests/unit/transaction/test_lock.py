@@ -56,6 +56,26 @@ def test_a_lock_of_hudi_is_never_stale_without_expiry(shelf):
     assert PATH in shelf.files
 
 
+def test_who_waits_hears_once_for_whom(shelf):
+    shelf.create(PATH, b"")
+    heard = []
+    me = process()
+    lock = FileLock(
+        shelf,
+        PATH,
+        me.owner("mine"),
+        process=me,
+        clock=shelf.clock,
+        expire_minutes=0,
+        wait_s=30,
+        on_wait=heard.append,
+    )
+
+    with pytest.raises(BusyError):
+        lock.hold().__enter__()
+    assert heard == ["a writer that left no name (Hudi's locks do not), last sign of life 0 s ago"]
+
+
 def test_a_lock_of_hudi_expires_by_the_configured_minutes(shelf):
     shelf.create(PATH, b"")
     shelf.clock.pass_seconds(61)
