@@ -113,6 +113,14 @@ def test_a_start_that_is_interrupted_is_no_failure(tmp_path, monkeypatch):
         start(Builder(ValueError("the gateway is gone")), tmp_path)
 
 
+def test_a_java_that_is_gone_hides_no_reason_to_leave():
+    class Gone:
+        def stop(self):
+            raise ConnectionRefusedError("Connection refused")
+
+    spark._stop(Gone())
+
+
 def test_settings_keep_what_follows_the_first_equals_sign():
     settings = spark.spark_settings(["spark.a=b=c", "spark.d="])
 
