@@ -12,7 +12,9 @@ from reconciler.plan.model import Plan
 @pytest.fixture(autouse=True)
 def fresh():
     interruption.reset()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     yield
+    signal.signal(signal.SIGINT, before)
     interruption.reset()
 
 
