@@ -19,7 +19,7 @@ from reconciler.spec.overlay import Selector, overlay, provenance, selector
 from reconciler.spec.policy import GuardPolicy, policy_of
 from reconciler.spec.reading import INVALID, Reader
 from reconciler.spec.rules import Rules
-from reconciler.spec.sources import read, spec_files
+from reconciler.spec.sources import DISK, Files, read, spec_files
 from reconciler.spec.syntax import parse
 from reconciler.spec.validate import spec_of
 
@@ -80,18 +80,23 @@ def load_specs(paths: Sequence[Path]) -> tuple[TableSpec, ...]:
     return loaded.tables
 
 
-def read_specs(paths: Sequence[Path]) -> Loaded:
-    """Everything files and folders declare, with errors and warnings; raises nothing."""
+def read_specs(
+    paths: Sequence[Path], source: Files = DISK, *, may_be_empty: bool = False
+) -> Loaded:
+    """Everything files and folders declare, with errors and warnings; raises nothing.
+
+    ``source`` is where they are read from. That they declare no table is an error unless it may be.
+    """
     problems = Problems()
-    files = spec_files(paths, problems)
-    declarations = [each for file in files for each in _declarations(file, problems)]
+    files = spec_files(paths, problems, source)
+    declarations = [each for file in files for each in _declarations(file, problems, source)]
     _check_names(declarations, problems)
     defaults = _defaults(_of("TableDefaults", declarations), problems)
     policies = tuple(_policies(_of("Policy", declarations), problems))
     wanted = list(_of("HudiTable", declarations))
     tables = [spec for each in wanted if (spec := _table(each, defaults, problems))]
     _check_places(wanted, problems)
-    if not wanted and not problems.errors:
+    if not wanted and not may_be_empty and not problems.errors:
         where = ", ".join(map(str, paths))
         problems.error(Place(where), "", "declares no table", "add a document with kind: HudiTable")
     damaged = {problem.place.file for problem in problems.errors}
@@ -112,8 +117,8 @@ def _of(kind: str, declarations: Iterable[_Declaration]) -> Iterator[_Declaratio
     return (each for each in declarations if each.kind == kind)
 
 
-def _declarations(file: Path, problems: Problems) -> Iterator[_Declaration]:
-    data = read(file, problems)
+def _declarations(file: Path, problems: Problems, source: Files) -> Iterator[_Declaration]:
+    data = read(file, problems, source)
     for node in parse(data, str(file), problems) if data is not None else ():
         if declaration := _declaration(node, problems):
             yield declaration
