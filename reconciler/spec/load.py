@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
 
-from reconciler.diagnostics import Place, Problem, Problems, did_you_mean, shown
+from reconciler.diagnostics import Place, Problem, Problems, shown
 from reconciler.spec import locations
+from reconciler.spec.declarations import Declaration, check_names, declarations, of_kind
 from reconciler.spec.document import document_of
-from reconciler.spec.grammar import API_VERSION, DEFAULTS_SPEC, TABLE_SPEC
-from reconciler.spec.kinds import KINDS, POLICY_SPEC, envelope
+from reconciler.spec.grammar import DEFAULTS_SPEC, TABLE_SPEC
+from reconciler.spec.kinds import POLICY_SPEC
 from reconciler.spec.model import TableSpec
-from reconciler.spec.nodes import MappingNode, Node, ScalarNode, described
+from reconciler.spec.nodes import MappingNode, ScalarNode
 from reconciler.spec.overlay import Selector, overlay, provenance, selector
 from reconciler.spec.policy import GuardPolicy, policy_of
 from reconciler.spec.reading import INVALID, Reader
 from reconciler.spec.rules import Rules
-from reconciler.spec.sources import DISK, Files, read, spec_files
-from reconciler.spec.syntax import parse
+from reconciler.spec.sources import DISK, Files, spec_files
 from reconciler.spec.validate import spec_of
-
-_ENVELOPES: Final = {kind: envelope(kind) for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,32 +32,6 @@ class Loaded:
     tables: tuple[TableSpec, ...]
     policies: tuple[GuardPolicy, ...]
     problems: Problems
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Declaration:
-    """One document whose envelope is in order; ``head`` is the envelope's data."""
-
-    kind: str
-    head: dict[str, Any]
-    node: MappingNode
-    spec: MappingNode
-
-    @property
-    def name(self) -> str:
-        return str(self.head["metadata"]["name"])
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return dict(self.head["metadata"].get("labels", {}))
-
-    @property
-    def file(self) -> str:
-        return self.node.at.file
-
-    @property
-    def folder(self) -> str:
-        return os.path.dirname(os.path.abspath(self.file))  # noqa: PTH100, PTH120 (links stay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +59,11 @@ def read_specs(
     """
     problems = Problems()
     files = spec_files(paths, problems, source)
-    declarations = [each for file in files for each in _declarations(file, problems, source)]
-    _check_names(declarations, problems)
-    defaults = _defaults(_of("TableDefaults", declarations), problems)
-    policies = tuple(_policies(_of("Policy", declarations), problems))
-    wanted = list(_of("HudiTable", declarations))
+    found = [each for file in files for each in declarations(file, problems, source)]
+    check_names(found, problems)
+    defaults = _defaults(of_kind("TableDefaults", found), problems)
+    policies = tuple(_policies(of_kind("Policy", found), problems))
+    wanted = of_kind("HudiTable", found)
     tables = [spec for each in wanted if (spec := _table(each, defaults, problems))]
     _check_places(wanted, problems)
     if not wanted and not may_be_empty and not problems.errors:
@@ -113,50 +83,7 @@ def _guarded(spec: TableSpec, policies: Iterable[GuardPolicy]) -> TableSpec:
     return replace(spec, guarded_by=tuple(names)) if names else spec
 
 
-def _of(kind: str, declarations: Iterable[_Declaration]) -> Iterator[_Declaration]:
-    return (each for each in declarations if each.kind == kind)
-
-
-def _declarations(file: Path, problems: Problems, source: Files) -> Iterator[_Declaration]:
-    data = read(file, problems, source)
-    for node in parse(data, str(file), problems) if data is not None else ():
-        if declaration := _declaration(node, problems):
-            yield declaration
-
-
-def _declaration(node: Node, problems: Problems) -> _Declaration | None:
-    if not isinstance(node, MappingNode):
-        message = f"expected a spec, got {described(node)}"
-        problems.error(node.at, "", message, f"start it with apiVersion: {API_VERSION}")
-        return None
-    kind = _kind(node, problems)
-    if kind is None:
-        return None
-    head = Reader(problems).block(node, _ENVELOPES[kind], "")
-    spec = node.get("spec")
-    if "name" not in head.get("metadata", {}) or not isinstance(spec, MappingNode):
-        return None
-    return _Declaration(kind=kind, head=head, node=node, spec=spec)
-
-
-def _kind(node: MappingNode, problems: Problems) -> str | None:
-    kind = node.get("kind")
-    if isinstance(kind, ScalarNode) and kind.value in KINDS:
-        return str(kind.value)
-    if kind is None:
-        if "apiVersion" in node.entries:
-            problems.error(node.at, "kind", "is missing", f"write one of {', '.join(KINDS)}")
-        else:
-            hint = f"start it with apiVersion: {API_VERSION} and kind: HudiTable, or move it away"
-            problems.error(node.at, "", "is no spec: it has neither apiVersion nor kind", hint)
-        return None
-    close = did_you_mean(kind.text, KINDS) if isinstance(kind, ScalarNode) else None
-    message = f"expected one of {', '.join(KINDS)}, got {described(kind)}"
-    problems.error(kind.at, "kind", message, f"did you mean {close!r}?" if close else "")
-    return None
-
-
-def _defaults(declarations: Iterable[_Declaration], problems: Problems) -> list[_Defaults]:
+def _defaults(declarations: Iterable[Declaration], problems: Problems) -> list[_Defaults]:
     """Less specific ones first, then in the order of the files."""
     found = []
     for each in declarations:
@@ -166,7 +93,7 @@ def _defaults(declarations: Iterable[_Declaration], problems: Problems) -> list[
     return sorted(found, key=lambda defaults: defaults.selector.conditions)
 
 
-def _policies(declarations: Iterable[_Declaration], problems: Problems) -> Iterator[GuardPolicy]:
+def _policies(declarations: Iterable[Declaration], problems: Problems) -> Iterator[GuardPolicy]:
     for each in declarations:
         found = Problems()
         data = Reader(found).block(each.spec, POLICY_SPEC, "spec")
@@ -177,7 +104,7 @@ def _policies(declarations: Iterable[_Declaration], problems: Problems) -> Itera
 
 
 def _table(
-    declaration: _Declaration, defaults: Iterable[_Defaults], problems: Problems
+    declaration: Declaration, defaults: Iterable[_Defaults], problems: Problems
 ) -> TableSpec | None:
     """The effective spec, None after an error."""
     found = Problems()
@@ -203,7 +130,7 @@ def _table(
     return replace(spec, document=document_of(spec))
 
 
-def _blamed(problem: Problem, declaration: _Declaration, known: Problems) -> Problem:
+def _blamed(problem: Problem, declaration: Declaration, known: Problems) -> Problem:
     """A problem that only this table has, with values from another file, is said at the table."""
     if problem.place.file == declaration.file or problem in known:
         return problem
@@ -211,7 +138,7 @@ def _blamed(problem: Problem, declaration: _Declaration, known: Problems) -> Pro
     return replace(problem, place=declaration.node.place("spec"), message=message)
 
 
-def _location(declaration: _Declaration) -> str | None:
+def _location(declaration: Declaration) -> str | None:
     node = declaration.spec.get("path")
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str) or "\0" in node.value:
         return None
@@ -219,7 +146,7 @@ def _location(declaration: _Declaration) -> str | None:
 
 
 def _effective(
-    declaration: _Declaration, path: str | None, defaults: Iterable[_Defaults]
+    declaration: Declaration, path: str | None, defaults: Iterable[_Defaults]
 ) -> MappingNode:
     base = MappingNode(declaration.spec.at, {})
     for layer in defaults:
@@ -228,21 +155,7 @@ def _effective(
     return overlay(base, declaration.spec, TABLE_SPEC)
 
 
-def _check_names(declarations: Iterable[_Declaration], problems: Problems) -> None:
-    first: dict[tuple[str, str], _Declaration] = {}
-    for each in declarations:
-        known = first.setdefault((each.kind, each.name), each)
-        if known is not each:
-            message = f"{shown(each.name)} is the name of the {each.kind} in {_name_at(known)} too"
-            problems.error(_name_at(each), "metadata.name", message, "give it a name of its own")
-
-
-def _name_at(declaration: _Declaration) -> Place:
-    metadata = declaration.node.get("metadata")
-    return metadata.place("name") if isinstance(metadata, MappingNode) else declaration.node.at
-
-
-def _check_places(declarations: Iterable[_Declaration], problems: Problems) -> None:
+def _check_places(declarations: Iterable[Declaration], problems: Problems) -> None:
     first: dict[str, tuple[str, Place]] = {}
     for each in declarations:
         path = _location(each)

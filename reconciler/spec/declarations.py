@@ -1,0 +1,106 @@
+"""The documents of spec files, each with its envelope checked and its spec not looked into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.diagnostics import Place, Problems, did_you_mean, shown
+from reconciler.spec.grammar import API_VERSION
+from reconciler.spec.kinds import KINDS, envelope
+from reconciler.spec.nodes import MappingNode, Node, ScalarNode, described
+from reconciler.spec.reading import Reader
+from reconciler.spec.sources import DISK, Files, read
+from reconciler.spec.syntax import parse
+
+_ENVELOPES: Final = {kind: envelope(kind) for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """One document whose envelope is in order; ``head`` is the envelope's data."""
+
+    kind: str
+    head: dict[str, Any]
+    node: MappingNode
+    spec: MappingNode
+
+    @property
+    def name(self) -> str:
+        return str(self.head["metadata"]["name"])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(self.head["metadata"].get("labels", {}))
+
+    @property
+    def file(self) -> str:
+        return self.node.at.file
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(os.path.abspath(self.file))  # noqa: PTH100, PTH120 (links stay)
+
+    @property
+    def name_at(self) -> Place:
+        """Where the name is."""
+        metadata = self.node.get("metadata")
+        return metadata.place("name") if isinstance(metadata, MappingNode) else self.node.at
+
+
+def declarations(file: Path, problems: Problems, source: Files = DISK) -> Iterator[Declaration]:
+    """The documents of a file, in order, without those whose envelope has an error."""
+    data = read(file, problems, source)
+    for node in parse(data, str(file), problems) if data is not None else ():
+        if declaration := _declaration(node, problems):
+            yield declaration
+
+
+def of_kind(kind: str, among: Iterable[Declaration]) -> list[Declaration]:
+    """Those of one kind, in their order."""
+    return [each for each in among if each.kind == kind]
+
+
+def check_names(among: Iterable[Declaration], problems: Problems) -> None:
+    """A name is given once among the documents of a kind."""
+    first: dict[tuple[str, str], Declaration] = {}
+    for each in among:
+        known = first.setdefault((each.kind, each.name), each)
+        if known is not each:
+            message = f"{shown(each.name)} is the name of the {each.kind} in {known.name_at} too"
+            problems.error(each.name_at, "metadata.name", message, "give it a name of its own")
+
+
+def _declaration(node: Node, problems: Problems) -> Declaration | None:
+    if not isinstance(node, MappingNode):
+        message = f"expected a spec, got {described(node)}"
+        problems.error(node.at, "", message, f"start it with apiVersion: {API_VERSION}")
+        return None
+    kind = _kind(node, problems)
+    if kind is None:
+        return None
+    head = Reader(problems).block(node, _ENVELOPES[kind], "")
+    spec = node.get("spec")
+    if "name" not in head.get("metadata", {}) or not isinstance(spec, MappingNode):
+        return None
+    return Declaration(kind=kind, head=head, node=node, spec=spec)
+
+
+def _kind(node: MappingNode, problems: Problems) -> str | None:
+    kind = node.get("kind")
+    if isinstance(kind, ScalarNode) and kind.value in KINDS:
+        return str(kind.value)
+    if kind is None:
+        if "apiVersion" in node.entries:
+            problems.error(node.at, "kind", "is missing", f"write one of {', '.join(KINDS)}")
+        else:
+            hint = f"start it with apiVersion: {API_VERSION} and kind: HudiTable, or move it away"
+            problems.error(node.at, "", "is no spec: it has neither apiVersion nor kind", hint)
+        return None
+    close = did_you_mean(kind.text, KINDS) if isinstance(kind, ScalarNode) else None
+    message = f"expected one of {', '.join(KINDS)}, got {described(kind)}"
+    problems.error(kind.at, "kind", message, f"did you mean {close!r}?" if close else "")
+    return None
