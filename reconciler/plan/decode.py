@@ -21,6 +21,7 @@ from reconciler.plan.model import (
     Plan,
     RemovedFiles,
     ResumeStep,
+    Selection,
     Step,
     TablePlan,
 )
@@ -62,7 +63,14 @@ def plan(document: Mapping[str, Any], lists: Sequence[Lists]) -> Plan:
         tables=tuple(
             _table(table, files) for table, files in zip(document["tables"], lists, strict=True)
         ),
+        selection=_selection(document.get("selection")),
     )
+
+
+def _selection(selection: Mapping[str, Any] | None) -> Selection | None:
+    if selection is None:
+        return None
+    return Selection(tables=selection["tables"], of=selection["of"], by=tuple(selection["by"]))
 
 
 def _table(table: Mapping[str, Any], lists: Lists) -> TablePlan:

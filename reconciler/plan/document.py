@@ -213,7 +213,12 @@ def _are_names(files: Any) -> bool:
 
 
 def _check_once(plan: Plan) -> None:
-    """A table has one entry, and a file one step."""
+    """A table has one entry, and a file one step; as many are selected as there are."""
+    selected = plan.selection
+    if selected is not None and not len(plan.tables) == selected.tables <= selected.of:
+        tables = "1 table" if len(plan.tables) == 1 else f"{len(plan.tables)} tables"
+        said = f"{selected.tables} of {selected.of}"
+        raise PlanError(f"lists {tables} and says that {said} were selected")
     names = sorted(table.name for table in plan.tables)
     for before, after in itertools.pairwise(names):
         if before == after:

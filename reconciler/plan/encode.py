@@ -19,6 +19,7 @@ from reconciler.plan.model import (
     Plan,
     RemovedFiles,
     ResumeStep,
+    Selection,
     Step,
     TablePlan,
 )
@@ -28,12 +29,20 @@ Chunk = bytes | memoryview
 
 def body(plan: Plan) -> Iterator[Chunk]:
     """What the digest covers, without its outer braces."""
-    yield b'"format":1,"tables":['
+    yield b'"format":1'
+    if plan.selection is not None:
+        yield b"," + canonical.dumps({"selection": selection(plan.selection)})[1:-1]
+    yield b',"tables":['
     for number, table in enumerate(plan.tables):
         if number:
             yield b","
         yield from _table(table)
     yield b"]"
+
+
+def selection(selected: Selection) -> Mapping[str, Any]:
+    """A selection as documents carry it."""
+    return {"tables": selected.tables, "of": selected.of, "by": list(selected.by)}
 
 
 def steps(table: TablePlan) -> Iterator[Chunk]:

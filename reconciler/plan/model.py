@@ -163,10 +163,26 @@ class TablePlan:
         return bool(self.steps)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The tables at hand may not be all: so many ``of`` so many, chosen ``by`` these options.
+
+    ``by`` has every option with its value as it was given, as in ``--name sales.*``.
+    """
+
+    tables: int
+    of: int
+    by: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Plan:
-    """The reviewed thing. ``created_at`` is ISO-8601 with offset; ``tool`` the name and version."""
+    """The reviewed thing. ``created_at`` is ISO-8601 with offset; ``tool`` the name and version.
+
+    ``selection`` is None where no selector was used.
+    """
 
     created_at: str
     tool: str
     tables: tuple[TablePlan, ...]
+    selection: Selection | None = None

@@ -29,7 +29,8 @@ _NAMES: Mapping[type, str] = {
 
 def check(document: Any) -> None:
     """Raises PlanError with the first thing that isn't as the format says, and where."""
-    _DOCUMENT(document, "")
+    is_selected = isinstance(document, Mapping) and "selection" in document
+    (_SELECTED if is_selected else _WHOLE)(document, "")
 
 
 def _refuse(path: str, problem: str) -> None:
@@ -262,6 +263,13 @@ _TABLE = _record(
     refusals=_list(_note),
     warnings=_list(_note),
 )
-_DOCUMENT = _record(
-    format=_count, digest=_digest, createdAt=_moment, tool=_text, tables=_list(_TABLE)
+_SELECTION = _record(tables=_count, of=_count, by=_list(_text))
+_WHOLE = _record(format=_count, digest=_digest, createdAt=_moment, tool=_text, tables=_list(_TABLE))
+_SELECTED = _record(
+    format=_count,
+    digest=_digest,
+    createdAt=_moment,
+    tool=_text,
+    selection=_SELECTION,
+    tables=_list(_TABLE),
 )

@@ -25,6 +25,7 @@ from reconciler.plan.model import (
     Plan,
     RemovedFiles,
     ResumeStep,
+    Selection,
     TablePlan,
 )
 
@@ -214,8 +215,15 @@ def tables(draw: Any, name: str) -> TablePlan:
 @st.composite
 def plans(draw: Any) -> Plan:
     table_names = draw(st.lists(texts, max_size=3, unique=True))
+    selected = st.builds(
+        Selection,
+        tables=st.just(len(table_names)),
+        of=st.integers(len(table_names), 500),
+        by=st.lists(texts, max_size=2).map(tuple),
+    )
     return Plan(
         created_at="2026-11-21T09:00:00+00:00",
         tool=draw(texts),
         tables=tuple(draw(tables(name)) for name in table_names),
+        selection=draw(st.none() | selected),
     )

@@ -63,7 +63,7 @@ def test_a_tool_may_reformat_the_document(plan: Plan):
 @given(plans())
 def test_digests_are_those_of_the_document(plan: Plan):
     document = json.loads(dump(plan))
-    covered = {k: document[k] for k in ("format", "tables")}
+    covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
 
     assert canonical.digest(covered) == document["digest"] == plan_digest(plan)
     assert [canonical.digest(t["steps"]) for t in document["tables"]] == [

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,16 @@ from reconciler.hudi import arrow
 from reconciler.plan import columns
 from reconciler.plan.decode import no_files
 from reconciler.plan.document import _read_canonical as read_canonical
-from reconciler.plan.document import dump, load, spec_digest
-from reconciler.plan.model import CleanStep, KeptFiles, Plan, RemovedFiles, ResumeStep, TablePlan
+from reconciler.plan.document import dump, load, plan_digest, spec_digest
+from reconciler.plan.model import (
+    CleanStep,
+    KeptFiles,
+    Plan,
+    RemovedFiles,
+    ResumeStep,
+    Selection,
+    TablePlan,
+)
 
 
 def removed(*paths: str) -> RemovedFiles:
@@ -356,6 +365,45 @@ def test_a_plan_without_tables_reads_back():
     nothing = Plan(created_at="2026-11-21T09:00:00+00:00", tool="x", tables=())
 
     assert nothing.tables == load(dump(nothing), "plan.json").tables
+
+
+NONE_CHANGED = Selection(tables=0, of=30, by=("--changed-since origin/main",))
+
+
+def test_a_plan_of_no_selected_table_reads_back_fast_and_carefully():
+    nothing = Plan(
+        created_at="2026-11-21T09:00:00+00:00", tool="x", tables=(), selection=NONE_CHANGED
+    )
+    data = dump(nothing)
+    careful = load(json.dumps(json.loads(data), indent=2).encode(), "plan.json")
+
+    assert read_canonical(data).selection == NONE_CHANGED
+    assert careful.selection == NONE_CHANGED
+    assert dump(careful) == data
+
+
+def test_the_digest_covers_the_selection():
+    one = plan(clean(removed("p=1/a")))
+    selected = replace(one, selection=Selection(tables=1, of=2, by=("--name t",)))
+
+    assert plan_digest(one) != plan_digest(selected)
+
+
+@pytest.mark.parametrize("tables", [0, 2, 3])
+def test_as_many_tables_are_selected_as_are_listed(tables):
+    def change(document: dict[str, Any]) -> None:
+        document["selection"] = {"tables": tables, "of": 2, "by": []}
+
+    with pytest.raises(PlanError, match=f"lists 1 table and says that {tables} of 2 were selected"):
+        load(resealed(change), "plan.json")
+
+
+def test_no_more_tables_are_selected_than_there_are():
+    def change(document: dict[str, Any]) -> None:
+        document["selection"] = {"tables": 1, "of": 0, "by": []}
+
+    with pytest.raises(PlanError, match="lists 1 table and says that 1 of 0 were selected"):
+        load(resealed(change), "plan.json")
 
 
 def test_a_step_without_files_reads_back():
