@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from urllib.request import OpenerDirector, Request
 
 #: what a server says when another try may go better
-_PASSING: Final = frozenset({429, 502, 503, 504})
+_PASSING: Final = frozenset({429, 500, 502, 503, 504})
+#: what says that it did nothing with the request
+_TURNED_AWAY: Final = frozenset({403, 429})
 _REDIRECTS: Final = range(300, 400)
 _MOST_BYTES: Final = 64 * 1024**2
-_LONGEST_PAUSE_S: Final = 10
 _URL: Final = re.compile(r"[!-~]+")
 _HEADER: Final = re.compile(r"[ -~]*")
 
@@ -52,12 +53,14 @@ class Reply:
 class Patience:
     """How long to wait for an answer, seconds, how often to ask, and how to pause between.
 
-    ``is_repeatable``: whether a request that may have arrived already may be sent again.
+    ``longest_pause``: of what a server asks for. ``is_repeatable``: whether a request that may have
+    arrived already may be sent again.
     """
 
     sleep: Callable[[float], None]
     timeout: float = 10
     tries: int = 3
+    longest_pause: float = 10
     is_repeatable: bool = True
 
 
@@ -102,7 +105,8 @@ def send(request: Outgoing, patience: Patience) -> Reply:
         except _TryAgainError as error:
             if not left or not (patience.is_repeatable or error.never_arrived):
                 raise error.cause from None
-            patience.sleep(error.pause_s or 2.0 ** (patience.tries - 1 - left))
+            asked = min(error.pause_s, patience.longest_pause)
+            patience.sleep(asked or 2.0 ** (patience.tries - 1 - left))
     raise AssertionError("one try at least")
 
 
@@ -160,11 +164,11 @@ def _body(error: HTTPError) -> bytes:
 def _refused(error: HTTPError, body: bytes, where: str) -> Exception:
     hint = "; a redirect is not followed" if error.code in _REDIRECTS else ""
     cause = HttpError(f"{where}: answered {error.code}{hint}", status=error.code, body=body)
-    if error.code not in _PASSING:
-        return cause
     after = error.headers.get("Retry-After", "")
-    pause = min(int(after), _LONGEST_PAUSE_S) if after.isdecimal() and after.isascii() else 0
-    return _TryAgainError(cause, never_arrived=error.code == 429, pause_s=pause)  # noqa: PLR2004
+    if error.code not in _PASSING and not (error.code in _TURNED_AWAY and after):
+        return cause  # GitHub says 403 to who asks too often, and how long to wait
+    pause = int(after) if after.isdecimal() and after.isascii() else 0
+    return _TryAgainError(cause, never_arrived=error.code in _TURNED_AWAY, pause_s=pause)
 
 
 def _unanswered(error: OSError, where: str, timeout: float) -> Exception:

@@ -106,6 +106,14 @@ def test_a_server_may_say_how_long_to_wait_but_not_forever(server):
     assert [3, 10] == pauses
 
 
+def test_who_asks_too_often_is_turned_away_and_comes_again(server):
+    server.answers = [(403, {"Retry-After": "3"}, b""), (500, {}, b""), (200, {}, b"ok")]
+    reply, pauses = ask(server.url)
+
+    assert isinstance(reply, Reply)
+    assert [3, 2] == pauses
+
+
 def test_what_may_have_arrived_is_not_sent_again_where_that_would_matter(server):
     server.answers = [(502, {}, b"")]
     said, pauses = ask(server.url, is_repeatable=False)
