@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from reconciler.hudi import avro
-from reconciler.hudi.avro import file_name, names
+from reconciler.hudi.avro import file_name, names, text_map
 from reconciler.hudi.schemaless import decoding, require
 
 
@@ -22,11 +23,16 @@ class InputSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedReplace:
-    """``is_clustering`` False: an insert_overwrite or delete_partition, which names no slices."""
+    """``is_clustering`` False: an insert_overwrite or delete_partition, which names no slices.
+
+    ``strategy``: what the plan tells its executor, by Hudi's option names. Hudi writes the sort
+    columns there and nothing else; curve and target size are options of whoever executes it.
+    """
 
     operation: str | None
     is_clustering: bool
     slices: tuple[InputSlice, ...]
+    strategy: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
@@ -42,7 +48,13 @@ class RequestedReplace:
                 slices=tuple(
                     _slice(found, path) for group in groups for found in group["slices"] or ()
                 ),
+                strategy=_strategy(plan),
             )
+
+
+def _strategy(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
+    strategy = plan.get("strategy") if plan else None  # no planner needs it: its lack is no damage
+    return text_map(strategy.get("strategyParams")) if strategy else {}
 
 
 def _slice(found: dict[str, Any], path: str) -> InputSlice:
