@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from reconciler import world
 from reconciler.errors import BlockedError, ReconcilerError
-from reconciler.plan.model import Note, Plan, TablePlan
+from reconciler.plan.model import Note, Plan, Selection, TablePlan
 from reconciler.spec.model import TableSpec
 
 if TYPE_CHECKING:
@@ -64,12 +64,13 @@ def plan(
     now: datetime | None = None,
     on_table: OnTable | None = None,
     on_crash: OnCrash | None = None,
+    selection: Selection | None = None,
 ) -> Plan:
     """What must change so that each table is as declared, and why. Writes nothing.
 
     A table that cannot be read carries ``error`` while the others go on. ``now`` has a zone and is
     the present by default; ``on_table`` hears of every table as soon as it is planned, ``on_crash``
-    of errors that are this program's own.
+    of errors that are this program's own. ``selection`` says that the specs are not all there are.
     """
     moment = now or world.now()
     if moment.tzinfo is None:
@@ -80,7 +81,12 @@ def plan(
         tables.append(made)
         if on_table is not None:
             on_table(made)
-    return Plan(created_at=moment.isoformat(), tool=world.tool(), tables=tuple(tables))
+    return Plan(
+        created_at=moment.isoformat(),
+        tool=world.tool(),
+        tables=tuple(tables),
+        selection=selection,
+    )
 
 
 def status(

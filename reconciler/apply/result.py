@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.arrow import integers
-from reconciler.plan.model import Note
+from reconciler.plan.model import Note, Selection
 
 #: the worst code of several tables is the first of these that occurs
 WORST_FIRST: Final = (1, 6, 3, 5, 4, 2, 0)
@@ -149,9 +149,10 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Result:
-    """Every table's result, in the plan's order."""
+    """Every table's result, in the plan's order; ``selection`` is the plan's."""
 
     plan_digest: str
+    selection: Selection | None = None
     tables: tuple[TableResult, ...] = field(default_factory=tuple)
     seconds: float = 0.0
 

@@ -72,7 +72,12 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
         results.append(run.table(table))
         if on_table is not None:
             on_table(results[-1])
-    return Result(plan_digest=digest, tables=tuple(results), seconds=_since(started, clock))
+    return Result(
+        plan_digest=digest,
+        selection=plan.selection,
+        tables=tuple(results),
+        seconds=_since(started, clock),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,15 @@ import typer
 from reconciler import world
 from reconciler.cli.documents import read_plan, the_plan_among
 from reconciler.cli.moment import moment
-from reconciler.cli.options import Excluded, Format, Labels, Names, Now, OutputFormat
+from reconciler.cli.options import (
+    ChangedSince,
+    Excluded,
+    Format,
+    Labels,
+    Names,
+    Now,
+    OutputFormat,
+)
 from reconciler.cli.plan import make_plan, rendered
 from reconciler.cli.spark import spark_settings
 from reconciler.cli.terminal import ask, emit, require_terminal, say
@@ -75,6 +83,7 @@ def apply(  # noqa: PLR0913 (options of a command)
     name: Names = None,
     exclude: Excluded = None,
     label: Labels = None,
+    changed_since: ChangedSince = None,
 ) -> int:
     """Do what a reviewed plan says, and never more.
 
@@ -91,14 +100,23 @@ def apply(  # noqa: PLR0913 (options of a command)
     if file is None:
         _refuse({"--specs": specs}, "goes with a plan file, and these are specs")
     else:
-        selectors = {"--name": name, "--exclude": exclude, "-l": label}
-        _refuse(selectors, "a plan is applied as it was reviewed; select tables when planning")
+        options = {
+            "--name": name,
+            "--exclude": exclude,
+            "-l": label,
+            "--changed-since": changed_since,
+        }
+        _refuse(options, "a plan is applied as it was reviewed; select tables when planning")
 
     from reconciler.cli.execution import carry_out, rendered_result  # noqa: PLC0415 (heavy)
-    from reconciler.cli.selection import selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
 
     if file is None:
-        plan = make_plan(selected_specs(paths, name, exclude, label), at or world.now())
+        selectors = Selectors(
+            names=name, excluded=exclude, labels=label, changed_since=changed_since
+        )
+        selected = selected_specs(paths, selectors)
+        plan = make_plan(selected.tables, at or world.now(), selection=selected.selection)
         if not _is_approved(plan, auto_approve=auto_approve):
             say("nothing is applied")
             return 0
@@ -107,7 +125,7 @@ def apply(  # noqa: PLR0913 (options of a command)
     result = carry_out(
         plan,
         now=at,
-        specs=selected_specs(specs) if specs else None,
+        specs=selected_specs(specs).tables if specs else None,
         digest=digest,
         parallelism=parallelism,
         master=master,

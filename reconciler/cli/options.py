@@ -43,6 +43,15 @@ Excluded = Annotated[
     list[str] | None,
     typer.Option("--exclude", metavar="GLOB", help="No tables whose name matches; repeatable."),
 ]
+ChangedSince = Annotated[
+    str | None,
+    typer.Option(
+        "--changed-since",
+        metavar="REF",
+        help="Only tables whose spec, or a policy over it, is not as it was where HEAD and this "
+        "branch, tag or commit of git parted.",
+    ),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option(

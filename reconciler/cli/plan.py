@@ -9,7 +9,17 @@ import typer
 
 from reconciler.cli.failures import explain_crash
 from reconciler.cli.moment import moment
-from reconciler.cli.options import Excluded, Format, Full, Labels, Names, Now, OutputFormat, Specs
+from reconciler.cli.options import (
+    ChangedSince,
+    Excluded,
+    Format,
+    Full,
+    Labels,
+    Names,
+    Now,
+    OutputFormat,
+    Specs,
+)
 from reconciler.cli.terminal import emit, progress, wants_color
 from reconciler.errors import NotFoundError, StorageError, UsageError
 from reconciler.render import words
@@ -18,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from reconciler.plan.model import Plan, TablePlan
+    from reconciler.plan.model import Plan, Selection, TablePlan
     from reconciler.spec.model import TableSpec
 
 
@@ -37,24 +47,29 @@ def plan(  # noqa: PLR0913 (options of a command)
     name: Names = None,
     exclude: Excluded = None,
     label: Labels = None,
+    changed_since: ChangedSince = None,
 ) -> int:
     """Compare tables with their specs and plan what must change. Writes nothing to any table.
 
     Needs no Spark, no Java and no write permission. Review the plan, then `reconciler apply` it.
     """
-    from reconciler.cli.selection import selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
 
     at = moment(now)
     if output is not None:
         _check_target(output)
-    made = make_plan(selected_specs(specs, name, exclude, label), at)
+    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
+    selected = selected_specs(specs, selectors)
+    made = make_plan(selected.tables, at, selection=selected.selection)
     if output is not None:
         save(made, output)
     emit(rendered(made, format, full=full, file=output))
     return exit_code(made, detailed=detailed_exitcode)
 
 
-def make_plan(specs: Sequence[TableSpec], now: datetime) -> Plan:
+def make_plan(
+    specs: Sequence[TableSpec], now: datetime, *, selection: Selection | None = None
+) -> Plan:
     """Plan the specs, telling people how far it is."""
     from reconciler import api  # noqa: PLC0415
 
@@ -62,6 +77,7 @@ def make_plan(specs: Sequence[TableSpec], now: datetime) -> Plan:
         return api.plan(
             specs,
             now=now,
+            selection=selection,
             on_table=lambda table: tell(1, f"{table.name}: {_headline(table)}"),
             on_crash=lambda spec, error: explain_crash(spec.name, error),
         )

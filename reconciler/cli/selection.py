@@ -3,47 +3,119 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reconciler.cli.terminal import say
 from reconciler.errors import UsageError
 from reconciler.render import words
-from reconciler.spec.load import read_specs
+from reconciler.spec.load import Loaded, read_specs
 from reconciler.spec.model import TableSpec
+from reconciler.spec.sources import Files
+
+if TYPE_CHECKING:
+    from reconciler.plan.model import Selection
+
+_MOST_NAMES = 5
 
 
-def selected_specs(
-    paths: Sequence[Path],
-    names: Sequence[str] | None = None,
-    excluded: Sequence[str] | None = None,
-    labels: Sequence[str] | None = None,
-) -> tuple[TableSpec, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selectors:
+    """What tables are chosen by, as given: every one of them must agree; none chooses all."""
+
+    names: Sequence[str] | None = None
+    excluded: Sequence[str] | None = None
+    labels: Sequence[str] | None = None
+    changed_since: str | None = None
+
+    def given(self) -> tuple[str, ...]:
+        """Every selector with its value.
+
+        >>> Selectors(names=["sales.*"], changed_since="main").given()
+        ('--name sales.*', '--changed-since main')
+        """
+        since = [] if self.changed_since is None else [self.changed_since]
+        options = {
+            "--name": self.names,
+            "--exclude": self.excluded,
+            "-l": self.labels,
+            "--changed-since": since,
+        }
+        return tuple(
+            f"{option} {value}" for option, values in options.items() for value in values or ()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selected:
+    """The chosen tables, by name; ``selection`` is None where there were no selectors."""
+
+    tables: tuple[TableSpec, ...]
+    selection: Selection | None = None
+
+
+def selected_specs(paths: Sequence[Path], selectors: Selectors | None = None) -> Selected:
     """The specs at the paths that every selector agrees to; says warnings and how many are left.
 
-    Raises SpecError for what is wrong in any file, selected or not, and UsageError when nothing is
-    left: a selector that matches nothing is a mistake, not an empty job.
+    Raises SpecError for what is wrong in any file, selected or not, and UsageError when names and
+    labels leave nothing: that is a mistake, not an empty job. That nothing changed is none.
     """
     loaded = read_specs(paths)
     for warning in loaded.problems.warnings:
         say(str(warning))
     loaded.problems.raise_errors()
-    specs = loaded.tables
-    if not (names or excluded or labels):
-        return specs
-    wanted = [_label(text) for text in labels or ()]
-    chosen = tuple(
+    by = () if selectors is None else selectors.given()
+    if selectors is None or not by:
+        return Selected(tables=loaded.tables)
+    from reconciler.plan.model import Selection  # noqa: PLC0415 (numpy; only a few need it)
+
+    total = len(loaded.tables)
+    chosen = _named(loaded.tables, selectors)
+    if not chosen:
+        none = "the one table is not" if total == 1 else f"none of the {total} tables is"
+        raise UsageError(f"{none} selected; --name, --exclude and -l must leave at least one")
+    if selectors.changed_since is not None:
+        chosen = _changed(chosen, loaded, paths, selectors)
+    selection = Selection(tables=len(chosen), of=total, by=by)
+    say(f"{words.tables(len(chosen), selection)} selected")
+    return Selected(tables=chosen, selection=selection)
+
+
+def _named(specs: Iterable[TableSpec], selectors: Selectors) -> tuple[TableSpec, ...]:
+    wanted = [_label(text) for text in selectors.labels or ()]
+    return tuple(
         spec
         for spec in specs
-        if (not names or _matches(spec.name, names))
-        and not _matches(spec.name, excluded or ())
+        if (not selectors.names or _matches(spec.name, selectors.names))
+        and not _matches(spec.name, selectors.excluded or ())
         and all(spec.labels.get(key) == value for key, value in wanted)
     )
-    if not chosen:
-        none = "the one table is not" if len(specs) == 1 else f"none of the {len(specs)} tables is"
-        raise UsageError(f"{none} selected; --name, --exclude and -l must leave at least one")
-    say(f"{len(chosen)} of {words.count(len(specs), 'table')} selected")
-    return chosen
+
+
+def _changed(
+    chosen: tuple[TableSpec, ...], loaded: Loaded, paths: Sequence[Path], selectors: Selectors
+) -> tuple[TableSpec, ...]:
+    """The chosen tables that changed; says what cannot be told and what is declared no more."""
+    from reconciler.cli.history import changes_since  # noqa: PLC0415 (runs git)
+
+    ref = selectors.changed_since or ""
+
+    def read(there: Sequence[Path], files: Files) -> Loaded:
+        return read_specs(there, files, may_be_empty=True)
+
+    found = changes_since(ref, paths, loaded, read)
+    if found.unknown is not None:
+        say(f"what changed since {ref} cannot be told, so every table counts as changed: "
+            f"the specs of then do not load: {found.unknown}")  # fmt: skip
+    if removed := _named(found.removed, selectors):
+        names = ", ".join(spec.name for spec in removed[:_MOST_NAMES])
+        more = ", …" if len(removed) > _MOST_NAMES else ""
+        were = "spec was" if len(removed) == 1 else "specs were"
+        say(f"{len(removed)} {were} removed since {ref} ({names}{more}): "
+            "unmanaged now, nothing is deleted")  # fmt: skip
+    return tuple(spec for spec in chosen if spec.name in found.changed)
 
 
 def _matches(name: str, globs: Iterable[str]) -> bool:

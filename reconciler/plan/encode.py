@@ -30,8 +30,8 @@ Chunk = bytes | memoryview
 def body(plan: Plan) -> Iterator[Chunk]:
     """What the digest covers, without its outer braces."""
     yield b'"format":1'
-    if plan.selection is not None:
-        yield b"," + canonical.dumps({"selection": selection(plan.selection)})[1:-1]
+    for key, value in selected(plan.selection).items():
+        yield b"," + canonical.dumps({key: value})[1:-1]
     yield b',"tables":['
     for number, table in enumerate(plan.tables):
         if number:
@@ -40,9 +40,12 @@ def body(plan: Plan) -> Iterator[Chunk]:
     yield b"]"
 
 
-def selection(selected: Selection) -> Mapping[str, Any]:
-    """A selection as documents carry it."""
-    return {"tables": selected.tables, "of": selected.of, "by": list(selected.by)}
+def selected(selection: Selection | None) -> Mapping[str, Any]:
+    """The ``selection`` of a document; nothing where no selector was used."""
+    if selection is None:
+        return {}
+    by = list(selection.by)
+    return {"selection": {"tables": selection.tables, "of": selection.of, "by": by}}
 
 
 def steps(table: TablePlan) -> Iterator[Chunk]:

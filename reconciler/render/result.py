@@ -7,6 +7,7 @@ from typing import Any
 
 from reconciler import canonical
 from reconciler.apply.result import Result, Rows, StepOutcome, TableResult
+from reconciler.plan import encode
 from reconciler.plan.model import Note
 from reconciler.render import words
 from reconciler.render.inert import fenced
@@ -53,6 +54,7 @@ def result_json(result: Result) -> bytes:
         "exitCode": result.exit_code,
         "seconds": round(result.seconds, 3),
         "tables": [_document(table) for table in result.tables],
+        **encode.selected(result.selection),
     }
     return canonical.dumps(document) + b"\n"
 
@@ -154,7 +156,7 @@ def _sum(result: Result) -> str:
         for status, label in _LABELS.items()
         if (n := statuses.count(status))
     )
-    return f"{words.count(len(statuses), 'table')}" + (f": {parts}" if parts else "")
+    return words.tables(len(statuses), result.selection) + (f": {parts}" if parts else "")
 
 
 def _last(result: Result, paint: Paint) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler import canonical
-from reconciler.plan.model import Note
+from reconciler.plan import encode
+from reconciler.plan.model import Note, Selection
 from reconciler.render import words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
@@ -22,7 +23,9 @@ _BAR = 24
 _WORST_FIRST = ("error", "blocked", "drifted", "unmanaged", "in sync")
 
 
-def status_text(tables: Sequence[TableStatus], *, color: bool) -> str:
+def status_text(
+    tables: Sequence[TableStatus], *, color: bool, selection: Selection | None = None
+) -> str:
     """The tables for people, those that need somebody first; ends with a line that sums it up."""
     paint = Paint(is_on=color)
     lines: list[str] = []
@@ -30,19 +33,22 @@ def status_text(tables: Sequence[TableStatus], *, color: bool) -> str:
         lines += [*_table(table, paint), ""]
     counts = [(sync, sum(t.sync == sync for t in tables)) for sync in _WORST_FIRST]
     kinds = ", ".join(f"{words.number(n)} {sync}" for sync, n in counts if n)
-    total = words.count(len(tables), "table")
+    total = words.tables(len(tables), selection)
     return (
         "\n".join([*lines, f"{paint.strong('Status:')} {total}" + (f": {kinds}" if kinds else "")])
         + "\n"
     )
 
 
-def status_json(tables: Sequence[TableStatus], *, observed_at: str) -> bytes:
+def status_json(
+    tables: Sequence[TableStatus], *, observed_at: str, selection: Selection | None = None
+) -> bytes:
     """The tables as canonical JSON and a newline; ``observed_at`` is ISO-8601 with offset."""
     document = {
         "format": 1,
         "observedAt": observed_at,
         "tables": [_camel(table.document()) for table in tables],
+        **encode.selected(selection),
     }
     return canonical.dumps(document) + b"\n"
 

@@ -45,7 +45,19 @@ def plan_text(plan: Plan, *, color: bool, full: bool = False, digest: str | None
 
 
 def outcome(plan: Plan) -> str:
-    """How many tables there are of every kind: ``3 tables: 1 to change, 2 unchanged``."""
+    """How many tables there are of every kind: ``3 of 30 tables: 1 to change, 2 unchanged``."""
+    return _counted(words.tables(len(plan.tables), plan.selection), plan)
+
+
+def headline(plan: Plan) -> str:
+    """The outcome and by what tables were selected: ``3 of 30 tables selected (-l a=b): ...``."""
+    tables = words.tables(len(plan.tables), plan.selection)
+    if plan.selection is not None:
+        tables += f" selected ({words.selectors(plan.selection)})"
+    return _counted(tables, plan)
+
+
+def _counted(tables: str, plan: Plan) -> str:
     sums = summary.totals(plan)
     kinds = (
         (sums.errors, "with an error" if sums.errors == 1 else "with errors"),
@@ -54,7 +66,7 @@ def outcome(plan: Plan) -> str:
         (sums.unchanged, "unchanged"),
     )
     parts = ", ".join(f"{words.number(n)} {kind}" for n, kind in kinds if n)
-    return f"{words.count(sums.tables, 'table')}: {parts}" if parts else "no tables"
+    return f"{tables}: {parts}" if parts else tables
 
 
 def table_lines(table: TablePlan, paint: Paint) -> list[str]:
@@ -64,7 +76,7 @@ def table_lines(table: TablePlan, paint: Paint) -> list[str]:
 
 def _head(plan: Plan, paint: Paint) -> Iterator[str]:
     sums = summary.totals(plan)
-    yield paint.strong(outcome(plan))
+    yield paint.strong(headline(plan))
     if sums.files:
         size = words.size(sums.bytes)
         yield f"Applying removes {words.count(sums.files, 'file')} and frees {size}."

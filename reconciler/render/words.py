@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reconciler.plan.model import Selection
 
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SPANS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
@@ -16,6 +20,7 @@ _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
 _STAMP = 14
+_SELECTORS = 4
 
 
 def number(value: int) -> str:
@@ -35,6 +40,33 @@ def count(value: int, one: str, many: str = "") -> str:
     """
     noun = one if value == 1 else many or f"{one}s"
     return f"{number(value) if value else 'no'} {noun}"
+
+
+def tables(value: int, selection: Selection | None) -> str:
+    """How many tables, and of how many where some were selected.
+
+    >>> from reconciler.plan.model import Selection
+    >>> tables(3, Selection(tables=3, of=30, by=())), tables(0, Selection(tables=0, of=1, by=()))
+    ('3 of 30 tables', '0 of 1 table')
+    >>> tables(0, None)
+    'no tables'
+    """
+    if selection is None:
+        return count(value, "table")
+    return f"{number(value)} of {count(selection.of, 'table')}"
+
+
+def selectors(selection: Selection) -> str:
+    """What tables were selected by, as a shell would take it; the first few.
+
+    >>> from reconciler.plan.model import Selection
+    >>> selectors(Selection(tables=3, of=30, by=("--name sales.*", "-l team=core")))
+    "--name 'sales.*' -l team=core"
+    """
+    options = [text.partition(" ") for text in selection.by[:_SELECTORS]]
+    shown = [plain(f"{option} {shlex.quote(value)}") for option, _, value in options]
+    rest = len(selection.by) - len(shown)
+    return " ".join(shown) + (f" and {number(rest)} more" if rest else "")
 
 
 def size(value: int) -> str:

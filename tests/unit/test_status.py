@@ -13,7 +13,7 @@ import pytest
 from reconciler import canonical
 from reconciler.errors import PlanError
 from reconciler.plan.document import load
-from reconciler.plan.model import Note
+from reconciler.plan.model import Note, Selection
 from reconciler.planners.compose import plan_table
 from reconciler.render.status import status_json, status_text
 from reconciler.spec.model import Policy, Retention, TableSpec
@@ -187,6 +187,14 @@ def test_programs_read_the_same_as_people(seen):
     assert data == canonical.dumps(found) + b"\n"
     assert "2026-11-22T00:00:00+00:00" == found["observedAt"]
     assert 3 == found["tables"][0]["savepoints"][0]["pinnedFiles"]
+
+
+def test_a_status_of_some_tables_says_of_how_many():
+    selection = Selection(tables=0, of=2, by=("--name t",))
+    document = json.loads(status_json([], observed_at=NOW.isoformat(), selection=selection))
+
+    assert "Status: 0 of 2 tables\n" == status_text([], color=False, selection=selection)
+    assert {"tables": 0, "of": 2, "by": ["--name t"]} == document["selection"]
 
 
 def test_a_status_is_not_taken_for_a_plan(seen):

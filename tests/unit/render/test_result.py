@@ -12,7 +12,7 @@ from reconciler.errors import PlanError
 from reconciler.hudi import arrow
 from reconciler.plan import columns
 from reconciler.plan.document import load
-from reconciler.plan.model import Note
+from reconciler.plan.model import Note, Selection
 from reconciler.render.result import result_json, result_markdown, result_text
 
 
@@ -52,6 +52,29 @@ def test_a_clean_that_went_well_takes_two_lines_and_a_sum():
         "",
         "Result: 1 table: 1 done; 12 410 files removed (1.8 TiB) in 1.2 minutes.  plan sha256:0",
     ] == result_text(result(table(outcomes=(DONE,)), seconds=72.0), color=False).splitlines()
+
+
+def test_a_result_of_some_tables_says_of_how_many():
+    by = ("--changed-since main",)
+    one = Result(
+        plan_digest="sha256:0",
+        tables=(table(unchanged=True),),
+        selection=Selection(tables=1, of=30, by=by),
+    )
+    none = Result(plan_digest="sha256:0", selection=Selection(tables=0, of=30, by=by))
+
+    assert (
+        "Result: 1 of 30 tables: 1 unchanged; no files removed.  plan sha256:0\n"
+        == (result_text(one, color=False).partition("\n\n")[2])
+    )
+    assert "Result: 0 of 30 tables; no files removed.  plan sha256:0\n" == (
+        result_text(none, color=False)
+    )
+    assert "### reconciler apply · 0 of 30 tables\n" in result_markdown(none)
+    assert {"tables": 0, "of": 30, "by": ["--changed-since main"]} == (
+        json.loads(result_json(none))["selection"]
+    )
+    assert "selection" not in json.loads(result_json(result(table())))
 
 
 def test_what_stayed_is_counted_by_reason():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.plan.model import Impact, Note, Observed
+from reconciler.plan.model import Impact, Note, Observed, Selection
 from reconciler.render.text import plan_text
 from tests.unit.render.test_markdown import plan, table
 
@@ -22,6 +22,41 @@ def test_the_last_line_sums_up_and_names_the_digest():
     assert re.fullmatch(
         r"Plan: 1 table: 1 to change; 1 file to remove \(5 bytes\)\.  digest sha256:[0-9a-f]{64}",
         last,
+    )
+
+
+def selected(*tables, of: int, by: tuple[str, ...]) -> list[str]:
+    chosen = Selection(tables=len(tables), of=of, by=by)
+    found = plan_text(replace(plan(*tables), selection=chosen), color=False)
+    return found.splitlines()
+
+
+def test_a_plan_of_some_tables_says_of_how_many_and_by_what():
+    lines = selected(
+        table("a"), table("b", steps=()), table("c", steps=()), of=30, by=("--name sales.*",)
+    )
+
+    assert "3 of 30 tables selected (--name 'sales.*'): 1 to change, 2 unchanged" == lines[0]
+    assert lines[-1].startswith("Plan: 3 of 30 tables: 1 to change, 2 unchanged; 1 file to remove")
+
+
+def test_a_plan_of_no_table_says_of_how_many():
+    lines = selected(of=30, by=("--changed-since origin/main",))
+
+    assert [
+        "0 of 30 tables selected (--changed-since origin/main)",
+        "Nothing to apply.",
+        "",
+    ] == lines[:3]
+    assert lines[-1].startswith("Plan: 0 of 30 tables; no files to remove.  digest sha256:")
+
+
+def test_selectors_of_others_are_few_and_move_no_cursor():
+    by = ("--name \x1b[2Jx", "-l a=b", "-l c=d", "-l e=f", "-l g=h", "-l i=j")
+    (first, *_) = selected(table("t"), of=2, by=by)
+
+    assert first.startswith(
+        "1 of 2 tables selected (--name '\\x1b[2Jx' -l a=b -l c=d -l e=f and 2 more): 1 to"
     )
 
 

@@ -1,0 +1,314 @@
+"""Which specs changed since a commit: the same paths are read out of it, and both are compared."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, Final
+
+from reconciler import canonical
+from reconciler.diagnostics import Problems
+from reconciler.errors import ReconcilerError, UsageError
+from reconciler.spec.load import Loaded
+from reconciler.spec.model import GuardPolicy, TableSpec
+from reconciler.spec.sources import Files, Kind, spec_files
+
+_FOLDER, _LINK, _SUBMODULE = b"40000", b"120000", b"160000"
+_MOST_LINKS: Final = 40
+_ID: Final = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+#: what a hook of git has set for its own repository
+_OF_A_HOOK: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is not as it was. ``removed`` are tables that are declared no more.
+
+    ``unknown`` says why nobody can tell, and then every table counts as changed.
+    """
+
+    changed: frozenset[str]
+    removed: tuple[TableSpec, ...] = ()
+    unknown: str | None = None
+
+
+def changes_since(
+    ref: str,
+    paths: Sequence[Path],
+    now: Loaded,
+    read: Callable[[Sequence[Path], Files], Loaded],
+) -> Changes:
+    """How ``now`` differs from what the paths declared where HEAD and ``ref`` parted.
+
+    ``read`` loads specs from given files; those of paths that were not there yet are not asked for.
+    Only git's objects on this machine are looked at. Raises UsageError for what is no commit or no
+    repository, ReconcilerError where the clone lacks the history.
+    """
+    everything = frozenset(spec.name for spec in now.tables)
+    with _commit(ref, paths) as files:
+        there = [path for path in paths if spec_files([path], Problems(), files)]
+        if not there:
+            return Changes(changed=everything)
+        before = read(there, files)
+    errors = before.problems.errors
+    if errors:
+        return Changes(changed=everything, unknown=str(errors[0]))
+    known = {spec.name: _bearing(spec) for spec in before.tables}
+    return Changes(
+        changed=frozenset(
+            spec.name for spec in now.tables if known.get(spec.name) != _bearing(spec)
+        ),
+        removed=tuple(spec for spec in before.tables if spec.name not in everything),
+    )
+
+
+def _bearing(spec: TableSpec) -> tuple[object, ...]:
+    """Everything that bears on a table, in a form that can be compared."""
+    return (
+        spec.path,
+        canonical.dumps(dict(spec.document)),
+        dict(spec.storage_options),
+        [_narrowed(policy, spec.name) for policy in spec.guarded_by],
+    )
+
+
+def _narrowed(policy: GuardPolicy, name: str) -> GuardPolicy:
+    """What a policy says of one table; what it says of others does not matter."""
+    return replace(
+        policy,
+        protected=tuple(glob for glob in policy.protected if fnmatchcase(name, glob)),
+        waivers=tuple(waiver for waiver in policy.waivers if waiver.table == name),
+    )
+
+
+# --- git -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _commit(ref: str, paths: Sequence[Path]) -> Iterator[Files]:
+    """The files of the commit where HEAD and ``ref`` parted."""
+    if ref.startswith("-"):
+        raise UsageError(f"--changed-since {ref}: is an option, not a branch, tag or commit")
+    top = _repository(ref, paths)
+    base = _base(ref, top)
+    with _objects(top) as objects:
+        yield _Committed(top, objects, base)
+
+
+def _repository(ref: str, paths: Sequence[Path]) -> Path:
+    """The one repository that all paths are in."""
+    tops: dict[str, Path] = {}
+    for path in paths:
+        folder = path if path.is_dir() else path.parent
+        found = _git(folder, "rev-parse", "--show-toplevel")
+        if found.returncode:
+            why = "is in no git repository" if b"not a git rep" in found.stderr else _said(found)
+            raise UsageError(f"--changed-since {ref}: {path}: {why}")
+        tops[os.fsdecode(found.stdout.removesuffix(b"\n"))] = path
+    if len(tops) > 1:
+        one, other, *_ = tops.values()
+        raise UsageError(
+            f"--changed-since {ref}: {one} and {other} are in different git repositories; name "
+            "the paths of one"
+        )
+    return Path(next(iter(tops)))
+
+
+def _base(ref: str, top: Path) -> str:
+    """The tree of the commit where HEAD and ``ref`` parted."""
+    said = _git(top, "rev-parse", "--is-shallow-repository").stdout
+    deepen = (
+        "; this clone is shallow: fetch all of it (fetch-depth: 0, or git fetch --unshallow)"
+        if said.strip() == b"true"
+        else ""
+    )
+    tips = []
+    for name in (ref, "HEAD"):
+        tips.append(_id(top, f"{name}^{{commit}}"))
+        if not tips[-1]:
+            hint = deepen or "; is it fetched?" * (name != "HEAD")
+            raise UsageError(f"--changed-since {ref}: {name} is no commit of {top}{hint}")
+    parted = _git(top, "merge-base", *tips).stdout.decode().split()
+    tree = _id(top, f"{parted[0]}^{{tree}}") if parted else ""
+    if not tree:
+        raise ReconcilerError(
+            f"--changed-since {ref}: {ref} and HEAD have no commit in common{deepen}"
+        )
+    return tree
+
+
+def _id(top: Path, name: str) -> str:
+    """The id of the one object that a name means, else nothing."""
+    found = _git(top, "rev-parse", "--verify", "--quiet", name).stdout.decode().strip()
+    return found if _ID.fullmatch(found) else ""
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(  # noqa: S603 (no shell; what others chose is no option)
+            _command(folder, *arguments),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env=_environment(),
+        )
+    except FileNotFoundError:
+        raise ReconcilerError("--changed-since needs git, which is not installed") from None
+    except OSError as error:
+        raise ReconcilerError(f"--changed-since: git does not run: {error.strerror}") from None
+
+
+def _command(folder: Path, *arguments: str) -> list[str]:
+    return ["git", "--no-pager", "--no-replace-objects", "-C", str(folder), *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without another repository in it, and with nothing that could reach for a network."""
+    kept = {key: value for key, value in os.environ.items() if key not in _OF_A_HOOK}
+    return {
+        **kept,
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+
+
+def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return f"git says: {lines[0] if lines else f'nothing, and ends with {done.returncode}'}"
+
+
+@contextmanager
+def _objects(top: Path) -> Iterator[Callable[[str], bytes]]:
+    """What reads objects by their ids; the ids are the only thing that git is told."""
+    with subprocess.Popen(  # noqa: S603 (no shell, no argument of others)
+        _command(top, "cat-file", "--batch"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+    ) as process:
+        asked, answers = process.stdin, process.stdout
+        assert asked is not None
+        assert answers is not None
+        try:
+            yield lambda name: _object(asked, answers, name)
+        finally:
+            with suppress(OSError):  # git has ended before
+                asked.close()
+
+
+def _object(asked: IO[bytes], answers: IO[bytes], name: str) -> bytes:
+    with suppress(OSError):  # git has ended, and so has what it says
+        asked.write(f"{name}\n".encode())
+        asked.flush()
+    head = answers.readline().split()
+    if len(head) != 3:  # noqa: PLR2004 (id, type and size; else "missing")
+        raise OSError(0, f"git object {name} is not in this clone")
+    return answers.read(int(head[2]) + 1)[:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    mode: bytes
+    id: str
+
+
+class _Committed:
+    """The files of one commit at the places where they are checked out."""
+
+    def __init__(self, top: Path, read: Callable[[str], bytes], tree: str) -> None:
+        self._top, self._read = str(top), read
+        self._root = _Entry(_FOLDER, tree)
+        self._trees: dict[str, Mapping[str, _Entry]] = {}
+        self._reals: dict[str, str] = {}
+
+    def kind(self, path: Path) -> Kind:
+        _, entry = self._at(path)
+        if entry.mode == _FOLDER:
+            return "folder"
+        return "other" if entry.mode == _SUBMODULE else "file"
+
+    def names(self, folder: Path) -> list[str]:
+        _, entry = self._at(folder)
+        return list(self._entries(entry))
+
+    def read(self, file: Path) -> bytes:
+        _, entry = self._at(file)
+        if entry.mode in (_FOLDER, _SUBMODULE):
+            raise IsADirectoryError(0, "is a folder")
+        return self._read(entry.id)
+
+    def real(self, path: Path) -> str:
+        try:
+            return "/".join(self._at(path)[0])
+        except OSError:
+            return str(path)
+
+    def _at(self, path: Path) -> tuple[list[str], _Entry]:
+        """Where the path leads to, its links followed; those out of the repository lead nowhere."""
+        todo = list(reversed(self._inside(path)))
+        above = [("", self._root)]
+        links = 0
+        while todo:
+            name = todo.pop()
+            if name == "..":
+                above.pop()
+                if not above:
+                    raise _nothing()
+                continue
+            entry = self._entries(above[-1][1]).get(name)
+            if entry is None:
+                raise _nothing()
+            if entry.mode != _LINK:
+                above.append((name, entry))
+                continue
+            links += 1
+            target = os.fsdecode(self._read(entry.id))
+            if target.startswith("/") or links > _MOST_LINKS:
+                raise _nothing()
+            todo += [part for part in reversed(target.split("/")) if part not in ("", ".")]
+        return [name for name, _ in above[1:]], above[-1][1]
+
+    def _inside(self, path: Path) -> tuple[str, ...]:
+        """The parts below the top, from the first folder on the way that is in the repository."""
+        start = Path(os.path.abspath(path))  # noqa: PTH100 (links stay)
+        for folder in (*reversed(start.parents), start):
+            real = self._real(str(folder))
+            if real == self._top or real.startswith(f"{self._top.rstrip('/')}/"):
+                return (*Path(real).relative_to(self._top).parts, *start.relative_to(folder).parts)
+        raise OSError(0, f"is not in the repository {self._top}")
+
+    def _real(self, folder: str) -> str:
+        if folder not in self._reals:
+            self._reals[folder] = os.path.realpath(folder)
+        return self._reals[folder]
+
+    def _entries(self, folder: _Entry) -> Mapping[str, _Entry]:
+        if folder.mode != _FOLDER:
+            raise _nothing()
+        if folder.id not in self._trees:
+            self._trees[folder.id] = dict(_parsed(self._read(folder.id), len(folder.id) // 2))
+        return self._trees[folder.id]
+
+
+def _parsed(tree: bytes, id_bytes: int) -> Iterator[tuple[str, _Entry]]:
+    """Names and entries of a tree object: ``mode SP name NUL id``, one after the other."""
+    at = 0
+    while at < len(tree):
+        end = tree.index(b"\0", at)
+        mode, _, name = tree[at:end].partition(b" ")
+        at = end + 1 + id_bytes
+        yield os.fsdecode(name), _Entry(mode, tree[end + 1 : at].hex())
+
+
+def _nothing() -> OSError:
+    return FileNotFoundError(2, "was not there")
