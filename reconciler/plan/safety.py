@@ -65,18 +65,10 @@ def state_refusals(spec: TableSpec, state: TableState, now: datetime) -> tuple[N
 
 
 def guardrail_refusals(spec: TableSpec) -> tuple[Note, ...]:
-    """What people forbid: the steps are shown and must not run."""
+    """What the spec itself forbids: the steps are shown and must not run."""
     notes = []
     if spec.suspend:
         notes.append(Note("suspend", "suspend: true in the spec; remove it to go on"))
-    if spec.guarded_by:
-        notes.append(
-            Note(
-                "policy",
-                f"policy {', '.join(spec.guarded_by)} covers this table, and this version cannot "
-                "enforce policies yet; take the table out of it, or leave the table alone",
-            )
-        )
     if spec.readers is not None:
         notes.append(
             Note(

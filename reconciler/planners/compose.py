@@ -12,6 +12,7 @@ from reconciler.diff import Excess, drift
 from reconciler.hudi.files import FileKind
 from reconciler.hudi.view import View
 from reconciler.plan.document import spec_digest
+from reconciler.plan.guard import guarded
 from reconciler.plan.model import (
     Finding,
     Impact,
@@ -63,7 +64,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
     if not blocked:
         cleaning = _cleaning(spec, state, now, view)
     found = drift(spec, state, cleaning.excess)
-    return TablePlan(
+    plan = TablePlan(
         name=spec.name,
         path=spec.path,
         spec=spec.document,
@@ -80,6 +81,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
             *block_warnings(spec, state),
         ),
     )
+    return guarded(plan, spec, now)
 
 
 def _rules(notes: tuple[Note, ...]) -> set[str]:

@@ -25,7 +25,7 @@ from reconciler.spec.grammar import (
     RETENTION,
     TABLE_SPEC,
 )
-from reconciler.spec.words import location_problem
+from reconciler.spec.words import day_problem, location_problem
 
 SELECTOR: Final = Field(
     "selector",
@@ -77,14 +77,15 @@ POLICY_SPEC: Final = Block(
                             "The rule that is waived.",
                             required=True,
                         ),
-                        Field("table", Text(), "For which table.", required=True),
+                        Field("table", Text(), "For which table: its whole name.", required=True),
                         Field(
                             "until",
                             Text(
                                 pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
                                 says="a date such as 2026-12-31",
+                                check=day_problem,
                             ),
-                            "The last day it holds.",
+                            "The last day of UTC on which it holds.",
                             required=True,
                         ),
                         Field("reason", Text(), "Why it is waived.", required=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,11 +11,10 @@ from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, check_names, declarations, of_kind
 from reconciler.spec.document import document_of
 from reconciler.spec.grammar import DEFAULTS_SPEC, TABLE_SPEC
-from reconciler.spec.kinds import POLICY_SPEC
 from reconciler.spec.model import TableSpec
 from reconciler.spec.nodes import MappingNode, ScalarNode
 from reconciler.spec.overlay import Selector, overlay, provenance, selector
-from reconciler.spec.policy import GuardPolicy, policy_of
+from reconciler.spec.policy import Guardrail, guardrails, policies_above
 from reconciler.spec.reading import INVALID, Reader
 from reconciler.spec.rules import Rules
 from reconciler.spec.sources import DISK, Files, spec_files
@@ -30,7 +29,7 @@ class Loaded:
     """
 
     tables: tuple[TableSpec, ...]
-    policies: tuple[GuardPolicy, ...]
+    guards: tuple[Guardrail, ...]
     problems: Problems
 
 
@@ -60,9 +59,10 @@ def read_specs(
     problems = Problems()
     files = spec_files(paths, problems, source)
     found = [each for file in files for each in declarations(file, problems, source)]
+    found += policies_above(files, problems, source)
     check_names(found, problems)
     defaults = _defaults(of_kind("TableDefaults", found), problems)
-    policies = tuple(_policies(of_kind("Policy", found), problems))
+    guards = guardrails(found, problems)
     wanted = of_kind("HudiTable", found)
     tables = [spec for each in wanted if (spec := _table(each, defaults, problems))]
     _check_places(wanted, problems)
@@ -70,17 +70,17 @@ def read_specs(
         where = ", ".join(map(str, paths))
         problems.error(Place(where), "", "declares no table", "add a document with kind: HudiTable")
     damaged = {problem.place.file for problem in problems.errors}
-    guarded = [_guarded(spec, policies) for spec in tables if spec.source not in damaged]
+    guarded = [_guarded(spec, guards) for spec in tables if spec.source not in damaged]
     return Loaded(
         tables=tuple(sorted(guarded, key=lambda spec: spec.name)),
-        policies=policies,
+        guards=guards,
         problems=problems,
     )
 
 
-def _guarded(spec: TableSpec, policies: Iterable[GuardPolicy]) -> TableSpec:
-    names = sorted(policy.name for policy in policies if policy.covers(spec))
-    return replace(spec, guarded_by=tuple(names)) if names else spec
+def _guarded(spec: TableSpec, guards: Iterable[Guardrail]) -> TableSpec:
+    found = tuple(guard.policy for guard in guards if guard.covers(spec))
+    return replace(spec, guarded_by=found) if found else spec
 
 
 def _defaults(declarations: Iterable[Declaration], problems: Problems) -> list[_Defaults]:
@@ -91,16 +91,6 @@ def _defaults(declarations: Iterable[Declaration], problems: Problems) -> list[_
         Rules(problems, partial=True).check(data, each.spec, "spec")
         found.append(_Defaults(selector(each.head.get("selector", {}), each.folder), each.spec))
     return sorted(found, key=lambda defaults: defaults.selector.conditions)
-
-
-def _policies(declarations: Iterable[Declaration], problems: Problems) -> Iterator[GuardPolicy]:
-    for each in declarations:
-        found = Problems()
-        data = Reader(found).block(each.spec, POLICY_SPEC, "spec")
-        problems.extend(found)
-        chosen = selector(each.head.get("selector", {}), each.folder)
-        if not found.errors:
-            yield policy_of(data, name=each.name, selector=chosen, source=each.file)
 
 
 def _table(

@@ -147,13 +147,57 @@ class NewTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """One rule that does not hold for one table up to and including a day of UTC (YYYY-MM-DD)."""
+
+    rule: str
+    table: str
+    until: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardPolicy:
+    """Limits on plans, from outside the tables' own files; counts and bytes, None is no limit.
+
+    ``min_retention`` is the least count by ``commits``, ``hours`` and ``fileVersions``;
+    ``protected`` are globs of table names that no plan may touch. ``source`` is its file.
+    """
+
+    name: str
+    owner: str | None = None
+    min_retention: Mapping[str, int] = field(default_factory=dict)
+    max_files_removed: int | None = None
+    max_bytes_removed: int | None = None
+    max_rewrite: int | None = None
+    protected: tuple[str, ...] = ()
+    require_lock: bool = False
+    severity: Literal["error", "warn"] = "error"
+    waivers: tuple[Waiver, ...] = ()
+    source: str = field(default="", compare=False)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that it sets."""
+        given = {
+            "protected": self.protected,
+            "requireLock": self.require_lock,
+            "minRetention": self.min_retention,
+            "maxFilesRemoved": self.max_files_removed is not None,
+            "maxBytesRemoved": self.max_bytes_removed is not None,
+            "maxRewrite": self.max_rewrite is not None,
+        }
+        return tuple(rule for rule, is_set in given.items() if is_set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
     """The effective spec of one table: defaults merged, paths resolved, units gone.
 
     ``path`` is the resolved location (absolute path without scheme, else a URL). ``source`` is the
     file it came from. ``provenance`` maps a dotted field to "file:line" for every declared field.
     ``document`` is the effective spec as canonical JSON-able data (what plan.json carries).
-    ``guarded_by`` names the policies that cover the table, sorted; it is not in the document.
+    ``guarded_by`` are the policies over the table, by name; they are not in the document.
     """
 
     name: str
@@ -174,4 +218,4 @@ class TableSpec:
     source: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
     document: Mapping[str, Any] = field(default_factory=dict)
-    guarded_by: tuple[str, ...] = ()
+    guarded_by: tuple[GuardPolicy, ...] = ()

@@ -1,59 +1,165 @@
-"""Guardrails that live outside the tables' own files. Read and checked; enforced elsewhere."""
+"""Guardrails that live outside the tables' own files: which there are, and which tables they cover.
+
+What they say about a plan is decided elsewhere; here is only what the files say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Any, Literal
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
 
-from reconciler.spec.model import TableSpec
-from reconciler.spec.overlay import Selector
+from reconciler.diagnostics import Place, Problems, did_you_mean, shown
+from reconciler.spec import locations
+from reconciler.spec.declarations import Declaration, declarations
+from reconciler.spec.kinds import POLICY_SPEC
+from reconciler.spec.model import GuardPolicy, TableSpec, Waiver
+from reconciler.spec.nodes import Node, SequenceNode
+from reconciler.spec.overlay import Selector, selector
+from reconciler.spec.project import folders_above
+from reconciler.spec.reading import Reader
+from reconciler.spec.sources import DISK, Files, files_below
+
+FOLDER: Final = "policies"
+"""The folder whose policies hold for every spec beside it and below, however a spec is named."""
+
+_WILD: Final = "*?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiver:
-    """One rule that does not hold for one table up to and including a day (YYYY-MM-DD)."""
+class Guardrail:
+    """A policy and the tables it speaks of; ``waivers_at``: where each of its waivers is.
 
-    rule: str
-    table: str
-    until: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardPolicy:
-    """Limits on plans for the tables it covers; counts and bytes, None is no limit.
-
-    ``min_retention`` is the least count by ``commits``, ``hours`` and ``fileVersions``;
-    ``protected`` are globs of table names that no plan may touch.
+    ``real`` selects by the places that links lead to.
     """
 
-    name: str
+    policy: GuardPolicy
     selector: Selector
-    min_retention: Mapping[str, int]
-    max_files_removed: int | None = None
-    max_bytes_removed: int | None = None
-    max_rewrite: int | None = None
-    protected: tuple[str, ...] = ()
-    require_lock: bool = False
-    severity: Literal["error", "warn"] = "error"
-    waivers: tuple[Waiver, ...] = ()
-    source: str = ""
+    real: Selector
+    waivers_at: tuple[Place, ...] = ()
 
-    def covers(self, table: TableSpec) -> bool:
-        """Whether the policy speaks of the table: it is selected, or protected by name."""
-        by_name = any(fnmatchcase(table.name, glob) for glob in self.protected)
-        return by_name or self.selector.selects(table.labels, table.path)
+    def covers(self, table: TableSpec, *places: str | None) -> bool:
+        """Whether it speaks of a table that lies at its path or is declared for these places."""
+        named = {place for place in (table.path, *places) if place}
+        return any(
+            chosen.selects(table.labels, place)
+            for chosen in (self.selector, self.real)
+            for place in ("", *named, *map(locations.identity, named))
+        )
 
 
-def policy_of(
-    data: Mapping[str, Any], *, name: str, selector: Selector, source: str
-) -> GuardPolicy:
-    """The policy of checked data."""
+def guardrails(among: Iterable[Declaration], problems: Problems) -> tuple[Guardrail, ...]:
+    """The policies among documents, by name; none of one with an error."""
+    among = list(among)
+    tables = {each.file for each in among if each.kind == "HudiTable"}
+    found = []
+    for each in among:
+        if each.kind != "Policy":
+            continue
+        if each.file in tables:
+            problems.error(
+                each.node.place("kind"),
+                "kind",
+                "is Policy in the file of a table, where whoever changes the table can change it",
+                f"move it to a file of its own, such as {FOLDER}/{each.name}.yaml",
+            )
+        if guardrail := _guardrail(each, problems):
+            found.append(guardrail)
+    return tuple(sorted(found, key=lambda guardrail: guardrail.policy.name))
+
+
+def policies_above(
+    specs: Iterable[Path], problems: Problems, source: Files = DISK
+) -> list[Declaration]:
+    """The policies in every folder ``policies`` beside the spec files or above them.
+
+    All of them count, not only the nearest: a folder beside a table must not hide the one above.
+    Where a file is a link, the folders above what it leads to count too. What is among the spec
+    files already is left out, and documents of other kinds are left to whoever names their files.
+    """
+    specs = list(specs)
+    known = {source.real(file) for file in specs}
+    places = {str(file) for file in specs} | {real for real in known if real[:1] == os.sep}
+    folders = sorted({Path(place).parent for place in places})
+    found: dict[str, Path] = {}
+    for folder in dict.fromkeys(
+        each for start in folders for each in folders_above(start, FOLDER, problems, source)
+    ):
+        for file in files_below(folder, problems, source):
+            found.setdefault(source.real(file), file)
+    return [
+        each
+        for real, file in found.items()
+        if real not in known
+        for each in declarations(file, problems, source)
+        if each.kind == "Policy"
+    ]
+
+
+def unused_waivers(
+    guards: Iterable[Guardrail], tables: Sequence[TableSpec], today: date, problems: Problems
+) -> None:
+    """Warn of waivers that waive nothing: over, of a rule that is not set, or for no table given.
+
+    ``today``: the day of UTC.
+    """
+    by_name = {table.name: table for table in tables}
+    for guard in guards:
+        for waiver, at in zip(guard.policy.waivers, guard.waivers_at, strict=True):
+            if waiver.until < today.isoformat():
+                why = f"ended on {waiver.until}", "remove it"
+            elif waiver.rule not in guard.policy.rules:
+                why = f"waives {waiver.rule}, which the policy does not set", "remove it"
+            elif (table := by_name.get(waiver.table)) is None:
+                close = did_you_mean(waiver.table, by_name)
+                why = (
+                    f"is for {shown(waiver.table)}, which is none of the tables given",
+                    f"did you mean {close!r}?" if close else "remove it where there is no such one",
+                )
+            elif guard.policy not in table.guarded_by:
+                why = f"is for {waiver.table}, which the policy does not cover", "remove it"
+            else:
+                continue
+            problems.warning(at, "spec.waivers", *why)
+
+
+def _guardrail(declaration: Declaration, problems: Problems) -> Guardrail | None:
+    found = Problems()
+    data = Reader(found).block(declaration.spec, POLICY_SPEC, "spec")
+    problems.extend(found)
+    if found.errors:
+        return None
+    chosen, folder = declaration.head.get("selector", {}), declaration.folder
+    places = [_real(pattern, folder) for pattern in chosen.get("paths", ())]
+    real = {**chosen, "paths": places} if places else chosen
+    return Guardrail(
+        policy=_policy(declaration, data),
+        selector=selector(chosen, folder),
+        real=selector(real, folder),
+        waivers_at=_places(declaration.spec.get("waivers")),
+    )
+
+
+def _places(waivers: Node | None) -> tuple[Place, ...]:
+    return tuple(each.at for each in waivers.items) if isinstance(waivers, SequenceNode) else ()
+
+
+def _real(pattern: str, folder: str) -> str:
+    """A glob of places with the links in front of its first wildcard followed."""
+    if pattern.startswith("**") or "://" in (place := locations.resolved(pattern, folder)):
+        return pattern
+    at = min((place.find(sign) for sign in _WILD if sign in place), default=len(place))
+    plain = place[:at].rpartition("/")[0] if at < len(place) else place
+    return os.path.realpath(plain or "/").rstrip("/") + place[len(plain) :]
+
+
+def _policy(declaration: Declaration, data: Mapping[str, Any]) -> GuardPolicy:
     return GuardPolicy(
-        name=name,
-        selector=selector,
+        name=declaration.name,
+        owner=declaration.head["metadata"].get("owner"),
         min_retention=data.get("minRetention", {}),
         max_files_removed=data.get("maxFilesRemoved"),
         max_bytes_removed=data.get("maxBytesRemoved"),
@@ -62,5 +168,5 @@ def policy_of(
         require_lock=data.get("requireLock", False),
         severity=data.get("severity", "error"),
         waivers=tuple(Waiver(**waiver) for waiver in data.get("waivers", ())),
-        source=source,
+        source=declaration.file,
     )

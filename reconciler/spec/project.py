@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from reconciler.diagnostics import Place, Problems
+from reconciler.spec.sources import DISK, Files
+
 
 def found_above(folder: Path, name: str) -> Path | None:
     """The nearest folder ``name`` in the folder or in one above it; None where there is none.
@@ -14,6 +17,27 @@ def found_above(folder: Path, name: str) -> Path | None:
     Symbolic links stay as written.
     """
     return next((at / name for at in _upwards(folder) if os.path.isdir(at / name)), None)  # noqa: PTH112
+
+
+def folders_above(
+    folder: Path, name: str, problems: Problems, files: Files = DISK
+) -> Iterator[Path]:
+    """Every folder ``name`` in the folder and in those above it, the nearest first.
+
+    The search ends as in ``found_above``. One that cannot be looked at is an error: it may hold
+    what must not be passed over.
+    """
+    for at in _upwards(folder):
+        found = at / name
+        try:
+            if files.kind(found) == "folder":
+                yield found
+        except (FileNotFoundError, NotADirectoryError):
+            if os.path.islink(found):  # noqa: PTH114
+                problems.error(Place(str(found)), "", "is a link to nowhere", "remove or mend it")
+        except OSError as error:
+            message = f"cannot be looked at: {error.strerror or error}"
+            problems.error(Place(str(found)), "", message, "what it holds must not be passed over")
 
 
 def _upwards(folder: Path) -> Iterator[Path]:

@@ -66,6 +66,11 @@ def spec_files(paths: Sequence[Path], problems: Problems, files: Files = DISK) -
     return list(found.values())
 
 
+def files_below(folder: Path, problems: Problems, files: Files = DISK) -> list[Path]:
+    """The spec files in a folder that is there and in those below it, sorted; it may have none."""
+    return sorted(_below(folder, set(), problems, files), key=lambda file: file.parts)
+
+
 def read(file: Path, problems: Problems, files: Files = DISK) -> bytes | None:
     """The bytes, None after an error that names the file."""
     try:
@@ -83,7 +88,7 @@ def _files_at(path: Path, problems: Problems, files: Files) -> Iterator[Path]:
         problems.error(Place(str(path)), "", problem, "check the path")
         return
     if is_folder:
-        found = sorted(_below(path, set(), problems, files), key=lambda file: file.parts)
+        found = files_below(path, problems, files)
         if not found:
             problems.error(
                 Place(str(path)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 import zoneinfo
+from datetime import date
 from typing import Final
 
 from reconciler.diagnostics import did_you_mean, shown
@@ -64,6 +65,20 @@ def filter_problem(text: str) -> str | None:
             re.compile(text[1:-1])
     except (re.error, OverflowError, RecursionError, Warning) as error:
         return f"{shown(text)} is not a regular expression: {error}"
+    return None
+
+
+def day_problem(text: str) -> str | None:
+    """A day of the calendar, as YYYY-MM-DD.
+
+    >>> day_problem("2026-02-28")
+    >>> day_problem("2026-02-30")
+    "'2026-02-30' is no day of the calendar"
+    """
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return f"{shown(text)} is no day of the calendar"
     return None
 
 

@@ -461,38 +461,3 @@ def test_a_default_that_misses_its_count_is_the_tables_to_complete(write):
         "specs/b.yaml:11:1: spec.retention: commits, hours or fileVersions is missing, "
         "with the defaults of specs/a.yaml:5:19; how much is kept has no default"
     ) == problem
-
-
-def test_a_policy_is_named_on_the_tables_it_covers(write):
-    write(other("Policy", "gold", "{labels: {tier: gold}}", "{maxFilesRemoved: 10}"))
-    write(other("Policy", "names", "{labels: {no: one}}", "{protected: ['fin.*']}"), "specs/p.yaml")
-    write(table("fin.a", labels="{tier: gold}"), "specs/b.yaml")
-    write(table("fin.b"), "specs/c.yaml")
-    write(table("web.a"), "specs/d.yaml")
-
-    found = {spec.name: spec.guarded_by for spec in load_specs([Path("specs")])}
-
-    assert {"fin.a": ("gold", "names"), "fin.b": ("names",), "web.a": ()} == found
-
-
-def test_a_policy_is_read_whole(write):
-    rules = (
-        "{minRetention: {hours: 24, commits: 5}, maxFilesRemoved: 10, maxBytesRemoved: 1TiB, "
-        "maxRewrite: 0, requireLock: true, severity: warn, waivers: "
-        "[{rule: maxRewrite, table: t, until: 2026-12-31, reason: once}]}"
-    )
-    write(table() + "---\n" + other("Policy", "p", "{}", rules))
-
-    [policy] = read_specs([Path("specs")]).policies
-
-    assert {"hours": 24, "commits": 5} == policy.min_retention
-    assert (10, 1024**4, 0) == (
-        policy.max_files_removed,
-        policy.max_bytes_removed,
-        policy.max_rewrite,
-    )
-    assert policy.require_lock
-    assert "warn" == policy.severity
-    assert [("maxRewrite", "t", "2026-12-31", "once")] == [
-        (waiver.rule, waiver.table, waiver.until, waiver.reason) for waiver in policy.waivers
-    ]

@@ -1,0 +1,145 @@
+"""What policies say about the plan of one table at one moment; pure.
+
+Every policy over the table is asked, so that the strictest decides. What one forbids is a refusal,
+or a warning where the policy only warns or a waiver is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from typing import Final
+
+from reconciler import units
+from reconciler.plan.model import Note, TablePlan
+from reconciler.spec.model import GuardPolicy, Policy, Retention, TableSpec
+
+_COUNT_OF: Final = {
+    Policy.COMMITS: "commits",
+    Policy.HOURS: "hours",
+    Policy.FILE_VERSIONS: "fileVersions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What forbids a plan, and what only deserves a word."""
+
+    refusals: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+
+
+def guarded(plan: TablePlan, spec: TableSpec, now: datetime) -> TablePlan:
+    """The plan with what the policies over its table say about it; its steps stay as they are."""
+    found = judge(plan, spec, now)
+    return replace(
+        plan,
+        refusals=(*plan.refusals, *found.refusals),
+        warnings=(*found.warnings, *plan.warnings),
+    )
+
+
+def judge(plan: TablePlan, spec: TableSpec, now: datetime) -> Verdicts:
+    """The verdicts of every policy over the table, on its spec and on what the plan comes to.
+
+    ``now`` has a zone: a waiver is in force up to and including its day of UTC.
+    """
+    today = now.astimezone(UTC).date().isoformat()
+    refusals, warnings = [], []
+    for policy in spec.guarded_by:
+        for broken in _broken(policy, plan, spec):
+            verdict, is_waived = _weighed(broken, policy, spec.name, today)
+            notes = warnings if is_waived or policy.severity == "warn" else refusals
+            notes.append(verdict)
+    return Verdicts(tuple(refusals), tuple(warnings))
+
+
+def _broken(policy: GuardPolicy, plan: TablePlan, spec: TableSpec) -> Iterator[Note]:
+    """The rules that do not hold, each with what to do; nothing is waived here."""
+    glob = next((glob for glob in policy.protected if fnmatchcase(spec.name, glob)), None)
+    if glob is not None and plan.steps:
+        name = "" if glob == spec.name else f" ({glob})"
+        yield Note("protected", f"protects {spec.name}{name}, so no plan may touch it")
+    lock = spec.concurrency.lock if spec.concurrency else None
+    if policy.require_lock and (lock is None or lock.provider == "none"):
+        declared = "no concurrency.lock" if lock is None else "concurrency.lock.provider none"
+        yield Note(
+            "requireLock",
+            f"asks for a lock, and the spec has {declared}; declare the one that the writers use, "
+            "as in concurrency: {lock: {provider: filesystem}}",
+        )
+    if spec.retention is not None and policy.min_retention:
+        yield from _of_retention(policy, spec.retention)
+    yield from _of_impact(policy, plan)
+
+
+def _of_retention(policy: GuardPolicy, retention: Retention) -> Iterator[Note]:
+    count = _COUNT_OF[retention.policy]
+    least = policy.min_retention.get(count)
+    declared = f"retention.{count} is {retention.keep}"
+    if least is None:
+        ways = " or ".join(f"{name}: {much}" for name, much in sorted(policy.min_retention.items()))
+        yield Note(
+            "minRetention",
+            f"has no least value for {count}, so that {declared} cannot be compared with any; "
+            f"declare {ways}, or more, instead",
+        )
+    elif retention.keep < least:
+        yield Note(
+            "minRetention", f"asks for at least {least}, and {declared}; declare {least} or more"
+        )
+
+
+def _of_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
+    impact = plan.impact
+    fewer = "remove less at a time with retention.maxCommitsPerRun, or keep more"
+    most = policy.max_files_removed
+    if most is not None and impact.files_removed > most:
+        yield Note(
+            "maxFilesRemoved",
+            f"lets a plan remove {most} files, and this one removes {impact.files_removed}; "
+            f"{fewer}",
+        )
+    most = policy.max_bytes_removed
+    if most is not None and impact.bytes_removed > most:
+        yield Note(
+            "maxBytesRemoved",
+            f"lets a plan remove {units.format_size(most)}, and this one removes "
+            f"{_about(impact.bytes_removed)}; {fewer}",
+        )
+    most = policy.max_rewrite
+    if most is not None and impact.bytes_rewritten > most:
+        yield Note(
+            "maxRewrite",
+            f"lets a plan rewrite {units.format_size(most)}, and this one rewrites "
+            f"{_about(impact.bytes_rewritten)}; lower clustering.budget.rewrite",
+        )
+
+
+def _about(size: int) -> str:
+    """A size for people, rounded up so that it is never shown as the limit it is above.
+
+    >>> _about(1024**3 + 1), _about(1), _about(1536)
+    ('1.01GiB', '1B', '1.5KiB')
+    """
+    unit, factor = "B", 1
+    for name in ("KiB", "MiB", "GiB", "TiB"):
+        if size >= units.SIZE_UNITS[name]:
+            unit, factor = name, units.SIZE_UNITS[name]
+    return f"{-(-size * 100 // factor) / 100:.12g}{unit}"
+
+
+def _weighed(broken: Note, policy: GuardPolicy, table: str, today: str) -> tuple[Note, bool]:
+    """The verdict as people read it, and whether a waiver is in force."""
+    said = f"policy {policy.name} {broken.because}"
+    waivers = [w for w in policy.waivers if (w.rule, w.table) == (broken.rule, table)]
+    waiver = max(waivers, key=lambda waiver: waiver.until, default=None)
+    if waiver is not None and today <= waiver.until:
+        return Note(broken.rule, f"waived until {waiver.until} ({waiver.reason}): {said}"), True
+    if policy.severity == "error":
+        said += f", or ask {policy.owner or 'its owner'} for a waiver"
+    if waiver is not None:
+        said += f"; the one there was ended on {waiver.until} ({waiver.reason})"
+    return Note(broken.rule, said), False
