@@ -99,7 +99,7 @@ def _of_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
     if most is not None and impact.files_removed > most:
         yield Note(
             "maxFilesRemoved",
-            f"lets a plan remove {most} files, and this one removes {impact.files_removed}; "
+            f"lets a plan remove {most} file{'s' * (most != 1)}, and this one removes {impact.files_removed}; "
             f"{fewer}",
         )
     most = policy.max_bytes_removed
