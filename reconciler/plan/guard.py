@@ -99,8 +99,8 @@ def _of_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
     if most is not None and impact.files_removed > most:
         yield Note(
             "maxFilesRemoved",
-            f"lets a plan remove {most} file{'s' * (most != 1)}, and this one removes {impact.files_removed}; "
-            f"{fewer}",
+            f"lets a plan remove {most} file{'s' * (most != 1)}, and this one removes "
+            f"{impact.files_removed}; {fewer}",
         )
     most = policy.max_bytes_removed
     if most is not None and impact.bytes_removed > most:

@@ -67,8 +67,8 @@ def test_a_retention_below_the_least_is_refused_without_any_step():
         (
             "minRetention",
             (
-                "policy gold asks for at least 4, and retention.commits is 3; declare 4 or more, or "
-                "ask its owner for a waiver"
+                "policy gold asks for at least 4, and retention.commits is 3; declare 4 or more, "
+                "or ask its owner for a waiver"
             ),
         )
     ] == refused([policy(min_retention={"commits": 4})], plan(steps=()))
@@ -82,9 +82,9 @@ def test_a_retention_of_another_kind_cannot_be_compared():
         (
             "minRetention",
             (
-                "policy gold has no least value for fileVersions, so that retention.fileVersions is 99 "
-                "cannot be compared with any; declare commits: 10 or hours: 168, or more, instead, or "
-                "ask the platform team for a waiver"
+                "policy gold has no least value for fileVersions, so that retention.fileVersions "
+                "is 99 cannot be compared with any; declare commits: 10 or hours: 168, or more, "
+                "instead, or ask the platform team for a waiver"
             ),
         )
     ] == refused(
@@ -108,16 +108,18 @@ def test_a_table_without_retention_loses_nothing_and_is_not_compared():
             {"max_files_removed": 10},
             {"files_removed": 11},
             (
-                "policy gold lets a plan remove 10 files, and this one removes 11; remove less at a "
-                "time with retention.maxCommitsPerRun, or keep more, or ask its owner for a waiver"
+                "policy gold lets a plan remove 10 files, and this one removes 11; remove less at "
+                "a time with retention.maxCommitsPerRun, or keep more, or ask its owner for a "
+                "waiver"
             ),
         ),
         (
             {"max_bytes_removed": GIB},
             {"bytes_removed": GIB + 1},
             (
-                "policy gold lets a plan remove 1GiB, and this one removes 1.01GiB; remove less at a "
-                "time with retention.maxCommitsPerRun, or keep more, or ask its owner for a waiver"
+                "policy gold lets a plan remove 1GiB, and this one removes 1.01GiB; remove less "
+                "at a time with retention.maxCommitsPerRun, or keep more, or ask its owner for a "
+                "waiver"
             ),
         ),
         (
@@ -142,8 +144,8 @@ def test_a_protected_table_is_refused_where_there_are_steps():
         (
             "protected",
             (
-                "policy gold protects fin.a (fin.*), so no plan may touch it, or ask its owner for a "
-                "waiver"
+                "policy gold protects fin.a (fin.*), so no plan may touch it, or ask its owner "
+                "for a waiver"
             ),
         )
     ] == refused([policy(protected=("web.*", "fin.*"))])
