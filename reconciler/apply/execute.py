@@ -133,9 +133,11 @@ def _delete(table: Table, work: Work) -> list[Outcome]:
             )
         except Exception as error:
             said = str(error).strip().partition("\n")[0]
+            if not isinstance(error, ReconcilerError):  # ours are sentences
+                said = f"{type(error).__name__}: {said}"
             raise PartialError(
-                f"deleting the files of clean {work.instant} stopped half way "
-                f"({type(error).__name__}: {said}); run apply again to go on"
+                f"deleting the files of clean {work.instant} stopped half way ({said}); "
+                "run apply again to go on"
             ) from error
     told = sum(done.deleted + len(done.gone) + len(done.failed) for done in outcomes)
     if told != len(work.files):

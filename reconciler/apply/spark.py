@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import reconciler
 from reconciler.apply.executor import Batch, Outcome, delete_share, shares
+from reconciler.errors import ReconcilerError
 from reconciler.storage.api import StorageRef
 
 if TYPE_CHECKING:
@@ -21,17 +25,30 @@ if TYPE_CHECKING:
 _MANY_FILES: Final = 50_000
 _SHARES_PER_SLOT: Final = 4
 _REPORT_EVERY_S: Final = 0.5
+#: Spark takes about four seconds to kill the Python of a task
+_LOOKS_AT_THE_END: Final = 150
+_LOOK_EVERY_S: Final = 0.1
+#: no name that somebody would give ``--py-files``
+_ARCHIVE: Final = "reconciler-of-the-driver.zip"
+_OF_A_JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+_JOBS: Final = itertools.count(1)
+_ABORTED: Final = "Job aborted due to stage failure: "
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_SHIPPING: Final = threading.Lock()
 
 
 class SparkExecutor:
     """Runs on a session's executors; each task opens its own storage.
 
-    ``parallelism`` counts tasks at a time; by default the cluster's slots.
+    ``parallelism`` counts tasks at a time; by default the cluster's slots. Spark tries a task that
+    dies again: what an earlier attempt at it has removed counts as deleted. When it gives up, a
+    ReconcilerError says why, and no task deletes any more.
     """
 
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
-        self._shipped = self._context.master.startswith("local")
+        master = self._context.master
+        self._shipped = master == "local" or master.startswith("local[")  # not local-cluster
 
     def delete_files(
         self,
@@ -41,52 +58,101 @@ class SparkExecutor:
         parallelism: int | None,
         progress: Callable[[int], None],
     ) -> list[Outcome]:
-        self._ship()
         files = sum(len(batch.names) for batch in batches)
         slots = parallelism or self._context.defaultParallelism
         work = shares(batches, slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1))
         if not work:
             return []
+        self._ship()
         done = self._context.accumulator(0)
-        self._context.setJobDescription(f"reconciler: delete {files} files of {ref.location}")
-        try:
-            with _reporting(done, progress):
-                outcomes: list[Outcome] = (
-                    self._context.parallelize(work, len(work))
-                    .mapPartitions(_Task(ref, done))
-                    .collect()
-                )
-        finally:
-            self._context.setJobDescription(None)
+        task = _Task(ref, done, speculates=self._speculates())
+        described = f"reconciler: delete {files} files of {ref.location}"
+        with _job(self._context, described), _reporting(done, progress):
+            outcomes: list[Outcome] = (
+                self._context.parallelize(work, len(work)).mapPartitions(task).collect()
+            )
         return outcomes
 
+    def _speculates(self) -> bool:
+        said: str = self._context.getConf().get("spark.speculation", "false")
+        return said.lower() == "true"
+
     def _ship(self) -> None:
-        """Send this package to the workers once, unless they share our disk."""
-        if self._shipped:
-            return
-        package = Path(reconciler.__file__).parent
-        with tempfile.TemporaryDirectory() as folder:
-            archive = shutil.make_archive(
-                f"{folder}/reconciler", "zip", root_dir=package.parent, base_dir=package.name
-            )
-            self._context.addPyFile(archive)
-        self._shipped = True
+        """Send this package to the workers once a session, unless they share our process."""
+        with _SHIPPING:
+            if not self._shipped:
+                _ship(self._context)
+            self._shipped = True
+
+
+def _ship(context: Any) -> None:
+    from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
+
+    if any(url.endswith(f"/{_ARCHIVE}") for url in context.listFiles):
+        return  # for an earlier apply of this session: Spark refuses a second file of the name
+    package = Path(reconciler.__file__).parent
+    # executors fetch it whenever they start, so it has to stay as long as the session does
+    with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as folder:
+        made = shutil.make_archive(
+            f"{folder}/reconciler", "zip", root_dir=package.parent, base_dir=package.name
+        )
+        archive = Path(made).replace(Path(SparkFiles.getRootDirectory()) / _ARCHIVE)
+    context.addPyFile(str(archive))
 
 
 class _Task:
     """What one task does; picklable."""
 
-    def __init__(self, ref: StorageRef, done: Any) -> None:
-        self._ref, self._done = ref, done
+    def __init__(self, ref: StorageRef, done: Any, *, speculates: bool) -> None:
+        self._ref, self._done, self._speculates = ref, done, speculates
 
     def __call__(self, work: Iterable[list[Batch]]) -> Iterator[Outcome]:
-        from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
+        from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
 
+        from reconciler.storage.open import open_storage  # noqa: PLC0415
+
+        context = TaskContext.get()
+        # the driver has just seen every file: what is gone, another attempt at this task took
+        repeats = self._speculates or (context is not None and context.attemptNumber() > 0)
         storage = open_storage(self._ref)
         for share in work:
             for outcome in delete_share(storage, share):
                 self._done += outcome.deleted + len(outcome.gone) + len(outcome.failed)
-                yield outcome
+                taken = outcome.deleted + len(outcome.gone)
+                yield replace(outcome, deleted=taken, gone=()) if repeats else outcome
+
+
+@contextlib.contextmanager
+def _job(context: Any, described: str) -> Iterator[None]:
+    """A group for the jobs of the block; when it fails, its tasks have ended afterwards."""
+    before = {key: context.getLocalProperty(key) for key in _OF_A_JOB}
+    group = f"reconciler-{next(_JOBS)}"
+    # without interruptOnCancel, a task whose Python still deletes does not count as ended
+    context.setJobGroup(group, described, interruptOnCancel=False)
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(Exception):  # Java itself may be gone
+            _end(context, group)
+        if (java := getattr(error, "java_exception", None)) is not None:
+            raise ReconcilerError(why(str(java.getMessage()))) from error
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            for key, value in before.items():
+                context.setLocalProperty(key, value)
+
+
+def _end(context: Any, group: str) -> None:
+    """Cancel what is left of a group and wait until nothing of it runs, or for a while."""
+    context.cancelJobGroup(group)
+    tracker = context.statusTracker()
+    for _ in range(_LOOKS_AT_THE_END):
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        if not any(stage.numActiveTasks for stage in stages if stage):
+            return
+        time.sleep(_LOOK_EVERY_S)
 
 
 @contextlib.contextmanager
@@ -114,3 +180,20 @@ def _reporting(done: Any, progress: Callable[[int], None]) -> Iterator[None]:
         stopped.set()
         thread.join()
         tell()
+
+
+def why(message: str) -> str:
+    r"""The line of Spark's message that says why a job failed; of a Python error, its last.
+
+    >>> why("Job aborted due to stage failure: Task 0 failed\nDriver stacktrace:")
+    'Task 0 failed'
+    >>> why("Lost task 0.0: E: Traceback (most recent call last):\n  f\nOSError: no\n\n\tat x")
+    'Lost task 0.0: OSError: no'
+    """
+    first, _, rest = message.strip().partition("\n")
+    first = first.removeprefix(_ABORTED)
+    if not first.endswith(_TRACEBACK):
+        return first
+    where = first.removesuffix(_TRACEBACK).rstrip(": ").rpartition(": ")[0]
+    lines = [line for line in rest.partition("\n\n")[0].splitlines() if line[:1].strip()]
+    return f"{where}: {lines[-1]}" if where and lines else first

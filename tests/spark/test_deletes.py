@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import pytest
 
+from reconciler.apply import spark
 from reconciler.apply.executor import Batch, Outcome
 from reconciler.apply.spark import SparkExecutor
 from reconciler.cli.spark import spark_session
@@ -30,7 +32,8 @@ def executor(session):
     return SparkExecutor(session)
 
 
-def test_files_of_many_partitions_go_in_a_few_tasks(session, executor, tmp_path):
+def test_files_of_many_partitions_go_in_a_few_tasks(session, executor, tmp_path, monkeypatch):
+    monkeypatch.setattr(spark, "_JOBS", itertools.count(4711))
     batches = []
     for number in range(30):
         names = tuple(f"{n}.parquet" for n in range(number + 1))
@@ -50,9 +53,23 @@ def test_files_of_many_partitions_go_in_a_few_tasks(session, executor, tmp_path)
     assert sum(told) == 495
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"stays"}
     tracker = session.sparkContext.statusTracker()
-    jobs = tracker.getJobIdsForGroup(None)
-    stages = [tracker.getJobInfo(job).stageIds for job in jobs]
-    assert [tracker.getStageInfo(ids[0]).numTasks for ids in stages[:1]] == [4]
+    (job,) = tracker.getJobIdsForGroup("reconciler-4711")
+    (stage,) = tracker.getJobInfo(job).stageIds
+    assert tracker.getStageInfo(stage).numTasks == 4
+
+
+def test_what_a_session_calls_its_jobs_stays_as_it_was(session, executor, tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    context = session.sparkContext
+    context.setJobGroup("theirs", "what they do", interruptOnCancel=True)
+    executor.delete_files(
+        StorageRef(str(tmp_path)), [Batch("", ("f",))], parallelism=1, progress=lambda _count: None
+    )
+    kept = [context.getLocalProperty(f"spark.job{key}") for key in ("Group.id", ".description")]
+    context.setLocalProperty("spark.jobGroup.id", None)
+    context.setLocalProperty("spark.job.description", None)
+
+    assert kept == ["theirs", "what they do"]
 
 
 def test_a_file_that_cannot_go_is_an_outcome_not_an_exception(executor, tmp_path):
