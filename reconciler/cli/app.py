@@ -14,6 +14,7 @@ import typer
 
 from reconciler.cli import interruption
 from reconciler.cli.apply import apply
+from reconciler.cli.comment import comment
 from reconciler.cli.demo import demo
 from reconciler.cli.failures import DEBUG, explain
 from reconciler.cli.init import init
@@ -38,7 +39,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (init, lint, plan, show, apply, status, unlock, demo):
+for _command in (init, lint, plan, show, apply, status, comment, unlock, demo):
     app.command()(_command)
 
 

@@ -17,7 +17,7 @@ from reconciler.errors import (
     UsageError,
 )
 
-COMMANDS = ("init", "lint", "plan", "show", "apply", "status", "unlock", "demo")
+COMMANDS = ("init", "lint", "plan", "show", "apply", "status", "comment", "unlock", "demo")
 NOT_BUILT = ("read", "write", "advise", "options", "fmt", "diff", "explain", "history")
 SPEC = """\
 apiVersion: reconciler/v1

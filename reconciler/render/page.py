@@ -1,0 +1,55 @@
+"""A page of bounded length that grows block by block; what is cut stays well-formed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+def utf16_length(text: str) -> int:
+    """Characters as UTF-16 counts them, which no forge counts more strictly.
+
+    >>> utf16_length("a→"), utf16_length(chr(0x1F308))
+    (2, 2)
+    """
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+@dataclass(slots=True)
+class Page:
+    """Text that grows block by block and keeps room for its end. Lengths are UTF-16's."""
+
+    limit: int
+    end: str = ""
+    reserved: int = 0
+    _text: str = ""
+    _length: int = 0
+
+    @property
+    def text(self) -> str:
+        return self._text + self.end
+
+    @property
+    def room(self) -> int:
+        return self.limit - self._length - utf16_length(self.end) - self.reserved
+
+    def add(self, block: str) -> bool:
+        """Add the block when there is room for it."""
+        length = utf16_length(block)
+        if length > self.room:
+            return False
+        self._text += block
+        self._length += length
+        return True
+
+    def add_some(self, blocks: Sequence[str], share: float, rest: Callable[[int], str]) -> None:
+        """Add blocks in order up to a share of the room, then say how many are left out."""
+        budget = int(self.room * share)
+        longest = utf16_length(rest(len(blocks)))
+        for number, block in enumerate(blocks):
+            is_last = number + 1 == len(blocks)
+            needed = utf16_length(block) + (0 if is_last else longest)
+            if needed > budget or not self.add(block):
+                self.add(rest(len(blocks) - number))
+                return
+            budget -= utf16_length(block)
