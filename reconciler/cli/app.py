@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Annotated, Final, NoReturn
 
@@ -19,6 +19,7 @@ from reconciler.cli.demo import demo
 from reconciler.cli.failures import DEBUG, explain
 from reconciler.cli.init import init
 from reconciler.cli.lint import lint
+from reconciler.cli.logs import LogFormat, speaking
 from reconciler.cli.plan import plan
 from reconciler.cli.show import show
 from reconciler.cli.status import status
@@ -28,13 +29,14 @@ from reconciler.errors import UsageError
 
 _INTERRUPTED: Final = 128 + signal.SIGINT
 _TERMINATED: Final = 128 + signal.SIGTERM
+_LOG_FORMAT: Final = "--log-format"
 
 app = typer.Typer(
     name="reconciler",
     epilog="Exit codes: 0 fine or no changes, 1 error, 2 changes (plan --detailed-exitcode), "
     "3 blocked by policy, 4 stale in part or whole, 5 applied in part, 6 lock held or table busy, "
     "64 usage.",
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -61,6 +63,9 @@ def _options(
     debug: Annotated[  # taken before typer looks, so that it may stand anywhere
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
+    log_format: Annotated[  # likewise
+        LogFormat, typer.Option("--log-format", help="How to write to standard error.")
+    ] = LogFormat.TEXT,
 ) -> None:
     """Bring Apache Hudi tables to a declared state: plan, review, apply."""
 
@@ -77,10 +82,16 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and say what went wrong; the exit code."""
-    arguments, debug = _without_debug(arguments)
-    DEBUG.set(debug)
     interruption.reset()
+    with speaking() as speak:
+        return _run(arguments, speak)
+
+
+def _run(arguments: Sequence[str], speak: Callable[[LogFormat], None]) -> int:
+    arguments, debug, formats = _without_global_options(arguments)
+    DEBUG.set(debug)
     try:
+        speak(_log_format(formats))
         if not arguments:
             app(["--help"], standalone_mode=False, prog_name="reconciler")
             return UsageError.exit_code
@@ -94,17 +105,38 @@ def run(arguments: Sequence[str]) -> int:
             return explain(error)
         code = _INTERRUPTED
     if code == _INTERRUPTED:  # newer typers return it, older ones raise
-        say(interruption.line("interrupted"))
+        say(interruption.line("interrupted"), level="error", event="interrupted")
     return code if isinstance(code, int) else 0
 
 
-def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+def _without_global_options(
+    arguments: Sequence[str],
+) -> tuple[list[str], bool, list[str | None]]:
+    """What is left without them, whether to debug, and the formats named (None: none was)."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    kept = [text for text in arguments[:end] if text != "--debug"]
-    return [*kept, *arguments[end:]], len(kept) != end
+    kept: list[str] = []
+    formats: list[str | None] = []
+    rest = iter(arguments[:end])
+    for text in rest:
+        name, equals, value = text.partition("=")
+        if name == _LOG_FORMAT:
+            formats.append(value if equals else next(rest, None))
+        elif text != "--debug":
+            kept.append(text)
+    return [*kept, *arguments[end:]], "--debug" in arguments[:end], formats
+
+
+def _log_format(formats: Sequence[str | None]) -> LogFormat:
+    """The last one named wins, as everywhere on the command line."""
+    for value in reversed(formats):
+        if value not in list(LogFormat):
+            what = _LOG_FORMAT if value is None else f"{_LOG_FORMAT} {value}"
+            raise UsageError(f"{what}: say one of {', '.join(LogFormat)}")
+        return LogFormat(value)
+    return LogFormat.TEXT
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
     """Leave in good order: locks are released on the way out."""
-    say(interruption.line("told to stop"))
+    say(interruption.line("told to stop"), level="error", event="interrupted")
     raise SystemExit(_TERMINATED)

@@ -146,17 +146,17 @@ class Watched:
 
     @contextmanager
     def phase(self, table: str, phase: Phase, total: int | None) -> Iterator[Callable[[int], None]]:
-        what = f"{table}: {_PHASES[phase]}"
+        what = _PHASES[phase]
         if total is None:
-            say(what)
+            say(f"{table}: {what}", event="progress", table=table)
             yield lambda _: None
             return
-        with progress(what, total, "files") as tell:
+        with progress(what, total, "files", table=table) as tell:
             tell(0, words.count(total, "file"))
             yield lambda done: tell(done, "")
 
     def waits(self, table: str, holder: str) -> None:
-        say(f"{table}: waiting for the lock, held by {holder}")
+        say(f"{table}: waiting for the lock, held by {holder}", event="wait", table=table)
 
 
 def rendered_result(result: Result, format: Format) -> str | bytes:  # noqa: A002

@@ -3,45 +3,73 @@
 from __future__ import annotations
 
 import traceback
-from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final
 
 import typer
 
 from reconciler.cli.terminal import say
 from reconciler.errors import ReconcilerError, SpecError, UsageError
+from reconciler.render import words
+
+
+@dataclass(slots=True)
+class _Switch:
+    """Of the process: a context would not reach the threads that plan tables."""
+
+    is_on: bool = False
+
+    def get(self) -> bool:
+        return self.is_on
+
+    def set(self, is_on: bool) -> None:  # noqa: FBT001 (that is all it is)
+        self.is_on = is_on
+
 
 #: whether people want to see tracebacks
-DEBUG: Final = ContextVar("DEBUG", default=False)
+DEBUG: Final = _Switch()
 
 _CLICK_ERROR: Final = typer.BadParameter.__mro__[2]  # ClickException, wherever typer keeps it
 
 
 def explain(error: Exception) -> int:
     """Say what went wrong; the exit code."""
-    if DEBUG.get():
-        traceback.print_exception(error)
+    _trace(error)
     if isinstance(error, SpecError) and (count := len(str(error).splitlines())) > 1:
-        say(f"{error}\nerror: {count} problems in the specs")
+        for problem in str(error).splitlines():
+            _complain(problem)
+        _complain(f"error: {count} problems in the specs")
         return error.exit_code
-    if isinstance(error, ReconcilerError):
-        say(f"error: {error}")
-        return error.exit_code
-    if isinstance(error, _CLICK_ERROR):
-        say(f"error: {_usage(error)}")
-        return UsageError.exit_code
-    if isinstance(error, OSError):  # a full disk, too many open files: the machine's, not ours
-        say(f"error: {_of_the_machine(error)}")
-        return 1
-    say(f"error: {type(error).__name__}: {error}; {_request()}")
-    return 1
+    code = error.exit_code if isinstance(error, ReconcilerError) else 1
+    _complain(f"error: {sentence(error)}")
+    return UsageError.exit_code if isinstance(error, _CLICK_ERROR) else code
 
 
 def explain_crash(name: str, error: Exception) -> None:
     """Say that planning one table ended in an error of this program; the others go on."""
+    _trace(error)
+    _complain(f"{name}: {sentence(error, is_ours=True)}", table=name)
+
+
+def sentence(error: Exception, *, is_ours: bool = False) -> str:
+    """What went wrong, for people; ``is_ours``: whatever it is, this program is to blame."""
+    if isinstance(error, ReconcilerError) and not is_ours:
+        return str(error)
+    if isinstance(error, _CLICK_ERROR) and not is_ours:
+        return _usage(error)
+    if isinstance(error, OSError) and not is_ours:  # a full disk, too many open files
+        return _of_the_machine(error)
+    return f"{type(error).__name__}: {error}; {_request()}"
+
+
+def _trace(error: Exception) -> None:
     if DEBUG.get():
-        traceback.print_exception(error)
-    say(f"{name}: {type(error).__name__}: {error}; {_request()}")
+        lines = "".join(traceback.format_exception(error)).rstrip()
+        say(lines, level="debug", event="traceback")
+
+
+def _complain(line: str, *, table: str = "") -> None:
+    say(words.plain(line), level="error", event="error", table=table)
 
 
 def _request() -> str:

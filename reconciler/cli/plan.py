@@ -78,7 +78,7 @@ def make_plan(
             specs,
             now=now,
             selection=selection,
-            on_table=lambda table: tell(1, f"{table.name}: {_headline(table)}"),
+            on_table=lambda table: tell(1, f"{table.name}: {_headline(table)}", table.name),
             on_crash=lambda spec, error: explain_crash(spec.name, error),
         )
 

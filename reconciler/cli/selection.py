@@ -64,7 +64,7 @@ def selected_specs(paths: Sequence[Path], selectors: Selectors | None = None) ->
     """
     loaded = read_specs(paths)
     for warning in loaded.problems.warnings:
-        say(str(warning))
+        say(str(warning), level="warning")
     loaded.problems.raise_errors()
     by = () if selectors is None else selectors.given()
     if selectors is None or not by:

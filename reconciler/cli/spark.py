@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import interruption
 from reconciler.cli.failures import DEBUG
+from reconciler.cli.logs import started_programs
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -75,26 +76,6 @@ def _stop(session: SparkSession) -> None:
         session.stop()
 
 
-@contextmanager
-def _stdout_is_stderr() -> Iterator[None]:
-    """A program started in the block writes what it says to standard error.
-
-    Java's own messages go to standard output, which is for results.
-    """
-    try:
-        kept = os.dup(1)
-    except OSError:  # it is closed
-        yield
-        return
-    sys.stdout.flush()
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
 def use_java() -> None:
     """Let Spark find a Java: the machine's own, else the one of the extra package ``jre``."""
     home = os.environ.get("JAVA_HOME")
@@ -150,7 +131,7 @@ def _start(
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it raises what it logs
         logging.getLogger().addFilter(_is_not_of_py4j)  # and logs some of it as nobody's
     try:
-        with _stdout_is_stderr():
+        with started_programs():
             return builder.getOrCreate()
     except Exception as error:
         interruption.check()

@@ -45,7 +45,7 @@ def status(  # noqa: PLR0913 (options of a command)
         tables = api.status(
             chosen.tables,
             now=at,
-            on_table=lambda table: tell(1, table.name),
+            on_table=lambda table: tell(1, table.name, table.name),
             on_crash=lambda spec, error: explain_crash(spec.name, error),
         )
     if format is StatusFormat.JSON:

@@ -1,17 +1,49 @@
-"""What people see: results on standard output, everything else on standard error."""
+"""What people see: results on standard output, everything else on standard error.
+
+Standard error is lines for people, or one JSON object a line for programs that collect logs.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
 
 from reconciler.errors import StorageError, UsageError
+from reconciler.render import words
+
+Level = Literal["debug", "info", "warning", "error"]
 
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
+
+
+@dataclass(slots=True)
+class _Log:
+    is_json: bool = False
+
+
+_LOG: Final = _Log()  # of the process: a context would not reach the threads that plan tables
+
+
+class Tell(Protocol):
+    """Hears how many more are done and, where there is one, the notice and the table it is of."""
+
+    def __call__(self, done: int, notice: str, table: str = "", /) -> None: ...
+
+
+def log_as(*, json_lines: bool) -> None:
+    """Choose what standard error carries from here on."""
+    _LOG.is_json = json_lines
+
+
+def logs_json() -> bool:
+    """Whether standard error carries JSON lines."""
+    return _LOG.is_json
 
 
 def emit(result: str | bytes) -> None:
@@ -40,11 +72,27 @@ def _taking_it() -> Iterator[None]:
         raise StorageError("standard output", error.strerror or str(error)) from None
 
 
-def say(line: str) -> None:
-    """One line for people, on standard error; work goes on where nobody can read it."""
+def say(line: str, *, level: Level = "info", event: str = "", table: str = "") -> None:
+    """One line for people, on standard error; work goes on where nobody can read it.
+
+    As JSON it is one object, whose message leaves out what the fields ``level`` and ``table`` say.
+    """
+    if _LOG.is_json:
+        line = _record(line, level, event, table)
     with suppress(OSError, AttributeError):  # full, or closed
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
+
+
+def _record(line: str, level: Level, event: str, table: str) -> str:
+    from reconciler import world  # noqa: PLC0415 (not while a command starts)
+
+    message = line.removeprefix(f"{level}: ")
+    record = {"time": world.now().isoformat(timespec="milliseconds"), "level": level}
+    record |= {"event": event} if event else {}
+    record |= {"table": table} if table else {}
+    record["message"] = message.removeprefix(f"{table}: ") if table else message
+    return json.dumps(record)
 
 
 def wants_color() -> bool:
@@ -65,20 +113,31 @@ def require_terminal(instead: str) -> None:
 def ask(question: str, instead: str) -> bool:
     """Ask a person; only "yes" is yes. Raises UsageError where nobody can be asked."""
     require_terminal(instead)
-    sys.stderr.write(f"{question} Only 'yes' is taken for yes: ")
-    sys.stderr.flush()
+    question = f"{question} Only 'yes' is taken for yes: "
+    if _LOG.is_json:
+        say(question.rstrip(), event="question")
+    else:
+        sys.stderr.write(question)
+        sys.stderr.flush()
     return sys.stdin.readline().strip() == "yes"
 
 
 @contextmanager
-def progress(what: str, total: int, unit: str) -> Iterator[Callable[[int, str], None]]:
-    """A bar on a terminal, a line for each notice elsewhere.
+def progress(what: str, total: int, unit: str, *, table: str = "") -> Iterator[Tell]:
+    """A bar on a terminal, a line for each notice elsewhere; ``table``: all of it is about one.
 
     The block calls ``tell(done, notice)`` with how many more are done; an empty notice makes no
     line.
     """
-    if not sys.stderr.isatty() or not _is_capable():
-        yield lambda _, notice: say(f"{what}: {notice}") if notice else None
+    of = f"{table}: " if table else ""
+    if _LOG.is_json or not sys.stderr.isatty() or not _is_capable():
+
+        def tell(_done: int, notice: str, of_table: str = "", /) -> None:
+            if notice:
+                one = table or of_table
+                say(f"{of}{what}: {words.plain(notice)}", event="progress", table=one)
+
+        yield tell
         return
     from rich.console import Console  # noqa: PLC0415 (only terminals pay for it)
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
@@ -90,7 +149,10 @@ def progress(what: str, total: int, unit: str) -> Iterator[Callable[[int, str], 
         TextColumn(unit),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=total)
-        yield lambda done, notice: bars.update(
-            task, advance=done, description=f"{what} {notice}" if notice else what
-        )
+        task = bars.add_task(f"{of}{what}", total=total)
+
+        def advance(done: int, notice: str, _of_table: str = "", /) -> None:
+            shown = f"{of}{what} {words.plain(notice)}" if notice else f"{of}{what}"
+            bars.update(task, advance=done, description=shown)
+
+        yield advance

@@ -1,0 +1,140 @@
+"""Standard error as JSON lines, also what libraries, Python itself and Java write there."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from reconciler.cli.terminal import Level, log_as, logs_json, say
+
+if TYPE_CHECKING:
+    import logging
+
+_STDOUT: Final = 1
+_STDERR: Final = 2
+_LAST_WORDS_S: Final = 0.5
+_JAVA_ERRORS: Final = ("spark: ERROR", "spark: FATAL")
+
+#: threads that read what programs of ours say
+_READERS: Final[list[threading.Thread]] = []
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+@contextmanager
+def speaking() -> Iterator[Callable[[LogFormat], None]]:
+    """Inside the block a format can be chosen; afterwards it is lines for people again."""
+    undo: list[Callable[[], None]] = []
+
+    def speak(format: LogFormat) -> None:  # noqa: A002 (the option's name)
+        if format is LogFormat.JSON:
+            log_as(json_lines=True)
+            undo.append(_take_over())
+
+    try:
+        yield speak
+    finally:
+        while _READERS:  # a program that has ended has been read to its end
+            _READERS.pop().join(_LAST_WORDS_S)
+        log_as(json_lines=False)
+        for one in undo:
+            one()
+
+
+def _take_over() -> Callable[[], None]:
+    """Have libraries and Python itself say what they say as lines of ours; how to undo it."""
+    import logging  # noqa: PLC0415 (nothing else needs it)
+    import warnings  # noqa: PLC0415
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(self.format(record), level=_level(record), event="log")
+
+    handler = Handler()
+    before = warnings.showwarning, sys.unraisablehook, threading.excepthook
+    logging.getLogger().addHandler(handler)
+    warnings.showwarning = lambda message, *_, **__: say(f"{message}", level="warning", event="log")
+    sys.unraisablehook = lambda found: say(
+        f"{found.err_msg or 'ignored'}: {found.exc_value!r}", level="warning", event="log"
+    )
+    threading.excepthook = lambda found: say(
+        f"a thread ended: {found.exc_value!r}", level="error", event="log"
+    )
+
+    def undo() -> None:
+        logging.getLogger().removeHandler(handler)
+        warnings.showwarning, sys.unraisablehook, threading.excepthook = before
+
+    return undo
+
+
+def _level(record: logging.LogRecord) -> Level:
+    if record.levelname in ("ERROR", "CRITICAL"):
+        return "error"
+    return "warning" if record.levelname == "WARNING" else "info"
+
+
+@contextmanager
+def started_programs() -> Iterator[None]:
+    """What a program started in the block says goes to standard error, as lines of its format.
+
+    Java's own messages go to standard output, which is for results.
+    """
+    try:
+        kept = os.dup(_STDOUT)
+    except OSError:  # it is closed
+        yield
+        return
+    sys.stdout.flush()
+    try:
+        with _as_records() if logs_json() else _as_it_is() as target:
+            os.dup2(target, _STDOUT)
+            yield
+    finally:
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
+
+
+@contextmanager
+def _as_it_is() -> Iterator[int]:
+    yield _STDERR
+
+
+@contextmanager
+def _as_records() -> Iterator[int]:
+    """Standard error of programs started in the block is a pipe; each line of it becomes one of us.
+
+    Ours still goes where it went. The thread that reads lives as long as such a program does.
+    """
+    kept = os.dup(_STDERR)
+    before = sys.stderr
+    reading, writing = os.pipe()
+    _READERS.append(threading.Thread(target=_repeat, args=(reading,), daemon=True))
+    _READERS[-1].start()
+    with os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="backslashreplace") as ours:
+        sys.stderr = ours
+        os.dup2(writing, _STDERR)
+        try:
+            yield writing
+        finally:
+            os.dup2(kept, _STDERR)
+            sys.stderr = before
+            os.close(kept)
+            os.close(writing)
+
+
+def _repeat(reading: int) -> None:
+    with suppress(OSError, ValueError), os.fdopen(reading, "rb") as lines:
+        for data in lines:
+            line = data.decode(errors="replace").rstrip()
+            if line:
+                level: Level = "error" if line.startswith(_JAVA_ERRORS) else "warning"
+                say(line, level=level, event="spark")
