@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from reconciler.cli.completion import label_values, table_names
+
 
 class Format(StrEnum):
     TEXT = "text"
@@ -37,11 +39,21 @@ Now = Annotated[
 ]
 Names = Annotated[
     list[str] | None,
-    typer.Option("--name", metavar="GLOB", help="Only tables whose name matches; repeatable."),
+    typer.Option(
+        "--name",
+        metavar="GLOB",
+        help="Only tables whose name matches; repeatable.",
+        autocompletion=table_names,
+    ),
 ]
 Excluded = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="GLOB", help="No tables whose name matches; repeatable."),
+    typer.Option(
+        "--exclude",
+        metavar="GLOB",
+        help="No tables whose name matches; repeatable.",
+        autocompletion=table_names,
+    ),
 ]
 ChangedSince = Annotated[
     str | None,
@@ -55,6 +67,10 @@ ChangedSince = Annotated[
 Labels = Annotated[
     list[str] | None,
     typer.Option(
-        "--label", "-l", metavar="LABEL=VALUE", help="Only tables with this label; repeatable."
+        "--label",
+        "-l",
+        metavar="LABEL=VALUE",
+        help="Only tables with this label; repeatable.",
+        autocompletion=label_values,
     ),
 ]
