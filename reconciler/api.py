@@ -34,15 +34,18 @@ OnTable = Callable[[TablePlan], None]
 OnCrash = Callable[[TableSpec, Exception], None]
 
 
-def load_specs(paths: Location | Sequence[Location]) -> tuple[TableSpec, ...]:
-    """The specs of files and folders, sorted by name.
+def load_specs(
+    paths: Location | Sequence[Location], *, env: Location | None = None
+) -> tuple[TableSpec, ...]:
+    """The specs of files and folders, sorted by name, in an environment if one is named.
 
+    ``env``: its name, as in ``environments/NAME.yaml`` beside the specs or above them, or its file.
     Raises SpecError with every problem of every file; an empty folder is one.
     """
     from reconciler.spec.load import load_specs as load  # noqa: PLC0415 (YAML)
 
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return load([Path(path) for path in several])
+    return load([Path(path) for path in several], None if env is None else os.fspath(env))
 
 
 def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
@@ -51,10 +54,9 @@ def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
     Raises StorageError, FormatError or UnsupportedError; each names the file.
     """
     from reconciler.state.observe import observe as look  # noqa: PLC0415 (Avro)
-    from reconciler.storage.open import open_storage  # noqa: PLC0415
     from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
 
-    storage = ReadOnly(open_storage(spec.path, spec.storage_options))
+    storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
     return look(storage, spec, observed_ms=world.epoch_ms(now or world.now()))
 
 
@@ -132,7 +134,6 @@ def _look(
 def _lock(spec: TableSpec) -> LockStatus | None:
     """Who has the table's lock; None where nobody has it, or where nobody can tell."""
     from reconciler.status import LockStatus  # noqa: PLC0415
-    from reconciler.storage.open import open_storage  # noqa: PLC0415
     from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
     from reconciler.transaction.lock import lock_place, look  # noqa: PLC0415
 
@@ -141,7 +142,7 @@ def _lock(spec: TableSpec) -> LockStatus | None:
         return None
 
     def opened(folder: str) -> Storage:
-        return ReadOnly(open_storage(folder, spec.storage_options))
+        return ReadOnly(world.open_storage(folder, spec.storage_options))
 
     try:
         storage, path = lock_place(lock.path, opened(spec.path), opened)
@@ -187,11 +188,10 @@ def apply(
     """
     from reconciler.apply.run import apply_plan  # noqa: PLC0415
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415
-    from reconciler.storage.open import open_storage  # noqa: PLC0415
 
     return apply_plan(
         plan,
-        open_storage=open_storage,
+        open_storage=world.open_storage,
         executor=SparkExecutor(spark),
         clock=world.SystemClock(),
         new_token=world.token,

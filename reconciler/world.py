@@ -11,7 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler.errors import SpecError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reconciler.spec.model import Option
+    from reconciler.storage.api import Storage, StorageRef
     from reconciler.transaction.process import Process
 
 DISTRIBUTION: Final = "hudi-reconciler"
@@ -43,6 +49,48 @@ def token() -> str:
 def tool() -> str:
     """The name and version of this program, as plans and instants carry it."""
     return f"{DISTRIBUTION} {VERSION}"
+
+
+def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
+    """The storage at a location; nothing is read yet.
+
+    What options only name is taken from this process's variables, and no message repeats it. Raises
+    SpecError where one is not set, StorageError for a location that names no store.
+    """
+    from reconciler.storage.api import StorageRef  # noqa: PLC0415 (commands import us early)
+    from reconciler.storage.open import open_storage as opened  # noqa: PLC0415
+
+    if not isinstance(ref, str):
+        return opened(ref)
+    held = {name: each for name, each in (options or {}).items() if not isinstance(each, str)}
+    values = resolved(options or {})
+    secrets = tuple(values[name] for name in held)
+    return opened(StorageRef(ref, tuple(sorted(values.items())), secrets))
+
+
+def resolved(options: Mapping[str, Option]) -> dict[str, str]:
+    """The options with what variables hold; SpecError names every variable that is not set."""
+    check_variables(options.values())
+    return {
+        name: each if isinstance(each, str) else os.environ[each.variable]
+        for name, each in options.items()
+    }
+
+
+def check_variables(options: Iterable[Option]) -> None:
+    """Raise SpecError with every variable that is not set or empty, each once."""
+    missing = {
+        each.variable: each.at
+        for each in options
+        if not isinstance(each, str) and not os.environ.get(each.variable)
+    }
+    if missing:
+        raise SpecError(
+            "\n".join(
+                f"{at}: the variable {name} is not set; set it where reconciler runs"
+                for name, at in missing.items()
+            )
+        )
 
 
 class SystemClock:

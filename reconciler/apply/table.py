@@ -18,7 +18,7 @@ from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import TablePlan
 from reconciler.plan.safety import timeline_zone
 from reconciler.planners.compose import plan_table
-from reconciler.spec.model import TableSpec
+from reconciler.spec.model import Option, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.lock import FileLock, NoLock, TableLock, lock_place
@@ -28,10 +28,13 @@ from reconciler.transaction.pulse import Heartbeat, Pulse
 
 
 class Opener(Protocol):
-    """Opens a storage by location or reference; ``storage.open.open_storage`` is one."""
+    """Opens a storage by location or reference; ``world.open_storage`` is one.
+
+    Raises SpecError where an option is in a variable that is not set.
+    """
 
     def __call__(
-        self, ref: StorageRef | str, options: Mapping[str, str] | None = None
+        self, ref: StorageRef | str, options: Mapping[str, Option] | None = None
     ) -> Storage: ...
 
 

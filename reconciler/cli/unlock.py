@@ -59,8 +59,8 @@ def _unlock(spec: TableSpec, *, yes: bool) -> int:
 
 def _lock_of(spec: TableSpec) -> tuple[Storage, str]:
     """Where the lock file of a table is; ReconcilerError when its spec declares none."""
-    from reconciler.storage.open import open_storage  # noqa: PLC0415
     from reconciler.transaction.lock import lock_place  # noqa: PLC0415
+    from reconciler.world import open_storage  # noqa: PLC0415
 
     lock = spec.concurrency.lock if spec.concurrency else None
     if lock is None or lock.provider == "none":

@@ -2,7 +2,8 @@
 
 The document is self-sufficient, holds no credentials, and is stable: absent fields of blocks that
 are there are filled in, sizes are integers of bytes, durations have the largest unit that divides
-them. It is the table's ``spec`` with ``path`` resolved, plus ``labels`` and ``owner``.
+them. It is the table's ``spec`` with ``path`` resolved, plus ``labels``, ``owner`` and, with the
+names of variables instead of what they hold, ``storageOptions``.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from reconciler.spec.model import (
     ClusteringTrigger,
     Concurrency,
     FileSizes,
+    FromEnv,
     IndexColumns,
     NewTable,
+    Option,
     PartitionFilter,
     Query,
     Readers,
@@ -36,8 +39,8 @@ from reconciler.spec.validate import spec_of
 def spec_from_document(document: Mapping[str, Any], name: str, path: str) -> TableSpec:
     """The spec of a plan's table; the inverse of ``document_of``.
 
-    ``source``, ``provenance``, ``guarded_by`` and ``storage_options`` are not in a document, and
-    empty. Raises SpecError for anything that ``document_of`` did not make.
+    ``source``, ``provenance`` and ``guarded_by`` are not in a document, and empty. Raises SpecError
+    for anything that ``document_of`` did not make.
     """
     problems = Problems()
     place = Place(f"plan of {name}")
@@ -69,8 +72,14 @@ def document_of(spec: TableSpec) -> dict[str, Any]:
         "readers": spec.readers and _readers(spec.readers),
         "concurrency": spec.concurrency and _concurrency(spec.concurrency),
         "table": spec.table and _table(spec.table),
+        "storageOptions": {name: _option(each) for name, each in spec.storage_options.items()}
+        or None,
     }
     return _given(blocks)
+
+
+def _option(option: Option) -> str | dict[str, str]:
+    return {"fromEnv": option.variable} if isinstance(option, FromEnv) else option
 
 
 def _retention(retention: Retention) -> dict[str, Any]:

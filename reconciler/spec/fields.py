@@ -92,6 +92,24 @@ class TextMap:
     """Text by name."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOf:
+    """Values by name; ``name`` is what a name must be."""
+
+    name: Text
+    item: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Settings of another program: text by name, or ``{fromEnv: VARIABLE}`` where the text is.
+
+    A name that sounds like a credential's takes only the latter. Names start with ``prefix``.
+    """
+
+    prefix: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Anything:
     """A mapping that is not looked into."""
@@ -113,10 +131,14 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A mapping with known fields. ``exclusive`` fields replace each other when blocks merge."""
+    """A mapping with known fields. ``exclusive`` fields replace each other when blocks merge.
+
+    ``instead`` is what to do about a field that belongs to another kind of document.
+    """
 
     fields: tuple[Field, ...]
     exclusive: frozenset[str] = frozenset()
+    instead: str = ""
 
     def field(self, name: str) -> Field | None:
         return next((field for field in self.fields if field.name == name), None)
@@ -134,6 +156,14 @@ class WordOr:
     block: Block
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOr:
+    """A text, or a block with at least one field."""
+
+    text: Text
+    block: Block
+
+
 Kind = (
     Text
     | Choice
@@ -146,7 +176,10 @@ Kind = (
     | Percent
     | ListOf
     | TextMap
+    | MapOf
+    | Options
     | Anything
     | Block
     | WordOr
+    | TextOr
 )

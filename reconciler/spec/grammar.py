@@ -16,6 +16,7 @@ from reconciler.spec.fields import (
     Flag,
     ListOf,
     Number,
+    Options,
     Percent,
     Size,
     Text,
@@ -32,7 +33,7 @@ COUNTS: Final = ("commits", "hours", "fileVersions")
 
 _NOTHING_LEFT: Final = "less would leave nothing to read"
 _MOST_HOURS: Final = 1000 * 365 * 24
-_NAMED: Final = Text(
+NAMED: Final = Text(
     pattern=NAME_PATTERN,
     says="a name of letters, digits, '.', '_' and '-', such as sales.orders",
 )
@@ -41,7 +42,7 @@ _FILTERS: Final = ListOf(item=Text(check=filter_problem))
 
 METADATA: Final = Block(
     fields=(
-        Field("name", _NAMED, "The name in plans and on the CLI.", required=True),
+        Field("name", NAMED, "The name in plans and on the CLI.", required=True),
         Field("labels", TextMap(), "What selectors select by; text by name."),
         Field("owner", Text(), "Who is asked about it."),
     )
@@ -307,8 +308,13 @@ TABLE: Final = Block(
 PATH: Final = Field(
     "path",
     Text(check=location_problem),
-    "Where the table is: relative to this file, absolute, or a URL.",
-    required=True,
+    "Where the table is: relative to this file, absolute, or a URL. An environment may say it too.",
+)
+
+STORAGE_OPTIONS: Final = Field(
+    "storageOptions",
+    Options(),
+    "What the store's client is told, by fsspec's names; secrets as {fromEnv: VARIABLE}.",
 )
 
 UNPLACED: Final = (
@@ -330,5 +336,5 @@ UNPLACED: Final = (
 
 TABLE_SPEC: Final = Block(fields=(PATH, *UNPLACED))
 DEFAULTS_SPEC: Final = Block(fields=UNPLACED)
-DOCUMENT: Final = Block(fields=(*METADATA.fields[1:], *UNPLACED))
+DOCUMENT: Final = Block(fields=(*METADATA.fields[1:], *UNPLACED, STORAGE_OPTIONS))
 """The effective spec in a plan, without the path: a table's spec with its labels and owner."""

@@ -1,4 +1,4 @@
-"""The documents people write: a table, defaults for tables, a policy over tables."""
+"""The documents people write: tables, defaults for them, policies over them, environments."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from reconciler.spec.fields import (
     Field,
     Flag,
     ListOf,
+    MapOf,
+    Options,
     Size,
     Text,
     TextMap,
+    TextOr,
     Whole,
 )
 from reconciler.spec.grammar import (
@@ -22,10 +25,12 @@ from reconciler.spec.grammar import (
     COUNTS,
     DEFAULTS_SPEC,
     METADATA,
+    NAMED,
     RETENTION,
+    STORAGE_OPTIONS,
     TABLE_SPEC,
 )
-from reconciler.spec.words import day_problem, location_problem
+from reconciler.spec.words import day_problem, location_problem, pattern_problem, zone_problem
 
 SELECTOR: Final = Field(
     "selector",
@@ -97,6 +102,60 @@ POLICY_SPEC: Final = Block(
     )
 )
 
+_OF_TABLES: Final = (
+    "an environment only says where tables are and how they are reached; "
+    "write it in the table's spec or in a policy"
+)
+_TIMEZONE: Final = Text(check=zone_problem)
+
+ENVIRONMENT_SPEC: Final = Block(
+    instead=_OF_TABLES,
+    fields=(
+        Field(
+            "tables",
+            MapOf(
+                name=NAMED,
+                item=TextOr(
+                    text=Text(check=location_problem),
+                    block=Block(
+                        instead=_OF_TABLES,
+                        fields=(
+                            Field("path", Text(check=location_problem), "Where the table is."),
+                            Field("timezone", _TIMEZONE, "The zone of its timeline's instants."),
+                        ),
+                    ),
+                ),
+            ),
+            "Where tables are, by name: relative to this file, absolute, or a URL.",
+        ),
+        Field(
+            "pattern",
+            Text(check=pattern_problem),
+            "Where tables are that are not listed, as s3://lake/{name} or s3://{schema}/{table}.",
+        ),
+        Field("timezone", _TIMEZONE, "The zone of tables whose spec names none."),
+        STORAGE_OPTIONS,
+        Field(
+            "spark",
+            Block(
+                instead=_OF_TABLES,
+                fields=(
+                    Field(
+                        "master",
+                        Text(
+                            pattern=r"(local|yarn|spark://|k8s://|mesos://)\S*",
+                            says="a master of Spark such as local[*], yarn or spark://host:7077",
+                        ),
+                        "Where Spark runs.",
+                    ),
+                    Field("conf", Options(prefix="spark."), "Settings of Spark."),
+                ),
+            ),
+            "How `apply` starts Spark; the command line wins.",
+        ),
+    ),
+)
+
 _API: Final = Field("apiVersion", Choice((API_VERSION,)), "The format's version.", required=True)
 _META: Final = Field(
     "metadata", METADATA, "Who this is: a name, and labels and an owner if you like.", required=True
@@ -121,4 +180,5 @@ KINDS: Final = {
     "HudiTable": _document("HudiTable", TABLE_SPEC),
     "TableDefaults": _document("TableDefaults", DEFAULTS_SPEC, SELECTOR),
     "Policy": _document("Policy", POLICY_SPEC, SELECTOR),
+    "Environment": _document("Environment", ENVIRONMENT_SPEC),
 }

@@ -112,6 +112,18 @@ class Readers:
     longest_query: int | None = None
     incremental_consumers: tuple[IncrementalConsumer, ...] = ()
 
+    @property
+    def slowest(self) -> tuple[str, int] | None:
+        """Who needs the longest time, with a verb, and the seconds; None where nobody needs any.
+
+        >>> Readers(longest_query=60).slowest, Readers().slowest
+        (('the longest query runs', 60), None)
+        """
+        needs = [("the longest query runs", self.longest_query or 0)]
+        needs += [(f"consumer {c.name} lags", c.max_lag) for c in self.incremental_consumers]
+        reader, seconds = max(needs, key=lambda need: need[1])
+        return (reader, seconds) if seconds else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
@@ -191,11 +203,23 @@ class GuardPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FromEnv:
+    """A text that a variable of the process holds; ``at`` is where somebody says so."""
+
+    variable: str
+    at: str = field(default="", compare=False)
+
+
+Option = str | FromEnv
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
     """The effective spec of one table: defaults merged, paths resolved, units gone.
 
-    ``path`` is the resolved location (absolute path without scheme, else a URL). ``source`` is the
-    file it came from. ``provenance`` maps a dotted field to "file:line" for every declared field.
+    ``path`` is the resolved location (absolute path without scheme, else a URL); ``""`` is nowhere
+    yet, where the environment was not chosen that says it. ``source`` is the file the spec came
+    from. ``provenance`` maps a dotted field to "file:line" for every declared field.
     ``document`` is the effective spec as canonical JSON-able data (what plan.json carries).
     ``guarded_by`` are the policies over the table, by name; they are not in the document.
     """
@@ -214,7 +238,7 @@ class TableSpec:
     readers: Readers | None = None
     concurrency: Concurrency | None = None
     table: NewTable | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, Option] = field(default_factory=dict)
     source: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
     document: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,8 @@ from typing import Final
 
 from reconciler.diagnostics import did_you_mean
 from reconciler.spec.fields import Block, WordOr
-from reconciler.spec.grammar import METADATA, TABLE_SPEC
+from reconciler.spec.grammar import DEFAULTS_SPEC, METADATA, TABLE_SPEC
+from reconciler.spec.kinds import ENVIRONMENT_SPEC, POLICY_SPEC
 
 ALIASES: Final = {
     "path": "basePath location hoodie.base.path",
@@ -72,6 +73,10 @@ _WORDS: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 def suggestion(key: str, block: Block, parent: str) -> str:
     """What to do about a key that the block at the dotted path ``parent`` does not have."""
+    if block.instead and not did_you_mean(key, block.names) and _plainly(key) in _of_tables():
+        return block.instead
+    if block in (TABLE_SPEC, DEFAULTS_SPEC) and key in ENVIRONMENT_SPEC.names:
+        return "it belongs in an environment (kind: Environment), which --env chooses"
     meant = meant_field(key, block, parent)
     if meant is None:
         return f"known here: {', '.join(block.names)}"
@@ -81,11 +86,16 @@ def suggestion(key: str, block: Block, parent: str) -> str:
 
 def meant_field(key: str, block: Block, parent: str) -> str | None:
     """The dotted path of the field that an unknown key was meant to be, if that can be told."""
-    if alias := _by_alias().get(_plainly(key)):
+    if not block.instead and (alias := _by_alias().get(_plainly(key))):
         return alias
     if close := did_you_mean(key, block.names):
         return f"{parent}.{close}" if parent else close
-    return _elsewhere(key, parent)
+    return None if block.instead else _elsewhere(key, parent)
+
+
+def other_name(key: str) -> str | None:
+    """The dotted path of the field that has this other name."""
+    return _by_alias().get(_plainly(key))
 
 
 def meant_word(text: str, words: tuple[str, ...]) -> str | None:
@@ -119,6 +129,13 @@ def _by_alias() -> dict[str, str]:
     for path, names in ALIASES.items():
         found |= {_plainly(alias): f"spec.{path}" for alias in names.split()}
     return {**found, "table": "spec.table", "tablename": "metadata.name"}
+
+
+@cache
+def _of_tables() -> frozenset[str]:
+    """The names of everything that a table's spec or a policy says, in any spelling."""
+    fields = (*paths(TABLE_SPEC, ""), *paths(POLICY_SPEC, ""))
+    return frozenset((*_by_alias(), *(_plainly(field.rpartition(".")[2]) for field in fields)))
 
 
 @cache

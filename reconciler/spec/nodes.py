@@ -108,6 +108,16 @@ def from_plain(value: Any, at: Place) -> Node:
     return ScalarNode(at, repr(value), repr(value), quoted=True)
 
 
+def dotted(path: str, key: str) -> str:
+    """The field's dotted path; keys that are no plain words are quoted.
+
+    >>> dotted("spec", "path"), dotted("", "a b")
+    ('spec.path', "'a b'")
+    """
+    name = key if re.fullmatch(r"[\w.-]+", key) else shown(key)
+    return f"{path}.{name}" if path else name
+
+
 def described(node: Node) -> str:
     """The node in half a sentence: "got …"."""
     match node:

@@ -17,17 +17,29 @@ from reconciler.spec.fields import (
     Flag,
     Kind,
     ListOf,
+    MapOf,
     Number,
+    Options,
     Percent,
     Size,
     Text,
     TextMap,
+    TextOr,
     Whole,
     WholeOf,
     WordOr,
 )
 from reconciler.spec.names import meant_field, meant_word, suggestion
-from reconciler.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, described, plain
+from reconciler.spec.nodes import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    described,
+    dotted,
+    plain,
+)
+from reconciler.spec.options import read_options
 
 INVALID: Final[Any] = object()
 """What a value is read as when it has a problem; a field that is INVALID is left out."""
@@ -70,12 +82,18 @@ class Reader:
                 return self._list(node, kind, path)
             case TextMap():
                 return self._text_map(node, path)
+            case MapOf():
+                return self._map_of(node, kind, path)
+            case Options(prefix=prefix):
+                return self._options(node, prefix, path)
             case Anything():
                 return self._anything(node, path)
             case Block():
                 return self.block(node, kind, path)
             case WordOr():
                 return self._word_or(node, kind, path)
+            case TextOr():
+                return self._text_or(node, kind, path)
             case _:
                 assert_never(kind)
 
@@ -86,7 +104,7 @@ class Reader:
             return self._expected(node, path, "a mapping", f"its fields are {fields}")
         found = {}
         for key, entry in node.entries.items():
-            inner = _join(path, key)
+            inner = dotted(path, key)
             field = block.field(key)
             if field is None:
                 hint = suggestion(key, block, path)
@@ -102,10 +120,10 @@ class Reader:
         unknown = [key for key in node.entries if block.field(key) is None]
         meant = {meant_field(key, block, path) for key in unknown}
         for field in block.fields:
-            if not field.required or self.partial or _join(path, field.name) in meant:
+            if not field.required or self.partial or dotted(path, field.name) in meant:
                 continue
             if field.name not in node.entries:
-                inner = _join(path, field.name)
+                inner = dotted(path, field.name)
                 self.problems.error(node.at, inner, "is missing", _sentence(field.says))
 
     def _expected(self, node: Node, path: str, what: str, hint: str = "") -> Any:
@@ -238,8 +256,25 @@ class Reader:
             if not key.strip():
                 self.problems.error(entry.at, path, "has an empty name")
                 continue
-            found[key] = self._text(entry.node, Text(), _join(path, key))
+            found[key] = self._text(entry.node, Text(), dotted(path, key))
         return {key: value for key, value in found.items() if value is not INVALID}
+
+    def _map_of(self, node: Node, kind: MapOf, path: str) -> Any:
+        if not isinstance(node, MappingNode):
+            return self._expected(node, path, "a mapping", "write name: value")
+        found = {}
+        for key, entry in node.entries.items():
+            inner = dotted(path, key)
+            named = self._text(ScalarNode(entry.at, key, key), kind.name, inner)
+            value = self.read(entry.node, kind.item, inner)
+            if named is not INVALID and value is not INVALID:
+                found[key] = value
+        return found
+
+    def _options(self, node: Node, prefix: str, path: str) -> Any:
+        if not isinstance(node, MappingNode):
+            return self._expected(node, path, "a mapping of text", "write name: value")
+        return read_options(node, prefix, path, self.problems)
 
     def _anything(self, node: Node, path: str) -> Any:
         return (
@@ -264,9 +299,20 @@ class Reader:
                 node,
                 path,
                 "says nothing",
-                f"write {kind.word}, or some of {', '.join(kind.block.names)}",
+                f"write {kind.word}, or {_or(kind.block.names)}",
             )
         return self.block(node, kind.block, path)
+
+    def _text_or(self, node: Node, kind: TextOr, path: str) -> Any:
+        if not isinstance(node, MappingNode):
+            return self._text(node, kind.text, path)
+        if not node.entries:
+            return self._wrong(node, path, "says nothing", f"write {_or(kind.block.names)}")
+        return self.block(node, kind.block, path)
+
+
+def _or(names: tuple[str, ...]) -> str:
+    return f"some of {', '.join(names)}"
 
 
 def _either(words: tuple[str, ...]) -> str:
@@ -302,12 +348,6 @@ def _as_number(node: Node) -> str:
     if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?%", node.text):
         return f"write {float(node.text[:-1]) / 100:g}"
     return "remove the quotes" if re.fullmatch(r"[0-9.]{1,20}", node.text) else ""
-
-
-def _join(path: str, key: str) -> str:
-    """The dotted path; keys that are no plain words are quoted."""
-    name = key if re.fullmatch(r"[\w.-]+", key) else shown(key)
-    return f"{path}.{name}" if path else name
 
 
 def _sentence(text: str) -> str:

@@ -7,6 +7,7 @@ blocks, zones, tables declared twice) is left to loading.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from itertools import combinations
 from typing import Any, Final, assert_never
@@ -21,11 +22,14 @@ from reconciler.spec.fields import (
     Flag,
     Kind,
     ListOf,
+    MapOf,
     Number,
+    Options,
     Percent,
     Size,
     Text,
     TextMap,
+    TextOr,
     Whole,
     WholeOf,
     WordOr,
@@ -36,6 +40,10 @@ from reconciler.spec.rules import POLICY_OF
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _FILLED: Final = {"type": "string", "pattern": r"\S"}
+_MERGED: Final = ("HudiTable", "TableDefaults")
+_REFERENCE: Final = Block(
+    fields=(Field("fromEnv", Text(), "The variable that holds the text.", required=True),)
+)
 
 
 def table_spec_schema() -> dict[str, Any]:
@@ -55,7 +63,7 @@ def table_spec_schema() -> dict[str, Any]:
             for kind in KINDS
         ],
         "$defs": {
-            kind: _block(block) if kind == "Policy" else _mergeable(_block(block))
+            kind: _mergeable(_block(block)) if kind in _MERGED else _block(block)
             for kind, block in KINDS.items()
         },
     }
@@ -96,12 +104,9 @@ def _one_count() -> dict[str, Any]:
 
 
 def _mergeable(document: dict[str, Any]) -> dict[str, Any]:
-    """Only a path is required below ``spec``: defaults make a table whole before it is checked."""
+    """Nothing is required below ``spec``: defaults and an environment make a table whole."""
     properties = document["properties"]
-    spec = _partial(properties["spec"])
-    if "path" in spec["properties"]:
-        spec["required"] = ["path"]
-    return {**document, "properties": {**properties, "spec": spec}}
+    return {**document, "properties": {**properties, "spec": _partial(properties["spec"])}}
 
 
 def _partial(schema: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +116,7 @@ def _partial(schema: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "properties": inner} if inner else kept
 
 
-def _kind(kind: Kind) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912 (a case a kind)
+def _kind(kind: Kind) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912, PLR0915 (a case a kind)
     match kind:
         case Text(pattern=pattern):
             return {"type": "string", "pattern": pattern} if pattern else dict(_FILLED)
@@ -138,12 +143,21 @@ def _kind(kind: Kind) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912 (a case
             return {"type": "array", "items": _kind(item), "minItems": least, **once}
         case TextMap():
             return {"type": "object", "additionalProperties": dict(_FILLED)}
+        case MapOf(name=Text(pattern=pattern), item=item):
+            names = {"propertyNames": {"pattern": pattern}} if pattern else {}
+            return {"type": "object", **names, "additionalProperties": _kind(item)}
+        case Options(prefix=prefix):
+            names = {"propertyNames": {"pattern": f"^{re.escape(prefix)}"}} if prefix else {}
+            each = {"anyOf": [dict(_FILLED), _block(_REFERENCE)]}
+            return {"type": "object", **names, "additionalProperties": each}
         case Anything():
             return {"type": "object"}
         case Block():
             return _block(kind)
         case WordOr(word=word, block=block):
             return {"anyOf": [{"const": word}, {**_block(block), "minProperties": 1}]}
+        case TextOr(text=text, block=block):
+            return {"anyOf": [_kind(text), {**_block(block), "minProperties": 1}]}
         case _:
             assert_never(kind)
 

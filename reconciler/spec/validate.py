@@ -44,6 +44,7 @@ def spec_of(data: Data, *, name: str, path: str) -> TableSpec:
         readers=_readers(data["readers"]) if "readers" in data else None,
         concurrency=_concurrency(data["concurrency"]) if "concurrency" in data else None,
         table=NewTable(**_fields(data["table"])) if "table" in data else None,
+        storage_options=data.get("storageOptions", {}),
     )
 
 

@@ -12,6 +12,9 @@ from reconciler.diagnostics import did_you_mean, shown
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$"
 
+HOLES: Final = ("{name}", "{schema}", "{table}")
+"""What a pattern says of a table's name: all of it, what is before its last dot, what is behind."""
+
 _OF_THE_MACHINE: Final = frozenset(("localtime", "local", "posixrules", "Factory", "system"))
 _LONGEST: Final = 100
 
@@ -101,6 +104,35 @@ def location_problem(text: str) -> str | None:
     if single := re.match(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", text, re.IGNORECASE):
         return f"{shown(text)} has one slash after the scheme; write {single[1]}://bucket/folder"
     return _url_problem(text) if "://" in text else None
+
+
+def pattern_problem(text: str) -> str | None:
+    """Where tables may be: a location with the table's name in it.
+
+    >>> pattern_problem("s3://lake/{schema}/{table}"), pattern_problem("../lake/{name}")
+    (None, None)
+    >>> pattern_problem("s3://lake/{nmae}")
+    "'s3://lake/{nmae}': {nmae} means nothing; write {name}, {schema} or {table}"
+    """
+    if "${" in text or "{{" in text:
+        return location_problem(text)
+    for hole in re.findall(r"\{[^{}]*\}?|\}", text):
+        if hole not in HOLES:
+            return f"{shown(text)}: {hole} means nothing; write {{name}}, {{schema}} or {{table}}"
+    if not any(hole in text for hole in HOLES):
+        return f"{shown(text)} puts every table at one place; write {{name}} where its name goes"
+    return location_problem(filled(text, "a.b"))
+
+
+def filled(pattern: str, name: str) -> str:
+    """The location of the table of that name.
+
+    >>> filled("s3://lake/{schema}/{table}", "sales.eu.orders")
+    's3://lake/sales.eu/orders'
+    """
+    schema, _, table = name.rpartition(".")
+    found = dict(zip(HOLES, (name, schema, table), strict=True))
+    return re.sub("|".join(map(re.escape, HOLES)), lambda hole: found[hole[0]], pattern)
 
 
 def _url_problem(text: str) -> str | None:

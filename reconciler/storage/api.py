@@ -43,11 +43,13 @@ class Deletion:
 class StorageRef:
     """Where a storage is and how to reach it: picklable, so that executors can open their own.
 
-    ``options`` may hold credentials, so they are not part of the ``repr``.
+    ``options`` may hold credentials, so they are not part of the ``repr``. ``secrets`` are texts
+    among them that no message may repeat.
     """
 
     location: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 class Storage(Protocol):

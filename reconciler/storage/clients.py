@@ -10,6 +10,7 @@ import fsspec
 
 from reconciler.errors import StorageError
 from reconciler.storage.api import StorageRef
+from reconciler.storage.redaction import redacted
 from reconciler.storage.remote import CLIENTS, FAMILIES, RemoteStorage
 
 
@@ -36,9 +37,9 @@ def connect(ref: StorageRef) -> RemoteStorage:
         named = factory._get_kwargs_from_urls(ref.location)  # noqa: SLF001 (host, account)
         filesystem = factory(**(options | named | dict(_decoded(ref.options))))
     except Exception as error:  # noqa: BLE001 (every client has its own tree)
+        said = redacted(f"{type(error).__name__}: {error}", ref.secrets)
         raise StorageError(
-            ref.location,
-            f"the client of {scheme}:// did not start: {type(error).__name__}: {error}",
+            ref.location, f"the client of {scheme}:// did not start: {said}"
         ) from None
     root = filesystem._strip_protocol(ref.location).rstrip("/")  # noqa: SLF001
     return RemoteStorage(ref, filesystem, root, connect)

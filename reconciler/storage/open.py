@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -29,7 +30,7 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, str] | None = None
         return LocalStorage(location)
     from reconciler.storage.clients import connect  # noqa: PLC0415 (local tables do not need it)
 
-    return connect(StorageRef(location, ref.options))
+    return connect(replace(ref, location=location))
 
 
 def normalised(location: str) -> str:

@@ -24,6 +24,7 @@ from reconciler.errors import (
 )
 from reconciler.storage.api import Deletion, Entry, Folder, Storage, StorageRef
 from reconciler.storage.paths import checked, is_hidden, join, temporary
+from reconciler.storage.redaction import redacted
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
 
@@ -232,7 +233,7 @@ class RemoteStorage:
         except (TypeError, ReconcilerError) as error:
             if isinstance(error, PermissionDeniedError):
                 raise
-            problem = f" ({error})"
+            problem = f" ({self._said(error)})"
         else:
             problem = " (it overwrote an existing object when asked not to)"
         finally:
@@ -280,7 +281,9 @@ class RemoteStorage:
         except StorageError:
             return self._delete_singly(paths)  # some look-alikes have no bulk delete
         return {
-            keys[error["Key"]]: f"{error.get('Code', '')}: {error.get('Message', 'not deleted')}"
+            keys[error["Key"]]: self._said(
+                f"{error.get('Code', '')}: {error.get('Message', 'not deleted')}"
+            )
             for error in answer.get("Errors", [])
             if error.get("Key") in keys
         }
@@ -328,12 +331,15 @@ class RemoteStorage:
         except FileExistsError:
             raise AlreadyExistsError(full, "exists already") from None
         except PermissionError as error:
-            raise PermissionDeniedError(full, str(error) or "access denied") from None
+            raise PermissionDeniedError(full, self._said(error) or "access denied") from None
         except Exception as error:  # noqa: BLE001 (every client has its own tree)
             kind = type(error).__name__
             if kind in _DENIED:
-                raise PermissionDeniedError(full, f"{error}") from None
-            raise StorageError(full, f"{kind}: {error}") from None
+                raise PermissionDeniedError(full, self._said(error)) from None
+            raise StorageError(full, f"{kind}: {self._said(error)}") from None
+
+    def _said(self, error: object) -> str:
+        return redacted(str(error), self._ref.secrets)
 
 
 def _enters(

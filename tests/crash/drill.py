@@ -25,12 +25,12 @@ from reconciler.hudi.load import load_properties, load_timeline, read_instant_fi
 from reconciler.plan.model import Plan
 from reconciler.planners.slices import view_of
 from reconciler.spec.load import load_specs
-from reconciler.spec.model import TableSpec
+from reconciler.spec.model import Option, TableSpec
 from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Process
+from reconciler.world import open_storage
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"
 #: later than every instant of the fixtures
@@ -123,7 +123,7 @@ class Drill:
         self.runs += 1
         opened: dict[str, Storage] = {}
 
-        def opener(ref: StorageRef | str, options: Mapping[str, str] | None = None) -> Storage:
+        def opener(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
             location = ref if isinstance(ref, str) else ref.location
             if location not in opened:
                 opened[location] = around(open_storage(ref, options))

@@ -15,11 +15,14 @@ from reconciler.spec.fields import (
     Flag,
     Kind,
     ListOf,
+    MapOf,
     Number,
+    Options,
     Percent,
     Size,
     Text,
     TextMap,
+    TextOr,
     Whole,
     WholeOf,
     WordOr,
@@ -34,7 +37,9 @@ _CHECKED = {
     "zone_problem": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
     "filter_problem": st.sampled_from(["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]),
     "location_problem": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
+    "pattern_problem": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
 }
+_TABLES = st.sampled_from(["t", "sales.orders", "a-b_c"])
 _LOOSE = st.dictionaries(
     _WORDS,
     st.recursive(
@@ -74,12 +79,20 @@ def values(kind: Kind) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PLR091
             return st.lists(values(item), min_size=least, max_size=3, unique_by=by)
         case TextMap():
             return st.dictionaries(_WORDS, _WORDS, max_size=2)
+        case MapOf(item=item):
+            return st.dictionaries(_TABLES, values(item), max_size=3)
+        case Options(prefix=prefix):
+            names = st.sampled_from([f"{prefix}region", f"{prefix}x.secret", f"{prefix}é"])
+            references = st.fixed_dictionaries({"fromEnv": st.sampled_from(["A", "lake_KEY_1"])})
+            return st.dictionaries(names, references, max_size=3)
         case Anything():
             return _LOOSE
         case Block():
             return retentions() if kind is RETENTION else blocks(kind)
         case WordOr(word=word, block=block):
             return st.just(word) | blocks(block).filter(bool)
+        case TextOr(text=text, block=block):
+            return values(text) | blocks(block).filter(bool)
         case _:
             assert_never(kind)
 

@@ -13,7 +13,7 @@ from reconciler.apply.executor import InProcess
 from reconciler.apply.result import Result
 from reconciler.apply.run import apply_plan
 from reconciler.plan.model import CleanStep, Plan, RemovedFiles, TablePlan
-from reconciler.spec.model import TableSpec
+from reconciler.spec.model import Option, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Process
@@ -64,7 +64,7 @@ def applied(
 ) -> Result:
     """Apply in this process, without Spark; ``storage`` may break things."""
 
-    def opened(ref: StorageRef | str, options: Mapping[str, str] | None = None) -> Storage:
+    def opened(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
         del options
         return storage(ref)
 

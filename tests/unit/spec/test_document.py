@@ -10,7 +10,7 @@ from reconciler import canonical
 from reconciler.errors import SpecError
 from reconciler.spec.document import document_of, spec_from_document
 from reconciler.spec.load import load_specs
-from reconciler.spec.model import TableSpec
+from reconciler.spec.model import FromEnv, Option, TableSpec
 
 HEAD = "apiVersion: reconciler/v1\nkind: HudiTable\nmetadata: {name: t, labels: {a: b}, owner: o}\n"
 
@@ -78,10 +78,26 @@ def test_two_ways_to_say_the_same_are_one_document(same, load):
     assert canonical.dumps(spec.document) == canonical.dumps(load(same).document)
 
 
-def test_a_document_holds_no_storage_options(load):
-    spec = replace(load("  retention: {hours: 1}\n"), storage_options={"secret": "hunter2"})
+def test_a_document_names_the_variable_of_a_secret(load):
+    options: dict[str, Option] = {"region": "eu", "secret": FromEnv(variable="LAKE", at="a:1:1")}
+    spec = replace(load("  retention: {hours: 1}\n"), storage_options=options)
 
-    assert "hunter2" not in json.dumps(document_of(spec))
+    document = document_of(spec)
+
+    assert {"region": "eu", "secret": {"fromEnv": "LAKE"}} == document["storageOptions"]
+    assert options == spec_from_document(document, "t", "/lake/t").storage_options
+
+
+def test_a_document_with_a_secret_is_refused_without_saying_it(load):
+    document = {**load("").document, "storageOptions": {"secret": "hunter2"}}
+
+    with pytest.raises(SpecError) as caught:
+        spec_from_document(document, "t", "/lake/t")
+
+    assert (
+        "plan of t: spec.storageOptions.secret: is by its name a credential, and those are never "
+        "written into a file; write {fromEnv: SECRET} and set that variable"
+    ) == str(caught.value)
 
 
 @pytest.mark.parametrize(
