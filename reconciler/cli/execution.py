@@ -26,7 +26,6 @@ from reconciler.render import words
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageRef
-from reconciler.storage.open import open_storage
 
 _PHASES: Mapping[Phase, str] = {
     "observe": "looking at the table again",
@@ -61,7 +60,7 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
     with _executor(plan, master, settings or {}, specs) as executor:
         return apply_plan(
             plan,
-            open_storage=open_storage,
+            open_storage=world.open_storage,
             executor=executor,
             clock=world.SystemClock(),
             new_token=world.token,
@@ -116,7 +115,7 @@ def _executor(
     specs: Sequence[TableSpec] | None = None,
 ) -> Iterator[Executor]:
     if not any(_may_run(table, specs) for table in plan.tables):
-        yield InProcess(open_storage)
+        yield InProcess(world.open_storage)
         return
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
 
