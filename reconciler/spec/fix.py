@@ -1,0 +1,285 @@
+"""Slips of spelling and units in a spec file, and the file without them. Pure.
+
+A fix replaces one word in place. It is offered where the word can only have meant one other, where
+what it belongs to is then right, and never where a digit would change: what is kept, for how long
+and where stays what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from reconciler.diagnostics import Place, Problems, did_you_mean
+from reconciler.spec import spelling
+from reconciler.spec.fields import (
+    Anything,
+    Block,
+    Choice,
+    Duration,
+    Field,
+    Flag,
+    Kind,
+    ListOf,
+    MapOf,
+    Number,
+    Options,
+    Percent,
+    Size,
+    Text,
+    TextMap,
+    TextOr,
+    Whole,
+    WholeOf,
+    WordOr,
+)
+from reconciler.spec.grammar import COUNTS
+from reconciler.spec.kinds import KINDS
+from reconciler.spec.names import other_name
+from reconciler.spec.nodes import Entry, MappingNode, Node, ScalarNode, SequenceNode, dotted, scalar
+from reconciler.spec.reading import Reader
+from reconciler.spec.rules import POLICY_OF
+from reconciler.spec.syntax import parse
+from reconciler.spec.words import zone_problem
+
+Scalar = Text | Choice | Whole | WholeOf | Number | Flag | Size | Duration | Percent
+"""Kinds of a value that is one word."""
+
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # as YAML counts lines
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fix:
+    """One word to replace. ``start`` counts characters of the text without its mark of order."""
+
+    place: Place
+    path: str
+    old: str
+    new: str
+    start: int
+
+    def __str__(self) -> str:
+        """``file:line:column: field: old → new``."""
+        return f"{self.place}: {self.path}: {self.old} → {self.new}"
+
+
+def fixes_of(data: bytes, file: str) -> tuple[Fix, ...]:
+    """What is certain to be a slip, in the order of the file; none of a file that cannot be read.
+
+    Each stands alone: no two are in one place.
+    """
+    documents = parse(data, file, Problems())
+    if not documents:
+        return ()
+    walk = _Walk(_Text(data.decode("utf-8-sig")))
+    for document in documents:
+        walk.document(document)
+    by_start: dict[int, set[Fix]] = {}
+    for fix in walk.found:
+        by_start.setdefault(fix.start, set()).add(fix)
+    # an alias may stand where a word means one thing and where it means another
+    return tuple(sorted(fix for same in by_start.values() if len(same) == 1 for fix in same))
+
+
+def fixed(data: bytes, fixes: Iterable[Fix]) -> bytes:
+    """The bytes with the words replaced, and every other byte as it was."""
+    mark = _BOM if data.startswith(_BOM) else b""
+    text, parts, end = data.decode("utf-8-sig"), [], 0
+    for fix in sorted(fixes, key=lambda fix: fix.start):
+        parts += [text[end : fix.start], fix.new]
+        end = fix.start + len(fix.old)
+    return mark + "".join([*parts, text[end:]]).encode()
+
+
+class _Text:
+    """Where in a text the places of its nodes are."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = [0, *(found.end() for found in _BREAK.finditer(text))]
+
+    def start(self, at: Place, word: str, *, quoted: bool) -> int | None:
+        """The offset of a word that begins there; None where it is not written out as it is.
+
+        So of a word with escapes, over several lines, in a block or behind an anchor.
+        """
+        if not 0 < at.line <= len(self._lines):
+            return None
+        start = self._lines[at.line - 1] + at.column - 1
+        quote = self._text[start : start + 1] if quoted else ""
+        if quote not in ("", '"', "'"):
+            return None
+        written = f"{quote}{word}{quote}"
+        is_there = word and self._text.startswith(written, start)
+        return start + len(quote) if is_there else None
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Nodes beside the grammar; each method gives the node as it is after the fixes found."""
+
+    text: _Text
+    found: list[Fix] = field(default_factory=list)
+
+    def document(self, node: Node) -> None:
+        """A document of the kind that it says or, by a slip, means."""
+        kind = node.get("kind") if isinstance(node, MappingNode) else None
+        if not isinstance(kind, ScalarNode) or not isinstance(kind.value, str):
+            return
+        word = kind.value if kind.value in KINDS else spelling.certain(kind.value, KINDS)
+        if word is not None:
+            self.node(node, KINDS[word], "")
+
+    def node(self, node: Node, kind: Kind, path: str) -> Node:  # noqa: PLR0911 (a case a kind)
+        match kind:
+            case Block():
+                return self._block(node, kind, path)
+            case WordOr(word=word, block=block):
+                return self._either(node, Choice((word,)), block, path)
+            case TextOr(text=text, block=block):
+                return self._either(node, text, block, path)
+            case MapOf(item=item):
+                return self._items(node, item, path)
+            case ListOf(item=item):
+                return self._items(node, item, path)
+            case TextMap() | Options() | Anything():
+                return node  # whatever people call things
+            case _:
+                return self._word(node, kind, path)
+
+    def _either(self, node: Node, word: Scalar, block: Block, path: str) -> Node:
+        if isinstance(node, MappingNode):
+            return self._block(node, block, path)
+        return self._word(node, word, path)
+
+    def _items(self, node: Node, item: Kind, path: str) -> Node:
+        if isinstance(node, SequenceNode):
+            each = (self.node(one, item, f"{path}[{i}]") for i, one in enumerate(node.items))
+            return SequenceNode(node.at, tuple(each))
+        if isinstance(node, MappingNode):
+            inner = {
+                key: Entry(entry.at, self.node(entry.node, item, dotted(path, key)))
+                for key, entry in node.entries.items()
+            }
+            return MappingNode(node.at, inner)
+        return node
+
+    def _block(self, node: Node, block: Block, path: str) -> Node:
+        if not isinstance(node, MappingNode):
+            return node
+        names = _Names(node, block, path)
+        entries: dict[str, Entry] = {}
+        for key, entry in node.entries.items():
+            known = block.field(key)
+            if known is not None:
+                inner = self.node(entry.node, known.kind, dotted(path, key))
+                entries[key] = Entry(entry.at, inner)
+            elif (meant := names.field(key)) is not None:
+                name, kept = self._renamed(key, meant, entry, path)
+                entries[name] = kept
+            else:
+                entries[key] = entry
+        return MappingNode(node.at, entries)
+
+    def _renamed(self, key: str, meant: Field, entry: Entry, path: str) -> tuple[str, Entry]:
+        """The field that was meant with what it holds, where that is then right."""
+        start = self._start(entry.at, key)
+        trial = _Walk(self.text)
+        inner = trial.node(entry.node, meant.kind, dotted(path, meant.name))
+        if start is None or not _is_right(inner, meant.kind):
+            return key, entry
+        self.found += [Fix(entry.at, dotted(path, key), key, meant.name, start), *trial.found]
+        return meant.name, Entry(entry.at, inner)
+
+    def _start(self, at: Place, key: str) -> int | None:
+        plain = self.text.start(at, key, quoted=False)
+        return self.text.start(at, key, quoted=True) if plain is None else plain
+
+    def _word(self, node: Node, kind: Scalar, path: str) -> Node:
+        if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
+            return node
+        if _is_right(node, kind):
+            return node
+        word = _respelt(node, kind)
+        start = self.text.start(node.at, node.text, quoted=node.quoted)
+        if word is None or start is None:
+            return node
+        respelt = scalar(node.at, word, quoted=node.quoted)
+        if not _is_right(respelt, kind):
+            return node
+        self.found.append(Fix(node.at, path, node.text, word, start))
+        return respelt
+
+
+class _Names:
+    """What the unknown keys of a mapping were meant to be."""
+
+    def __init__(self, node: MappingNode, block: Block, path: str) -> None:
+        self._node, self._block, self._path = node, block, path
+        self._meant = {key: self._candidates(key) for key in node.entries}
+        self._taken = Counter(name for names in self._meant.values() for name in names)
+
+    def field(self, key: str) -> Field | None:
+        """The one field; None where another key has, means or contradicts it."""
+        name = self._certain(key)
+        if name is None or not self._is_free(name, key):
+            return None
+        if name in COUNTS and self._block.exclusive:
+            free = all(self._is_free(count, key) for count in COUNTS)
+            return self._block.field(name) if free and self._agrees(name) else None
+        return self._block.field(name)
+
+    def _certain(self, key: str) -> str | None:
+        """A field of this very block, by another of its names (Hudi's, say) or by its spelling."""
+        parent, _, name = (other_name(key) or "").rpartition(".")
+        if parent == self._path and self._block.field(name) and not self._block.instead:
+            return name
+        return spelling.certain(key, self._block.names)
+
+    def _candidates(self, key: str) -> set[str]:
+        if self._block.field(key) is not None:
+            return {key}
+        names = self._block.names
+        return {name for name in (self._certain(key), did_you_mean(key, names)) if name}
+
+    def _is_free(self, name: str, key: str) -> bool:
+        return self._taken[name] == (name in self._meant[key])
+
+    def _agrees(self, count: str) -> bool:
+        """Whether the policy beside a retention's count, if there is one, is the count's."""
+        meant = [self._node.get(key) for key, names in self._meant.items() if "policy" in names]
+        texts = [policy.text if isinstance(policy, ScalarNode) else "" for policy in meant]
+        return all(spelling.certain(text, POLICY_OF.values()) == POLICY_OF[count] for text in texts)
+
+
+def _is_right(node: Node, kind: Kind) -> bool:
+    problems = Problems()
+    Reader(problems, partial=True).read(node, kind, "")
+    return not problems.errors
+
+
+def _respelt(node: ScalarNode, kind: Scalar) -> str | None:  # noqa: PLR0911 (a case a kind)
+    """The one value that was meant. A number or a flag in quotes stays text, whatever it says."""
+    match kind:
+        case Choice(words=words):
+            return spelling.certain(node.text, words)
+        case Text(check=check) if check is zone_problem:
+            return spelling.zone(node.text)
+        case Size():
+            return spelling.size(node.text)
+        case Duration():
+            return spelling.duration(node.text)
+        case Percent():
+            return spelling.percent(node.text)
+        case Whole(unit=unit) if not node.quoted:
+            return spelling.whole(node.text, unit)
+        case Flag() if not node.quoted:
+            return spelling.flag(node.text)
+        case Text() | Whole() | WholeOf() | Number() | Flag():
+            return None
+        case _:
+            assert_never(kind)

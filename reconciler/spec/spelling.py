@@ -1,0 +1,161 @@
+"""The one thing that a misspelt text can only have meant, where there is one.
+
+Narrower than a did-you-mean, which a person still decides about: nothing here changes a digit.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Iterable
+from typing import Final
+
+_SHORTEST: Final = 5
+"""Words shorter than this are too close to others for a letter to be taken for a slip."""
+_LONG: Final = 8
+_LONGEST: Final = 100
+_PLURAL: Final = 3
+"""``mins`` are minutes and ``ms`` are not: shorter words have no plural."""
+
+_NUMBER_AND_WORD: Final = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]+|%)\s*")
+
+_SIZE_WORDS: Final = {
+    "byte": "B",
+    **{f"{word}byte": f"{word[0]}B" for word in ("kilo", "mega", "giga", "tera")},
+    **{f"{word}byte": f"{word[0]}iB" for word in ("kibi", "mebi", "gibi", "tebi")},
+    **{f"{letter}b": f"{letter}B" for letter in "kmgt"},
+    **{f"{letter}ib": f"{letter}iB" for letter in "kmgt"},
+    "b": "B",
+}
+_DURATION_WORDS: Final = {
+    **dict.fromkeys(("s", "sec", "second"), "s"),
+    **dict.fromkeys(("min", "minute"), "m"),
+    **dict.fromkeys(("h", "hr", "hrs", "hour"), "h"),
+    **dict.fromkeys(("d", "day"), "d"),
+}
+_PERCENT_WORDS: Final = {"%": "%", "percent": "%"}
+_FLAGS: Final = {
+    **dict.fromkeys(("true", "yes", "on"), "true"),
+    **dict.fromkeys(("false", "no", "off"), "false"),
+}
+
+
+def certain(text: str, known: Iterable[str]) -> str | None:
+    """The one word that was meant: written another way, or a slip or two away from no other.
+
+    >>> certain("keep_latest_commits", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS"])
+    'KEEP_LATEST_COMMITS'
+    >>> certain("comits", ["commits", "hours"]), certain("reconciler/v2", ["reconciler/v1"])
+    ('commits', None)
+    """
+    words, plain = list(known), _plainly(text[:_LONGEST])
+    same = [word for word in words if _plainly(word) == plain]
+    if same or len(text) > _LONGEST:
+        return same[0] if len(same) == 1 else None
+    near = [(word, _slips(plain, _plainly(word))) for word in words if _digits(word, text)]
+    within = [word for word, slips in near if len(word) >= _SHORTEST and slips <= _allowed(word)]
+    rivals = [word for word, slips in near if slips <= _allowed(word) + 1]
+    return within[0] if len(within) == 1 and rivals == within else None
+
+
+def size(text: str) -> str | None:
+    """The size as this tool reads it. ``m`` and ``M`` alone may be two units and are left.
+
+    >>> size("120mib"), size("1.5 gigabytes"), size("120M")
+    ('120MiB', '1.5GB', None)
+    """
+    found = _with_unit(text, _SIZE_WORDS)
+    if found is None:
+        return None
+    number, unit = found
+    head = unit[0] if unit in ("B", "kB") else unit[0].upper()
+    return f"{number}{head}{unit[1:]}"
+
+
+def duration(text: str) -> str | None:
+    """The duration as this tool reads it, in the unit it has.
+
+    >>> duration("24 hours"), duration("30Min"), duration("6M"), duration("1d12h")
+    ('24h', '30m', None, None)
+    >>> duration("500ms"), duration("5 mins")
+    (None, '5m')
+    """
+    found = _with_unit(text, {**_DURATION_WORDS, **({"m": "m"} if "M" not in text else {})})
+    return found and f"{found[0]}{found[1]}"
+
+
+def percent(text: str) -> str | None:
+    """The share as this tool reads it.
+
+    >>> percent("5 percent"), percent(" 5  %"), percent("5")
+    ('5%', '5%', None)
+    """
+    found = _with_unit(text, _PERCENT_WORDS)
+    return found and f"{found[0]}%"
+
+
+def whole(text: str, unit: str) -> str | None:
+    """The bare number of a field that counts ``unit``; one in another unit is left.
+
+    >>> whole("24 hours", "h"), whole("24h", "h"), whole("2d", "h"), whole("24h", "")
+    ('24', '24', None, None)
+    """
+    written = duration(text) if unit else None
+    return written.removesuffix(unit) if written and written.endswith(unit) else None
+
+
+def flag(text: str) -> str | None:
+    """True and false as YAML 1.1 and people write them.
+
+    >>> flag("Yes"), flag("off"), flag("1")
+    ('true', 'false', None)
+    """
+    return _FLAGS.get(text.lower())
+
+
+def zone(text: str) -> str | None:
+    """A time zone by its letters; one letter off may be another city.
+
+    >>> zone("europe/berlin"), zone("America/New York"), zone("Europe/Berln")
+    ('Europe/Berlin', 'America/New_York', None)
+    """
+    plain = text.lower().replace(" ", "_")
+    same = [name for name in zoneinfo.available_timezones() if name.lower() == plain]
+    return same[0] if len(same) == 1 else None
+
+
+def _with_unit(text: str, words: dict[str, str]) -> tuple[str, str] | None:
+    found = _NUMBER_AND_WORD.fullmatch(text)
+    if found is None:
+        return None
+    number, word = found[1], found[2].lower()
+    unit = words.get(word) or (words.get(word.removesuffix("s")) if len(word) > _PLURAL else None)
+    return (number, unit) if unit else None
+
+
+def _plainly(word: str) -> str:
+    """Case, hyphens, underscores and blanks tell no words apart."""
+    return re.sub(r"[-_\s]", "", word).lower()
+
+
+def _digits(one: str, other: str) -> bool:
+    return re.findall("[0-9]", one) == re.findall("[0-9]", other)
+
+
+def _allowed(word: str) -> int:
+    return 2 if len(word) >= _LONG else 1
+
+
+def _slips(one: str, other: str) -> int:
+    """Letters too many, too few, wrong or swapped with their neighbour (optimal alignment)."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            best = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                best = min(best, before[j - 2] + 1)
+            row.append(best)
+        before, last = last, row
+    return last[-1]

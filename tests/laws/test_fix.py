@@ -1,0 +1,102 @@
+"""A slip is put right into what was meant, or left. Nothing else changes, and never a digit."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.spec.fields import Block, Choice, Kind, ListOf, WordOr
+from reconciler.spec.fix import fixed, fixes_of
+from reconciler.spec.kinds import KINDS
+from tests.laws.specs import table_specs
+
+
+def words(kind: Kind):
+    """Every name and every choice of the grammar below a kind."""
+    match kind:
+        case Block(fields=fields):
+            for field in fields:
+                yield field.name
+                yield from words(field.kind)
+        case Choice(words=choices):
+            yield from choices
+        case ListOf(item=item):
+            yield from words(item)
+        case WordOr(word=word, block=block):
+            yield word
+            yield from words(block)
+
+
+KNOWN = {word for kind in KINDS.values() for word in words(kind)}
+UNITS = ("KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB", "h", "d", "s", "m")
+WORD = re.compile(
+    "|".join(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])" for word in sorted(KNOWN, key=len))
+    + "|"
+    + "|".join(rf"(?<=[0-9]){unit}\b" for unit in UNITS)
+)
+SLIPS = (
+    lambda word, at: word[:at] + word[at + 1 :],
+    lambda word, at: word[:at] + word[at] + word[at:],
+    lambda word, at: word[:at] + "x" + word[at + 1 :],
+    lambda word, at: word[:at] + word[at : at + 2][::-1] + word[at + 2 :],
+    lambda word, at: word[:at] + word[at].swapcase() + word[at + 1 :],
+    lambda word, _: word.upper(),
+    lambda word, _: word.lower(),
+    lambda word, _: re.sub("([A-Z])", r"_\1", word),
+)
+
+
+@st.composite
+def slipped(draw):
+    """A file as it was meant, and with one to three words spelt wrong."""
+    head = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "t"}}
+    document = {**head, "spec": draw(table_specs())}
+    dumped = draw(st.sampled_from([json.dumps, yaml.safe_dump]))
+    meant = dumped(document) + draw(st.sampled_from(["", "\n", "\n# comits\n"]))
+    places = [found.span() for found in WORD.finditer(meant)]
+    chosen = draw(st.lists(st.sampled_from(places), min_size=1, max_size=3, unique=True))
+    wrong = meant
+    for start, end in sorted(chosen, reverse=True):
+        slip, at = draw(st.sampled_from(SLIPS)), draw(st.integers(0, end - start - 1))
+        wrong = wrong[:start] + slip(wrong[start:end], at) + wrong[end:]
+    return meant, wrong
+
+
+def digits(text: str) -> str:
+    return re.sub("[^0-9]", "", text)
+
+
+@settings(deadline=None, max_examples=150)
+@given(slipped())
+def test_what_is_put_right_is_what_was_meant(files):
+    meant, wrong = files
+    fixes = fixes_of(wrong.encode(), "a.yaml")
+    after = fixed(wrong.encode(), fixes).decode()
+    back = after
+    for fix in sorted(fixes, key=lambda fix: fix.start):
+        moved = sum(len(one.new) - len(one.old) for one in fixes if one.start < fix.start)
+        start = fix.start
+
+        assert fix.old == wrong[start : start + len(fix.old)]
+        assert fix.new == after[start + moved : start + moved + len(fix.new)]
+        assert digits(fix.old) == digits(fix.new)
+
+        back = back[:start] + fix.old + back[start + len(fix.new) :]
+
+    assert wrong == back
+    assert () == fixes_of(after.encode(), "a.yaml")
+    # what is still wrong is a slip that was made, as it was made
+    assert differences(meant, after) <= differences(meant, wrong)
+
+
+def differences(meant: str, text: str) -> set[tuple[int, str]]:
+    """The words that are not as they were meant, each with its number."""
+    wrong, right = re.split(r"([\s\"{}\[\],:]+)", text), re.split(r"([\s\"{}\[\],:]+)", meant)
+
+    assert len(right) == len(wrong)
+
+    return {(n, a) for n, (a, b) in enumerate(zip(wrong, right, strict=True)) if a != b}
