@@ -43,6 +43,7 @@ from reconciler.hudi.owner import Owner
 from reconciler.plan.model import RemovedFiles, ResumeStep
 from reconciler.planners.resume import is_ours, revalidate
 from reconciler.planners.slices import view_of
+from reconciler.planners.window import window_of
 from reconciler.state.model import PendingClean
 from reconciler.transaction.lock import NoLock
 from reconciler.transaction.publish import completion_of
@@ -168,7 +169,8 @@ class _Rest:
 def _rest(table: Table, look: Look, clean: PendingClean) -> _Rest:
     """Judge every planned file by what the table is now, and by the review where it named it."""
     state = look.state
-    found = revalidate(state, clean)
+    window = window_of(table.spec, state, table.tools.moment())
+    found = revalidate(state, clean, window=window)
     reviewed = _reviewed(table, clean)
     files, partitions = found.files, found.delete_partitions
     withheld = Rows(

@@ -47,7 +47,8 @@ def judge(plan: TablePlan, spec: TableSpec, now: datetime) -> Verdicts:
     ``now`` has a zone: a waiver is in force up to and including its day of UTC.
     """
     today = now.astimezone(UTC).date().isoformat()
-    refusals, warnings = [], []
+    refusals: list[Note] = []
+    warnings: list[Note] = []
     for policy in spec.guarded_by:
         for broken in _broken(policy, plan, spec):
             verdict, is_waived = _weighed(broken, policy, spec.name, today)

@@ -49,8 +49,8 @@ def state_refusals(spec: TableSpec, state: TableState, now: datetime) -> tuple[N
     ]
     zone = timeline_zone(spec, state)
     if zone is None:
-        if spec.retention is not None and spec.retention.policy is Policy.HOURS:
-            notes.append(Note("zone", "retention.hours needs to know when now is. " + _no_zone()))
+        if counting := _counts_from_now(spec):
+            notes.append(Note("zone", f"{counting} needs to know when now is. {_no_zone()}"))
         return tuple(notes)
     newest = state.timeline.newest_time
     if newest is not None and newest > instant_at(now + _AHEAD, zone)[: len(newest)]:
@@ -64,20 +64,20 @@ def state_refusals(spec: TableSpec, state: TableState, now: datetime) -> tuple[N
     return tuple(notes)
 
 
+def _counts_from_now(spec: TableSpec) -> str | None:
+    """The part of the spec that makes a clean depend on the time of day, if there is one."""
+    if spec.retention is None:
+        return None
+    if spec.retention.policy is Policy.HOURS:
+        return "retention.hours"
+    return "readers" if spec.readers is not None and spec.readers.slowest else None
+
+
 def guardrail_refusals(spec: TableSpec) -> tuple[Note, ...]:
     """What the spec itself forbids: the steps are shown and must not run."""
-    notes = []
-    if spec.suspend:
-        notes.append(Note("suspend", "suspend: true in the spec; remove it to go on"))
-    if spec.readers is not None:
-        notes.append(
-            Note(
-                "readers",
-                "the readers block protects files that a query may still read, and this version "
-                "cannot do that yet; remove the block, or keep more with retention",
-            )
-        )
-    return tuple(notes)
+    if not spec.suspend:
+        return ()
+    return (Note("suspend", "suspend: true in the spec; remove it to go on"),)
 
 
 def apply_refusals(spec: TableSpec, state: TableState, now: datetime) -> tuple[Note, ...]:

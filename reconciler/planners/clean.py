@@ -20,6 +20,7 @@ from reconciler.planners.kept import kept_files
 from reconciler.planners.phrases import Phrases
 from reconciler.planners.slices import Protection, protection, view_of
 from reconciler.planners.verdict import Verdict, judge
+from reconciler.planners.window import Window
 from reconciler.spec.model import Policy, Retention
 from reconciler.state.model import TableState
 
@@ -60,15 +61,16 @@ def plan_clean(
     cutoff: str | None = None,
     resumed: NDArray[np.bool_] | None = None,
     view: View | None = None,
+    window: Window | None = None,
 ) -> CleanDecision:
     """Decide about every file; the trigger (``afterCommits``) is the caller's.
 
     ``cutoff``: the instant at which the window of KEEP_LATEST_BY_HOURS starts, in the zone of the
     timeline. ``resumed``: per row of ``state.files``, a pending clean removes it already. ``view``
-    is the state's, where the caller has it.
+    is the state's, where the caller has it. ``window``: what was superseded in it stays.
     """
     view = view_of(state) if view is None else view
-    guard = protection(state, view)
+    guard = protection(state, view, window)
     bounds = boundary(retention, state.timeline, cutoff)
     verdict = judge(retention, state, view, guard, bounds)
     if resumed is None:

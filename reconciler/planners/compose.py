@@ -37,6 +37,7 @@ from reconciler.planners.clean import CleanDecision, plan_clean
 from reconciler.planners.readable import earliest_readable
 from reconciler.planners.resume import plan_resumes
 from reconciler.planners.slices import view_of
+from reconciler.planners.window import Window, shrinking, window_of
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
 from reconciler.state.model import TableState
 
@@ -60,10 +61,12 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
     blocked = state_refusals(spec, state, now)
     view = view_of(state)
+    window = None if blocked else window_of(spec, state, now)
     cleaning = _Cleaning(is_removed=np.zeros(len(state.files), np.bool_))
     if not blocked:
-        cleaning = _cleaning(spec, state, now, view)
+        cleaning = _cleaning(spec, state, now, view, window)
     found = drift(spec, state, cleaning.excess)
+    impact = _impact(state, view, cleaning.is_removed)
     plan = TablePlan(
         name=spec.name,
         path=spec.path,
@@ -73,8 +76,8 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         drift=tuple(Finding(d.field, d.desired, d.actual, d.because) for d in found),
         steps=cleaning.steps,
         kept=cleaning.kept,
-        impact=_impact(state, view, cleaning.is_removed),
-        refusals=(*blocked, *guardrail_refusals(spec)),
+        impact=impact,
+        refusals=(*blocked, *shrinking(window, impact), *guardrail_refusals(spec)),
         warnings=(
             *cleaning.warnings,
             *(note for note in needed_by_apply(spec, state) if note.rule not in _rules(blocked)),
@@ -88,14 +91,18 @@ def _rules(notes: tuple[Note, ...]) -> set[str]:
     return {note.rule for note in notes}
 
 
-def _cleaning(spec: TableSpec, state: TableState, now: datetime, view: View) -> _Cleaning:
+def _cleaning(
+    spec: TableSpec, state: TableState, now: datetime, view: View, window: Window | None
+) -> _Cleaning:
     retention = spec.retention
     nothing = np.zeros(len(state.files), np.bool_)
     if retention is None:
         return _Cleaning(warnings=_unmanaged(state), is_removed=nothing)
-    resumes = plan_resumes(state, spec.concurrency, now)
+    resumes = plan_resumes(state, spec.concurrency, now, window)
     cutoff = _cutoff(spec, state, retention, now)
-    decision = plan_clean(retention, state, cutoff=cutoff, resumed=resumes.rows, view=view)
+    decision = plan_clean(
+        retention, state, cutoff=cutoff, resumed=resumes.rows, view=view, window=window
+    )
     warnings = (*resumes.warnings, *explain.of_resumes(retention, decision))
     cleaning = _Cleaning(
         steps=resumes.steps,

@@ -14,6 +14,13 @@ from reconciler.spec.model import Policy, Retention
 from reconciler.state.model import TableState
 
 NOTHING = "nothingToDo"
+_HOLDERS = {
+    "pendingCompaction": "pending compactions read",
+    "pendingClustering": "pending clusterings read",
+    "pendingWrite": "a pending write holds back",
+    "readers": "readers may still read",
+    "cap": "retention.maxCommitsPerRun holds back",
+}
 
 
 def closed_gate(retention: Retention, state: TableState) -> Note | None:
@@ -121,16 +128,8 @@ def _pinned(decision: CleanDecision) -> str | None:
     count = len(np.unique(slices[kept.rule == KEEP_RULES.index(rule)]))
     more = f", and other rules {plural(n, 'more')}" if (n := len(np.unique(slices)) - count) else ""
     many = plural(count, "slice")
-    match rule:
-        case "savepoint":
-            codes = np.unique(decision.guard.savepoint[slices])
-            names = [decision.guard.savepoints[code] for code in codes if code >= 0]
-            return f"savepoint {', '.join(names)} pins {many}{more}"
-        case "pendingCompaction":
-            return f"pending compactions read {many}{more}"
-        case "pendingClustering":
-            return f"pending clusterings read {many}{more}"
-        case "pendingWrite":
-            return f"a pending write holds back {many}{more}"
-        case _:
-            return f"retention.maxCommitsPerRun holds back {many}{more}"
+    if rule == "savepoint":
+        codes = np.unique(decision.guard.savepoint[slices])
+        names = [decision.guard.savepoints[code] for code in codes if code >= 0]
+        return f"savepoint {', '.join(names)} pins {many}{more}"
+    return f"{_HOLDERS[rule]} {many}{more}"

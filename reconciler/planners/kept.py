@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from reconciler.plan.model import KEEP_RULES, KeptFiles
 from reconciler.planners.phrases import Phrases
 from reconciler.planners.slices import Protection
 from reconciler.planners.verdict import Verdict
-from reconciler.spec.model import Policy, Retention
+from reconciler.spec.model import Retention
 
 _DISPLACED = "the output of a pending compaction of its file group counts as one version"
 _UNFILLED = "the newer slice of its file group waits for a pending compaction"
@@ -63,7 +64,7 @@ def _reasons(
         rule: str,
         where: NDArray[np.bool_],
         sentence: Callable[[int], str] | str,
-        about: NDArray[np.int32] | None = None,
+        about: NDArray[Any] | None = None,
     ) -> None:
         rules[where & (rules < 0)] = KEEP_RULES.index(rule)
         say = (lambda _: sentence) if isinstance(sentence, str) else sentence
@@ -81,8 +82,7 @@ def _reasons(
         lambda code: f"pending compaction {pending[code]} reads its file slice",
         guard.compaction,
     )
-    if retention.policy is Policy.FILE_VERSIONS:
-        save("pendingCompaction", (guard.clustering < 0) & ~verdict.is_removed, _DISPLACED)
+    save("pendingCompaction", (guard.clustering < 0) & verdict.is_displaced, _DISPLACED)
     save("pendingCompaction", view.is_newest & view.is_live, _UNFILLED)
     save(
         "pendingClustering",
@@ -93,6 +93,7 @@ def _reasons(
     bounds = verdict.boundary
     if bounds.holder is not None:
         save("pendingWrite", verdict.is_held, held_back(bounds.holder, bounds.held))
+    save("readers", guard.reading.is_read, guard.reading.says, guard.reading.about)
     save("cap", np.ones(len(view), np.bool_), _of_cap(retention, verdict))
     return rules, because
 

@@ -20,6 +20,7 @@ from reconciler.plan.columns import dictionary
 from reconciler.plan.model import Note, RemovedFiles, ResumeStep
 from reconciler.planners.phrases import Phrases, plural
 from reconciler.planners.slices import Protection, protection, view_of
+from reconciler.planners.window import Window
 from reconciler.spec.model import Concurrency
 from reconciler.state.model import PendingClean, TableState
 
@@ -69,8 +70,16 @@ def is_ours(clean: PendingClean) -> bool:
     return PLAN_DIGEST in clean.extra
 
 
-def plan_resumes(state: TableState, concurrency: Concurrency | None, now: datetime) -> Resumes:
-    """Finish what is left behind, oldest first; say what may still be at work."""
+def plan_resumes(
+    state: TableState,
+    concurrency: Concurrency | None,
+    now: datetime,
+    window: Window | None = None,
+) -> Resumes:
+    """Finish what is left behind, oldest first; say what may still be at work.
+
+    ``window``: what was superseded in it stays.
+    """
     rows = np.zeros(len(state.files), np.bool_)
     steps: list[ResumeStep] = []
     warnings: list[Note] = []
@@ -81,7 +90,7 @@ def plan_resumes(state: TableState, concurrency: Concurrency | None, now: dateti
             is_blocked = True
             warnings.append(Note("pendingClean", alive))
             continue
-        found = revalidate(state, clean, taken=rows)
+        found = revalidate(state, clean, taken=rows, window=window)
         rows |= found.rows
         steps.append(_step(clean, found))
         if len(found.withheld):
@@ -136,15 +145,20 @@ def _of_withheld(clean: PendingClean, withheld: WithheldFiles) -> str:
 
 
 def revalidate(
-    state: TableState, clean: PendingClean, *, taken: NDArray[np.bool_] | None = None
+    state: TableState,
+    clean: PendingClean,
+    *,
+    taken: NDArray[np.bool_] | None = None,
+    window: Window | None = None,
 ) -> Revalidated:
     """The planned files that are there and that nothing needs, and the others with a reason each.
 
-    A savepoint, a pending compaction or clustering, and being of a newest slice or of no completed
-    write keep a file, whenever they came to be. ``taken`` marks rows that another plan removes.
+    A savepoint, a pending compaction or clustering, being of a newest slice or of no completed
+    write, and having been superseded within the readers' ``window`` keep a file, whenever they came
+    to be. ``taken`` marks rows that another plan removes.
     """
     view = view_of(state)
-    guard = protection(state, view)
+    guard = protection(state, view, window)
     planned = _planned_rows(state, clean)
     if taken is not None:
         planned &= ~taken
@@ -209,6 +223,7 @@ def _reasons(view: View, guard: Protection) -> Phrases:
         lambda _: "it is of the newest slice of its file group",
     )
     reasons.say(~view.is_visible, nothing, lambda _: "it is of no completed write")
+    reasons.say(guard.reading.is_read, guard.reading.about, guard.reading.says)
     return reasons
 
 

@@ -18,6 +18,7 @@ from reconciler.hudi.arrow import flags, integers, strings
 from reconciler.hudi.files import Files
 from reconciler.hudi.instant import Action
 from reconciler.hudi.view import View, build_view, group_codes
+from reconciler.planners.window import Reading, Window, reading
 from reconciler.state.model import ClusteringInput, TableState
 
 _NONE = -1
@@ -29,6 +30,7 @@ class Protection:
 
     ``savepoint`` into ``savepoints``; ``compaction`` and ``clustering`` into ``pending``.
     ``is_compacted``: per slice, its group is in a pending compaction or log compaction.
+    ``reading``: what readers may still read.
     """
 
     savepoints: tuple[str, ...]
@@ -37,11 +39,15 @@ class Protection:
     compaction: NDArray[np.int32]
     clustering: NDArray[np.int32]
     is_compacted: NDArray[np.bool_]
+    reading: Reading
 
     @property
     def is_protected(self) -> NDArray[np.bool_]:
         protected: NDArray[np.bool_] = (
-            (self.savepoint >= 0) | (self.compaction >= 0) | (self.clustering >= 0)
+            (self.savepoint >= 0)
+            | (self.compaction >= 0)
+            | (self.clustering >= 0)
+            | self.reading.is_read
         )
         return protected
 
@@ -63,8 +69,8 @@ def view_of(state: TableState) -> View:
     )
 
 
-def protection(state: TableState, view: View) -> Protection:
-    """Everything on the timeline that keeps slices alive, whatever the policy says."""
+def protection(state: TableState, view: View, window: Window | None = None) -> Protection:
+    """Everything on the timeline that keeps slices alive, and what readers need of it."""
     pending = sorted(
         {op.instant for op in state.compactions} | {given.instant for given in state.clusterings}
     )
@@ -76,6 +82,7 @@ def protection(state: TableState, view: View) -> Protection:
         compaction=compaction,
         clustering=_by_clustering(state, view, pending),
         is_compacted=is_compacted,
+        reading=reading(state, view, window),
     )
 
 

@@ -24,6 +24,7 @@ class Verdict:
 
     ``by_policy``: what the policy alone removes. ``is_removed``: what the clean removes; a subset.
     ``is_held``: of ``by_policy``, below neither a pending write's bound nor outside its scan.
+    ``is_displaced``: a pending compaction's output takes its place among the file versions.
     ``earliest``: the run's earliest instant to retain; ``scanned`` the partitions it looked at.
     """
 
@@ -32,6 +33,7 @@ class Verdict:
     scanned: tuple[str, ...]
     by_policy: NDArray[np.bool_]
     is_held: NDArray[np.bool_]
+    is_displaced: NDArray[np.bool_]
     is_removed: NDArray[np.bool_]
 
 
@@ -55,15 +57,15 @@ def _by_versions(
     last = np.searchsorted(view.group, view.group, side="right") - 1
     unneeded_newer = view.rank - (needed[last] - needed) if len(view) else view.rank
     slots = retention.keep - guard.is_compacted.astype(np.int32)
-    is_removed = by_policy & ~guard.is_protected
-    is_removed &= ~view.is_live | ((unneeded_newer >= slots) & ~view.is_newest)
+    is_spare = ~view.is_live | ((unneeded_newer >= slots) & ~view.is_newest)
     return Verdict(
         boundary=bounds,
         earliest=None,
         scanned=scanned,
         by_policy=by_policy,
         is_held=np.zeros(len(view), np.bool_),
-        is_removed=is_removed,
+        is_displaced=~is_spare,
+        is_removed=by_policy & ~guard.is_protected & is_spare,
     )
 
 
@@ -88,6 +90,7 @@ def _by_time(
         scanned=partitions_to_scan(retention, state, earliest),
         by_policy=by_policy,
         is_held=by_policy & ~by_held,
+        is_displaced=np.zeros(len(view), np.bool_),
         is_removed=is_removed,
     )
 

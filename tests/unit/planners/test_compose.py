@@ -13,9 +13,9 @@ from reconciler.planners.compose import apply_refusals, plan_table
 from reconciler.spec.model import (
     Clustering,
     Concurrency,
+    GuardPolicy,
     Lock,
     Policy,
-    Readers,
     Retention,
     TableSpec,
 )
@@ -267,15 +267,34 @@ def test_a_pending_restore_is_refused():
     assert ["pendingRestore"] == [note.rule for note in plan.refusals]
 
 
-@pytest.mark.parametrize(
-    ("block", "rule"),
-    [({"suspend": True}, "suspend"), ({"readers": Readers(longest_query=60)}, "readers")],
-)
-def test_a_guardrail_refuses_and_shows_the_steps(block, rule):
-    plan = plan_table(spec(commits(1), **block), upserts(5), NOW)
+def test_a_suspended_table_is_refused_and_its_steps_are_shown():
+    plan = plan_table(spec(commits(1), suspend=True), upserts(5), NOW)
 
-    assert [rule] == [note.rule for note in plan.refusals]
+    assert [Note("suspend", "suspend: true in the spec; remove it to go on")] == list(plan.refusals)
     assert clean_of(plan) is not None
+
+
+def test_policies_are_asked_about_every_plan():
+    policies = (
+        GuardPolicy(name="gold", max_files_removed=2, protected=("t",), severity="warn"),
+        GuardPolicy(name="all", min_retention={"hours": 24}, max_bytes_removed=29),
+    )
+    plan = plan_table(spec(commits(1), guarded_by=policies), upserts(5), NOW)
+    idle = plan_table(spec(commits(1), guarded_by=policies), upserts(2), NOW)
+
+    assert 3 == len(names(clean_of(plan)))
+    assert ["minRetention", "maxBytesRemoved"] == [note.rule for note in plan.refusals]
+    assert ["protected", "maxFilesRemoved"] == [note.rule for note in plan.warnings]
+    assert ["minRetention"] == [note.rule for note in idle.refusals]
+
+
+def test_a_policy_is_asked_where_the_table_itself_is_refused():
+    policies = (GuardPolicy(name="all", min_retention={"hours": 24}),)
+    state = replace(upserts(5), timezone="LOCAL")
+    hours = Retention(policy=Policy.HOURS, keep=1)
+    plan = plan_table(spec(hours, guarded_by=policies), state, NOW)
+
+    assert ["zone", "minRetention"] == [note.rule for note in plan.refusals]
 
 
 def test_blocks_without_a_step_are_named():
