@@ -33,13 +33,13 @@ Tell = Callable[[int, int], None]
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """What a search found: locations in order, and folders that cannot be listed with the reason.
+    """What a search found: locations in order, and what is wrong with folders that it left out.
 
     ``is_one``: the one place given is itself the one table.
     """
 
     tables: list[str] = field(default_factory=list)
-    problems: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     is_one: bool = False
 
 
@@ -87,7 +87,7 @@ class _Disk:
     def children(self, folder: str) -> list[str]:
         try:
             with os.scandir(folder) as found:
-                return sorted(entry.name for entry in found if entry.is_dir())
+                return sorted(entry.name for entry in found if _is_folder(entry))
         except FileNotFoundError:
             raise NotFoundError(folder, "is not there") from None
         except OSError as error:
@@ -95,6 +95,13 @@ class _Disk:
 
     def is_table(self, folder: str) -> bool:
         return any(os.path.isfile(f"{folder}/{name}") for name in _PROOFS)  # noqa: PTH113
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +173,7 @@ class _Walk:
         if look.is_table:
             self.found.tables.append(at)
         elif look.problem is not None and not isinstance(look.problem, NotFoundError):
-            self.found.problems.append((at, str(look.problem)))
+            self.found.problems.append(str(look.problem))
 
 
 def _look(folders: _Folders, at: str, *, is_last: bool) -> _Look:

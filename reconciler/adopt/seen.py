@@ -25,7 +25,7 @@ _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
 #: fewer files say nothing about the size that writers fill them to
 _FEWEST_FILES: Final = 10
 _STAMP: Final = 14
-_QUARTER: Final = 900
+_HALF_HOUR: Final = 1800
 #: an instant is named just before its file is written
 _LATE: Final = 120
 _FEWEST_TIMES: Final = 3
@@ -108,7 +108,7 @@ def seen_offsets(timeline: Timeline) -> tuple[int, ...]:
         if named is None:
             continue
         ahead = named - file.modified_ms // 1000
-        offset = -(-ahead // _QUARTER) * _QUARTER
+        offset = -(-ahead // _HALF_HOUR) * _HALF_HOUR
         if offset - ahead > _LATE or abs(offset) > _FARTHEST:
             return ()
         offsets.add(offset)
@@ -117,7 +117,7 @@ def seen_offsets(timeline: Timeline) -> tuple[int, ...]:
 
 
 def _plausible(offsets: Sequence[int]) -> tuple[int, ...]:
-    is_plausible = len(offsets) <= _MOST_OFFSETS and offsets[-1] - offsets[0] <= 4 * _QUARTER
+    is_plausible = len(offsets) <= _MOST_OFFSETS and offsets[-1] - offsets[0] <= 2 * _HALF_HOUR
     return tuple(offsets) if is_plausible else ()
 
 

@@ -179,9 +179,9 @@ def _clustering(seen: SeenClustering | None) -> list[str]:
         return []
     columns = words.plain(json.dumps(list(seen.columns), ensure_ascii=False))
     by = f"sorts by {columns}" if seen.columns else "names no columns to sort by"
-    alike = (
-        f", as do {seen.alike} of the {seen.plans} plans on the timeline" if seen.plans > 1 else ""
-    )
+    alike = ""
+    if seen.plans > 1:
+        alike = f" (so do {seen.alike} of the {seen.plans} such plans on the timeline)"
     curve = seen.curve or "...                # linear | z-order | hilbert: no plan says which"
     said = f"The clustering {seen.instant} {by}{alike}. When to cluster again is not on the table:"
     return [

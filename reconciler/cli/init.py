@@ -69,6 +69,8 @@ def init(
         from reconciler.adopt.text import SKELETON  # noqa: PLC0415
 
         return _hand_out(SKELETON, output)
+    if timezone is not None:
+        _check_zone(timezone)
     with _workers(parallelism) as workers:
         search = _search(paths, depth, workers)
         folder = _folder(search, output)
@@ -97,13 +99,17 @@ def _hand_out(text: str, output: Path | None) -> int:
     return 0
 
 
+def _check_zone(timezone: str) -> None:
+    from reconciler.spec.words import zone_problem  # noqa: PLC0415
+
+    if problem := zone_problem(timezone):
+        raise UsageError(f"--timezone: {problem}")
+
+
 def _wishes(timezone: str | None, relative_to: Path | None) -> Wishes:
     from reconciler import world  # noqa: PLC0415
     from reconciler.adopt.table import Wishes  # noqa: PLC0415
-    from reconciler.spec.words import zone_problem  # noqa: PLC0415
 
-    if timezone is not None and (problem := zone_problem(timezone)):
-        raise UsageError(f"--timezone: {problem}")
     now = world.now()
     return Wishes(now=now, now_ms=world.epoch_ms(now), timezone=timezone, relative_to=relative_to)
 
@@ -117,7 +123,7 @@ def _workers(count: int) -> Iterator[ThreadPoolExecutor]:
     try:
         yield workers
     except BaseException:
-        workers.shutdown(wait=False, cancel_futures=True)
+        workers.shutdown(cancel_futures=True)
         raise
     workers.shutdown()
 
@@ -126,8 +132,8 @@ def _search(paths: list[str], depth: int | None, workers: ThreadPoolExecutor) ->
     from reconciler.adopt.discover import find_tables  # noqa: PLC0415
 
     search = find_tables(paths, _opened, workers=workers, depth=depth)
-    for where, problem in search.problems:
-        say(f"{words.plain(where)}: cannot be searched: {words.plain(problem)}")
+    for problem in search.problems:
+        say(f"not searched: {words.plain(problem)}")
     return search
 
 

@@ -113,6 +113,27 @@ def test_a_clustering_plan_names_its_inputs_without_their_place():
     assert (True, "CLUSTER", (given,)) == (found.is_clustering, found.operation, found.slices)
 
 
+def test_a_clustering_plan_tells_its_strategy_where_it_has_one():
+    told = {"hoodie.clustering.plan.strategy.sort.columns": "a,b"}
+    params = field("strategyParams", ["null", {"type": "map", "values": "string"}])
+    strategy = recorded("Strategy", params)
+    plan = recorded("Plan", *PLAN["fields"], field("strategy", ["null", strategy]))
+    schema = recorded(
+        "HoodieRequestedReplaceMetadata",
+        field("operationType", ["null", "string"]),
+        field("clusteringPlan", ["null", plan]),
+    )
+
+    def strategy_of(strategy):
+        plan = {"inputGroups": None, "strategy": strategy}
+        record = {"operationType": "CLUSTER", "clusteringPlan": plan}
+        return RequestedReplace.parse(written(schema, record), PATH).strategy
+
+    assert told == strategy_of({"strategyParams": told})
+    assert {} == strategy_of({"strategyParams": None}) == strategy_of(None)
+    assert {} == RequestedReplace.parse(clustering_of(), PATH).strategy
+
+
 @pytest.mark.parametrize("operation", [None, "INSERT_OVERWRITE", "DELETE_PARTITION"])
 def test_an_overwrite_names_no_inputs(operation):
     record = {"operationType": operation, "clusteringPlan": None}

@@ -1,0 +1,360 @@
+"""Adopting live tables that real Hudi wrote: specs that lint clean and plan nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler.cli import app
+from reconciler.hudi.properties import checksum
+from reconciler.spec.load import load_specs
+
+TESTS = Path(__file__).parents[2]
+
+
+def run(*arguments: object) -> int:
+    return app.run([str(argument) for argument in arguments])
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    # half of the files are checksums that nobody here looks at
+    subprocess.run(["unzip", "-q", "-o", archive, "-d", folder, "-x", "*.crc"], check=True)
+    return folder
+
+
+def unpack_case(case: str, folder: Path) -> Path:
+    return unpack(TESTS / "cases" / "clean" / case / "table.zip", folder)
+
+
+def rename(table: Path, name: str, database: str = "") -> Path:
+    """Give a table another name of its own, as its writers would have."""
+    path = table / ".hoodie" / "hoodie.properties"
+    given = {"hoodie.table.name": name, "hoodie.database.name": database}
+    lines = path.read_text("iso-8859-1").splitlines()
+    kept = [
+        line
+        for line in lines
+        if not line.startswith(("hoodie.table.name", "hoodie.database", "hoodie.table.checksum"))
+    ]
+    escaped = "".join(c if c.isascii() and c.isalnum() else f"\\u{ord(c):04x}" for c in name)
+    kept += [f"hoodie.table.name={escaped}", f"hoodie.table.checksum={checksum(given)}"]
+    if database:
+        kept.append(f"hoodie.database.name={database}")
+    path.write_text("\n".join(kept) + "\n", "iso-8859-1")
+    return table
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    return unpack_case("cow_few__1.2.0", tmp_path_factory.mktemp("small") / "t")
+
+
+@pytest.fixture
+def lake(small, tmp_path):
+    """Makes tables by their path in a lake."""
+
+    def made(*paths: str) -> Path:
+        for path in paths:
+            shutil.copytree(small, tmp_path / "lake" / path, copy_function=shutil.copy2)
+        return tmp_path / "lake"
+
+    return made
+
+
+def plans_of(specs: Path, capsys) -> list[dict]:
+    capsys.readouterr()
+    assert run("plan", specs, "--format", "json") in (0, 3)
+    return json.loads(capsys.readouterr().out)["tables"]
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory) -> Path:
+    """Tables of every version and kind in folders of folders, and one whose bytes are damaged."""
+    lake = tmp_path_factory.mktemp("everything") / "lake"
+    for archive in sorted((TESTS / "tables").glob("*.zip")):
+        unpack(archive, lake / "layouts" / archive.stem[:2])
+    cases = sorted((TESTS / "cases" / "clean").glob("*/table.zip"))
+    for archive in {case.parent.name.partition("__")[0]: case for case in cases}.values():
+        unpack(archive, lake / "cases" / archive.parent.name)
+    corrupt = unpack_case("cow_few__1.2.0", lake / "damaged" / "corrupt")
+    (corrupt / ".hoodie" / "hoodie.properties").write_bytes(b"\xff\x00garbage")
+    return lake
+
+
+def test_every_table_there_is_gets_a_spec_of_which_the_plan_is_empty(everything, tmp_path, capsys):
+    specs = tmp_path / "specs"
+
+    assert run("init", "--from", everything, "-o", specs) == 1
+    said = capsys.readouterr().err
+    tables = sorted(path.parent.parent for path in everything.rglob(".hoodie/hoodie.properties"))
+    tables = [table for table in tables if ".hoodie" not in table.parts]
+    written = len(tables) - 2
+    assert f"wrote {written} of {len(tables)} tables to {specs}/: 4 with retention, " in said
+    assert "; 2 could not be adopted\n" in said
+    assert "v6_restore_pending: restore 20261121045129153 is inflight" in said
+    assert "hoodie.properties: " in said
+    assert said.endswith(f"next: reconciler lint {specs} && reconciler plan {specs}\n")
+
+    assert run("lint", specs) == 0
+    planned = plans_of(specs, capsys)
+    assert len(planned) == written
+    assert [] == [table["name"] for table in planned if table["error"] or table["refusals"]]
+    assert [] == [table["name"] for table in planned if table["steps"]]
+
+
+def test_a_retention_that_would_remove_something_is_left_to_people(tmp_path, capsys):
+    unpack_case("cow_trigger__1.2.0", tmp_path / "t")
+
+    assert run("init", "--from", tmp_path / "t", "-o", tmp_path / "t.yaml") == 0
+    said = " ".join((tmp_path / "t.yaml").read_text().replace("#", "").split())
+    assert (
+        "followed KEEP_LATEST_COMMITS and kept 2 commits. Declared as it stands, the next" in said
+    )
+    assert (
+        "plan would remove 2 files. So it is left to you (commits: 4 would remove nothing" in said
+    )
+    assert load_specs([tmp_path / "t.yaml"])[0].retention is None
+
+    text = (tmp_path / "t.yaml").read_text()
+    for commits, steps in ((2, 1), (4, 0)):
+        declared = f"  retention: {{commits: {commits}}}"
+        decided = text.replace("  # retention:\n  #   commits: 2", declared)
+        (tmp_path / "t.yaml").write_text(decided)
+        (planned,) = plans_of(tmp_path / "t.yaml", capsys)
+        assert len(planned["steps"]) == steps
+
+
+def test_one_table_is_printed_as_ever(lake, capsys):
+    assert run("init", "--from", lake("orders") / "orders") == 0
+    printed = capsys.readouterr()
+
+    assert yaml.safe_load(printed.out)["spec"] == {"path": str(lake() / "orders")}
+    assert printed.err == ""
+
+
+def test_several_tables_need_a_folder(lake, tmp_path, capsys):
+    assert run("init", "--from", lake("a", "b")) == 64
+    assert "2 tables found; -o FOLDER takes a spec for each" in capsys.readouterr().err
+    assert run("init", "--from", lake(), "-o", tmp_path / "specs.yaml") == 64
+    assert not (tmp_path / "specs.yaml").exists()
+
+
+def test_a_second_run_adopts_only_what_is_new(lake, tmp_path, capsys):
+    specs = tmp_path / "specs"
+    assert run("init", "--from", lake("sales/orders", "crm/orders"), "-o", specs) == 0
+    before = {path.name: path.stat().st_mtime_ns for path in specs.iterdir()}
+    capsys.readouterr()
+
+    assert run("init", "--from", lake("web/orders"), "-o", specs) == 0
+    said = capsys.readouterr().err
+    assert f"{lake()}/crm/orders: declared already in {specs}/crm.t.yaml\n" in said
+    assert (
+        f"wrote 1 of 3 tables to {specs}/: 1 without (no clean tells); 2 declared already" in said
+    )
+    after = {path.name: path.stat().st_mtime_ns for path in specs.iterdir()}
+    assert after == before | {"t.yaml": after["t.yaml"]}
+    assert run("lint", specs) == 0
+
+
+def test_no_file_is_overwritten(lake, tmp_path):
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    other = specs / "T.yaml"
+    defaults = {"kind": "TableDefaults", "metadata": {"name": "x"}, "spec": {}}
+    other.write_text(yaml.safe_dump({"apiVersion": "reconciler/v1", **defaults}))
+    before = other.read_bytes()
+
+    assert run("init", "--from", lake("sales/orders"), "-o", specs) == 0
+    assert other.read_bytes() == before
+    assert sorted(path.name for path in specs.iterdir()) == ["T.yaml", "sales.t.yaml"]
+
+
+def test_a_folder_of_broken_specs_is_put_right_first(lake, tmp_path, capsys):
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    (specs / "broken.yaml").write_text("apiVersion: reconciler/v1\nkind: HudiTabel\n")
+
+    assert run("init", "--from", lake("a"), "-o", specs) == 1
+    assert "broken.yaml:2" in capsys.readouterr().err
+    assert [path.name for path in specs.iterdir()] == ["broken.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("../../evil", "evil.yaml"),
+        ("a/b", "a_b.yaml"),
+        (".hidden", "hidden.yaml"),
+        ("x\nspec: {suspend: true}", "x_spec_suspend_true.yaml"),
+        ("\x1b[2J", "2J.yaml"),
+        ("заказы", "lake.a.yaml"),
+    ],
+)
+def test_a_hostile_name_makes_a_harmless_file(name, file, lake, tmp_path, capsys):
+    rename(lake("a", "b") / "a", name)
+    specs = tmp_path / "specs"
+
+    assert run("init", "--from", lake(), "-o", specs) == 0
+    assert sorted(path.name for path in specs.iterdir()) == sorted([file, "t.yaml"])
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".yaml"] == []
+    said = capsys.readouterr().err + (specs / file).read_text()
+    assert "\x1b" not in said
+    assert run("lint", specs) == 0
+    assert [spec.suspend for spec in load_specs([specs])] == [False, False]
+
+
+def test_a_database_is_part_of_the_name(lake, tmp_path):
+    rename(lake("x", "y") / "x", "orders", database="sales")
+
+    assert run("init", "--from", lake(), "-o", tmp_path / "specs") == 0
+    assert sorted(path.name for path in (tmp_path / "specs").iterdir()) == [
+        "sales.orders.yaml",
+        "t.yaml",
+    ]
+
+
+def test_a_place_that_no_spec_can_name_is_left_out(lake, tmp_path, capsys):
+    lake("good", "bad\nname")
+
+    assert run("init", "--from", lake(), "-o", tmp_path / "specs") == 1
+    assert "bad name: is not plain text, which no spec can name; rename" in capsys.readouterr().err
+    assert len(list((tmp_path / "specs").iterdir())) == 1
+
+
+def test_relative_paths_are_written_where_they_are_wished_for(lake, tmp_path):
+    assert run("init", "--from", lake("a", "b"), "-o", tmp_path / "specs", "--relative") == 0
+    text = (tmp_path / "specs" / "lake.a.yaml").read_text()
+
+    assert yaml.safe_load(text)["spec"]["path"] == "../lake/a"
+    assert [spec.path for spec in load_specs([tmp_path / "specs"])] == [
+        str(lake() / "a"),
+        str(lake() / "b"),
+    ]
+
+
+def test_a_zone_is_written_for_tables_that_do_not_tell(tmp_path, capsys):
+    unpack(TESTS / "tables" / "v9_tz_utc.zip", tmp_path / "lake")
+    unpack(TESTS / "tables" / "v9_cow_nopart.zip", tmp_path / "lake")
+    specs = tmp_path / "specs"
+
+    assert run("init", "--from", tmp_path / "lake", "-o", specs, "--timezone", "Etc/UTC") == 0
+    zones = {spec.name: spec.timezone for spec in load_specs([specs])}
+    assert zones == {"v9_cow_nopart": "Etc/UTC", "v9_tz_utc": None}
+    assert run("init", "--from", tmp_path / "lake", "--timezone", "Berlin") == 64
+    assert "--timezone: 'Berlin' is not a time zone" in capsys.readouterr().err
+
+
+def test_a_zone_in_which_the_newest_instant_is_yet_to_come_is_said(tmp_path, capsys):
+    unpack(TESTS / "tables" / "v9_cow_nopart.zip", tmp_path)
+    table = tmp_path / "v9_cow_nopart"
+    newest = max((table / ".hoodie" / "timeline").glob("*.commit"))
+    newest.rename(newest.with_name(f"{newest.name[:17]}_29991231000000000.commit"))
+
+    assert run("init", "--from", table, "--timezone", "UTC") == 0
+    printed = capsys.readouterr()
+    assert "its plan is refused" in printed.err
+    assert "As it stands, its plan is refused: instant 29991231000000000 is" in printed.out
+
+
+def test_defaults_that_add_a_retention_are_pointed_out(lake, tmp_path, capsys):
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    (specs / "defaults.yaml").write_text(
+        "apiVersion: reconciler/v1\nkind: TableDefaults\nmetadata: {name: d}\n"
+        "spec: {retention: {commits: 1}}\n"
+    )
+
+    assert run("init", "--from", lake("a"), "-o", specs) == 0
+    assert "give 1 table another retention, so look at their plans: t\n" in capsys.readouterr().err
+
+
+def test_many_tables_are_adopted_at_a_time(lake, tmp_path, capsys):
+    lake(*(f"db{n % 3}/t{n}" for n in range(30)))
+
+    assert run("init", "--from", lake(), "-o", tmp_path / "specs", "--parallelism", "8") == 0
+    assert "wrote 30 of 30 tables" in capsys.readouterr().err
+    assert len(load_specs([tmp_path / "specs"])) == 30
+
+
+def test_nothing_is_written_to_the_tables(lake, tmp_path):
+    def look() -> list[tuple[str, int]]:
+        return sorted((str(path), path.stat().st_mtime_ns) for path in lake().rglob("*"))
+
+    lake("a", "b")
+    before = look()
+    assert run("init", "--from", lake(), "-o", tmp_path / "specs") == 0
+
+    assert look() == before
+
+
+def test_an_interrupted_run_keeps_what_it_wrote(lake, tmp_path, monkeypatch, capsys):
+    from reconciler.adopt import folder  # noqa: PLC0415
+
+    lake(*(f"t{n}" for n in range(6)))
+    adopt, begun = folder.adopt, []
+
+    def interrupting(storage, name, wishes):
+        begun.append(name)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return adopt(storage, name, wishes)
+
+    monkeypatch.setattr(folder, "adopt", interrupting)
+
+    assert run("init", "--from", lake(), "-o", tmp_path / "specs", "--parallelism", "1") == 130
+    assert "interrupted" in capsys.readouterr().err
+    written = len(list((tmp_path / "specs").iterdir()))
+    assert written >= 2
+    monkeypatch.undo()
+    assert run("init", "--from", lake(), "-o", tmp_path / "specs") == 0
+    assert f"{written} declared already" in capsys.readouterr().err
+
+
+def test_an_error_of_this_program_stops_one_table_only(lake, tmp_path, monkeypatch, capsys):
+    from reconciler.adopt import folder  # noqa: PLC0415
+
+    adopt = folder.adopt
+
+    def failing(storage, name, wishes):
+        if storage.location.endswith("/b"):
+            raise ZeroDivisionError
+        return adopt(storage, name, wishes)
+
+    monkeypatch.setattr(folder, "adopt", failing)
+
+    assert run("init", "--from", lake("a", "b"), "-o", tmp_path / "specs") == 1
+    said = capsys.readouterr().err
+    assert "this is a mistake in reconciler" in said
+    assert "wrote 1 of 2 tables" in said
+
+
+def test_a_file_in_the_way_is_left_alone(lake, tmp_path, capsys):
+    (tmp_path / "specs").write_text("mine")
+
+    assert run("init", "--from", lake("a", "b"), "-o", tmp_path / "specs") == 1
+    assert "is not overwritten" in capsys.readouterr().err
+    assert (tmp_path / "specs").read_text() == "mine"
+    assert run("init", "-o", tmp_path) == 1
+
+
+def test_one_table_goes_into_a_folder_that_is_there(lake, tmp_path):
+    specs = tmp_path / "specs"
+    specs.mkdir()
+
+    assert run("init", "--from", lake("orders") / "orders", "-o", specs) == 0
+    assert os.listdir(specs) == ["t.yaml"]
+
+
+def test_globs_and_several_places(lake, tmp_path):
+    lake("x/orders_1", "y/orders_2", "y/clients")
+    specs = tmp_path / "specs"
+
+    assert run("init", "--from", lake() / "*" / "orders*", "--from", lake() / "x", "-o", specs) == 0
+    assert [Path(spec.path).name for spec in load_specs([specs])] == ["orders_1", "orders_2"]
