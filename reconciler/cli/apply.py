@@ -11,9 +11,11 @@ import typer
 
 from reconciler import world
 from reconciler.cli.documents import read_plan, the_plan_among
+from reconciler.cli.environment import spark_of
 from reconciler.cli.moment import moment
 from reconciler.cli.options import (
     ChangedSince,
+    Env,
     Excluded,
     Format,
     Labels,
@@ -84,17 +86,15 @@ def apply(  # noqa: PLR0913 (options of a command)
     exclude: Excluded = None,
     label: Labels = None,
     changed_since: ChangedSince = None,
+    env: Env = None,
 ) -> int:
     """Do what a reviewed plan says, and never more.
 
     Where a table has moved since the review, what no longer holds is left out and reported.
     Handing over a plan file is the approval. With specs, the plan is made first and asked about.
     """
-    if executor is ExecutorName.HUDI:
-        raise UsageError("--executor hudi: not built yet; the native executor needs no Hudi jar")
-    settings = spark_settings(spark_conf)
-    if digest is not None and not _DIGEST.fullmatch(digest):
-        raise UsageError(f"--digest {digest}: write it as plan and show say it, sha256:...")
+    _check(executor, digest)
+    settings: Mapping[str, str] = spark_settings(spark_conf)
     at = None if now is None else moment(now)
     file = the_plan_among(paths)
     if file is None:
@@ -115,17 +115,19 @@ def apply(  # noqa: PLR0913 (options of a command)
         selectors = Selectors(
             names=name, excluded=exclude, labels=label, changed_since=changed_since
         )
-        selected = selected_specs(paths, selectors)
+        selected = selected_specs(paths, selectors, env)
+        master, settings = spark_of(env, paths, master, settings)
         plan = make_plan(selected.tables, at or world.now(), selection=selected.selection)
         if not _is_approved(plan, auto_approve=auto_approve):
             say("nothing is applied")
             return 0
     else:
         plan = read_plan(file)
+        master, settings = spark_of(env, specs or [Path()], master, settings)
     result = carry_out(
         plan,
         now=at,
-        specs=selected_specs(specs).tables if specs else None,
+        specs=selected_specs(specs, environment=env).tables if specs else None,
         digest=digest,
         parallelism=parallelism,
         master=master,
@@ -133,6 +135,13 @@ def apply(  # noqa: PLR0913 (options of a command)
     )
     emit(rendered_result(result, format))
     return result.exit_code
+
+
+def _check(executor: ExecutorName, digest: str | None) -> None:
+    if executor is ExecutorName.HUDI:
+        raise UsageError("--executor hudi: not built yet; the native executor needs no Hudi jar")
+    if digest is not None and not _DIGEST.fullmatch(digest):
+        raise UsageError(f"--digest {digest}: write it as plan and show say it, sha256:...")
 
 
 def _refuse(options: Mapping[str, object], because: str) -> None:

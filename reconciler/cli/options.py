@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.completion import label_values, table_names
+from reconciler.cli.completion import environment_names, label_values, table_names
 
 
 class Format(StrEnum):
@@ -72,5 +72,14 @@ Labels = Annotated[
         metavar="LABEL=VALUE",
         help="Only tables with this label; repeatable.",
         autocompletion=label_values,
+    ),
+]
+Env = Annotated[
+    str | None,
+    typer.Option(
+        "--env",
+        metavar="NAME",
+        help="Where tables are: environments/NAME.yaml beside the specs or above them, or a file.",
+        autocompletion=environment_names,
     ),
 ]

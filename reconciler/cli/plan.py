@@ -11,6 +11,7 @@ from reconciler.cli.failures import explain_crash
 from reconciler.cli.moment import moment
 from reconciler.cli.options import (
     ChangedSince,
+    Env,
     Excluded,
     Format,
     Full,
@@ -48,6 +49,7 @@ def plan(  # noqa: PLR0913 (options of a command)
     exclude: Excluded = None,
     label: Labels = None,
     changed_since: ChangedSince = None,
+    env: Env = None,
 ) -> int:
     """Compare tables with their specs and plan what must change. Writes nothing to any table.
 
@@ -59,7 +61,7 @@ def plan(  # noqa: PLR0913 (options of a command)
     if output is not None:
         _check_target(output)
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    selected = selected_specs(specs, selectors)
+    selected = selected_specs(specs, selectors, env)
     made = make_plan(selected.tables, at, selection=selected.selection)
     if output is not None:
         save(made, output)

@@ -56,13 +56,19 @@ class Selected:
     selection: Selection | None = None
 
 
-def selected_specs(paths: Sequence[Path], selectors: Selectors | None = None) -> Selected:
+def selected_specs(
+    paths: Sequence[Path],
+    selectors: Selectors | None = None,
+    environment: str | None = None,
+    *,
+    may_lack_paths: bool = False,
+) -> Selected:
     """The specs at the paths that every selector agrees to; says warnings and how many are left.
 
     Raises SpecError for what is wrong in any file, selected or not, and UsageError when names and
     labels leave nothing: that is a mistake, not an empty job. That nothing changed is none.
     """
-    loaded = read_specs(paths)
+    loaded = read_specs(paths, environment=environment, may_lack_paths=may_lack_paths)
     for warning in loaded.problems.warnings:
         say(str(warning), level="warning")
     loaded.problems.raise_errors()
@@ -77,7 +83,7 @@ def selected_specs(paths: Sequence[Path], selectors: Selectors | None = None) ->
         none = "the one table is not" if total == 1 else f"none of the {total} tables is"
         raise UsageError(f"{none} selected; --name, --exclude and -l must leave at least one")
     if selectors.changed_since is not None:
-        chosen = _changed(chosen, loaded, paths, selectors)
+        chosen = _changed(chosen, loaded, paths, selectors, environment)
     selection = Selection(tables=len(chosen), of=total, by=by)
     say(f"{words.tables(len(chosen), selection)} selected")
     return Selected(tables=chosen, selection=selection)
@@ -95,7 +101,11 @@ def _named(specs: Iterable[TableSpec], selectors: Selectors) -> tuple[TableSpec,
 
 
 def _changed(
-    chosen: tuple[TableSpec, ...], loaded: Loaded, paths: Sequence[Path], selectors: Selectors
+    chosen: tuple[TableSpec, ...],
+    loaded: Loaded,
+    paths: Sequence[Path],
+    selectors: Selectors,
+    environment: str | None,
 ) -> tuple[TableSpec, ...]:
     """The chosen tables that changed; says what cannot be told and what is declared no more."""
     from reconciler.cli.history import changes_since  # noqa: PLC0415 (runs git)
@@ -103,7 +113,9 @@ def _changed(
     ref = selectors.changed_since or ""
 
     def read(there: Sequence[Path], files: Files) -> Loaded:
-        return read_specs(there, files, may_be_empty=True)
+        return read_specs(
+            there, files, environment=environment, may_be_empty=True, may_lack_paths=True
+        )
 
     found = changes_since(ref, paths, loaded, read)
     if found.unknown is not None:

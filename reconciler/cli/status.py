@@ -6,6 +6,7 @@ from reconciler.cli.failures import explain_crash
 from reconciler.cli.moment import moment
 from reconciler.cli.options import (
     ChangedSince,
+    Env,
     Excluded,
     Labels,
     Names,
@@ -26,6 +27,7 @@ def status(  # noqa: PLR0913 (options of a command)
     exclude: Excluded = None,
     label: Labels = None,
     changed_since: ChangedSince = None,
+    env: Env = None,
 ) -> int:
     """Say how tables are. In sync or not, what is pending or stuck, what savepoints pin.
 
@@ -40,6 +42,7 @@ def status(  # noqa: PLR0913 (options of a command)
     chosen = selected_specs(
         specs,
         Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since),
+        env,
     )
     with progress("looking", len(chosen.tables), "tables") as tell:
         tables = api.status(

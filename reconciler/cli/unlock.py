@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reconciler.cli.options import Env
 from reconciler.cli.terminal import ask, emit
 from reconciler.errors import BusyError, ReconcilerError, UsageError
 from reconciler.render import words
@@ -20,6 +21,7 @@ def unlock(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The spec of one table.")],
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Remove the lock without asking.")] = False,
+    env: Env = None,
 ) -> int:
     """Remove a table's lock, after saying who has it and since when.
 
@@ -27,7 +29,7 @@ def unlock(
     """
     from reconciler import api  # noqa: PLC0415
 
-    specs = api.load_specs(spec)
+    specs = api.load_specs(spec, env=env)
     if len(specs) != 1:
         raise UsageError(
             f"{spec} holds {words.count(len(specs), 'spec')}; unlock takes one table at a time"

@@ -81,7 +81,8 @@ def read_specs(
     if not may_lack_paths and not is_lost and any(each.place is None for each in wanted):
         others = [] if environment else names_above(paths, source)
         check_paths(wanted, there, others, problems)
-    if not wanted and not may_be_empty and not problems.errors:
+    is_empty = not (found if may_lack_paths else wanted)
+    if is_empty and not may_be_empty and not problems.errors:
         where = ", ".join(map(str, paths))
         problems.error(Place(where), "", "declares no table", "add a document with kind: HudiTable")
     if there is not None and not problems.errors:

@@ -90,7 +90,7 @@ def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
         (["plan"], "Missing argument 'SPEC_OR_DIR"),
         (["plan", "--nope", "x"], "No such option: --nope"),
         (["plan", "--changed-until", "main", "x"], "No such option: --changed-until"),
-        (["plan", "--env", "prod", "x"], "No such option: --env"),
+        (["plan", "--environment", "prod", "x"], "No such option: --environment"),
         (["plan", "x", "--format", "xml"], "'xml' is not one of"),
         (["plan", "x", "--now", "yesterday"], "--now yesterday: is not a time"),
         (["plan", "x", "--now", "2026-01-01T00:00:00"], "has no offset"),
