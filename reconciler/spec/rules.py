@@ -9,7 +9,7 @@ from typing import Any, Final
 from reconciler import units
 from reconciler.diagnostics import Problems, shown
 from reconciler.spec.grammar import COUNTS, RETENTION
-from reconciler.spec.model import FileSizes, Policy
+from reconciler.spec.model import FileSizes, IncrementalConsumer, Policy, Readers
 from reconciler.spec.nodes import MappingNode
 
 POLICY_OF: Final = {
@@ -18,6 +18,8 @@ POLICY_OF: Final = {
     "fileVersions": Policy.FILE_VERSIONS,
 }
 COUNT_OF: Final = {policy: count for count, policy in POLICY_OF.items()}
+_HOUR: Final = 3600
+_WHOLE: Final = 2  # a name and a lag
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Rules:
             inner = node.get(name)
             if name in spec and isinstance(inner, MappingNode):
                 rule(spec[name], inner, f"{path}.{name}")
+        self._readers(spec, node, path)
 
     def _retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         given = [key for key in node.entries if key in COUNTS]
@@ -111,6 +114,21 @@ class Rules:
                 "swap them",
             )
 
+    def _readers(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        """Readers that need more than hours keep: their files stay, whatever hours say."""
+        hours = spec.get("retention", {}).get("hours")
+        slowest = _slowest(spec.get("readers", {}))
+        if hours is None or slowest is None or hours * _HOUR >= slowest[1]:
+            return
+        reader, seconds = slowest
+        self.problems.warning(
+            node.place("readers"),
+            f"{path}.readers",
+            f"{reader} {units.format_duration(seconds)}, and retention.hours is {hours}: what it "
+            "may still read is kept longer than hours say",
+            f"let hours be {-(-seconds // _HOUR)} or more",
+        )
+
     def _concurrency(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         if data.get("staleAfter") == 0:
             self.problems.warning(
@@ -119,3 +137,12 @@ class Rules:
                 "0 takes over cleans that are still running",
                 "give running cleans time, as in 1h",
             )
+
+
+def _slowest(data: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Who needs the longest time of the readers that are written down whole."""
+    consumers = [each for each in data.get("incrementalConsumers", ()) if len(each) == _WHOLE]
+    lags = (IncrementalConsumer(name=each["name"], max_lag=each["maxLag"]) for each in consumers)
+    return Readers(
+        longest_query=data.get("longestQuery"), incremental_consumers=tuple(lags)
+    ).slowest
