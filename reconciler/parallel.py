@@ -1,0 +1,141 @@
+"""Several things at a time, on threads of this process; one thread hears of all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Final, Generic, TypeVar
+
+#: a signal that another thread has got is seen only by a main thread that looks up
+_LOOK_UP_S: Final = 0.5
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Stop:
+    """Whether work that has begun should end at the next place where it can."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+
+    def ask(self) -> None:
+        self._asked.set()
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt once it is asked: only the main thread has it from a signal."""
+        if self._asked.is_set():
+            raise KeyboardInterrupt
+
+
+def each(
+    work: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    at_once: int,
+    on_done: Callable[[R], None] | None = None,
+    on_stop: Callable[[int], None] | None = None,
+    patience_s: float | None = None,
+) -> list[R]:
+    """The work's results, in the order of the items; ``on_done`` hears of each as soon as it is.
+
+    With one at a time, or one item, all happens on the caller's thread. Otherwise ``on_done`` is
+    called there, in the order in which things are done. When that thread is interrupted, or a piece
+    of work raises, no other begins; ``on_stop`` hears how many are under way and may tell them;
+    they are waited for, each ``patience_s`` at the longest, and then the error goes on.
+    """
+    todo = list(items)
+    if at_once == 1 or len(todo) <= 1:
+        results = []
+        for item in todo:
+            results.append(work(item))
+            if on_done is not None:
+                on_done(results[-1])
+        return results
+    crew = _Crew(work=work, todo=deque(enumerate(todo)))
+    try:
+        crew.start(min(at_once, len(todo)))
+        found: dict[int, R] = {}
+        while len(found) < len(todo):
+            number, found[number] = crew.next()
+            if on_done is not None:
+                on_done(found[number])
+    except BaseException:
+        crew.todo.clear()
+        try:
+            if on_stop is not None:
+                on_stop(crew.at_work)
+        finally:
+            crew.wait(patience_s)
+        raise
+    return [found[number] for number in range(len(todo))]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Crew(Generic[T, R]):
+    """Threads that take what is to do from one end; Python does not wait for them when it ends."""
+
+    work: Callable[[T], R]
+    todo: deque[tuple[int, T]]
+    done: SimpleQueue[tuple[int, R] | BaseException] = field(default_factory=SimpleQueue)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def start(self, many: int) -> None:
+        for number in range(many):
+            # what the caller has set, as whether tracebacks are wanted, holds on every thread
+            run = copy_context().run
+            name = f"reconciler-{number + 1}"
+            thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
+            thread.start()
+            self.threads.append(thread)
+
+    def next(self) -> tuple[int, R]:
+        """The next result; raises what the work has raised."""
+        while True:
+            with suppress(Empty):
+                done = self.done.get(timeout=_LOOK_UP_S)
+                break
+        if isinstance(done, BaseException):
+            raise done
+        return done
+
+    @property
+    def at_work(self) -> int:
+        return sum(thread.is_alive() for thread in self.threads)
+
+    def wait(self, patience_s: float | None) -> None:
+        for thread in self.threads:
+            if patience_s is not None:
+                thread.join(patience_s)
+                continue
+            while thread.is_alive():
+                thread.join(_LOOK_UP_S)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                number, item = self.todo.popleft()
+            except IndexError:
+                return
+            try:
+                self.done.put((number, self.work(item)))
+            except BaseException as error:  # noqa: BLE001 (it is raised where results are heard of)
+                self.done.put(error)
+                return
+
+
+def apart(items: Sequence[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    """The items in groups of equal keys: what must not happen at the same time.
+
+    >>> apart(["a1", "b1", "a2"], lambda name: name[0])
+    [['a1', 'a2'], ['b1']]
+    """
+    groups: dict[Hashable, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())
