@@ -1,9 +1,16 @@
-"""What an environment says of Spark, beneath what the command line says."""
+"""What an environment asks of this process: variables, and Spark's settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.errors import ReconcilerError
+
+if TYPE_CHECKING:
+    from reconciler.plan.model import TablePlan
+    from reconciler.spec.model import TableSpec
 
 
 def spark_of(
@@ -21,3 +28,25 @@ def spark_of(
     found = read_environment(env, paths)
     theirs = {key: value for key, value in found.spark_conf.items() if key not in settings}
     return master or found.spark_master, {**world.resolved(theirs), **settings}
+
+
+def check_variables(specs: Iterable[TableSpec]) -> None:
+    """Raise SpecError with every variable that the tables need and nobody has set, each once."""
+    from reconciler import world  # noqa: PLC0415
+
+    world.check_variables(each for spec in specs for each in spec.storage_options.values())
+
+
+def check_variables_of(tables: Iterable[TablePlan]) -> None:
+    """The same, for the tables of a plan that apply will reach."""
+    from reconciler.spec.document import spec_from_document  # noqa: PLC0415 (the grammar)
+
+    found = []
+    for table in tables:
+        if not table.spec.get("storageOptions") or table.refusals or table.error is not None:
+            continue
+        try:
+            found.append(spec_from_document(table.spec, table.name, table.path))
+        except ReconcilerError:
+            continue  # apply says what is wrong with it
+    check_variables(found)

@@ -15,6 +15,7 @@ from reconciler.apply.progress import Phase
 from reconciler.apply.result import Result
 from reconciler.apply.run import apply_plan
 from reconciler.cli import interruption
+from reconciler.cli.environment import check_variables_of
 from reconciler.cli.failures import explain_crash
 from reconciler.cli.options import Format
 from reconciler.cli.spark import spark_session
@@ -49,13 +50,14 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
 ) -> Result:
     """Apply a plan. Spark starts before anything is written, and only where there are steps.
 
-    Raises StaleError when the plan has not the given digest, ReconcilerError when Spark does not
-    start; everything else is in the result of its table.
+    Raises StaleError when the plan has not the given digest, SpecError for variables that are not
+    set, ReconcilerError when Spark does not start; everything else is in the result of its table.
     """
     if digest is not None and digest != (found := plan_digest(plan)):
         raise StaleError(
             f"the plan's digest is {found}, not the approved {digest}; review the plan again"
         )
+    check_variables_of(plan.tables)
     interruption.advise("run the same apply again: it finishes or undoes the work")
     with _executor(plan, master, settings or {}, specs) as executor:
         return apply_plan(

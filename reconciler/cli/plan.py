@@ -74,7 +74,9 @@ def make_plan(
 ) -> Plan:
     """Plan the specs, telling people how far it is."""
     from reconciler import api  # noqa: PLC0415
+    from reconciler.cli.environment import check_variables  # noqa: PLC0415
 
+    check_variables(specs)
     with progress("planning", len(specs), "tables") as tell:
         return api.plan(
             specs,

@@ -36,6 +36,7 @@ def status(  # noqa: PLR0913 (options of a command)
     at = moment(now)
 
     from reconciler import api  # noqa: PLC0415 (heavy)
+    from reconciler.cli.environment import check_variables  # noqa: PLC0415
     from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
     from reconciler.render.status import status_json, status_text  # noqa: PLC0415
 
@@ -44,6 +45,7 @@ def status(  # noqa: PLR0913 (options of a command)
         Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since),
         env,
     )
+    check_variables(chosen.tables)
     with progress("looking", len(chosen.tables), "tables") as tell:
         tables = api.status(
             chosen.tables,
