@@ -139,6 +139,15 @@ def test_one_table_is_printed_as_ever(lake, capsys):
     assert printed.err == ""
 
 
+def test_the_spec_that_the_documentation_shows_is_what_is_written(tmp_path, capsys):
+    unpack(TESTS / "tables" / "v9_cow_nopart.zip", tmp_path)
+    page = (TESTS.parent / "docs" / "adoption.md").read_text()
+
+    assert run("init", "--from", tmp_path / "v9_cow_nopart") == 0
+    printed = capsys.readouterr().out.replace(f"{tmp_path}/", "/lake/")
+    assert f"```yaml\n{printed}```\n" in page
+
+
 def test_several_tables_need_a_folder(lake, tmp_path, capsys):
     assert run("init", "--from", lake("a", "b")) == 64
     assert "2 tables found; -o FOLDER takes a spec for each" in capsys.readouterr().err
