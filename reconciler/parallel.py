@@ -91,8 +91,8 @@ class _Crew(Generic[T, R]):
             run = copy_context().run
             name = f"reconciler-{number + 1}"
             thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
+            self.threads.append(thread)  # before an interruption can come in between
             thread.start()
-            self.threads.append(thread)
 
     def next(self) -> tuple[int, R]:
         """The next result; raises what the work has raised."""
@@ -110,11 +110,10 @@ class _Crew(Generic[T, R]):
 
     def wait(self, patience_s: float | None) -> None:
         for thread in self.threads:
-            if patience_s is not None:
-                thread.join(patience_s)
-                continue
             while thread.is_alive():
-                thread.join(_LOOK_UP_S)
+                thread.join(_LOOK_UP_S if patience_s is None else patience_s)
+                if patience_s is not None:
+                    break
 
     def _run(self) -> None:
         while True:
