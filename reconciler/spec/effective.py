@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.diagnostics import Problem, Problems, shown
@@ -91,18 +91,18 @@ def effective(
 def check_paths(
     tables: Iterable[Declared],
     environment: Environment | None,
-    others: Sequence[str],
+    others: Callable[[], Sequence[str]],
     problems: Problems,
 ) -> None:
-    """Every table is somewhere; ``others`` are the environments that could be chosen."""
-    for table in tables:
-        if table.place is not None or "path" in table.by.spec.entries:
-            continue
+    """Every table is somewhere; ``others`` names the environments that could be chosen."""
+    lost = [each for each in tables if not each.place and "path" not in each.by.spec.entries]
+    names = others() if lost and environment is None else ()
+    for table in lost:
         if environment is not None:
             message = f"is missing, and the environment {environment.name} has no place for it"
             hint = f"list {table.by.name} in {environment.source}, or give that a pattern"
-        elif others:
-            choices = " or ".join(f"--env {name}" for name in others)
+        elif names:
+            choices = " or ".join(f"--env {name}" for name in names)
             message, hint = "is missing: the table has no path", f"choose an environment: {choices}"
         else:
             message = "is missing"

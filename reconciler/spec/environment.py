@@ -238,7 +238,7 @@ def _called(name: str, paths: Sequence[Path], problems: Problems, source: Files)
         return None
     names = sorted({file.stem for file in known})
     close = did_you_mean(name, names)
-    hint = f"there are {', '.join(names)}" if names else f"make {FOLDER}/NAME.yaml beside the specs"
+    hint = f"known are {', '.join(names)}" if names else f"make {FOLDER}/NAME.yaml beside the specs"
     problems.error(place, "", "is not there", f"did you mean {close!r}?" if close else hint)
     return None
 

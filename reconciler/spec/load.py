@@ -70,23 +70,20 @@ def read_specs(
     found += policies_above(files, problems, source)
     check_names(found, problems)
     guards = guardrails(found, problems)
-    for each in of_kind("Environment", found):
-        environment_of(each, problems)
+    known = [environment_of(each, problems) for each in of_kind("Environment", found)]
     there = chosen(environment, paths, files, problems, source) if environment else None
     is_lost = bool(environment) and there is None
     wanted = [declared(each, there) for each in of_kind("HudiTable", found)]
     defaults = defaults_of(of_kind("TableDefaults", found), problems)
     tables = _tables(wanted, defaults, there, problems)
     check_places(wanted, problems)
-    if not may_lack_paths and not is_lost and any(each.place is None for each in wanted):
-        others = [] if environment else names_above(paths, source)
-        check_paths(wanted, there, others, problems)
+    if not may_lack_paths and not is_lost:
+        check_paths(wanted, there, lambda: names_above(paths, source), problems)
     is_empty = not (found if may_lack_paths else wanted)
     if is_empty and not may_be_empty and not problems.errors:
         where = ", ".join(map(str, paths))
         problems.error(Place(where), "", "declares no table", "add a document with kind: HudiTable")
-    if there is not None and not problems.errors:
-        check_listed(there, [each.by.name for each in wanted], paths, problems)
+    _check_listed(known if may_lack_paths and not environment else [there], wanted, paths, problems)
     damaged = {problem.place.file for problem in problems.errors}
     sound = [(spec, each) for spec, each in tables if spec.source not in damaged and not is_lost]
     return Loaded(
@@ -94,6 +91,19 @@ def read_specs(
         guards=guards,
         problems=problems,
     )
+
+
+def _check_listed(
+    environments: Iterable[Environment | None],
+    wanted: Sequence[Declared],
+    paths: Sequence[Path],
+    problems: Problems,
+) -> None:
+    """Where all is well so far: the tables that environments list are among those declared."""
+    if wanted and not problems.errors:
+        for environment in environments:
+            if environment is not None:
+                check_listed(environment, [each.by.name for each in wanted], paths, problems)
 
 
 def _tables(

@@ -37,7 +37,7 @@ def read_options(
             problems.error(entry.at, inner, f"is no setting that starts with {prefix}")
         elif isinstance(entry.node, MappingNode):
             if variable := _variable(entry.node, inner, problems):
-                found[key] = FromEnv(variable=variable, at=str(entry.at))
+                found[key] = FromEnv(variable=variable, at=f"{entry.at}: {inner}")
         elif smells_of_credentials(key):
             message = "is by its name a credential, and those are never written into a file"
             problems.error(entry.at, inner, message, _hint(key))
