@@ -1,150 +1,214 @@
 """A plan as one comment on a pull request: what matters first, details folded, never too long.
 
-Everything that others chose (names, paths, reasons) is made inert: inside code fences by a fence
-longer than any run of backticks, elsewhere by character references. Blocks are whole or left out,
-so that what is cut stays well-formed.
+Everything that others chose (names, paths, owners, reasons) is made inert: inside code fences by a
+fence longer than any run of backticks, elsewhere by character references. Blocks are whole or left
+out, so that what is cut stays well-formed.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
 
 from reconciler.plan.document import plan_digest
-from reconciler.plan.model import Plan, TablePlan
+from reconciler.plan.model import Note, Plan, TablePlan
 from reconciler.render import summary, text, words
+from reconciler.render.danger import most_dangerous_first
 from reconciler.render.inert import code, fenced, inert
+from reconciler.render.page import Page
 from reconciler.render.paint import Paint
 
-_DETAIL_LINES = 60
-_LONGEST_NAME = 200
-_ROWS = "| table | removes | frees | time travel | verdict |\n|---|---:|---:|---|---|"
+#: a forge takes 65 536 characters, counted as UTF-16 does; as UTF-8 this is far below 262 144 bytes
+LIMIT: Final = 60_000
+
+_DETAIL_LINES: Final = 60
+#: of what others chose, so that nobody can push out the rest
+_LONGEST_NAME: Final = 200
+_LONGEST_REASON: Final = 600
+_LONGEST_LINE: Final = 300
+_LEAST: Final = 10_000
+_UNSAFE_IN_MARKER: Final = re.compile(r"[^A-Za-z0-9._/-]|(?<=-)-")
+#: what policies decide, from outside the tables' own files
+_POLICY_RULES: Final = frozenset(
+    {"protected", "requireLock", "minRetention", "maxFilesRemoved", "maxBytesRemoved", "maxRewrite"}
+)
+_WAIVED: Final = "waived "
 
 
 def plan_markdown(
     plan: Plan,
     *,
-    limit: int = 60_000,
+    limit: int = LIMIT,
     artifact: str | None = None,
-    marker: str = "default",
+    environment: str | None = None,
     digest: str | None = None,
 ) -> str:
-    """The comment, at most ``limit`` characters (1 000 at least).
+    """The comment, at most ``limit`` characters as UTF-16 counts them (10 000 at least).
 
-    ``artifact``: where the whole plan is, a URL or a file name. ``marker``: what tells this comment
-    from others of the same pull request, so that the next plan can replace it.
+    ``artifact``: where the whole plan is, a URL or a file name. ``environment``: what the plan is
+    for; its comment is one of its own, so that the next plan for it finds it.
     """
     whole = f"see {_pointer(artifact)}"
-    page = _Page(limit=max(limit, 1_000))
-    page.end(f"\nDigest {code(digest or plan_digest(plan))}\n")
-    page.add(_opening(plan, marker))
-    page.add_some(list(_refused(plan)), 0.2, lambda n: f"- … and {words.number(n)} more, {whole}\n")
-    changing = [
-        *summary.biggest_first(plan, "blocked"),
-        *summary.biggest_first(plan, "change"),
-    ]
+    page = Page(limit=max(limit, _LEAST))
+    page.end = _end(plan, digest or plan_digest(plan), environment)
+    page.add(_opening(plan, environment))
+    for notes, share in ((_policies(plan), 0.2), (_troubles(plan), 0.2)):
+        page.add_some(
+            notes, len(notes), share, lambda n: f"- … and {words.number(n)} more, {whole}\n"
+        )
+    changing = most_dangerous_first(
+        table for table in plan.tables if summary.verdict(table) in ("blocked", "change")
+    )
     if changing:
-        page.add(f"\n{_ROWS}\n")
-        rows = [_row(table) for table in changing]
-        page.add_some(rows, 0.35, lambda n: f"| … {words.number(n)} more, {whole} | | | | |\n")
+        head, rows = _overview(changing)
+        page.add(head)
+        columns = " |" * (head.count("|", 0, head.index("|\n")) - 1)
+        more = f"| … {{}} more, {whole} |{columns}\n"
+        page.add_some(rows, len(rows), 0.35, lambda n: more.format(words.number(n)))
     unchanged = summary.biggest_first(plan, "unchanged")
     reserved = _folded_unchanged(unchanged, page.room // 4, whole) if unchanged else ""
-    page.reserve(len(reserved))
-    details = [_details(table, whole) for table in changing if table.has_changes or table.drift]
-    page.add_some(
-        details,
-        1.0,
-        lambda n: f"\nDetails of {words.count(n, 'table')} left out: {whole}.\n",
-    )
-    page.reserve(0)
+    page.reserve(reserved)
+    detailed = [table for table in changing if table.has_changes or table.drift]
+    details = (_details(table, whole) for table in detailed)
+    left = f"\nDetails of {{}} left out: {whole}.\n"
+    page.add_some(details, len(detailed), 1.0, lambda n: left.format(words.count(n, "table")))
+    page.reserve("")
     page.add(reserved)
     return page.text
 
 
-@dataclass(slots=True)
-class _Page:
-    """Text that grows block by block and keeps room for its end."""
+def marker(kind: str, environment: str | None) -> str:
+    """What tells a comment of ours from others of the same pull request.
 
-    limit: int
-    text_: str = ""
-    end_: str = ""
-    reserved: int = 0
-
-    @property
-    def text(self) -> str:
-        return self.text_ + self.end_
-
-    @property
-    def room(self) -> int:
-        return self.limit - len(self.text) - self.reserved
-
-    def end(self, block: str) -> None:
-        self.end_ = block
-
-    def reserve(self, length: int) -> None:
-        self.reserved = length
-
-    def add(self, block: str) -> bool:
-        """Add the block when there is room for it."""
-        if len(block) > self.room:
-            return False
-        self.text_ += block
-        return True
-
-    def add_some(self, blocks: Sequence[str], share: float, rest: Callable[[int], str]) -> None:
-        """Add blocks in order up to a share of the room, then say how many are left out."""
-        budget = int(self.room * share)
-        longest = len(rest(len(blocks)))
-        for number, block in enumerate(blocks):
-            is_last = number + 1 == len(blocks)
-            if len(block) + (0 if is_last else longest) > budget or not self.add(block):
-                self.add(rest(len(blocks) - number))
-                return
-            budget -= len(block)
+    >>> marker("plan", None), marker("apply", "prod eu-->")
+    ('<!-- reconciler:plan:default -->', '<!-- reconciler:apply:prodeu- -->')
+    """
+    name = _UNSAFE_IN_MARKER.sub("", environment or "") or "default"
+    return f"<!-- reconciler:{kind}:{name} -->"
 
 
-def _opening(plan: Plan, marker: str) -> str:
+def title(what: str, environment: str | None, outcome: str) -> str:
+    """The heading of a comment."""
+    parts = (f"reconciler {what}", inert(_clipped(environment or "")), outcome)
+    return f"### {' · '.join(part for part in parts if part)}\n"
+
+
+def _opening(plan: Plan, environment: str | None) -> str:
     sums = summary.totals(plan)
-    name = "".join(c for c in marker if c.isalnum() or c in "._/") or "default"
     effect = "Nothing to apply."
     if sums.files:
         size = words.size(sums.bytes)
         effect = f"Applying removes **{words.count(sums.files, 'file')}** and frees **{size}**."
     elif sums.change:
         effect = "Applying removes no files."
-    return (
-        f"<!-- reconciler:plan:{name} -->\n### reconciler plan · {text.outcome(plan)}\n\n{effect}\n"
+    chosen = ""
+    if plan.selection is not None:
+        chosen = f" Selected by {code(_clipped(words.selectors(plan.selection)))}."
+    head = title("plan", environment, text.outcome(plan))
+    return f"{marker('plan', environment)}\n{head}\n{effect}{chosen}\n"
+
+
+# --- what somebody must look at ------------------------------------------------------------------
+
+
+def _policies(plan: Plan) -> list[str]:
+    """A line for every verdict of a policy: what it blocks, what it warns of, what is waived."""
+    blocked, warned, waived = [], [], []
+    for table in most_dangerous_first(plan.tables):
+        of_policies = [note for note in table.refusals if note.rule in _POLICY_RULES]
+        blocked += [_line("blocked", table, note) for note in of_policies]
+        for note in table.warnings:
+            if note.rule not in _POLICY_RULES:
+                continue
+            if note.because.startswith(_WAIVED):
+                said = Note(note.rule, note.because.removeprefix(_WAIVED))
+                waived.append(_line("waived", table, said))
+            else:
+                warned.append(_line("warning", table, note))
+    return _headed("Policies", [*blocked, *warned, *waived])
+
+
+def _troubles(plan: Plan) -> list[str]:
+    """A line for every table that can't be read, and for what blocks one and is no policy."""
+    errors = [
+        f"- **error** {_name(table)}: {inert(_reason(table.error or ''))}\n"
+        for table in summary.biggest_first(plan, "error")
+    ]
+    blocked = [
+        _line("blocked", table, note)
+        for table in most_dangerous_first(plan.tables)
+        for note in table.refusals
+        if note.rule not in _POLICY_RULES
+    ]
+    return _headed("Needs attention", [*errors, *blocked])
+
+
+def _headed(heading: str, lines: list[str]) -> list[str]:
+    return [f"\n**{heading}**\n\n{lines[0]}", *lines[1:]] if lines else []
+
+
+def _line(verdict: str, table: TablePlan, note: Note) -> str:
+    rule, because = inert(_clipped(note.rule)), inert(_reason(note.because))
+    return f"- **{verdict}** {_name(table)} ({rule}): {because}\n"
+
+
+# --- what changes --------------------------------------------------------------------------------
+
+
+def _overview(tables: Sequence[TablePlan]) -> tuple[str, list[str]]:
+    """The head of the table of changes, and its rows."""
+    owned = any(_owner(table) for table in tables)
+    owner, rule = (" owner |", "---|") if owned else ("", "")
+    head = (
+        f"\n| table |{owner} removes | frees | of the table | time travel | verdict |\n"
+        f"|---|{rule}---:|---:|---:|---|---|\n"
     )
+    return head, [_row(table, owned=owned) for table in tables]
 
 
-def _refused(plan: Plan) -> Iterator[str]:
-    """A line for every error and refusal, under a heading of its own."""
-    start = "\n**Needs attention**\n\n"
-    for table in summary.biggest_first(plan, "error"):
-        yield f"{start}- {_name(table)} could not be read: {inert(table.error or '')}\n"
-        start = ""
-    for table in summary.biggest_first(plan, "blocked"):
-        for note in table.refusals:
-            said = f"({inert(note.rule)}): {inert(note.because)}"
-            yield f"{start}- {_name(table)} is blocked {said}\n"
-            start = ""
-
-
-def _row(table: TablePlan) -> str:
-    impact = table.impact
+def _row(table: TablePlan, *, owned: bool) -> str:
+    impact, owner = table.impact, _owner(table)
     removes = words.count(impact.files_removed, "file") if table.has_changes else "—"
-    frees = f"**{words.size(impact.bytes_removed)}**" if impact.bytes_removed else "—"
-    window = summary.time_travel(table) if table.has_changes else None
+    frees, share = "—", "—"
+    if impact.bytes_removed:
+        whole = 0 if table.observed is None else table.observed.bytes
+        frees = f"**{words.size(impact.bytes_removed).replace(' ', '&nbsp;')}**"
+        share = inert(words.share(impact.bytes_removed, whole)) if whole else "—"
     verdict = "**blocked**" if table.refusals else "to change"
-    warned = words.count(len(table.warnings), "warning") if table.warnings else ""
-    said = f"{verdict}, {warned}" if warned else verdict
-    return f"| {_name(table)} | {removes} | {frees} | {inert(window or '—')} | {said} |\n"
+    if table.warnings:
+        verdict += f", {words.count(len(table.warnings), 'warning')}"
+    whose = [code(owner) if owner else "—"] if owned else []
+    cells = [_name(table), *whose, removes, frees, share, _window(table), verdict]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _window(table: TablePlan) -> str:
+    """How far back a read can go: in words that fit a column; the details have the dates."""
+    impact, observed = table.impact, table.observed
+    last = None if observed is None else observed.last_completed
+    before = words.between(impact.earliest_readable_before, last)
+    after = words.between(impact.earliest_readable_after, last)
+    if not table.has_changes or before is None or after is None:
+        said = summary.time_travel(table) if table.has_changes else None
+        return inert(_clipped(said or "—"))
+    old, new = (words.span(reach.total_seconds()) for reach in (before, after))
+    if impact.earliest_readable_before == impact.earliest_readable_after:
+        return f"{new}, as before"
+    return f"{old} → **{new}**" if old != new else f"about {new}, as before"
+
+
+def _owner(table: TablePlan) -> str:
+    owner = table.spec.get("owner")
+    return _clipped(owner) if isinstance(owner, str) else ""
 
 
 def _details(table: TablePlan, whole: str) -> str:
     lines = text.table_lines(table, Paint(is_on=False))
-    shown = [_as_diff(line) for line in lines[:_DETAIL_LINES]]
+    shown = [_clipped(_as_diff(line), _LONGEST_LINE) for line in lines[:_DETAIL_LINES]]
     if len(lines) > _DETAIL_LINES:
         shown.append(f"  … {words.count(len(lines) - _DETAIL_LINES, 'more line')}")
     pointer = f"\n{whole[0].upper()}{whole[1:]} for every file.\n" if table.has_changes else ""
@@ -163,20 +227,69 @@ def _as_diff(line: str) -> str:
 def _folded_unchanged(tables: Sequence[TablePlan], room: int, whole: str) -> str:
     head = f"\n<details><summary>{words.count(len(tables), 'table')} unchanged</summary>\n\n"
     end = "\n</details>\n"
-    page = _Page(limit=max(room, len(head) + len(end) + 200))
-    page.end(end)
+    page = Page(limit=max(room, len(head) + len(end) + 200), end=end)
     page.add(head)
-    lines = [f"- {_name(t)}: {inert(summary.unchanged_because(t))}\n" for t in tables]
-    page.add_some(lines, 1.0, lambda n: f"- … and {words.number(n)} more, {whole}\n")
+    lines = [f"- {_name(t)}: {inert(_reason(summary.unchanged_because(t)))}\n" for t in tables]
+    page.add_some(lines, len(lines), 1.0, lambda n: f"- … and {words.number(n)} more, {whole}\n")
     return page.text
+
+
+# --- what happens next ---------------------------------------------------------------------------
+
+
+_VALIDITY: Final = """\
+
+<details><summary>Time and new commits do not make this plan stale: what this takes out</summary>
+
+- Editing or removing a table's spec, or its path, leaves that table out whole.
+- A savepoint, or work pending on the table, takes out the files that it protects; the rest runs.
+- A stricter policy, or a waiver that has ended, blocks the table: policies are asked again.
+- A later plan replaces this one: its digest is another, and <code>--digest</code> refuses this one.
+
+Nothing is removed that this plan does not name. What falls out is reported, with exit code 4.
+</details>
+"""
+
+
+def _end(plan: Plan, digest: str, environment: str | None) -> str:
+    """The digest and, where there is work, how long it holds and how it is applied."""
+    made = f" · made {inert(_clipped(_moment(plan.created_at)))} by {inert(_clipped(plan.tool))}"
+    said = f"\nDigest {code(digest)}{made}\n"
+    if not summary.totals(plan).change:
+        return said
+    chosen = f" --env {shlex.quote(_clipped(words.plain(environment)))}" if environment else ""
+    command = (
+        f"reconciler apply plan.json --specs specs{chosen} \\",
+        f"  --digest {words.plain(digest)}",
+    )
+    return f"{said}{_VALIDITY}\nOnce it is approved:\n\n{fenced(command, 'sh')}"
+
+
+def _moment(created_at: str) -> str:
+    """A moment with its offset, in UTC and to the minute.
+
+    >>> _moment("2026-11-21T10:00:00+01:00"), _moment("once")
+    ('2026-11-21 09:00 UTC', 'once')
+    """
+    try:
+        moment = datetime.fromisoformat(created_at)
+        if moment.tzinfo is not None:
+            return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
+        pass
+    return created_at
 
 
 def _name(table: TablePlan) -> str:
     return code(_clipped(table.name))
 
 
-def _clipped(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+def _reason(said: str) -> str:
+    return _clipped(said, _LONGEST_REASON)
+
+
+def _clipped(said: str, longest: int = _LONGEST_NAME) -> str:
+    return said if len(said) <= longest else said[: longest - 1] + "…"
 
 
 def _pointer(artifact: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -21,7 +21,7 @@ class Page:
 
     limit: int
     end: str = ""
-    reserved: int = 0
+    _reserved: int = 0
     _text: str = ""
     _length: int = 0
 
@@ -31,7 +31,11 @@ class Page:
 
     @property
     def room(self) -> int:
-        return self.limit - self._length - utf16_length(self.end) - self.reserved
+        return self.limit - self._length - utf16_length(self.end) - self._reserved
+
+    def reserve(self, block: str) -> None:
+        """Keep room for a block that is added later, for no other one."""
+        self._reserved = utf16_length(block)
 
     def add(self, block: str) -> bool:
         """Add the block when there is room for it."""
@@ -42,14 +46,19 @@ class Page:
         self._length += length
         return True
 
-    def add_some(self, blocks: Sequence[str], share: float, rest: Callable[[int], str]) -> None:
-        """Add blocks in order up to a share of the room, then say how many are left out."""
+    def add_some(
+        self, blocks: Iterable[str], many: int, share: float, rest: Callable[[int], str]
+    ) -> None:
+        """Add so many blocks in order up to a share of the room, then say how many are left out.
+
+        What is left out is not asked for.
+        """
         budget = int(self.room * share)
-        longest = utf16_length(rest(len(blocks)))
+        longest = utf16_length(rest(many))
         for number, block in enumerate(blocks):
-            is_last = number + 1 == len(blocks)
+            is_last = number + 1 == many
             needed = utf16_length(block) + (0 if is_last else longest)
             if needed > budget or not self.add(block):
-                self.add(rest(len(blocks) - number))
+                self.add(rest(many - number))
                 return
             budget -= utf16_length(block)

@@ -36,6 +36,11 @@ def test_the_full_text_is_as_reviewed(case, golden):
 @by_name
 def test_the_comment_is_as_reviewed(case, golden):
     plan = load((case / "plan.json").read_bytes(), "plan.json")
-    found = plan_markdown(plan, artifact="https://ci.example.com/artifacts/plan.json")
+    environment = case / "environment"
+    found = plan_markdown(
+        plan,
+        artifact="https://ci.example.com/artifacts/plan.json",
+        environment=environment.read_text().strip() if environment.exists() else None,
+    )
 
     assert golden.expected(case / "plan.md", found) == found
