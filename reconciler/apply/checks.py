@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from reconciler.apply import metadata
+from reconciler.apply.freshness import is_in, keys, keys_present, take
 from reconciler.errors import BlockedError, BusyError, StaleError
 from reconciler.hudi.arrow import strings
 from reconciler.hudi.instant import WRITES
 from reconciler.hudi.properties import TableProperties
-from reconciler.plan.model import Note, TablePlan
+from reconciler.plan.guard import judge
+from reconciler.plan.model import CleanStep, Impact, Note, ResumeStep, Step, TablePlan
 from reconciler.plan.safety import apply_refusals
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
@@ -42,6 +46,52 @@ def refuse(look: Look, spec: TableSpec, properties: TableProperties, now: dateti
     if notes:
         raise RefusedError(tuple(dict.fromkeys(notes)))
     metadata.check_syncable(properties)
+
+
+def judged(plan: TablePlan, spec: TableSpec, now: datetime) -> tuple[Note, ...]:
+    """What policies only warn of; raises RefusedError for what they forbid."""
+    found = judge(plan, spec, now)
+    if found.refusals:
+        raise RefusedError(found.refusals)
+    return found.warnings
+
+
+def running(reviewed: TablePlan, look: Look) -> TablePlan:
+    """The reviewed plan with the pending cleans that are finished first, named in it or not.
+
+    Of a clean that it names only what it names of it, and every file once.
+    """
+    named = {step.instant: step for step in reviewed.steps if isinstance(step, ResumeStep)}
+    cleans = [step for step in reviewed.steps if isinstance(step, CleanStep)]
+    resumed: list[ResumeStep] = []
+    for step in look.plan.steps:
+        if isinstance(step, ResumeStep):
+            known = named.get(step.instant)
+            rows = np.ones(len(step.files), np.bool_) if known is None else _among(step, known)
+            resumed.append(replace(step, files=take(step.files, rows)))
+    rest = [
+        replace(step, files=take(step.files, ~_among(step, *resumed) & _is_there(step, look)))
+        for step in cleans
+    ]
+    steps = (*resumed, *(step for step in rest if len(step.files) or step.delete_partitions))
+    impact = Impact(
+        files_removed=sum(len(step.files) for step in steps),
+        bytes_removed=sum(int(step.files.bytes.sum()) for step in steps),
+        bytes_rewritten=reviewed.impact.bytes_rewritten,
+    )
+    return replace(reviewed, steps=steps, impact=impact)
+
+
+def _among(step: Step, *others: Step) -> NDArray[np.bool_]:
+    """Per file of a step whether it is one of others'."""
+    found = np.zeros(len(step.files), np.bool_)
+    for other in others:
+        found |= is_in(keys(step.files), keys(other.files))
+    return found
+
+
+def _is_there(step: Step, look: Look) -> NDArray[np.bool_]:
+    return is_in(keys(step.files), keys_present(look.state.files))
 
 
 def check_identity(reviewed: TablePlan, state: TableState) -> None:

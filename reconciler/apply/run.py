@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import assert_never
 
-from reconciler.apply.checks import Look, RefusedError, check_identity
+from reconciler.apply.checks import Look, RefusedError, check_identity, judged, running
 from reconciler.apply.clean import run_clean
 from reconciler.apply.executor import Executor
 from reconciler.apply.freshness import left_out_by_specs
@@ -46,10 +46,11 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     """Do what was reviewed as far as it still holds; what falls out is reported.
 
     ``specs``: today's; a table whose path or effective spec is no longer the reviewed one is left
-    out. ``now``: what policies count from, by default the clock's time. ``lock_wait_s`` bounds the
-    wait for a lock. ``on_table`` hears of every table as soon as it is done, ``on_crash`` of errors
-    that are this program's own. Raises StaleError when the plan has not the expected digest;
-    everything else that goes wrong is in the result of its table.
+    out, and the policies over the others are asked once more. ``now``: what retention counts from,
+    by default the clock's time. ``lock_wait_s`` bounds the wait for a lock. ``on_table`` hears of
+    every table as soon as it is done, ``on_crash`` of errors that are this program's own. Raises
+    StaleError when the plan has not the expected digest; everything else that goes wrong is in the
+    result of its table.
     """
     digest = plan_digest(plan)
     if expected_digest is not None and expected_digest != digest:
@@ -118,13 +119,18 @@ class _Run:
         if (stale := self._left_out(plan)) is not None:
             return replace(result, error=stale, code=StaleError.exit_code)
         spec = self._spec(plan)
+        guarded = self._guarded(plan, spec)
+        done.warnings += judged(plan, guarded, self._today())
         storage = self.tools.open_storage(plan.path, spec.storage_options)
         tidy(storage, spec, self.tools)
         if not plan.steps and not _waits_for_a_clean(plan, spec):
-            return replace(result, unchanged=True)
+            return replace(result, unchanged=True, warnings=tuple(done.warnings))
         with self.tools.progress.phase(plan.name, "observe", None):
             table, look = open_table(plan, spec, storage, self.digest, self.tools)
             check_identity(plan, look.state)
+        if look.state.pending_cleans:
+            found = judged(running(plan, look), guarded, self._today())
+            done.warnings += [note for note in found if note not in done.warnings]
         with table.pulse.running():
             _run_steps(table, look, done)
         return replace(result, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))
@@ -134,6 +140,16 @@ class _Run:
         spec = spec_from_document(plan.spec, plan.name, plan.path)
         today = (self.specs or {}).get(plan.name)
         return replace(spec, storage_options=today.storage_options) if today else spec
+
+    def _guarded(self, plan: TablePlan, spec: TableSpec) -> TableSpec:
+        """The reviewed spec under today's policies."""
+        today = (self.specs or {}).get(plan.name)
+        return replace(spec, guarded_by=today.guarded_by) if today else spec
+
+    def _today(self) -> datetime:
+        """What waivers count from: no moment of the past that somebody names."""
+        clock = datetime.fromtimestamp(self.tools.clock.now_ms() / 1000, UTC)
+        return max(self.tools.moment(), clock)
 
     def _left_out(self, plan: TablePlan) -> str | None:
         if self.specs is None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconciler.plan.model import Plan
+    from reconciler.spec.model import TableSpec
 
 
 _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
@@ -100,13 +101,10 @@ def apply(  # noqa: PLR0913 (options of a command)
     if file is None:
         _refuse({"--specs": specs}, "goes with a plan file, and these are specs")
     else:
-        options = {
-            "--name": name,
-            "--exclude": exclude,
-            "-l": label,
-            "--changed-since": changed_since,
-        }
-        _refuse(options, "a plan is applied as it was reviewed; select tables when planning")
+        _refuse(
+            {"--name": name, "--exclude": exclude, "-l": label, "--changed-since": changed_since},
+            "a plan is applied as it was reviewed; select tables when planning",
+        )
 
     from reconciler.cli.execution import carry_out, rendered_result  # noqa: PLC0415 (heavy)
     from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
@@ -121,13 +119,15 @@ def apply(  # noqa: PLR0913 (options of a command)
         if not _is_approved(plan, auto_approve=auto_approve):
             say("nothing is applied")
             return 0
+        today: tuple[TableSpec, ...] | None = selected.tables
     else:
         plan = read_plan(file)
+        today = selected_specs(specs, environment=env).tables if specs else None
         master, settings = spark_of(env, specs or [Path()], master, settings)
     result = carry_out(
         plan,
         now=at,
-        specs=selected_specs(specs, environment=env).tables if specs else None,
+        specs=today,
         digest=digest,
         parallelism=parallelism,
         master=master,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
@@ -22,6 +22,7 @@ from reconciler.cli.spark import spark_session
 from reconciler.cli.terminal import progress, say, wants_color
 from reconciler.errors import ReconcilerError, StaleError
 from reconciler.plan.document import plan_digest, spec_digest
+from reconciler.plan.guard import judge
 from reconciler.plan.model import Plan, TablePlan
 from reconciler.render import words
 from reconciler.spec.document import spec_from_document
@@ -139,7 +140,11 @@ def _may_run(table: TablePlan, specs: Sequence[TableSpec] | None) -> bool:
     if specs is None:
         return True
     digests = {today.name: spec_digest(today.document) for today in specs}
-    return left_out_by_specs(table, {today.name: today for today in specs}, digests) is None
+    if left_out_by_specs(table, {today.name: today for today in specs}, digests) is not None:
+        return False
+    today = next(today for today in specs if today.name == table.name)
+    guarded = replace(spec, guarded_by=today.guarded_by)
+    return not judge(table, guarded, world.now()).refusals
 
 
 class Watched:
