@@ -73,7 +73,8 @@ def running(reviewed: TablePlan, look: Look) -> TablePlan:
         replace(step, files=take(step.files, ~_among(step, *resumed) & _is_there(step, look)))
         for step in cleans
     ]
-    steps = (*resumed, *(step for step in rest if len(step.files) or step.delete_partitions))
+    left = [step for step in rest if len(step.files) or step.delete_partitions]
+    steps: tuple[Step, ...] = (*resumed, *left)
     impact = Impact(
         files_removed=sum(len(step.files) for step in steps),
         bytes_removed=sum(int(step.files.bytes.sum()) for step in steps),
