@@ -174,7 +174,7 @@ def chosen(
         if environments[:1] != [each]:
             message = f"is {each.kind}, and an environment has a file of its own"
             found.error(each.node.place("kind"), "kind", message, "move it to another file")
-    for each in environments:
+    for each in environments[:1]:
         if not is_path and each.name != name:
             message = f"is {shown(each.name)} in the file of {name}"
             found.error(each.name_at, "metadata.name", message, "make them the same")

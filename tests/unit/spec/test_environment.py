@@ -193,8 +193,8 @@ def test_one_pattern_that_gives_two_tables_one_place_is_an_error():
 
     assert [
         (
-            "environments/prod.yaml:5:3: spec.pattern: the table at s3://lake/t is declared already, "
-            "as x.t in environments/prod.yaml:5:3; keep one of them"
+            "environments/prod.yaml:5:3: spec.pattern: the table at s3://lake/t is declared "
+            "already, as x.t in environments/prod.yaml:5:3; keep one of them"
         )
     ] == said()
 
@@ -310,8 +310,8 @@ def test_an_environment_without_a_place_for_a_table_is_named():
 
     assert [
         (
-            "specs/t.yaml:4:7: spec.path: is missing, and the environment prod has no place for it; "
-            "list t in environments/prod.yaml, or give that a pattern"
+            "specs/t.yaml:4:7: spec.path: is missing, and the environment prod has no place for it"
+            "; list t in environments/prod.yaml, or give that a pattern"
         )
     ] == said()
 
@@ -364,12 +364,12 @@ def test_a_name_that_was_meant_to_be_a_tables_is_a_warning():
 
     assert [
         (
-            "environments/prod.yaml:5:12: warning: spec.tables.sales.ordres: is the name of no table; "
-            "did you mean 'sales.orders'?"
+            "environments/prod.yaml:5:12: warning: spec.tables.sales.ordres: is the name of no table"
+            "; did you mean 'sales.orders'?"
         ),
         (
-            "environments/prod.yaml:5:32: warning: spec.tables: names tables that no spec declares: "
-            "else; remove them"
+            "environments/prod.yaml:5:32: warning: spec.tables: names tables that no spec declares"
+            ": else; remove them"
         ),
     ] == said()
 
@@ -446,12 +446,9 @@ def test_where_there_are_no_environments_it_is_said_where_they_go():
     assert [
         "environment 'prod': is not there; make environments/NAME.yaml beside the specs"
     ] == said()
-    assert [
-        "environments/prod.yaml: cannot be read: Permission denied",
-    ] != said()
 
 
-def test_two_environments_of_one_name_are_not_guessed_between(repo):
+def test_two_environments_of_one_name_are_not_guessed_between():
     table("t", "spec:\n  path: ../t\n")
     environment("")
     Path("specs/sub/environments").mkdir(parents=True)
@@ -474,7 +471,7 @@ CONTENTS = {
     ),
     "two": (
         f"{document('Environment', 'prod', NOWHERE)}---\n{document('Environment', 'dev', NOWHERE)}",
-        "environments/prod.yaml:6:1: kind: is Environment, and an environment has a file of its own",
+        "environments/prod.yaml:7:1: kind: is Environment, and an environment has a file of its",
     ),
     "another": (
         document("Environment", "dev", NOWHERE),
@@ -515,7 +512,7 @@ def test_an_environment_says_how_spark_is_started():
 def test_an_environment_alone_is_read_or_says_what_is_wrong():
     environment("  retention: {}\n")
 
-    with pytest.raises(SpecError, match="environments/prod.yaml:5:3: spec.retention"):
+    with pytest.raises(SpecError, match=r"environments/prod.yaml:5:3: spec\.retention"):
         read_environment("prod", [Path("specs")])
 
 
