@@ -364,8 +364,8 @@ def test_a_name_that_was_meant_to_be_a_tables_is_a_warning():
 
     assert [
         (
-            "environments/prod.yaml:5:12: warning: spec.tables.sales.ordres: is the name of no table"
-            "; did you mean 'sales.orders'?"
+            "environments/prod.yaml:5:12: warning: spec.tables.sales.ordres: is the name of no "
+            "table; did you mean 'sales.orders'?"
         ),
         (
             "environments/prod.yaml:5:32: warning: spec.tables: names tables that no spec declares"
