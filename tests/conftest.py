@@ -1,4 +1,4 @@
-"""``pytest tests/cases --update-cases`` takes what is found for what is expected; read the diff."""
+"""``pytest --update-cases`` takes what is found for what is expected; read the diff."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Golden:
 
     def expected(self, path: Path, found: str) -> str:
         if self.updates:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(found, encoding="utf-8")
         return path.read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    # the option is known only when pytest was started on this folder
-    return Golden(updates=bool(request.config.getoption("--update-cases", default=False)))
+    return Golden(updates=bool(request.config.getoption("--update-cases")))
