@@ -55,6 +55,11 @@ def names_for(tables: Sequence[Found], taken: Collection[str] = ()) -> Mapping[s
     return found
 
 
+def first_name(table: Found) -> str:
+    """The name that a table has where no other wants it."""
+    return next(filter(None, _candidates(table)), "")
+
+
 def safe(text: str) -> str:
     """The text as a name of letters, digits, ``.``, ``_`` and ``-``; "" where it has none of them.
 

@@ -59,14 +59,19 @@ class Adopted:
 class Wishes:
     """How people want specs written.
 
-    ``now`` has a zone. ``timezone``: of the writers, for tables that do not tell. ``relative_to``:
-    the folder that local paths are written relative to, None for absolute ones.
+    ``now`` has a zone. ``timezone``: of the writers, for tables that do not tell; ``known_zone``
+    the same where ``environment`` (its file) gives it, so that specs need not. ``folder`` is where
+    specs go: with ``is_relative`` local paths are written relative to it. With an environment a
+    spec has no path at all.
     """
 
     now: datetime
     now_ms: int
+    folder: Path
     timezone: str | None = None
-    relative_to: Path | None = None
+    is_relative: bool = False
+    environment: str | None = None
+    known_zone: str | None = None
 
 
 def adopt(storage: Storage, name: str, wishes: Wishes) -> Adopted:
@@ -77,7 +82,8 @@ def adopt(storage: Storage, name: str, wishes: Wishes) -> Adopted:
     location = storage.location
     if not location.isprintable():
         raise StorageError(location, "is not plain text, which no spec can name; rename the folder")
-    bare = TableSpec(name=name, path=location, timezone=wishes.timezone)
+    zone = wishes.timezone or wishes.known_zone
+    bare = TableSpec(name=name, path=location, timezone=zone)
     state = observe(storage, bare, observed_ms=wishes.now_ms)
     view = view_of(state)
     seen = seen_retention(state, view, timeline_zone(bare, state))
@@ -85,8 +91,10 @@ def adopt(storage: Storage, name: str, wishes: Wishes) -> Adopted:
     declared = _declared(bare, state, seen, wishes.now)
     found = Findings(
         name=name,
-        path=_spelt(location, wishes.relative_to),
-        timezone=wishes.timezone,
+        path=spelt(location, wishes.folder if wishes.is_relative else None),
+        timezone=zone,
+        environment=wishes.environment,
+        is_zone_known=zone == wishes.known_zone,
         refused=plan.refusals[0].because if plan.refusals else None,
         retention=seen,
         declared=declared,
@@ -179,8 +187,8 @@ def _clusterings(storage: Storage, state: TableState) -> Iterator[tuple[str, Req
             continue
 
 
-def _spelt(location: str, folder: Path | None) -> str:
-    """The path as a spec in the folder spells it; only local ones can be relative."""
+def spelt(location: str, folder: Path | None) -> str:
+    """The path as a file in the folder spells it; only local ones can be relative."""
     if folder is None or "://" in location:
         return location
     relative = os.path.relpath(location, os.path.abspath(folder))  # noqa: PTH100 (links stay)

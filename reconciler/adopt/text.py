@@ -64,6 +64,8 @@ class Findings:
 
     ``timezone``: as given by people, for a table that does not tell. ``refused``: why its plan is
     refused whatever is declared, None if it is not. ``offsets``: seconds ahead of UTC.
+    ``environment``: the file that says where the table is instead of the spec, and with
+    ``is_zone_known`` the zone too.
     """
 
     name: str
@@ -75,6 +77,8 @@ class Findings:
     clustering: SeenClustering | None
     sizes: SeenSizes | None
     offsets: tuple[int, ...]
+    environment: str | None = None
+    is_zone_known: bool = False
 
 
 def spec_text(state: TableState, found: Findings) -> str:
@@ -85,7 +89,7 @@ def spec_text(state: TableState, found: Findings) -> str:
         "kind: HudiTable",
         f"metadata: {{name: {json.dumps(found.name)}}}",
         "spec:",
-        f"  path: {json.dumps(found.path, ensure_ascii=False)}",
+        *_path(found),
         *_timezone(state, found),
         *_retention(found.retention, found.declared),
         *_clustering(found.clustering),
@@ -111,9 +115,23 @@ def _head(state: TableState, found: Findings) -> list[str]:
     return lines
 
 
+def _path(found: Findings) -> list[str]:
+    if found.environment is None:
+        return [f"  path: {json.dumps(found.path, ensure_ascii=False)}"]
+    # a spec is a mapping: it needs one field that is no comment
+    return [
+        f"  # where it is: see {words.plain(found.environment)}",
+        "  suspend: false            # true: its plan is shown and nothing of it may be applied",
+    ]
+
+
 def _timezone(state: TableState, found: Findings) -> list[str]:
     if state.timezone is not None:
         return [f"  # the timeline's zone is {state.timezone}, as the table itself says"]
+    if found.timezone is not None and found.environment is not None and found.is_zone_known:
+        return [
+            f"  # the timeline's zone is {found.timezone}: see {words.plain(found.environment)}"
+        ]
     if found.timezone is not None:
         zone = json.dumps(found.timezone)
         return [f"  timezone: {zone}  # as given to `reconciler init`; the table does not tell"]

@@ -58,7 +58,8 @@ def small(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def lake(small, tmp_path):
-    """Makes tables by their path in a lake."""
+    """Makes tables by their path in a lake, beside the specs of a repository."""
+    (tmp_path / ".git").mkdir()
 
     def made(*paths: str) -> Path:
         for path in paths:
@@ -367,3 +368,119 @@ def test_globs_and_several_places(lake, tmp_path):
 
     assert run("init", "--from", lake() / "*" / "orders*", "--from", lake() / "x", "-o", specs) == 0
     assert [Path(spec.path).name for spec in load_specs([specs])] == ["orders_1", "orders_2"]
+
+
+def environment_of(lake: Path) -> dict:
+    return yaml.safe_load((lake.parent / "environments" / "prod.yaml").read_text())
+
+
+def test_an_environment_is_told_where_tables_are_instead_of_their_specs(lake, tmp_path, capsys):
+    specs = tmp_path / "specs"
+
+    assert run("init", "--from", lake("sales/o", "crm/o"), "-o", specs, "--env", "prod") == 0
+    assert f"next: reconciler lint {specs} --env prod && " in capsys.readouterr().err
+    assert environment_of(lake()) == {
+        "apiVersion": "reconciler/v1",
+        "kind": "Environment",
+        "metadata": {"name": "prod"},
+        "spec": {"tables": {"crm.t": f"{lake()}/crm/o", "sales.t": f"{lake()}/sales/o"}},
+    }
+    assert "path" not in yaml.safe_load((specs / "crm.t.yaml").read_text())["spec"]
+    assert run("plan", specs, "--env", "prod", "--detailed-exitcode") == 0
+    assert run("lint", specs, "--env", "prod") == 0
+
+
+def test_an_environment_that_is_there_is_added_to(lake, tmp_path, capsys):
+    specs, file = tmp_path / "specs", tmp_path / "environments" / "prod.yaml"
+    assert run("init", "--from", lake("a"), "-o", specs, "--env", "prod") == 0
+    file.write_text(f"# ours\n{file.read_text()}  timezone: Etc/UTC   # where we are\n")
+    capsys.readouterr()
+
+    assert run("init", "--from", lake("b"), "-o", specs, "--env", "prod", "--relative") == 0
+    said = capsys.readouterr().err
+    assert "wrote 1 of 2 tables" in said
+    assert "1 declared already" in said
+    assert file.read_text() == (
+        '# ours\napiVersion: reconciler/v1\nkind: Environment\nmetadata: {name: "prod"}\nspec:\n'
+        f'  tables:\n    "t": "{lake()}/a"\n    "lake.t": "../lake/b"\n'
+        "  timezone: Etc/UTC   # where we are\n"
+    )
+    zones = {spec.name: spec.timezone for spec in load_specs([specs], "prod")}
+    assert zones == {"t": "Etc/UTC", "lake.t": "Etc/UTC"}
+    assert "zone is Etc/UTC: see " in (specs / "lake.t.yaml").read_text()
+
+
+def test_what_a_pattern_or_a_list_of_an_environment_says_is_not_said_again(lake, tmp_path):
+    specs, file = tmp_path / "specs", tmp_path / "environments" / "prod.yaml"
+    file.parent.mkdir()
+    text = (
+        "apiVersion: reconciler/v1\nkind: Environment\nmetadata: {name: prod}\n"
+        "spec:\n  pattern: ../lake/{name}\n  tables: {known: ../lake/other}\n"
+    )
+    file.write_text(text)
+
+    assert run("init", "--from", lake("t", "other"), "-o", specs, "--env", "prod") == 0
+    assert file.read_text() == text
+    assert sorted(path.name for path in specs.iterdir()) == ["known.yaml", "t.yaml"]
+    assert run("plan", specs, "--env", "prod", "--detailed-exitcode") == 0
+
+
+def test_a_table_that_has_no_place_yet_is_left_to_people(lake, tmp_path, capsys):
+    specs = tmp_path / "specs"
+    assert run("init", "--from", lake("dev/t"), "-o", specs, "--env", "dev") == 0
+    capsys.readouterr()
+
+    assert run("init", "--from", lake("prod/t") / "prod", "-o", specs, "--env", "prod") == 0
+    said = capsys.readouterr().err
+    assert f"nothing says where the t of {specs}/t.yaml is; if it is this table, say in" in said
+    assert f"/environments/prod.yaml: t: {lake()}/prod/t\n" in said
+    assert "wrote 0 of 1 table to" in said
+    assert os.listdir(specs) == ["t.yaml"]
+    assert run("init", "--from", lake() / "prod", "-o", specs) == 0
+    assert "is; if it is this table, say there: t: " in capsys.readouterr().err
+
+
+def test_an_interrupted_run_tells_the_environment_what_it_wrote(lake, tmp_path, monkeypatch):
+    from reconciler.adopt import folder  # noqa: PLC0415
+
+    lake(*(f"t{n}" for n in range(6)))
+    specs, adopt, begun = tmp_path / "specs", folder.adopt, []
+
+    def interrupting(storage, name, wishes):
+        begun.append(name)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return adopt(storage, name, wishes)
+
+    monkeypatch.setattr(folder, "adopt", interrupting)
+    options = ("-o", specs, "--env", "prod", "--parallelism", "1")
+
+    assert run("init", "--from", lake(), *options) == 130
+    assert sorted(environment_of(lake())["spec"]["tables"]) == sorted(
+        path.stem for path in specs.iterdir()
+    )
+    monkeypatch.undo()
+    assert run("init", "--from", lake(), *options) == 0
+    assert len(load_specs([specs], "prod")) == 6
+
+
+def test_an_environment_needs_a_folder_and_a_name(lake, tmp_path, capsys):
+    lake("a")
+
+    assert run("init", "--from", lake(), "--env", "prod") == 64
+    assert "--env: give a folder with -o" in capsys.readouterr().err
+    assert run("init", "--from", lake(), "--env", "a b", "-o", tmp_path / "specs") == 64
+    assert "'a b' is no name for an environment" in capsys.readouterr().err
+
+
+def test_variables_reach_the_store_of_an_environment(lake, tmp_path, capsys):
+    lake()
+    file = tmp_path / "environments" / "prod.yaml"
+    file.parent.mkdir()
+    file.write_text(
+        "apiVersion: reconciler/v1\nkind: Environment\nmetadata: {name: prod}\n"
+        "spec: {storageOptions: {token: {fromEnv: NOBODY_SET_THIS}}}\n"
+    )
+
+    assert run("init", "--from", "memory://l/t", "-o", tmp_path / "s", "--env", "prod") == 1
+    assert "NOBODY_SET_THIS" in capsys.readouterr().err
