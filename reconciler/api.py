@@ -125,17 +125,23 @@ def _look(
     except ReconcilerError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-        if on_crash is not None:
-            on_crash(spec, error)
-        problem = f"{type(error).__name__}: {error} (an error of this program, please report it)"
+        problem = _crash(spec, error, on_crash)
     return replace(_unread(spec), error=problem), None
+
+
+def _crash(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:
+    """The sentence for an error that is this program's own."""
+    if on_crash is not None:
+        on_crash(spec, error)
+    return f"{type(error).__name__}: {error} (an error of this program, please report it)"
 
 
 def _lock(spec: TableSpec) -> LockStatus | None:
     """Who has the table's lock; None where nobody has it, or where nobody can tell."""
+    from reconciler.hudi.locks import has_expired  # noqa: PLC0415
     from reconciler.status import LockStatus  # noqa: PLC0415
     from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
-    from reconciler.transaction.lock import lock_place, look  # noqa: PLC0415
+    from reconciler.transaction.lock import is_left_behind, lock_place, look  # noqa: PLC0415
 
     lock = spec.concurrency.lock if spec.concurrency else None
     if lock is None or lock.provider == "none":
@@ -156,6 +162,8 @@ def _lock(spec: TableSpec) -> LockStatus | None:
         path=f"{storage.location}/{path}",
         held_by=held.describe(now_ms),
         age_seconds=max(0, now_ms - held.since_ms) // 1000,
+        is_stale=has_expired(held.since_ms, now_ms, lock.expire)
+        or is_left_behind(held, process=world.process(), now_ms=now_ms),
     )
 
 

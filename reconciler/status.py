@@ -6,16 +6,19 @@ Everything here is computed from a TableState and the plan made of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, tzinfo
 from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from reconciler.conditions import Condition, ConditionType, about, healthy, longer_than, synced
 from reconciler.hudi.arrow import flags, strings
 from reconciler.hudi.files import FileKind
 from reconciler.plan.model import Note, ResumeStep, TablePlan
+from reconciler.plan.safety import timeline_zone
 from reconciler.planners.resume import PLAN_DIGEST
 from reconciler.planners.slices import view_of
 from reconciler.spec.model import Concurrency, TableSpec
@@ -23,6 +26,14 @@ from reconciler.state.model import Savepoint, TableState
 
 Sync = Literal["in sync", "drifted", "blocked", "unmanaged", "error"]
 
+#: what our cleans carry besides the digest of the plan
+_SPEC_DIGEST: Final = "reconciler.spec.digest"
+_SPEC_COMMIT: Final = "reconciler.spec.commit"
+_ACTOR: Final = "reconciler.actor"
+
+#: refusals that leave no plan to go by
+_UNPLANNED: Final = frozenset({"pendingRestore", "clock", "zone"})
+_STAMP: Final = 14  # digits of an instant down to seconds; the rest is a fraction
 _MIB: Final = 1024**2
 #: upper ends of the size classes, bytes; the last class has none
 SIZE_CLASSES: Final = (1 * _MIB, 16 * _MIB, 64 * _MIB, 128 * _MIB, 256 * _MIB, 1024 * _MIB)
@@ -77,11 +88,31 @@ class CleanStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockStatus:
-    """The table's lock while somebody has it: who, as people say it, and since the last beat."""
+    """The table's lock while somebody has it: who, as people say it, and since the last beat.
+
+    ``is_stale``: its holder is known to be gone, or it counts for nothing by the declared expiry,
+    or nobody has shown a sign of life for longer than ``staleAfter``.
+    """
 
     path: str
     held_by: str
     age_seconds: int
+    is_stale: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastApply:
+    """The newest completed clean of ours on the active timeline, and what it carries about itself.
+
+    ``at`` is ISO-8601 with offset, None where the timeline's zone is not known.
+    """
+
+    instant: str
+    at: str | None
+    plan_digest: str
+    spec_digest: str | None
+    spec_commit: str | None
+    actor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +121,16 @@ class TableStatus:
 
     ``because``: why it is not in sync, a sentence each. ``notes``: the plan's warnings, which say
     what holds the boundary back and what to do, or why nothing is to be done. Counts are of base,
-    log and CDC files.
+    log and CDC files. ``bytes_reclaimable``: what the plan would remove, None where there is none
+    to go by. ``earliest_readable_age_seconds`` needs the timeline's zone. ``small_file_share``: of
+    the newest base files, by count. ``active_commits``: completed ones on the active timeline.
     """
 
     name: str
     path: str
     sync: Sync
     error: str | None = None
+    conditions: tuple[Condition, ...] = ()
     because: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     lock: LockStatus | None = None
@@ -105,14 +139,24 @@ class TableStatus:
     timezone: str | None = None
     last_completed: str | None = None
     earliest_readable: str | None = None
+    earliest_readable_age_seconds: int | None = None
     files: int = 0
     bytes: int = 0
+    bytes_reclaimable: int | None = None
     small_files: int = 0
+    small_file_share: float | None = None
     sizes: tuple[SizeClass, ...] = ()
+    active_commits: int = 0
+    oldest_pending_age_seconds: int | None = None
     pending: tuple[PendingStatus, ...] = ()
     savepoints: tuple[SavepointStatus, ...] = ()
     last_clean: CleanStatus | None = None
     last_foreign_clean: CleanStatus | None = None
+    last_apply: LastApply | None = None
+
+    def condition(self, type: ConditionType) -> Condition | None:  # noqa: A002 (its name)
+        """The condition of that type; a status made by hand may have none."""
+        return next((one for one in self.conditions if one.type == type), None)
 
     def document(self) -> Mapping[str, Any]:
         """The status as JSON-able data."""
@@ -127,18 +171,23 @@ def table_status(
     lock: LockStatus | None = None,
 ) -> TableStatus:
     """The status of a table; ``state`` is None where the plan has an error or could not look."""
-    if plan.error is None and state is None:
-        because = tuple(note.because for note in plan.refusals)
-        return TableStatus(name=plan.name, path=plan.path, sync="blocked", because=because)
     if state is None or plan.error is not None or plan.observed is None:
-        return TableStatus(name=plan.name, path=plan.path, sync="error", error=plan.error)
+        return _unseen(spec, plan)
     view = view_of(state)
     is_read = (view.is_newest & view.is_live)[view.slice_of]
     sync, because = _sync(spec, plan)
+    concurrency = spec.concurrency or Concurrency()
+    pending = _pending(state, concurrency)
+    sizes = _sizes(state, is_read)
+    zone = timeline_zone(spec, state)
+    earliest = plan.impact.earliest_readable_before
+    if lock is not None and lock.age_seconds > concurrency.stale_after:
+        lock = replace(lock, is_stale=True)
     return TableStatus(
         name=plan.name,
         path=plan.path,
         sync=sync,
+        conditions=(synced(spec, plan), _health(plan, pending, lock, concurrency)),
         because=because,
         notes=plan.warnings,
         lock=lock,
@@ -146,15 +195,100 @@ def table_status(
         table_version=state.table_version,
         timezone=spec.timezone or state.timezone,
         last_completed=plan.observed.last_completed,
-        earliest_readable=plan.impact.earliest_readable_before,
+        earliest_readable=earliest,
+        earliest_readable_age_seconds=_age(earliest, zone, state.observed_ms),
         files=plan.observed.files,
         bytes=plan.observed.bytes,
+        bytes_reclaimable=_reclaimable(plan),
         small_files=plan.observed.small_files,
-        sizes=_sizes(state, is_read),
-        pending=_pending(state, spec.concurrency or Concurrency()),
+        small_file_share=_share(plan.observed.small_files, sum(size.files for size in sizes)),
+        sizes=sizes,
+        active_commits=len(state.timeline.commits),
+        oldest_pending_age_seconds=max((p.age_seconds for p in pending), default=None),
+        pending=pending,
         savepoints=tuple(_savepoint(s, state, is_read) for s in state.savepoints),
         last_clean=_last_clean(state, also_ours=True),
         last_foreign_clean=_last_clean(state, also_ours=False),
+        last_apply=_last_apply(state, zone),
+    )
+
+
+def _unseen(spec: TableSpec, plan: TablePlan) -> TableStatus:
+    """The status of a table that could not be looked at, or that nothing is to be believed of."""
+    return TableStatus(
+        name=plan.name,
+        path=plan.path,
+        sync="blocked" if plan.error is None else "error",
+        error=plan.error,
+        conditions=(synced(spec, plan), healthy(plan, stuck=(), stale_lock=None)),
+        because=tuple(note.because for note in plan.refusals),
+    )
+
+
+def _health(
+    plan: TablePlan,
+    pending: tuple[PendingStatus, ...],
+    lock: LockStatus | None,
+    concurrency: Concurrency,
+) -> Condition:
+    limit = concurrency.stale_after
+    stuck = [
+        f"{one.action} {one.instant} is {one.state.lower()} for {about(one.age_seconds)}, "
+        f"{longer_than(limit)}"
+        for one in pending
+        if one.is_stuck
+    ]
+    stale = None
+    if lock is not None and lock.is_stale:
+        why = longer_than(limit) if lock.age_seconds > limit else "its holder is gone"
+        stale = f"{lock.path} is held by {lock.held_by}: {why}"
+    return healthy(plan, stuck=stuck, stale_lock=stale)
+
+
+def _reclaimable(plan: TablePlan) -> int | None:
+    is_planned = not any(note.rule in _UNPLANNED for note in plan.refusals)
+    return plan.impact.bytes_removed if is_planned else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 6) if whole else None
+
+
+def _moment(instant: str, zone: tzinfo | None) -> datetime | None:
+    """An instant as a moment; None where its zone is not known, or where it is no time at all.
+
+    >>> from datetime import UTC
+    >>> str(_moment("20240101210000123", UTC)), _moment("00000000000000", UTC)
+    ('2024-01-01 21:00:00.123000+00:00', None)
+    """
+    if zone is None or len(instant) < _STAMP or not instant.isdecimal():
+        return None
+    try:
+        found = datetime.fromisoformat(f"{instant[:8]}T{instant[8:_STAMP]}").replace(tzinfo=zone)
+    except ValueError:
+        return None
+    return found.replace(microsecond=int(f"{instant[_STAMP:]:0<6}"[:6]))
+
+
+def _age(instant: str | None, zone: tzinfo | None, now_ms: int) -> int | None:
+    """Seconds since an instant, 0 where the writers' clock is ahead."""
+    moment = None if instant is None else _moment(instant, zone)
+    return None if moment is None else max(0, now_ms // 1000 - int(moment.timestamp()))
+
+
+def _last_apply(state: TableState, zone: tzinfo | None) -> LastApply | None:
+    ours = [c for c in state.cleans if not c.is_blank and PLAN_DIGEST in c.extra]
+    if not ours:
+        return None
+    clean = max(ours, key=lambda clean: clean.instant)
+    moment = _moment(clean.instant, zone)
+    return LastApply(
+        instant=clean.instant,
+        at=None if moment is None else moment.isoformat(timespec="milliseconds"),
+        plan_digest=clean.extra[PLAN_DIGEST],
+        spec_digest=clean.extra.get(_SPEC_DIGEST),
+        spec_commit=clean.extra.get(_SPEC_COMMIT),
+        actor=clean.extra.get(_ACTOR),
     )
 
 

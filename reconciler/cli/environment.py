@@ -30,6 +30,15 @@ def spark_of(
     return master or found.spark_master, {**world.resolved(theirs), **settings}
 
 
+def name_of(env: str | None) -> str | None:
+    """What an environment is called, also where its file was named.
+
+    >>> name_of("prod"), name_of("lake/environments/prod.yaml"), name_of(None)
+    ('prod', 'prod', None)
+    """
+    return None if env is None else Path(env).stem if env.endswith((".yaml", ".yml")) else env
+
+
 def check_variables(specs: Iterable[TableSpec]) -> None:
     """Raise SpecError with every variable that the tables need and nobody has set, each once."""
     from reconciler import world  # noqa: PLC0415

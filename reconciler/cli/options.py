@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -20,6 +20,7 @@ class Format(StrEnum):
 class StatusFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
+    PROMETHEUS = "prometheus"
 
 
 Specs = Annotated[
@@ -36,6 +37,11 @@ Now = Annotated[
         metavar="TIME",
         help="Plan as if it were this time, as 2026-01-31T04:00:00+00:00 (default: the present).",
     ),
+]
+#: reading waits for the store most of the time; a local disk gains nothing and loses nothing
+TABLES_AT_ONCE: Final = 4
+Parallelism = Annotated[
+    int, typer.Option("--parallelism", metavar="N", min=1, help="Tables at a time.")
 ]
 Names = Annotated[
     list[str] | None,

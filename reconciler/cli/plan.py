@@ -10,6 +10,7 @@ import typer
 from reconciler.cli.failures import explain_crash
 from reconciler.cli.moment import moment
 from reconciler.cli.options import (
+    TABLES_AT_ONCE,
     ChangedSince,
     Env,
     Excluded,
@@ -19,10 +20,11 @@ from reconciler.cli.options import (
     Names,
     Now,
     OutputFormat,
+    Parallelism,
     Specs,
 )
+from reconciler.cli.targets import check_target, write_whole
 from reconciler.cli.terminal import emit, progress, wants_color
-from reconciler.errors import NotFoundError, StorageError, UsageError
 from reconciler.render import words
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def plan(  # noqa: PLR0913 (options of a command)
     exclude: Excluded = None,
     label: Labels = None,
     changed_since: ChangedSince = None,
+    parallelism: Parallelism = TABLES_AT_ONCE,
     env: Env = None,
 ) -> int:
     """Compare tables with their specs and plan what must change. Writes nothing to any table.
@@ -59,10 +62,10 @@ def plan(  # noqa: PLR0913 (options of a command)
 
     at = moment(now)
     if output is not None:
-        _check_target(output)
+        check_target(output, "the plan")
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     selected = selected_specs(specs, selectors, env)
-    made = make_plan(selected.tables, at, selection=selected.selection)
+    made = make_plan(selected.tables, at, selection=selected.selection, parallelism=parallelism)
     if output is not None:
         save(made, output)
     emit(rendered(made, format, full=full, file=output))
@@ -70,7 +73,11 @@ def plan(  # noqa: PLR0913 (options of a command)
 
 
 def make_plan(
-    specs: Sequence[TableSpec], now: datetime, *, selection: Selection | None = None
+    specs: Sequence[TableSpec],
+    now: datetime,
+    *,
+    selection: Selection | None = None,
+    parallelism: int = 1,
 ) -> Plan:
     """Plan the specs, telling people how far it is."""
     from reconciler import api  # noqa: PLC0415
@@ -82,34 +89,17 @@ def make_plan(
             specs,
             now=now,
             selection=selection,
+            parallelism=parallelism,
             on_table=lambda table: tell(1, f"{table.name}: {_headline(table)}", table.name),
             on_crash=lambda spec, error: explain_crash(spec.name, error),
         )
 
 
-def _check_target(path: Path) -> None:
-    """Say before the work what would stop its result from being written."""
-    if path == Path("-"):
-        raise UsageError("-o -: use --format json for standard output")
-    if path.is_dir():
-        raise StorageError(str(path), "is a folder; name the file to write the plan to")
-    if not path.parent.is_dir():
-        raise NotFoundError(str(path.parent), "is not there; make the folder first")
-
-
 def save(plan: Plan, path: Path) -> None:
     """Write the plan document whole or not at all; StorageError where that cannot be."""
     from reconciler.plan.document import dump  # noqa: PLC0415
-    from reconciler.storage.local import LocalStorage  # noqa: PLC0415
 
-    target = path.resolve()
-    if target.exists() and not target.is_file():  # a pipe or a device
-        try:
-            target.write_bytes(dump(plan))
-        except OSError as error:
-            raise StorageError(str(path), error.strerror or str(error)) from None
-        return
-    LocalStorage(str(target.parent)).replace(target.name, dump(plan))
+    write_whole(path, dump(plan))
 
 
 def rendered(

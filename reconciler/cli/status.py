@@ -2,59 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+from reconciler.cli.environment import name_of
 from reconciler.cli.failures import explain_crash
 from reconciler.cli.moment import moment
 from reconciler.cli.options import (
+    TABLES_AT_ONCE,
     ChangedSince,
     Env,
     Excluded,
     Labels,
     Names,
     Now,
+    Parallelism,
     Specs,
     StatusFormat,
     StatusOutput,
 )
+from reconciler.cli.targets import check_target, write_whole
 from reconciler.cli.terminal import emit, progress, wants_color
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from reconciler.cli.selection import Selected
+    from reconciler.status import TableStatus
 
 
 def status(  # noqa: PLR0913 (options of a command)
     specs: Specs,
     *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the status (JSON) to this file too; with --format prometheus the metrics, "
+            "and nothing to standard output.",
+        ),
+    ] = None,
     format: StatusOutput = StatusFormat.TEXT,  # noqa: A002 (the option's name)
     now: Now = None,
     name: Names = None,
     exclude: Excluded = None,
     label: Labels = None,
     changed_since: ChangedSince = None,
+    parallelism: Parallelism = TABLES_AT_ONCE,
     env: Env = None,
 ) -> int:
-    """Say how tables are. In sync or not, what is pending or stuck, what savepoints pin.
+    """Say how tables are. In sync or not, healthy or not, what hangs, what savepoints pin.
 
-    Exits with 1 when a table cannot be read, else with 0; writes nothing.
+    Exits with 1 when a table cannot be read, else with 0; writes nothing to any table.
     """
     at = moment(now)
+    if output is not None:
+        check_target(output, "the status")
 
+    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
+
+    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
+    chosen = selected_specs(specs, selectors, env)
+    tables = _look(chosen, at, parallelism)
+    as_format = _renderer(tables, chosen, at, env)
+    if output is not None:
+        is_metrics = format is StatusFormat.PROMETHEUS
+        write_whole(output, as_format(format if is_metrics else StatusFormat.JSON))
+        if is_metrics:
+            return _exit_code(tables)
+    emit(as_format(format))
+    return _exit_code(tables)
+
+
+def _exit_code(tables: Iterable[TableStatus]) -> int:
+    return 1 if any(table.error is not None for table in tables) else 0
+
+
+def _look(chosen: Selected, at: datetime, parallelism: int) -> tuple[TableStatus, ...]:
     from reconciler import api  # noqa: PLC0415 (heavy)
     from reconciler.cli.environment import check_variables  # noqa: PLC0415
-    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
-    from reconciler.render.status import status_json, status_text  # noqa: PLC0415
 
-    chosen = selected_specs(
-        specs,
-        Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since),
-        env,
-    )
     check_variables(chosen.tables)
     with progress("looking", len(chosen.tables), "tables") as tell:
-        tables = api.status(
+        return api.status(
             chosen.tables,
             now=at,
             on_table=lambda table: tell(1, table.name, table.name),
             on_crash=lambda spec, error: explain_crash(spec.name, error),
+            parallelism=parallelism,
         )
-    if format is StatusFormat.JSON:
-        emit(status_json(tables, observed_at=at.isoformat(), selection=chosen.selection))
-    else:
-        emit(status_text(tables, color=wants_color(), selection=chosen.selection))
-    return 1 if any(table.error is not None for table in tables) else 0
+
+
+def _renderer(
+    tables: tuple[TableStatus, ...], chosen: Selected, at: datetime, env: str | None
+) -> Callable[[StatusFormat], bytes]:
+    from reconciler import world  # noqa: PLC0415
+    from reconciler.render import prometheus, status  # noqa: PLC0415
+
+    def rendered(format: StatusFormat) -> bytes:  # noqa: A002 (the option's name)
+        match format:
+            case StatusFormat.TEXT:
+                text = status.status_text(tables, color=wants_color(), selection=chosen.selection)
+                return text.encode(errors="backslashreplace")
+            case StatusFormat.JSON:
+                return status.status_json(
+                    tables,
+                    observed_at=at.isoformat(),
+                    tool=world.tool(),
+                    selection=chosen.selection,
+                )
+            case StatusFormat.PROMETHEUS:
+                return prometheus.status_prometheus(
+                    tables, observed_at=at, environment=name_of(env)
+                ).encode()
+            case _:
+                assert_never(format)
+
+    return rendered

@@ -53,7 +53,7 @@ def emit(result: str | bytes) -> None:
     """
     if sys.stdout is None:
         raise StorageError("standard output", "is closed")
-    data = result.encode() if isinstance(result, str) else result
+    data = result.encode(errors="backslashreplace") if isinstance(result, str) else result
     with _taking_it():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)

@@ -12,6 +12,7 @@ from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
 from reconciler.status import (
     CleanStatus,
+    LastApply,
     LockStatus,
     PendingStatus,
     SavepointStatus,
@@ -20,6 +21,7 @@ from reconciler.status import (
 )
 
 _BAR = 24
+_SHORT = 12  # characters of a digest or a commit that people compare
 _WORST_FIRST = ("error", "blocked", "drifted", "unmanaged", "in sync")
 
 
@@ -29,24 +31,37 @@ def status_text(
     """The tables for people, those that need somebody first; ends with a line that sums it up."""
     paint = Paint(is_on=color)
     lines: list[str] = []
-    for table in sorted(tables, key=lambda t: (_WORST_FIRST.index(t.sync), t.name)):
+    for table in sorted(tables, key=_urgency):
         lines += [*_table(table, paint), ""]
     counts = [(sync, sum(t.sync == sync for t in tables)) for sync in _WORST_FIRST]
     kinds = ", ".join(f"{words.number(n)} {sync}" for sync, n in counts if n)
+    ill = sum(_is_ill(table) for table in tables)
+    unhealthy = f"; {words.number(ill)} unhealthy" if ill else ""
     total = words.tables(len(tables), selection)
-    return (
-        "\n".join([*lines, f"{paint.strong('Status:')} {total}" + (f": {kinds}" if kinds else "")])
-        + "\n"
-    )
+    summary = f"{total}: {kinds}{unhealthy}" if kinds else total
+    return "\n".join([*lines, f"{paint.strong('Status:')} {summary}"]) + "\n"
+
+
+def _urgency(table: TableStatus) -> tuple[int, bool, str]:
+    return _WORST_FIRST.index(table.sync), not _is_ill(table), table.name
 
 
 def status_json(
-    tables: Sequence[TableStatus], *, observed_at: str, selection: Selection | None = None
+    tables: Sequence[TableStatus],
+    *,
+    observed_at: str,
+    tool: str,
+    selection: Selection | None = None,
 ) -> bytes:
-    """The tables as canonical JSON and a newline; ``observed_at`` is ISO-8601 with offset."""
+    """The tables as canonical JSON and a newline (``schemas/status.v1.json``).
+
+    ``observed_at`` is ISO-8601 with offset, ``tool`` the name and version of what says so.
+    """
     document = {
         "format": 1,
+        "createdAt": observed_at,
         "observedAt": observed_at,
+        "tool": tool,
         "tables": [_camel(table.document()) for table in tables],
         **encode.selected(selection),
     }
@@ -70,6 +85,7 @@ def _camel_name(name: str) -> str:
 def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
     color = {"in sync": paint.good, "drifted": paint.warn, "unmanaged": paint.warn}
     label = color.get(table.sync, paint.bad)(table.sync)
+    label += ", " + paint.bad("unhealthy") if _is_ill(table) else ""
     kind = {"COPY_ON_WRITE": "COW", "MERGE_ON_READ": "MOR"}.get(table.table_type or "", "")
     version = f"  {kind} v{table.table_version}" if kind else ""
     yield f"{paint.strong(words.plain(table.name))}  {label}{version}  {words.plain(table.path)}"
@@ -85,12 +101,28 @@ def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
     yield from _reach(table)
     yield from _files(table)
     if table.lock is not None:
-        yield from item(paint.warn("locked"), _lock(table.lock))
+        label = paint.bad("! stale lock") if table.lock.is_stale else paint.warn("locked")
+        yield from item(label, _lock(table.lock))
     for pending in table.pending:
         yield from _pending(pending, paint)
     for savepoint in table.savepoints:
         yield from item("savepoint", _savepoint(savepoint))
     yield from _cleans(table)
+    if table.last_apply is not None:
+        yield from item("last apply", _apply(table.last_apply))
+
+
+def _is_ill(table: TableStatus) -> bool:
+    """Unhealthy, and not for want of a reading, which says it all."""
+    health = table.condition("Healthy")
+    return table.error is None and health is not None and health.status == "False"
+
+
+def _apply(last: LastApply) -> str:
+    whose = f" by {last.actor}" if last.actor else ""
+    commit = f" of specs at {last.spec_commit[:_SHORT]}" if last.spec_commit else ""
+    plan = last.plan_digest.removeprefix("sha256:")[:_SHORT]
+    return f"{last.instant} ({words.date(last.instant)}){whose}{commit}, plan {plan}"
 
 
 def _note(note: Note, paint: Paint) -> tuple[str, str]:
@@ -120,7 +152,10 @@ def _reach(table: TableStatus) -> Iterator[str]:
 def _files(table: TableStatus) -> Iterator[str]:
     small = f", {words.number(table.small_files)} of them small" if table.small_files else ""
     size = f", {words.size(table.bytes)}" if table.files else ""
-    yield from item("files", f"{words.count(table.files, 'file')}{size}")
+    less = ""
+    if table.bytes_reclaimable:
+        less = f"; the plan would remove {words.size(table.bytes_reclaimable)}"
+    yield from item("files", f"{words.count(table.files, 'file')}{size}{less}")
     shown = [c for c in table.sizes if c.files]
     if not shown:
         return

@@ -82,6 +82,13 @@ def look(storage: Storage, path: str) -> Held | None:
         return None
 
 
+def is_left_behind(held: Held, *, process: Process, now_ms: int) -> bool:
+    """Whether it is a lock of ours whose run is dead."""
+    return held.owner is not None and is_dead(
+        held.owner, held.since_ms, process=process, now_ms=now_ms
+    )
+
+
 def break_lock(storage: Storage, held: Held) -> bool:
     """Remove a lock if it is still the one that was looked at; True when it is gone.
 
@@ -97,7 +104,8 @@ class FileLock:
     """One run's view of the lock file.
 
     ``expire_minutes`` is Hudi's own rule for everybody's locks; ours are also stale when their run
-    is dead. ``wait_s`` bounds the waiting; ``on_wait`` hears once per wait who has the lock.
+    is dead. ``wait_s`` bounds the waiting; ``on_wait`` hears once per wait who has the lock, and
+    ``on_pause`` is called before every pause of it and may raise.
     """
 
     def __init__(  # noqa: PLR0913 (all of them facts about one lock)
@@ -111,11 +119,12 @@ class FileLock:
         expire_minutes: int,
         wait_s: float,
         on_wait: Callable[[str], None] | None = None,
+        on_pause: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage, self._path, self._owner = storage, path, owner
         self._process, self._clock = process, clock
         self._expire_minutes, self._wait_s = expire_minutes, wait_s
-        self._on_wait = on_wait
+        self._on_wait, self._on_pause = on_wait, on_pause
         self._holding = False
 
     @contextlib.contextmanager
@@ -154,6 +163,7 @@ class FileLock:
                 )
             if pause == _FIRST_PAUSE_S and self._on_wait is not None:
                 self._on_wait(held.describe(now_ms))
+            self._on_pause()
             self._clock.sleep(min(pause, (deadline - now_ms) / 1000))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
         self._holding = True
@@ -199,14 +209,12 @@ class FileLock:
         return held is not None and held.owner is not None and held.owner.token == self._owner.token
 
     def _is_stale(self, held: Held) -> bool:
-        expired = has_expired(held.since_ms, self._clock.now_ms(), self._expire_minutes)
-        return expired or self._is_left_behind(held)
+        now_ms = self._clock.now_ms()
+        expired = has_expired(held.since_ms, now_ms, self._expire_minutes)
+        return expired or is_left_behind(held, process=self._process, now_ms=now_ms)
 
     def _is_left_behind(self, held: Held) -> bool:
-        """Whether it is a lock of ours whose run is dead."""
-        return held.owner is not None and is_dead(
-            held.owner, held.since_ms, process=self._process, now_ms=self._clock.now_ms()
-        )
+        return is_left_behind(held, process=self._process, now_ms=self._clock.now_ms())
 
     @property
     def _where(self) -> str:

@@ -1,0 +1,190 @@
+"""How tables are, for Prometheus: its text exposition format 0.0.4.
+
+A series is there only where its value is known. Names, labels and meanings are relied on by
+dashboards and alerts: new ones may come, none changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from reconciler.conditions import Condition
+from reconciler.render import words
+from reconciler.status import TableStatus
+
+Labels = Mapping[str, str]
+#: the labels that a series has besides those of its table, and its value
+Series = tuple[Labels, float | None]
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_TRUTH: Final = {"True": 1, "False": 0, "Unknown": None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    """A gauge; ``series`` gives those of one table."""
+
+    name: str
+    help: str
+    series: Callable[[TableStatus], Iterable[Series]]
+
+
+def status_prometheus(
+    tables: Sequence[TableStatus], *, observed_at: datetime, environment: str | None = None
+) -> str:
+    """The tables as metrics, in a stable order; ``environment`` is a label of all where given."""
+    common = {} if environment is None else {"environment": environment}
+    lines = list(
+        _gauge(
+            "reconciler_status_timestamp_seconds",
+            "When the tables were looked at, in seconds since the epoch.",
+            [(common, observed_at.timestamp())],
+        )
+    )
+    in_order = sorted(tables, key=lambda table: (table.name, table.path))
+    for metric in _METRICS:
+        found = [
+            ({**common, "table": table.name, **labels}, value)
+            for table in in_order
+            for labels, value in metric.series(table)
+        ]
+        lines += _gauge(metric.name, metric.help, found)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _gauge(name: str, text: str, series: Iterable[Series]) -> Iterator[str]:
+    known = [(labels, value) for labels, value in series if value is not None]
+    if not known:
+        return
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} gauge"
+    for labels, value in known:
+        pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        yield f"{name}{{{pairs}}} {_number(value)}" if pairs else f"{name} {_number(value)}"
+
+
+def _escaped(text: str) -> str:
+    r"""A value of a label, its control characters made visible.
+
+    >>> print(_escaped('a"b\\c\nd\x1be\udce9'))
+    a\"b\\c\nd\\x1be\\udce9
+    """
+    shown = "\n".join(words.plain(line) for line in text.split("\n"))
+    shown = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", shown)
+    return shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    """The shortest text that reads back as the value.
+
+    >>> _number(3), _number(3.0), _number(0.25)
+    ('3', '3', '0.25')
+    """
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _one(value: float | None) -> Iterator[Series]:
+    yield {}, value
+
+
+def _condition(condition: Condition | None) -> Iterator[Series]:
+    if condition is not None:
+        yield {"reason": condition.reason}, _TRUTH[condition.status]
+
+
+def _info(table: TableStatus) -> Iterator[Series]:
+    labels = {"path": table.path}
+    if table.table_type is not None and table.table_version is not None:
+        labels |= {"type": table.table_type, "version": str(table.table_version)}
+    yield labels, 1
+
+
+def _last_apply(table: TableStatus) -> float | None:
+    at = None if table.last_apply is None else table.last_apply.at
+    return None if at is None else datetime.fromisoformat(at).timestamp()
+
+
+def _seen(
+    value: Callable[[TableStatus], float | None],
+) -> Callable[[TableStatus], Iterator[Series]]:
+    """A value that only a table has that could be looked at."""
+    return lambda table: _one(None if table.table_type is None else value(table))
+
+
+_METRICS: Final = (
+    _Metric("reconciler_table_info", "A table of the specs: where it is and of what kind.", _info),
+    _Metric(
+        "reconciler_synced",
+        "Whether the table is as declared: 1 yes, 0 no; absent where it cannot be told.",
+        lambda table: _condition(table.condition("Synced")),
+    ),
+    _Metric(
+        "reconciler_healthy",
+        "Whether nothing hangs: 1 yes, 0 no.",
+        lambda table: _condition(table.condition("Healthy")),
+    ),
+    _Metric(
+        "reconciler_files",
+        "Base, log and CDC files in the table's partitions.",
+        _seen(lambda table: table.files),
+    ),
+    _Metric(
+        "reconciler_bytes", "Bytes of base, log and CDC files.", _seen(lambda table: table.bytes)
+    ),
+    _Metric(
+        "reconciler_bytes_reclaimable",
+        "Bytes that the plan of now would remove.",
+        lambda table: _one(table.bytes_reclaimable),
+    ),
+    _Metric(
+        "reconciler_small_files",
+        "Newest base files below files.small of the spec.",
+        _seen(lambda table: table.small_files),
+    ),
+    _Metric(
+        "reconciler_small_file_share",
+        "Share of the newest base files that is small, by count, from 0 to 1.",
+        lambda table: _one(table.small_file_share),
+    ),
+    _Metric(
+        "reconciler_earliest_readable_age_seconds",
+        "Age of the earliest write that can still be read as of.",
+        lambda table: _one(table.earliest_readable_age_seconds),
+    ),
+    _Metric(
+        "reconciler_active_commits",
+        "Completed commits on the active timeline; grows where archival stalls.",
+        _seen(lambda table: table.active_commits),
+    ),
+    _Metric(
+        "reconciler_pending_instants",
+        "Requested and inflight instants.",
+        _seen(lambda table: len(table.pending)),
+    ),
+    _Metric(
+        "reconciler_pending_age_seconds",
+        "Age of the oldest requested or inflight instant, 0 where there is none.",
+        _seen(lambda table: table.oldest_pending_age_seconds or 0),
+    ),
+    _Metric(
+        "reconciler_savepoint_pinned_bytes",
+        "Bytes that a savepoint keeps beyond the newest file slices.",
+        lambda table: [
+            ({"savepoint": s.instant}, s.pinned_bytes) for s in table.savepoints if s.is_completed
+        ],
+    ),
+    _Metric(
+        "reconciler_lock_age_seconds",
+        "Seconds since the last sign of life of whoever has the lock; absent where it is free.",
+        lambda table: _one(None if table.lock is None else table.lock.age_seconds),
+    ),
+    _Metric(
+        "reconciler_last_apply_timestamp_seconds",
+        "Instant of the newest clean that an apply completed, in seconds since the epoch.",
+        lambda table: _one(_last_apply(table)),
+    ),
+)

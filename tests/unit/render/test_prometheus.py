@@ -1,0 +1,145 @@
+"""The metrics are of the text exposition format 0.0.4: read by a strict reader of its grammar."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from reconciler.conditions import Condition
+from reconciler.render.prometheus import status_prometheus
+from reconciler.status import SavepointStatus, TableStatus
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$)')
+LINE = re.compile(r"([^{ ]+)(?:\{(.*)\})? (\S+)")
+ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(text: str) -> Samples:
+    """Every sample; an assertion fails where the text is not of the format."""
+    found: Samples = {}
+    described: dict[str, set[str]] = {}
+    family = ""
+    assert text.endswith("\n")
+    for line in text.removesuffix("\n").split("\n"):
+        assert line.isprintable(), line
+        if line.startswith("# "):
+            _, kind, name, rest = line.split(" ", 3)
+            assert NAME.fullmatch(name)
+            assert kind not in described.setdefault(name, set()), "said twice"
+            assert kind == "HELP" or (kind, rest) == ("TYPE", "gauge")
+            described[name].add(kind)
+            family = name
+            continue
+        name, pairs, value = LINE.fullmatch(line).groups()
+        assert name == family, "the samples of a metric stand together"
+        assert described[name] == {"HELP", "TYPE"}
+        key = (name, frozenset(labels(pairs or "")))
+        assert key not in found, "a series occurs once"
+        found[key] = float(value)
+    return found
+
+
+def labels(pairs: str) -> list[tuple[str, str]]:
+    found, at = [], 0
+    while at < len(pairs):
+        label = LABEL.match(pairs, at)
+        assert label, pairs[at:]
+        plain = re.sub(r"\\.", lambda escape: ESCAPES[escape[0]], label[2])
+        found.append((label[1], plain))
+        at = label.end()
+    assert len(found) == len(dict(found)), "a label occurs once"
+    return found
+
+
+def metric(text: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
+    return {pairs: value for (of, pairs), value in samples(text).items() if of == name}
+
+
+def conditions(synced: str, healthy: str) -> tuple[Condition, Condition]:
+    return (
+        Condition(type="Synced", status=synced, reason="R", message=""),
+        Condition(type="Healthy", status=healthy, reason="R", message=""),
+    )
+
+
+def table(name: str = "t", **values: object) -> TableStatus:
+    known = {"sync": "in sync", "table_type": "COPY_ON_WRITE", "table_version": 9}
+    return TableStatus(**{"name": name, "path": "/t", **known, **values})
+
+
+@pytest.mark.parametrize(
+    "name", ["a\\", '"', "a\nb", '",evil="1', "}", "{", " ", "#", "é", "=", "a,b"]
+)
+def test_a_hostile_name_stays_one_value_of_one_label(name):
+    found = metric(status_prometheus([table(name)], observed_at=NOW), "reconciler_files")
+
+    assert {frozenset({("table", name)}): 0.0} == found
+
+
+def test_control_characters_are_made_visible():
+    text = status_prometheus([table("a\rb\x00c\x1b[1m\u202e\x85")], observed_at=NOW)
+
+    assert {frozenset({("table", r"a b\x00c\x1b[1m\u202e\x85")}): 0.0} == metric(
+        text, "reconciler_files"
+    )
+
+
+def test_what_is_unknown_is_absent():
+    gone = TableStatus(
+        name="t", path="/t", sync="error", error="no", conditions=conditions("Unknown", "False")
+    )
+    found = samples(status_prometheus([gone], observed_at=NOW))
+
+    assert {
+        "reconciler_status_timestamp_seconds": 1795305600.0,
+        "reconciler_table_info": 1.0,
+        "reconciler_healthy": 0.0,
+    } == {name: value for (name, _), value in found.items()}
+
+
+def test_conditions_are_one_and_nought_with_their_reason():
+    text = status_prometheus([table(conditions=conditions("True", "False"))], observed_at=NOW)
+    labels = frozenset({("table", "t"), ("reason", "R")})
+
+    assert {labels: 1.0} == metric(text, "reconciler_synced")
+    assert {labels: 0.0} == metric(text, "reconciler_healthy")
+
+
+def test_a_half_made_savepoint_pins_nobody_knows_what():
+    kept = SavepointStatus(
+        instant="1", is_completed=True, files=1, bytes=9, pinned_files=1, pinned_bytes=7
+    )
+    half = SavepointStatus(
+        instant="2", is_completed=False, files=0, bytes=0, pinned_files=0, pinned_bytes=0
+    )
+    text = status_prometheus([table(savepoints=(kept, half))], observed_at=NOW)
+
+    assert {frozenset({("table", "t"), ("savepoint", "1")}): 7.0} == metric(
+        text, "reconciler_savepoint_pinned_bytes"
+    )
+
+
+def test_the_order_is_of_names_whatever_the_order_of_tables():
+    one, other = table("a", path="/2"), table("b", path="/1")
+
+    assert status_prometheus([one, other], observed_at=NOW) == status_prometheus(
+        [other, one], observed_at=NOW
+    )
+
+
+def test_an_environment_is_a_label_of_everything():
+    text = status_prometheus([table()], observed_at=NOW, environment="prod")
+
+    assert all(("environment", "prod") in pairs for _, pairs in samples(text))
+
+
+def test_no_tables_are_no_samples_but_the_time():
+    text = status_prometheus([], observed_at=NOW)
+
+    assert [("reconciler_status_timestamp_seconds", frozenset())] == list(samples(text))

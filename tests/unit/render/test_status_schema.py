@@ -1,0 +1,131 @@
+"""``schemas/status.v1.json`` is the format that ``status --format json`` writes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.conditions import Condition
+from reconciler.plan.model import Note, Selection
+from reconciler.render.status import status_json
+from reconciler.status import (
+    CleanStatus,
+    LastApply,
+    LockStatus,
+    PendingStatus,
+    SavepointStatus,
+    SizeClass,
+    TableStatus,
+)
+
+ROOT = Path(__file__).parents[3]
+SCHEMA = json.loads((ROOT / "schemas/status.v1.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+CLEAN = CleanStatus(
+    instant="1", policy="p", earliest_instant_to_retain="0", commits=1, is_ours=True
+)
+FULL = TableStatus(
+    name="t",
+    path="/t",
+    sync="drifted",
+    conditions=(
+        Condition(type="Synced", status="False", reason="Drifted", message="m"),
+        Condition(type="Healthy", status="True", reason="Healthy", message="m"),
+    ),
+    because=("b",),
+    notes=(Note("r", "b"),),
+    lock=LockStatus(path="/l", held_by="ann", age_seconds=1, is_stale=True),
+    table_type="COPY_ON_WRITE",
+    table_version=9,
+    timezone="UTC",
+    last_completed="1",
+    earliest_readable="1",
+    earliest_readable_age_seconds=1,
+    files=1,
+    bytes=1,
+    bytes_reclaimable=0,
+    small_files=1,
+    small_file_share=0.25,
+    sizes=(SizeClass(below=None, files=1, bytes=1),),
+    active_commits=1,
+    oldest_pending_age_seconds=1,
+    pending=(
+        PendingStatus(instant="1", action="clean", state="INFLIGHT", age_seconds=1, is_stuck=True),
+    ),
+    savepoints=(
+        SavepointStatus(
+            instant="1", is_completed=True, files=1, bytes=1, pinned_files=1, pinned_bytes=1
+        ),
+    ),
+    last_clean=CLEAN,
+    last_foreign_clean=CLEAN,
+    last_apply=LastApply(
+        instant="1",
+        at="2026-11-21T04:15:00.123+09:00",
+        plan_digest="d",
+        spec_digest="d",
+        spec_commit=None,
+        actor=None,
+    ),
+)
+GONE = TableStatus(name="t", path="/t", sync="error", error="is not there")
+
+
+def document(*tables: TableStatus, selection: Selection | None = None) -> dict[str, object]:
+    return json.loads(
+        status_json(
+            tables, observed_at="2026-11-22T00:00:00+00:00", tool="t 1", selection=selection
+        )
+    )
+
+
+def test_the_schema_is_one():
+    VALIDATOR.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("table", [FULL, GONE], ids=["full", "gone"])
+def test_a_status_is_of_the_schema(table):
+    selected = Selection(tables=1, of=3, by=("--name t",))
+
+    VALIDATOR.validate(document(table))
+    VALIDATOR.validate(document(table, selection=selected))
+
+
+@pytest.mark.parametrize(
+    ("of", "kind"),
+    [
+        ("table", TableStatus),
+        ("condition", Condition),
+        ("lock", LockStatus),
+        ("sizeClass", SizeClass),
+        ("pending", PendingStatus),
+        ("savepoint", SavepointStatus),
+        ("clean", CleanStatus),
+        ("apply", LastApply),
+        ("note", Note),
+    ],
+)
+def test_the_schema_names_every_field_and_no_other(of, kind):
+    camel = {
+        "".join(w if i == 0 else w.capitalize() for i, w in enumerate(field.name.split("_")))
+        for field in fields(kind)
+    }
+
+    assert camel == set(SCHEMA["$defs"][of]["properties"])
+    assert camel == set(SCHEMA["$defs"][of]["required"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("sync", "fine"), ("files", -1), ("conditions", [{"type": "Ready"}]), ("path", None)],
+)
+def test_another_value_is_not_of_the_schema(key, value):
+    damaged = copy.deepcopy(document(FULL))
+    damaged["tables"][0][key] = value
+
+    assert not VALIDATOR.is_valid(damaged)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.conditions import HEALTH_REASONS, SYNC_REASONS, healthy, synced
+from reconciler.plan.model import Finding, Note, ResumeStep, TablePlan
+from reconciler.spec.model import Policy, Retention, TableSpec
+
+SPEC = TableSpec(name="t", path="/t", retention=Retention(policy=Policy.COMMITS, keep=1))
+PLAN = TablePlan(name="t", path="/t", spec={}, spec_digest="")
+DRIFT = (Finding("retention.commits", 1, 3, "2 file slices exceed it"),)
+RESUME = (ResumeStep(instant="1", action="clean", files=None, because="clean 1 was left"),)
+SUSPENDED = Note("suspend", "suspend: true in the spec")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "reason", "message"),
+    [
+        ({}, "True", "InSync", "the plan is empty"),
+        ({"drift": DRIFT}, "False", "Drifted", "retention.commits: 2 file slices exceed it"),
+        ({"steps": RESUME}, "False", "Drifted", "clean 1 was left"),
+        ({"refusals": (SUSPENDED,)}, "True", "Suspended", "suspend: true in the spec"),
+        (
+            {"refusals": (SUSPENDED,), "drift": DRIFT},
+            "False",
+            "Suspended",
+            "suspend: true in the spec; retention.commits: 2 file slices exceed it",
+        ),
+        (
+            {"refusals": (SUSPENDED, Note("maxFilesRemoved", "too many"))},
+            "False",
+            "Blocked",
+            "too many",
+        ),
+        ({"error": "/t: is not there"}, "Unknown", "Unreadable", "/t: is not there"),
+    ],
+)
+def test_in_sync_is_an_empty_plan_that_nothing_forbids(changes, status, reason, message):
+    found = synced(SPEC, replace(PLAN, **changes))
+
+    assert ("Synced", status, reason, message) == (
+        found.type,
+        found.status,
+        found.reason,
+        found.message,
+    )
+
+
+def test_what_nothing_is_declared_for_is_not_known_to_be_in_sync():
+    found = synced(replace(SPEC, retention=None), PLAN)
+
+    assert ("Unknown", "Unmanaged") == (found.status, found.reason)
+
+
+def test_drift_and_refusals_make_no_table_unhealthy():
+    drifted = replace(PLAN, drift=DRIFT, refusals=(SUSPENDED, Note("protected", "no")))
+    found = healthy(drifted, stuck=(), stale_lock=None)
+
+    assert ("Healthy", "True", "Healthy") == (found.type, found.status, found.reason)
+
+
+def test_the_worst_is_the_reason_and_the_message_says_all():
+    restoring = replace(PLAN, refusals=(Note("pendingRestore", "restore 1 is half done"),))
+    found = healthy(restoring, stuck=["commit 2 hangs"], stale_lock="/l is held by ann")
+
+    assert "PendingRestore" == found.reason
+    assert "restore 1 is half done; /l is held by ann; commit 2 hangs" == found.message
+
+
+def test_a_message_does_not_name_a_hundred_instants():
+    found = healthy(PLAN, stuck=[f"commit {i} hangs" for i in range(100)], stale_lock=None)
+
+    assert found.message.startswith("commit 0 hangs; commit 1 hangs; ")
+    assert found.message.endswith("commit 4 hangs; and 95 more")
+
+
+def test_every_reason_is_declared():
+    assert {"InSync", "Drifted", "Blocked", "Suspended", "Unmanaged", "Unreadable"} == set(
+        SYNC_REASONS
+    )
+    assert {"Healthy", "StuckInstant", "StaleLock", "PendingRestore", "Unreadable"} == set(
+        HEALTH_REASONS
+    )
