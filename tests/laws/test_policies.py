@@ -1,0 +1,171 @@
+"""What policies may do to a plan, and what no edit of a table's spec can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.plan.decode import no_files
+from reconciler.plan.guard import judge
+from reconciler.plan.model import CleanStep, Impact, TablePlan
+from reconciler.planners.compose import plan_table
+from reconciler.spec.model import (
+    Concurrency,
+    GuardPolicy,
+    Lock,
+    Policy,
+    Retention,
+    TableSpec,
+    Waiver,
+)
+from reconciler.spec.rules import COUNT_OF
+from tests.laws.clean_tables import retentions, tables
+
+LAW = settings(max_examples=150, deadline=None)
+NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
+RULES = (
+    "minRetention",
+    "maxFilesRemoved",
+    "maxBytesRemoved",
+    "maxRewrite",
+    "protected",
+    "requireLock",
+)
+NAMES = ("fin.a", "fin.b", "web")
+STEP = CleanStep(policy="KEEP_LATEST_COMMITS", earliest_instant_to_retain=None, files=no_files())
+few = st.integers(0, 3)
+limits = st.none() | few
+days = st.integers(-3, 3).map(lambda n: (date(2026, 1, 1) + timedelta(days=n)).isoformat())
+waivers = st.builds(
+    Waiver,
+    rule=st.sampled_from(RULES),
+    table=st.sampled_from([*NAMES, "fin.*"]),
+    until=days,
+    reason=st.just("why"),
+)
+policies = st.builds(
+    GuardPolicy,
+    name=st.sampled_from(["one", "two", "three"]),
+    min_retention=st.dictionaries(st.sampled_from(list(COUNT_OF.values())), st.integers(1, 4)),
+    max_files_removed=limits,
+    max_bytes_removed=limits,
+    max_rewrite=limits,
+    protected=st.lists(st.sampled_from(["fin.*", "web", "*"]), max_size=1).map(tuple),
+    require_lock=st.booleans(),
+    severity=st.sampled_from(["error", "error", "warn"]),
+    waivers=st.lists(waivers, max_size=3).map(tuple),
+)
+guards = st.lists(policies, max_size=3).map(tuple)
+plans = st.builds(
+    TablePlan,
+    name=st.just("t"),
+    path=st.just("/t"),
+    spec=st.just({}),
+    spec_digest=st.just(""),
+    steps=st.sampled_from([(), (STEP,)]),
+    impact=st.builds(Impact, files_removed=few, bytes_removed=few, bytes_rewritten=few),
+)
+specs = st.builds(
+    TableSpec,
+    name=st.sampled_from(NAMES),
+    path=st.just("/t"),
+    retention=st.none()
+    | st.builds(Retention, policy=st.sampled_from(Policy), keep=st.integers(1, 4)),
+    concurrency=st.none()
+    | st.sampled_from(["filesystem", "none"]).map(
+        lambda provider: Concurrency(lock=Lock(provider=provider))
+    ),
+)
+
+
+def refused(plan, spec, policies, now=NOW):
+    return judge(plan, replace(spec, guarded_by=tuple(policies)), now).refusals
+
+
+@LAW
+@given(tables(), retentions(), guards)
+def test_policies_change_nothing_of_what_a_plan_does(state, retention, policies):
+    spec = TableSpec(name="fin.a", path="/t", retention=retention)
+    free = plan_table(spec, state, NOW)
+    guarded = plan_table(replace(spec, guarded_by=policies), state, NOW)
+
+    assert len(free.steps) == len(guarded.steps)
+    for one, other in zip(free.steps, guarded.steps, strict=True):
+        assert one.files.name.equals(other.files.name)
+        assert one.delete_partitions == other.delete_partitions
+    assert free.impact == guarded.impact
+    assert guarded.refusals[: len(free.refusals)] == free.refusals
+    assert guarded.warnings[len(guarded.warnings) - len(free.warnings) :] == free.warnings
+
+
+@LAW
+@given(plans, specs, guards, policies)
+def test_another_policy_takes_no_refusal_away(plan, spec, policies, more):
+    assert set(refused(plan, spec, policies)) <= set(refused(plan, spec, [*policies, more]))
+
+
+@LAW
+@given(plans, specs, policies, waivers)
+def test_a_waiver_is_of_its_rule_and_its_table_until_its_day(plan, spec, policy, waiver):
+    before = refused(plan, spec, [replace(policy, waivers=())])
+    after = refused(plan, spec, [replace(policy, waivers=(waiver,))])
+    is_meant = waiver.table == spec.name and waiver.until >= "2026-01-01"
+
+    assert [note.rule for note in after] == [
+        note.rule for note in before if not (is_meant and note.rule == waiver.rule)
+    ]
+
+
+@LAW
+@given(plans, specs, policies)
+def test_what_is_waived_or_only_warned_of_is_still_said(plan, spec, policy):
+    strict = replace(policy, waivers=(), severity="error")
+    found = judge(plan, replace(spec, guarded_by=(policy,)), NOW)
+
+    assert sorted(note.rule for note in (*found.refusals, *found.warnings)) == sorted(
+        note.rule for note in refused(plan, spec, [strict])
+    )
+
+
+@LAW
+@given(plans, specs, policies)
+def test_no_edit_of_a_retention_gets_below_the_least(plan, spec, policy):
+    strict = replace(policy, waivers=(), severity="error")
+    rules = {note.rule for note in refused(plan, spec, [strict])}
+    kept = spec.retention
+    least = policy.min_retention.get(COUNT_OF[kept.policy]) if kept else None
+    is_enough = kept is None or (least is not None and kept.keep >= least)
+
+    assert ("minRetention" not in rules) == (not policy.min_retention or is_enough)
+
+
+@LAW
+@given(plans, specs, policies, st.data())
+def test_a_larger_plan_is_refused_for_no_less(plan, spec, policy, data):
+    impact = plan.impact
+    larger = replace(
+        plan,
+        steps=(STEP,),
+        impact=Impact(
+            files_removed=impact.files_removed + data.draw(few),
+            bytes_removed=impact.bytes_removed + data.draw(few),
+            bytes_rewritten=impact.bytes_rewritten + data.draw(few),
+        ),
+    )
+
+    assert {note.rule for note in refused(plan, spec, [policy])} <= {
+        note.rule for note in refused(larger, spec, [policy])
+    }
+
+
+@LAW
+@given(plans, specs, policies, st.integers(0, 10))
+def test_time_only_takes_waivers_away(plan, spec, policy, later):
+    then = NOW + timedelta(days=later)
+
+    assert {note.rule for note in refused(plan, spec, [policy])} <= {
+        note.rule for note in refused(plan, spec, [policy], then)
+    }

@@ -1,0 +1,163 @@
+"""What readers need stays, and nothing else changes for it; on tables of every version and type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.plan.model import KEEP_RULES
+from reconciler.planners.clean import plan_clean
+from reconciler.planners.compose import plan_table
+from reconciler.planners.resume import revalidate
+from reconciler.planners.window import Window
+from reconciler.spec.model import Policy, Readers, TableSpec
+from reconciler.state.model import PendingClean
+from tests.laws.clean_tables import (
+    cutoffs,
+    groups_of,
+    opinion,
+    retentions,
+    rows_of,
+    stamp,
+    tables,
+    without,
+)
+
+LAW = settings(max_examples=150, deadline=None)
+NOW = datetime(2026, 1, 1, 0, 45, tzinfo=UTC)
+windows = st.integers(10, 42).map(
+    lambda minute: Window(reader="a query runs", seconds=60, start=stamp(minute), zone=UTC)
+)
+
+
+def uncapped(retention):
+    return replace(retention, max_commits_per_run=None)
+
+
+def pairs(files):
+    return set(zip(files.partition.to_pylist(), files.name.to_pylist(), strict=True))
+
+
+def removed(decision):
+    return pairs(decision.step.files) if decision.step else set()
+
+
+def plan(retention, state, cutoff, window=None):
+    return plan_clean(uncapped(retention), state, cutoff=cutoff, window=window)
+
+
+def still_read(state, window):
+    """Files of slices that came to be or were superseded since the window's start: plain loops."""
+    known = state.completions if state.table_version >= 8 else state.v6_completions
+    pending = {i.requested for i in state.timeline.instants if not i.is_completed}
+
+    def is_recent(time):
+        return time in pending or max(time, known.get(time, time)) >= window.start
+
+    views = [groups_of(state, None if state.table_version < 8 else state.completions)]
+    if state.table_version < 8 and state.is_merge_on_read and state.v6_completions:
+        views.append(groups_of(state, state.v6_completions))
+    found = set()
+    for groups in views:
+        for group, slices in groups.items():
+            for newer, each in zip([None, *slices], slices, strict=False):
+                ends = [newer.key] if newer else []
+                ends += [state.replaced[group]] if group in state.replaced else []
+                if is_recent(each.key) or all(is_recent(end) for end in ends):
+                    found |= {(group[0], name) for name in each.files}
+    return found
+
+
+@LAW
+@given(tables(), retentions(), cutoffs(), windows)
+def test_a_second_opinion_keeps_the_same_for_readers(state, retention, cutoff, window):
+    without_readers = removed(plan(retention, state, cutoff))
+    decision = plan(retention, state, cutoff, window)
+
+    assert without_readers - still_read(state, window) == removed(decision)
+
+
+@LAW
+@given(tables(), retentions(), cutoffs(), windows, windows)
+def test_a_longer_reader_removes_a_part_of_what_a_shorter_one_does(
+    state, retention, cutoff, one, other
+):
+    longer, shorter = sorted([one, other], key=lambda window: window.start)
+
+    assert removed(plan(retention, state, cutoff, longer)) <= removed(
+        plan(retention, state, cutoff, shorter)
+    )
+    assert removed(plan(retention, state, cutoff, shorter)) <= removed(
+        plan(retention, state, cutoff)
+    )
+
+
+@LAW
+@given(tables(), retentions(), cutoffs(), windows)
+def test_kept_and_removed_are_what_the_policy_alone_removes(state, retention, cutoff, window):
+    decision = plan_clean(retention, state, cutoff=cutoff, window=window)
+    by_policy = opinion(state, retention, cutoff).by_policy
+    rules = dict(zip(pairs_of(decision.kept), decision.kept.rule.tolist(), strict=True))
+    of_readers = {key for key, rule in rules.items() if KEEP_RULES[rule] == "readers"}
+
+    assert set() == removed(decision) & pairs(decision.kept)
+    assert by_policy == removed(decision) | pairs(decision.kept)
+    assert of_readers <= still_read(state, window)
+
+
+def pairs_of(files):
+    return list(zip(files.partition.to_pylist(), files.name.to_pylist(), strict=True))
+
+
+@LAW
+@given(tables(), retentions(), cutoffs(), windows)
+def test_a_rule_that_is_named_before_readers_stays_named(state, retention, cutoff, window):
+    alone = plan(retention, state, cutoff).kept
+    kept = plan(retention, state, cutoff, window).kept
+    before = dict(zip(pairs_of(alone), alone.rule.tolist(), strict=True))
+    after = dict(zip(pairs_of(kept), kept.rule.tolist(), strict=True))
+
+    for key, rule in after.items():
+        assert KEEP_RULES[rule] == "readers" or before[key] == rule
+
+
+@LAW
+@given(tables(), retentions(), cutoffs(), windows)
+def test_a_clean_leaves_nothing_for_the_next(state, retention, cutoff, window):
+    first = removed(plan(retention, state, cutoff, window))
+
+    assert set() == removed(plan(retention, without(state, first), cutoff, window))
+
+
+@LAW
+@given(tables(), windows, st.data())
+def test_of_a_pending_clean_nothing_goes_that_readers_need(state, window, data):
+    rows = rows_of(state)
+    chosen = data.draw(st.lists(st.sampled_from(rows), unique=True)) if rows else []
+    names = {}
+    for path, name in sorted(chosen):
+        names.setdefault(path, []).append(name)
+    clean = PendingClean(
+        instant=stamp(50),
+        state="INFLIGHT",
+        started_ms=0,
+        files={path: tuple(found) for path, found in names.items()},
+    )
+    alone, found = revalidate(state, clean), revalidate(state, clean, window=window)
+
+    assert pairs(alone.files) - still_read(state, window) == pairs(found.files)
+    assert set(chosen) == pairs(found.files) | pairs(found.withheld)
+
+
+@LAW
+@given(tables(), retentions(), st.integers(1, 60))
+def test_no_window_shrinks_below_what_a_reader_declared(state, retention, minutes):
+    readers = Readers(longest_query=60 * minutes)
+    if retention.policy is Policy.HOURS:
+        retention = replace(retention, keep=1)
+    spec = TableSpec(name="t", path="/t", retention=retention, readers=readers)
+
+    assert () == plan_table(spec, state, NOW).refusals
