@@ -175,6 +175,8 @@ def rendered_result(result: Result, format: Format) -> str | bytes:  # noqa: A00
         case Format.JSON:
             return render.result_json(result)
         case Format.MARKDOWN:
-            return render.result_markdown(result)
+            from reconciler.render.applied import result_markdown  # noqa: PLC0415
+
+            return result_markdown(result)
         case _:
             assert_never(format)

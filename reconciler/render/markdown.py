@@ -93,7 +93,7 @@ def marker(kind: str, environment: str | None) -> str:
 
 def title(what: str, environment: str | None, outcome: str) -> str:
     """The heading of a comment."""
-    parts = (f"reconciler {what}", inert(_clipped(environment or "")), outcome)
+    parts = (f"reconciler {what}", inert(clipped(environment or "")), outcome)
     return f"### {' · '.join(part for part in parts if part)}\n"
 
 
@@ -107,7 +107,7 @@ def _opening(plan: Plan, environment: str | None) -> str:
         effect = "Applying removes no files."
     chosen = ""
     if plan.selection is not None:
-        chosen = f" Selected by {code(_clipped(words.selectors(plan.selection)))}."
+        chosen = f" Selected by {code(clipped(words.selectors(plan.selection)))}."
     head = title("plan", environment, text.outcome(plan))
     return f"{marker('plan', environment)}\n{head}\n{effect}{chosen}\n"
 
@@ -152,7 +152,7 @@ def _headed(heading: str, lines: list[str]) -> list[str]:
 
 
 def _line(verdict: str, table: TablePlan, note: Note) -> str:
-    rule, because = inert(_clipped(note.rule)), inert(_reason(note.because))
+    rule, because = inert(clipped(note.rule)), inert(_reason(note.because))
     return f"- **{verdict}** {_name(table)} ({rule}): {because}\n"
 
 
@@ -194,7 +194,7 @@ def _window(table: TablePlan) -> str:
     after = words.between(impact.earliest_readable_after, last)
     if not table.has_changes or before is None or after is None:
         said = summary.time_travel(table) if table.has_changes else None
-        return inert(_clipped(said or "—"))
+        return inert(clipped(said or "—"))
     old, new = (words.span(reach.total_seconds()) for reach in (before, after))
     if impact.earliest_readable_before == impact.earliest_readable_after:
         return f"{new}, as before"
@@ -203,12 +203,12 @@ def _window(table: TablePlan) -> str:
 
 def _owner(table: TablePlan) -> str:
     owner = table.spec.get("owner")
-    return _clipped(owner) if isinstance(owner, str) else ""
+    return clipped(owner) if isinstance(owner, str) else ""
 
 
 def _details(table: TablePlan, whole: str) -> str:
     lines = text.table_lines(table, Paint(is_on=False))
-    shown = [_clipped(_as_diff(line), _LONGEST_LINE) for line in lines[:_DETAIL_LINES]]
+    shown = [clipped(_as_diff(line), _LONGEST_LINE) for line in lines[:_DETAIL_LINES]]
     if len(lines) > _DETAIL_LINES:
         shown.append(f"  … {words.count(len(lines) - _DETAIL_LINES, 'more line')}")
     pointer = f"\n{whole[0].upper()}{whole[1:]} for every file.\n" if table.has_changes else ""
@@ -253,11 +253,11 @@ Nothing is removed that this plan does not name. What falls out is reported, wit
 
 def _end(plan: Plan, digest: str, environment: str | None) -> str:
     """The digest and, where there is work, how long it holds and how it is applied."""
-    made = f" · made {inert(_clipped(_moment(plan.created_at)))} by {inert(_clipped(plan.tool))}"
+    made = f" · made {inert(clipped(_moment(plan.created_at)))} by {inert(clipped(plan.tool))}"
     said = f"\nDigest {code(digest)}{made}\n"
     if not summary.totals(plan).change:
         return said
-    chosen = f" --env {shlex.quote(_clipped(words.plain(environment)))}" if environment else ""
+    chosen = f" --env {shlex.quote(clipped(words.plain(environment)))}" if environment else ""
     command = (
         f"reconciler apply plan.json --specs specs{chosen} \\",
         f"  --digest {words.plain(digest)}",
@@ -281,14 +281,15 @@ def _moment(created_at: str) -> str:
 
 
 def _name(table: TablePlan) -> str:
-    return code(_clipped(table.name))
+    return code(clipped(table.name))
 
 
 def _reason(said: str) -> str:
-    return _clipped(said, _LONGEST_REASON)
+    return clipped(said, _LONGEST_REASON)
 
 
-def _clipped(said: str, longest: int = _LONGEST_NAME) -> str:
+def clipped(said: str, longest: int = _LONGEST_NAME) -> str:
+    """Text of others, cut where it is so long that it would push out the rest."""
     return said if len(said) <= longest else said[: longest - 1] + "…"
 
 

@@ -10,15 +10,13 @@ from reconciler.apply.result import Result, Rows, StepOutcome, TableResult
 from reconciler.plan import encode
 from reconciler.plan.model import Note
 from reconciler.render import words
-from reconciler.render.inert import fenced
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
 
 _TOP_REASONS = 5
-_MARKDOWN_LIMIT = 60_000
 
 #: what an exit code means, and what to do
-_MEANINGS: Mapping[int, str] = {
+MEANINGS: Mapping[int, str] = {
     1: "an error stopped at least one table; what it is stands above",
     3: "blocked: nothing was touched where a refusal stands above",
     4: "part of what was reviewed no longer holds and was left out; plan again to see what is left",
@@ -41,7 +39,7 @@ def result_text(result: Result, *, color: bool) -> str:
     """The result for people: table by table, the worst first, then one line that sums it up."""
     paint = Paint(is_on=color)
     lines: list[str] = []
-    for table in _worst_first(result):
+    for table in worst_first(result):
         lines += [*_table(table, paint), ""]
     return "\n".join([*lines, *_last(result, paint)]) + "\n"
 
@@ -59,33 +57,40 @@ def result_json(result: Result) -> bytes:
     return canonical.dumps(document) + b"\n"
 
 
-def result_markdown(result: Result) -> str:
-    """The result as a comment on a pull request."""
-    text = result_text(result, color=False).splitlines()
-    kept, room = [], _MARKDOWN_LIMIT - 500
-    for line in text:
-        room -= len(line) + 1
-        if room < 0:
-            kept.append("… the rest is in the JSON result")
-            break
-        kept.append(line)
-    return (
-        f"<!-- reconciler:result -->\n### reconciler apply · {_sum(result)}\n\n{fenced(kept, '')}"
+def outcome(result: Result) -> str:
+    """How many tables there are of every kind: ``3 tables: 1 done, 2 unchanged``."""
+    statuses = [_said(table) for table in result.tables]
+    parts = ", ".join(
+        f"{words.number(n)} {label}"
+        for status, label in _LABELS.items()
+        if (n := statuses.count(status))
     )
+    return words.tables(len(statuses), result.selection) + (f": {parts}" if parts else "")
+
+
+def label(table: TableResult) -> str:
+    """What became of a table, in a word or two."""
+    return _LABELS[_said(table)]
+
+
+def worst_first(result: Result) -> list[TableResult]:
+    """The tables, those that need somebody first."""
+    order = {"failed": 0, "busy": 1, "blocked": 2, "partial": 3, "stale": 4, "done": 5}
+    return sorted(result.tables, key=lambda t: (order.get(t.status, 9), -t.bytes, t.name))
+
+
+def table_lines(table: TableResult, paint: Paint) -> list[str]:
+    """One table with everything that was done and what was left."""
+    return list(_table(table, paint))
 
 
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _worst_first(result: Result) -> list[TableResult]:
-    order = {"failed": 0, "busy": 1, "blocked": 2, "partial": 3, "stale": 4, "done": 5}
-    return sorted(result.tables, key=lambda t: (order.get(t.status, 9), -t.bytes, t.name))
-
-
 def _table(table: TableResult, paint: Paint) -> Iterator[str]:
     color = {"done": paint.good, "unchanged": paint.good, "stale": paint.warn}
-    label = color.get(table.status, paint.bad)(_LABELS[_said(table)])
-    yield f"{paint.strong(words.plain(table.name))}  {label}  {words.plain(table.path)}"
+    what = color.get(table.status, paint.bad)(label(table))
+    yield f"{paint.strong(words.plain(table.name))}  {what}  {words.plain(table.path)}"
     if table.error is not None:
         yield from item(paint.bad("! error"), table.error)
     for note in table.refusals:
@@ -149,23 +154,13 @@ def _notes(notes: Iterable[Note], paint: Paint) -> Iterator[str]:
         yield from item(paint.warn("! warning"), f"{note.because} [{note.rule}]")
 
 
-def _sum(result: Result) -> str:
-    statuses = [_said(table) for table in result.tables]
-    parts = ", ".join(
-        f"{words.number(n)} {label}"
-        for status, label in _LABELS.items()
-        if (n := statuses.count(status))
-    )
-    return words.tables(len(statuses), result.selection) + (f": {parts}" if parts else "")
-
-
 def _last(result: Result, paint: Paint) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.span(result.seconds)}" if result.seconds >= 1 else ""
     files = f"{words.count(removed, 'file')} removed{size}{took}"
-    yield f"{paint.strong('Result:')} {_sum(result)}; {files}.  plan {result.plan_digest}"
-    meaning = _MEANINGS.get(result.exit_code)
+    yield f"{paint.strong('Result:')} {outcome(result)}; {files}.  plan {result.plan_digest}"
+    meaning = MEANINGS.get(result.exit_code)
     if meaning is not None:
         yield f"Exit code {result.exit_code}: {meaning}."
 

@@ -13,7 +13,8 @@ from reconciler.hudi import arrow
 from reconciler.plan import columns
 from reconciler.plan.document import load
 from reconciler.plan.model import Note, Selection
-from reconciler.render.result import result_json, result_markdown, result_text
+from reconciler.render.applied import result_markdown
+from reconciler.render.result import result_json, result_text
 
 
 def rows(*because: str) -> Rows:
@@ -148,15 +149,6 @@ def test_the_json_names_every_file_that_stayed():
 def test_a_result_is_not_taken_for_a_plan():
     with pytest.raises(PlanError, match=r"^r\.json: is the result of an apply"):
         load(result_json(result(table())), "r.json")
-
-
-def test_the_comment_holds_many_tables_and_hostile_names():
-    many = [table(f"```</pre>{i}", error="no " * 60, code=1) for i in range(1000)]
-    found = result_markdown(result(*many))
-
-    assert len(found) <= 60_000
-    assert found.startswith("<!-- reconciler:result -->\n### reconciler apply · 1 000 tables")
-    assert found.endswith("\n````\n")
 
 
 def test_nothing_of_others_moves_the_cursor():
