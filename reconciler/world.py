@@ -79,11 +79,10 @@ def resolved(options: Mapping[str, Option]) -> dict[str, str]:
 
 def check_variables(options: Iterable[Option]) -> None:
     """Raise SpecError with every variable that is not set or empty, each once."""
-    missing = {
-        each.variable: each.at
-        for each in options
-        if not isinstance(each, str) and not os.environ.get(each.variable)
-    }
+    missing: dict[str, str] = {}
+    for each in options:
+        if not isinstance(each, str) and not os.environ.get(each.variable):
+            missing.setdefault(each.variable, each.at)
     if missing:
         raise SpecError(
             "\n".join(

@@ -7,7 +7,11 @@ import sys
 from datetime import UTC
 from pathlib import Path
 
+import pytest
+
 from reconciler import world
+from reconciler.errors import SpecError
+from reconciler.spec.model import FromEnv, Option
 
 
 def test_this_process_is_running():
@@ -71,3 +75,39 @@ def test_what_does_not_tell_its_boot_is_known_by_name_alone(monkeypatch):
     monkeypatch.setattr(world, "_boot", untold)
 
     assert world.process().host == socket.gethostname()
+
+
+OPTIONS: dict[str, Option] = {
+    "region": "eu",
+    "secret": FromEnv(variable="LAKE_SECRET", at="prod.yaml:7:5"),
+    "token": FromEnv(variable="LAKE_TOKEN", at="prod.yaml:8:5"),
+}
+
+
+def test_options_get_what_variables_hold(monkeypatch):
+    monkeypatch.setenv("LAKE_SECRET", "hunter2")
+    monkeypatch.setenv("LAKE_TOKEN", "tuesday")
+
+    ref = world.open_storage("memory://t", OPTIONS).ref
+
+    assert (("region", "eu"), ("secret", "hunter2"), ("token", "tuesday")) == ref.options
+    assert ("hunter2", "tuesday") == ref.secrets
+
+
+def test_every_variable_that_is_not_set_is_named_with_its_place(monkeypatch):
+    monkeypatch.delenv("LAKE_SECRET", raising=False)
+    monkeypatch.setenv("LAKE_TOKEN", "")
+
+    with pytest.raises(SpecError) as caught:
+        world.open_storage("memory://t", OPTIONS)
+
+    assert (
+        "prod.yaml:7:5: the variable LAKE_SECRET is not set; set it where reconciler runs\n"
+        "prod.yaml:8:5: the variable LAKE_TOKEN is not set; set it where reconciler runs"
+    ) == str(caught.value)
+
+
+def test_options_without_variables_are_no_secrets():
+    ref = world.open_storage("memory://t", {"region": "eu"}).ref
+
+    assert ((("region", "eu"),), ()) == (ref.options, ref.secrets)
