@@ -139,6 +139,7 @@ class _Walk:
     tell: Tell
     found: Search = field(default_factory=Search)
     seen: set[str] = field(default_factory=set)
+    looked: int = 0
 
     def below(self, folders: _Folders, starts: Sequence[str], *, is_named: bool) -> bool:
         """Search, a level at a time; whether it led to a table or to where one search has been.
@@ -158,7 +159,6 @@ class _Walk:
                     raise look.problem
                 self._note(at, look)
                 level += look.below
-            self.tell(len(self.seen), len(self.found.tables))
             if not level:
                 break
         return is_known or len(self.found.tables) + len(self.found.problems) > before
@@ -174,6 +174,8 @@ class _Walk:
             self.found.tables.append(at)
         elif look.problem is not None and not isinstance(look.problem, NotFoundError):
             self.found.problems.append(str(look.problem))
+        self.looked += 1
+        self.tell(self.looked, len(self.found.tables))
 
 
 def _look(folders: _Folders, at: str, *, is_last: bool) -> _Look:

@@ -22,7 +22,7 @@ from reconciler.adopt.folder import (
 from reconciler.adopt.places import Places, places_of
 from reconciler.adopt.table import Wishes, adopt
 from reconciler.cli.failures import explain_crash
-from reconciler.cli.terminal import progress, say
+from reconciler.cli.terminal import Level, progress, say
 from reconciler.errors import StorageError, UsageError
 from reconciler.render import words
 from reconciler.spec.words import zone_problem
@@ -30,6 +30,8 @@ from reconciler.storage.api import Storage
 from reconciler.storage.wrappers import ReadOnly
 
 _ENDINGS: Final = (".yaml", ".yml")
+#: folders between two lines about how far a search is
+_MANY: Final = 500
 
 Opened = Callable[[str], Storage]
 
@@ -102,10 +104,18 @@ def _workers(count: int) -> Iterator[Executor]:
 
 
 def _search(wanted: Wanted, opened: Opened, workers: Executor) -> Search:
-    search = find_tables(wanted.paths, opened, workers=workers, depth=wanted.depth)
+    search = find_tables(
+        wanted.paths, opened, workers=workers, depth=wanted.depth, tell=_say_how_far
+    )
     for problem in search.problems:
-        say(f"not searched: {words.plain(problem)}")
+        say(f"not searched: {words.plain(problem)}", level="error")
     return search
+
+
+def _say_how_far(folders: int, tables: int) -> None:
+    if folders % _MANY == 0:
+        found = words.count(tables, "table")
+        say(f"searching: {words.number(folders)} folders looked at, {found} found")
 
 
 def _folder(search: Search, wanted: Wanted) -> Path | None:
@@ -127,7 +137,8 @@ def _spec_of(storage: Storage, wishes: Wishes) -> str:
     made = adopt(storage, named(storage), wishes)
     if made.refused is not None:
         location = words.plain(made.location)
-        say(f"{location}: its plan is refused, whatever is declared: {made.refused}")
+        refused = f"its plan is refused, whatever is declared: {made.refused}"
+        say(f"{location}: {refused}", level="warning")
     return made.text
 
 
@@ -139,7 +150,8 @@ def _adopt_all(search: Search, adoption: Adoption) -> int:
         done = adoption.run(search.tables, declared, lambda each: tell(1, _line(each)))
     for each in done:
         if each.problem:
-            say(f"{words.plain(each.location)}: {words.plain(each.problem)}")
+            level: Level = "error" if each.how == "failed" else "warning"
+            say(f"{words.plain(each.location)}: {words.plain(each.problem)}", level=level)
     chosen = "" if places is None else f" --env {places.chosen}"
     _point_out_defaults(adoption, done)
     say(summary(done, folder))
@@ -153,7 +165,8 @@ def _point_out_defaults(adoption: Adoption, done: Sequence[Outcome]) -> None:
     if changed := with_defaults(folder, done, fresh):
         say(
             f"the TableDefaults in {folder} give {words.count(len(changed), 'table')} another "
-            f"retention, so look at their plans: {', '.join(changed)}"
+            f"retention, so look at their plans: {', '.join(changed)}",
+            level="warning",
         )
 
 

@@ -194,4 +194,4 @@ def test_people_hear_how_far_the_search_is(tmp_path, workers):
     heard = []
     find_tables([str(tmp_path)], open_storage, workers=workers, tell=lambda *n: heard.append(n))
 
-    assert heard == [(1, 0), (3, 1), (4, 2)]
+    assert heard == [(1, 0), (2, 1), (3, 1), (4, 2)]

@@ -14,6 +14,7 @@ import yaml
 from reconciler.cli import app
 from reconciler.hudi.properties import checksum
 from reconciler.spec.load import load_specs
+from reconciler.storage.open import open_storage
 
 TESTS = Path(__file__).parents[2]
 
@@ -218,6 +219,28 @@ def test_a_hostile_name_makes_a_harmless_file(name, file, lake, tmp_path, capsys
     assert "\x1b" not in said
     assert run("lint", specs) == 0
     assert [spec.suspend for spec in load_specs([specs])] == [False, False]
+
+
+def test_tables_in_a_store_are_adopted(small, tmp_path, capsys):
+    storage = open_storage("memory://adopted/lake")
+    for path in (path for path in small.rglob("*") if path.is_file()):
+        storage.create(f"sales/orders/{path.relative_to(small)}", path.read_bytes())
+    specs = tmp_path / "specs"
+
+    assert run("init", "--from", "memory://adopted/lake", "-o", specs, "--relative") == 0
+    assert [spec.path for spec in load_specs([specs])] == ["memory://adopted/lake/sales/orders"]
+    assert [table["steps"] for table in plans_of(specs, capsys)] == [[]]
+
+
+def test_what_a_clustering_sorted_by_is_said_and_not_declared(tmp_path, capsys):
+    unpack(TESTS / "tables" / "v9_cow_part.zip", tmp_path)
+
+    assert run("init", "--from", tmp_path / "v9_cow_part") == 0
+    printed = capsys.readouterr().out
+    said = " ".join(printed.replace("#", "").split())
+    assert 'The clustering 20261121045711242 sorts by ["name"] (so do 1 of the 2 such plans' in said
+    assert '  # clustering:\n  #   columns: ["name"]\n  #   curve: ...' in printed
+    assert "clustering" not in yaml.safe_load(printed)["spec"]
 
 
 def test_a_database_is_part_of_the_name(lake, tmp_path):
