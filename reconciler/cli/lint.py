@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.failures import explain
-from reconciler.cli.options import ChangedSince, Excluded, Labels, Names, Specs
+from reconciler.cli.options import ChangedSince, Env, Excluded, Labels, Names, Specs
 from reconciler.cli.terminal import emit, say
 from reconciler.errors import SpecError
 from reconciler.render import words
@@ -45,6 +45,7 @@ def lint(  # noqa: PLR0913 (options of a command)
     exclude: Excluded = None,
     label: Labels = None,
     changed_since: ChangedSince = None,
+    env: Env = None,
 ) -> int:
     """Check specs, without looking at any table. Every problem is listed with its place.
 
@@ -59,7 +60,7 @@ def lint(  # noqa: PLR0913 (options of a command)
         mend(specs)
     by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     try:
-        found = selected_specs(specs, by)
+        found = selected_specs(specs, by, env, may_lack_paths=env is None)
     except SpecError as error:
         code = explain(error)
         if not fix:

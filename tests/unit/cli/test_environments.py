@@ -55,16 +55,22 @@ class Vault(LocalFileSystem):
         return found
 
 
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> Path:
+    """Two tables; nothing here writes to them."""
+    folder = tmp_path_factory.mktemp("lake")
+    for name in ("sales.orders", "web.clicks"):
+        subprocess.run(["unzip", "-q", TABLE, "-d", folder / name], check=True)
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def repo(tmp_path, monkeypatch) -> Path:
+def repo(tmp_path, monkeypatch, lake) -> Path:
     fsspec.register_implementation("vault", Vault, clobber=True)
     root = tmp_path / "repo"
     for folder in (".git", "specs", "environments"):
         (root / folder).mkdir(parents=True)
-    lake = tmp_path / "lake"
-    lake.mkdir()
     for name in ("sales.orders", "web.clicks"):
-        subprocess.run(["unzip", "-q", TABLE, "-d", lake / name], check=True)
         spec = HEAD.format(kind="HudiTable", name=name) + SPEC
         (root / "specs" / f"{name}.yaml").write_text(spec)
     head = HEAD.format(kind="Environment", name="prod")
@@ -83,11 +89,11 @@ def planned() -> Path:
     return Path("plan.json")
 
 
-def test_a_plan_names_places_and_variables_and_never_a_secret(tmp_path, capsys):
+def test_a_plan_names_places_and_variables_and_never_a_secret(lake, capsys):
     document = json.loads(planned().read_text())
     said = capsys.readouterr()
 
-    assert [f"vault:/{tmp_path}/lake/{name}" for name in ("sales.orders", "web.clicks")] == [
+    assert [f"vault:/{lake}/{name}" for name in ("sales.orders", "web.clicks")] == [
         table["path"] for table in document["tables"]
     ]
     assert [4, 4] == [table["impact"]["filesRemoved"] for table in document["tables"]]
@@ -127,7 +133,7 @@ def test_what_a_store_says_of_a_secret_is_blotted_out_in_the_plan(monkeypatch, c
     assert run("plan", "specs", "--env", "prod", "--format", "json") == 1
 
     [error, _] = [table["error"] for table in json.loads(capsys.readouterr().out)["tables"]]
-    assert error.endswith("/lake/sales.orders/.hoodie/hoodie.properties: *** is no key")
+    assert error.endswith("/sales.orders/.hoodie/hoodie.properties: *** is no key")
 
 
 @pytest.mark.parametrize("command", ["plan", "status"])
@@ -182,22 +188,21 @@ def test_without_an_environment_a_command_says_which_there_are(capsys):
     ) == capsys.readouterr().err
 
 
-def test_unlock_finds_the_table_in_its_environment(tmp_path, capsys):
+def test_unlock_finds_the_table_in_its_environment(lake, capsys):
     spec = Path("specs/sales.orders.yaml")
     spec.write_text(spec.read_text().replace("provider: none", "provider: filesystem"))
 
     assert run("unlock", spec, "--env", "prod") == 0
     assert capsys.readouterr().out == (
-        f"sales.orders: the lock is free (vault:/{tmp_path}/lake/sales.orders/.hoodie/lock "
-        "is not there)\n"
+        f"sales.orders: the lock is free (vault:/{lake}/sales.orders/.hoodie/lock is not there)\n"
     )
 
 
-def test_the_package_loads_specs_in_an_environment(tmp_path):
+def test_the_package_loads_specs_in_an_environment(lake):
     by_name = api.load_specs("specs", env="prod")
     by_file = api.load_specs("specs", env=Path("environments/prod.yaml"))
 
-    assert f"vault:/{tmp_path}/lake/sales.orders" == by_name[0].path
+    assert f"vault:/{lake}/sales.orders" == by_name[0].path
     assert by_name == by_file
 
 
