@@ -105,8 +105,8 @@ def reading(state: TableState, view: View, window: Window | None) -> Reading:
         code = about if about >= 0 else -1 - about
         if code == view.never:
             return f"{window.need} and may read it"
-        what = "was superseded" if about >= 0 else "was written"
-        return _sentence(window, f"{what} by {view.times[code]}", ends[code])
+        what = "superseded" if about >= 0 else "written"
+        return _sentence(window, what, view.times[code], ends[code])
 
     return Reading(
         is_read=recent[view.key] | is_recent,
@@ -115,12 +115,13 @@ def reading(state: TableState, view: View, window: Window | None) -> Reading:
     )
 
 
-def _sentence(window: Window, what: str, end: str | None) -> str:
+def _sentence(window: Window, what: str, by: str, end: str | None) -> str:
+    says = f"{window.need} and may read its file slice"
     if end is None:
-        return f"{window.need} and may read its file slice, which {what}, still pending"
+        return f"{says}, to be {what} by {by}, which is still pending"
     until = _later(end, window)
     limit = "" if until is None else f" until {until}"
-    return f"{window.need} and may read its file slice{limit}: it {what}, completed at {end}"
+    return f"{says}{limit}: it was {what} by {by}, completed at {end}"
 
 
 def _ends(state: TableState, times: tuple[str, ...]) -> list[str | None]:

@@ -164,20 +164,27 @@ def test_other_rules_are_named_first_and_the_cap_after():
 
 
 def test_what_a_pending_compaction_will_supersede_is_not_superseded_yet():
-    compaction = Instant(stamp(2), Action.COMPACTION, State.REQUESTED)
+    compaction = Instant(stamp(2), Action.COMPACTION, State.INFLIGHT)
     operation = CompactionOperation(
         instant=stamp(2),
         action=Action.COMPACTION,
         partition="a",
         file_id="g",
-        base_instant=stamp(1),
+        base_instant=stamp(2),
     )
-    names = {"a": [base("g", 0), base("g", 1)], "b": [base("h", 3)]}
+    names = {"a": [base("g", hour) for hour in range(3)], "b": [base("h", 3)]}
     state = table(names, [commit(0), commit(1), compaction, commit(3)], compactions=(operation,))
-    plan = plan_table(spec(query(9), kind=Policy.FILE_VERSIONS), state, NOW)
+    plan = plan_table(spec(query(1), kind=Policy.FILE_VERSIONS), state, NOW)
 
-    assert [] == removed(plan)
-    assert ["readers"] == [rule for name, rule in kept(plan) if name == base("g", 0)]
+    assert [base("g", 0)] == removed(plan)
+    assert [(base("g", 1), "readers")] == kept(plan)
+    assert (
+        plan.kept.because[0]
+        .as_py()
+        .endswith(
+            f"may read its file slice, to be superseded by {stamp(2)}, which is still pending"
+        )
+    )
 
 
 def test_nothing_to_do_says_that_readers_are_why():
