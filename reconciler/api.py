@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler import world
 from reconciler.errors import BlockedError, ReconcilerError
+from reconciler.parallel import each
 from reconciler.plan.model import Note, Plan, Selection, TablePlan
 from reconciler.spec.model import TableSpec
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from reconciler.state.model import TableState
     from reconciler.status import LockStatus, TableStatus
     from reconciler.storage.api import Storage
+
+#: an interruption waits so long for every table that is looked at: nothing has to be put in order
+_PATIENCE_S: Final = 0.5
 
 Location = str | os.PathLike[str]
 OnTable = Callable[[TablePlan], None]
@@ -67,22 +71,25 @@ def plan(
     on_table: OnTable | None = None,
     on_crash: OnCrash | None = None,
     selection: Selection | None = None,
+    parallelism: int = 1,
 ) -> Plan:
     """What must change so that each table is as declared, and why. Writes nothing.
 
     A table that cannot be read carries ``error`` while the others go on. ``now`` has a zone and is
     the present by default; ``on_table`` hears of every table as soon as it is planned, ``on_crash``
     of errors that are this program's own. ``selection`` says that the specs are not all there are.
+    ``parallelism``: tables at a time; the plan is in the order of the specs whatever it is.
     """
     moment = now or world.now()
     if moment.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
-    tables = []
-    for spec in [specs] if isinstance(specs, TableSpec) else specs:
-        made, _ = _look(spec, moment, on_crash)
-        tables.append(made)
-        if on_table is not None:
-            on_table(made)
+    tables = each(
+        lambda spec: _look(spec, moment, on_crash)[0],
+        [specs] if isinstance(specs, TableSpec) else specs,
+        at_once=parallelism,
+        on_done=on_table,
+        patience_s=_PATIENCE_S,
+    )
     return Plan(
         created_at=moment.isoformat(),
         tool=world.tool(),
@@ -97,18 +104,36 @@ def status(
     now: datetime | None = None,
     on_table: OnTable | None = None,
     on_crash: OnCrash | None = None,
+    parallelism: int = 1,
 ) -> tuple[TableStatus, ...]:
-    """How each table is: in sync or not, what hangs, what is pinned. Writes nothing."""
+    """How each table is: in sync or not, what hangs, what is pinned. Writes nothing.
+
+    The arguments are those of ``plan``.
+    """
     from reconciler.status import table_status  # noqa: PLC0415
 
     moment = now or world.now()
-    found = []
-    for spec in [specs] if isinstance(specs, TableSpec) else specs:
+
+    def work(spec: TableSpec) -> tuple[TablePlan, TableStatus]:
         made, state = _look(spec, moment, on_crash)
-        found.append(table_status(spec, state, made, lock=_lock(spec)))
+        try:
+            return made, table_status(spec, state, made, lock=_lock(spec))
+        except Exception as error:  # noqa: BLE001 (one table must not stop the others)
+            made = replace(_unread(spec), error=_crash(spec, error, on_crash))
+            return made, table_status(spec, None, made)
+
+    def on_done(done: tuple[TablePlan, TableStatus]) -> None:
         if on_table is not None:
-            on_table(made)
-    return tuple(found)
+            on_table(done[0])
+
+    found = each(
+        work,
+        [specs] if isinstance(specs, TableSpec) else specs,
+        at_once=parallelism,
+        on_done=on_done,
+        patience_s=_PATIENCE_S,
+    )
+    return tuple(table for _, table in found)
 
 
 def _look(
@@ -186,12 +211,12 @@ def apply(
     now: datetime | None = None,
     specs: Iterable[TableSpec] | None = None,
     digest: str | None = None,
-    parallelism: int | None = None,
+    parallelism: int = 1,
 ) -> Result:
     """Do what a reviewed plan says, and less where a table has moved since. Never more.
 
     ``specs``: today's; a table whose spec or path is no longer the reviewed one is left out.
-    ``digest``: refuse any plan but this one (StaleError). ``parallelism``: Spark tasks at a time.
+    ``digest``: refuse any plan but this one (StaleError). ``parallelism``: tables at a time.
     What goes wrong with a table is in its result, and ``Result.exit_code`` is the command's.
     """
     from reconciler.apply.run import apply_plan  # noqa: PLC0415

@@ -128,7 +128,6 @@ def _delete(table: Table, work: Work) -> list[Outcome]:
             outcomes = table.tools.executor.delete_files(
                 table.storage.ref,
                 batches_of(work.files, LARGEST_CALL),
-                parallelism=table.tools.parallelism,
                 progress=advance,
             )
         except Exception as error:

@@ -42,7 +42,6 @@ class Executor(Protocol):
         ref: StorageRef,
         batches: Sequence[Batch],
         *,
-        parallelism: int | None,
         progress: Callable[[int], None],
     ) -> list[Outcome]:
         """Delete every file of every batch; a file that is gone already is a success.
@@ -62,7 +61,6 @@ class InProcess:
         ref: StorageRef,
         batches: Sequence[Batch],
         *,
-        parallelism: int | None,  # noqa: ARG002 (the protocol's)
         progress: Callable[[int], None],
     ) -> list[Outcome]:
         outcomes: list[Outcome] = []

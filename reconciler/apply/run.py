@@ -17,9 +17,11 @@ from reconciler.apply.resume import resume_pending, resume_reviewed
 from reconciler.apply.table import Opener, Table, Tools, open_table
 from reconciler.apply.tidy import tidy
 from reconciler.errors import ReconcilerError, StaleError
+from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.model import CleanStep, Note, Plan, ResumeStep, TablePlan
 from reconciler.spec.document import spec_from_document
+from reconciler.spec.locations import identity
 from reconciler.spec.model import TableSpec
 from reconciler.transaction.process import Clock, Process
 
@@ -36,12 +38,13 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     who: Process,
     specs: Iterable[TableSpec] | None = None,
     progress: Progress | None = None,
-    parallelism: int | None = None,
+    parallelism: int = 1,
     expected_digest: str | None = None,
     now: datetime | None = None,
     lock_wait_s: float = 60,
     on_table: Callable[[TableResult], None] | None = None,
     on_crash: OnCrash | None = None,
+    on_stop: Callable[[int], None] | None = None,
 ) -> Result:
     """Do what was reviewed as far as it still holds; what falls out is reported.
 
@@ -51,6 +54,9 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     every table as soon as it is done, ``on_crash`` of errors that are this program's own. Raises
     StaleError when the plan has not the expected digest; everything else that goes wrong is in the
     result of its table.
+
+    ``parallelism``: tables at a time, never two at one place. With several, an interruption ends
+    each at its next phase, and is raised when all have ended; ``on_stop`` hears how many those are.
     """
     digest = plan_digest(plan)
     if expected_digest is not None and expected_digest != digest:
@@ -62,23 +68,49 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
         process=who,
         new_token=new_token,
         progress=progress or Silent(),
-        parallelism=parallelism,
         now=now,
         lock_wait_s=lock_wait_s,
     )
     run = _Run(tools, digest, None if specs is None else {s.name: s for s in specs}, on_crash)
     started = clock.now_ms()
-    results: list[TableResult] = []
-    for table in plan.tables:
-        results.append(run.table(table))
-        if on_table is not None:
-            on_table(results[-1])
+    results = _each(run, plan.tables, parallelism, on_table, on_stop)
     return Result(
         plan_digest=digest,
         selection=plan.selection,
-        tables=tuple(results),
+        tables=results,
         seconds=_since(started, clock),
     )
+
+
+def _each(
+    run: _Run,
+    tables: Sequence[TablePlan],
+    parallelism: int,
+    on_table: Callable[[TableResult], None] | None,
+    on_stop: Callable[[int], None] | None,
+) -> tuple[TableResult, ...]:
+    """The results in the plan's order."""
+
+    def told(results: Mapping[int, TableResult]) -> None:
+        for result in results.values():
+            if on_table is not None:
+                on_table(result)
+
+    def stopped(under_way: int) -> None:
+        run.tools.stop.ask()
+        if on_stop is not None:
+            on_stop(under_way)
+
+    found: dict[int, TableResult] = {}
+    for results in each(
+        lambda numbers: {number: run.table(tables[number]) for number in numbers},
+        apart(range(len(tables)), lambda n: n if parallelism == 1 else identity(tables[n].path)),
+        at_once=parallelism,
+        on_done=told,
+        on_stop=stopped,
+    ):
+        found |= results
+    return tuple(found[number] for number in range(len(tables)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +121,8 @@ class _Run:
     on_crash: OnCrash | None
 
     def table(self, plan: TablePlan) -> TableResult:
-        """One table's result; raises nothing."""
+        """One table's result; raises nothing but KeyboardInterrupt."""
+        self.tools.stop.check()
         started = self.tools.clock.now_ms()
         done = _Done()
         try:
@@ -125,7 +158,7 @@ class _Run:
         tidy(storage, spec, self.tools)
         if not plan.steps and not _waits_for_a_clean(plan, spec):
             return replace(result, unchanged=True, warnings=tuple(done.warnings))
-        with self.tools.progress.phase(plan.name, "observe", None):
+        with self.tools.phase(plan.name, "observe"):
             table, look = open_table(plan, spec, storage, self.digest, self.tools)
             check_identity(plan, look.state)
         if look.state.pending_cleans:

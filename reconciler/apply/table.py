@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from reconciler.hudi.load import load_properties, load_timeline, newest_archived
 from reconciler.hudi.owner import Owner
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
+from reconciler.parallel import Stop
 from reconciler.plan.model import TablePlan
 from reconciler.plan.safety import timeline_zone
 from reconciler.planners.compose import plan_table
@@ -43,7 +44,8 @@ class Tools:
     """What an apply works with; none of it is part of the plan.
 
     ``now`` is what policies count from, the clock's time if None; instants always take the clock's.
-    ``lock_wait_s`` bounds the waiting for a lock, ``pulse_s`` is the pause between signs of life.
+    ``stop`` is asked where work may end before its end. ``lock_wait_s`` bounds the waiting for a
+    lock, ``pulse_s`` is the pause between signs of life.
     """
 
     open_storage: Opener
@@ -52,10 +54,19 @@ class Tools:
     process: Process
     new_token: Callable[[], str]
     progress: Progress
-    parallelism: int | None = None
+    stop: Stop = field(default_factory=Stop)
     now: datetime | None = None
     lock_wait_s: float = 60
     pulse_s: float = 60
+
+    @contextlib.contextmanager
+    def phase(
+        self, table: str, phase: Phase, total: int | None = None
+    ) -> Iterator[Callable[[int], None]]:
+        """A phase of a table; it does not begin when the apply was told to stop."""
+        self.stop.check()
+        with self.progress.phase(table, phase, total) as advance:
+            yield advance
 
     def moment(self) -> datetime:
         """What policies count from."""
@@ -94,7 +105,7 @@ class Table:
 
     @contextlib.contextmanager
     def phase(self, phase: Phase, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        with self.tools.progress.phase(self.plan.name, phase, total) as advance:
+        with self.tools.phase(self.plan.name, phase, total) as advance:
             yield advance
 
     def heartbeat(self, instant: str) -> Heartbeat:
@@ -178,4 +189,5 @@ def lock_of(spec: TableSpec, storage: Storage, owner: Owner, tools: Tools) -> Ta
         expire_minutes=lock.expire,
         wait_s=tools.lock_wait_s,
         on_wait=lambda holder: tools.progress.waits(spec.name, holder),
+        on_pause=tools.stop.check,
     )

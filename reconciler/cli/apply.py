@@ -14,6 +14,7 @@ from reconciler.cli.documents import read_plan, the_plan_among
 from reconciler.cli.environment import spark_of
 from reconciler.cli.moment import moment
 from reconciler.cli.options import (
+    TABLES_AT_ONCE,
     ChangedSince,
     Env,
     Excluded,
@@ -73,7 +74,12 @@ def apply(  # noqa: PLR0913 (options of a command)
     ] = ExecutorName.NATIVE,
     parallelism: Annotated[
         int | None,
-        typer.Option("--parallelism", min=1, help="Spark tasks at a time (default: the slots)."),
+        typer.Option(
+            "--parallelism",
+            metavar="N",
+            min=1,
+            help=f"Tables at a time (default: 1, and {TABLES_AT_ONCE} while planning).",
+        ),
     ] = None,
     master: Annotated[
         str | None, typer.Option("--master", help="Spark's master (default: local[*]).")
@@ -115,7 +121,12 @@ def apply(  # noqa: PLR0913 (options of a command)
         )
         selected = selected_specs(paths, selectors, env)
         master, settings = spark_of(env, paths, master, settings)
-        plan = make_plan(selected.tables, at or world.now(), selection=selected.selection)
+        plan = make_plan(
+            selected.tables,
+            at or world.now(),
+            selection=selected.selection,
+            parallelism=parallelism or TABLES_AT_ONCE,
+        )
         if not _is_approved(plan, auto_approve=auto_approve):
             say("nothing is applied")
             return 0
@@ -129,7 +140,7 @@ def apply(  # noqa: PLR0913 (options of a command)
         now=at,
         specs=today,
         digest=digest,
-        parallelism=parallelism,
+        parallelism=parallelism or 1,
         master=master,
         settings=settings,
     )

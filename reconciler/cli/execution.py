@@ -45,7 +45,7 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
     now: datetime | None = None,
     specs: Sequence[TableSpec] | None = None,
     digest: str | None = None,
-    parallelism: int | None = None,
+    parallelism: int = 1,
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Result:
@@ -73,6 +73,7 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
             parallelism=parallelism,
             now=now,
             on_crash=_crashed,
+            on_stop=executor.stop,
         )
 
 
@@ -93,21 +94,25 @@ class _Interruptible:
         ref: StorageRef,
         batches: Sequence[Batch],
         *,
-        parallelism: int | None,
         progress: Callable[[int], None],
     ) -> list[Outcome]:
         try:
-            outcomes = self.executor.delete_files(
-                ref, batches, parallelism=parallelism, progress=progress
-            )
+            outcomes = self.executor.delete_files(ref, batches, progress=progress)
             interruption.check()
         except (Exception, KeyboardInterrupt):
             if interruption.is_seen():
-                with suppress(Exception):  # what would cancel the rest may be gone itself
-                    self.cancel()
+                self.stop(0)
             interruption.check()
             raise
         return outcomes
+
+    def stop(self, under_way: int) -> None:
+        """Cancel what runs, so that the tables that are under way come to their end."""
+        if under_way:
+            tables = words.count(under_way, "table")
+            say(f"waiting for {tables} to stop in good order; interrupt again to leave at once")
+        with suppress(Exception):  # what would cancel the rest may be gone itself
+            self.cancel()
 
 
 @contextmanager
@@ -116,9 +121,9 @@ def _executor(
     master: str | None,
     settings: Mapping[str, str],
     specs: Sequence[TableSpec] | None = None,
-) -> Iterator[Executor]:
+) -> Iterator[_Interruptible]:
     if not any(_may_run(table, specs) for table in plan.tables):
-        yield InProcess(world.open_storage)
+        yield _Interruptible(InProcess(world.open_storage), lambda: None)
         return
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
 

@@ -139,20 +139,7 @@ def progress(what: str, total: int, unit: str, *, table: str = "") -> Iterator[T
 
         yield tell
         return
-    from rich.console import Console  # noqa: PLC0415 (only terminals pay for it)
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+    from reconciler.cli.bars import bar  # noqa: PLC0415 (only terminals pay for rich)
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(f"{of}{what}", total=total)
-
-        def advance(done: int, notice: str, _of_table: str = "", /) -> None:
-            shown = f"{of}{what} {words.plain(notice)}" if notice else f"{of}{what}"
-            bars.update(task, advance=done, description=shown)
-
-        yield advance
+    with bar(f"{of}{what}", total, unit) as advance:
+        yield lambda done, notice, _of_table="", /: advance(done, words.plain(notice))

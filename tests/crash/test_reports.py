@@ -73,7 +73,7 @@ def test_a_lock_that_cannot_be_had_for_completing_says_what_is_gone(it):
 class Silent(InProcess):
     """Deletes nothing and says nothing."""
 
-    def delete_files(self, ref, batches, *, parallelism, progress):  # noqa: ARG002
+    def delete_files(self, ref, batches, *, progress):  # noqa: ARG002
         return []
 
 

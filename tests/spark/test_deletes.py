@@ -44,9 +44,7 @@ def test_files_of_many_partitions_go_in_a_few_tasks(session, executor, tmp_path,
         (folder / "stays").write_bytes(b"x")
         batches.append(Batch(f"p={number}", (*names, "gone")))
     told = []
-    outcomes = executor.delete_files(
-        StorageRef(str(tmp_path)), batches, parallelism=None, progress=told.append
-    )
+    outcomes = executor.delete_files(StorageRef(str(tmp_path)), batches, progress=told.append)
 
     assert sum(outcome.deleted for outcome in outcomes) == 465
     assert sum(len(outcome.gone) for outcome in outcomes) == 30
@@ -63,7 +61,7 @@ def test_what_a_session_calls_its_jobs_stays_as_it_was(session, executor, tmp_pa
     context = session.sparkContext
     context.setJobGroup("theirs", "what they do", interruptOnCancel=True)
     executor.delete_files(
-        StorageRef(str(tmp_path)), [Batch("", ("f",))], parallelism=1, progress=lambda _count: None
+        StorageRef(str(tmp_path)), [Batch("", ("f",))], progress=lambda _count: None
     )
     kept = [context.getLocalProperty(f"spark.job{key}") for key in ("Group.id", ".description")]
     context.setLocalProperty("spark.jobGroup.id", None)
@@ -79,7 +77,6 @@ def test_a_file_that_cannot_go_is_an_outcome_not_an_exception(executor, tmp_path
     (outcome,) = executor.delete_files(
         StorageRef(str(tmp_path)),
         [Batch("p", ("a-folder", "f"))],
-        parallelism=1,
         progress=lambda _count: None,
     )
 
@@ -87,9 +84,7 @@ def test_a_file_that_cannot_go_is_an_outcome_not_an_exception(executor, tmp_path
 
 
 def test_nothing_to_delete_starts_no_job(executor, tmp_path):
-    outcomes = executor.delete_files(
-        StorageRef(str(tmp_path)), [], parallelism=None, progress=lambda _count: None
-    )
+    outcomes = executor.delete_files(StorageRef(str(tmp_path)), [], progress=lambda _count: None)
 
     assert outcomes == []
 
@@ -100,7 +95,6 @@ def test_a_name_that_leads_out_of_its_partition_stops_everything(executor, tmp_p
         executor.delete_files(
             StorageRef(str(tmp_path / "t")),
             [Batch("p", ("../../f",))],
-            parallelism=1,
             progress=lambda _count: None,
         )
     assert (tmp_path / "f").exists()

@@ -57,7 +57,6 @@ def test_gone_files_are_successes_and_failures_say_why():
     outcomes = InProcess(lambda _ref: shelf).delete_files(
         shelf.ref,
         [Batch("p", ("there", "gone", "locked"))],
-        parallelism=None,
         progress=told.append,
     )
 

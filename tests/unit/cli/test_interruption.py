@@ -58,7 +58,7 @@ def test_an_error_that_follows_from_an_interruption_is_the_interruption():
     cancelled = []
     executor = execution._Interruptible(_Swallowing(), lambda: cancelled.append("jobs"))
     with pytest.raises(KeyboardInterrupt):
-        executor.delete_files(None, [], parallelism=None, progress=print)
+        executor.delete_files(None, [], progress=print)
 
     assert cancelled == ["jobs"]
 

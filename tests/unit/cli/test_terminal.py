@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import io
+import threading
 
 import pytest
 
 from reconciler.cli import execution, terminal
 from reconciler.errors import UsageError
+from reconciler.parallel import each
 
 
 class Person(io.StringIO):
@@ -44,6 +46,27 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch):
         tell(2, "[a]: nothing [b] to do")
 
     assert "[a]: nothing [b] to do" in screen.getvalue()
+
+
+def test_bars_of_several_threads_share_the_screen(monkeypatch):
+    screen = Person()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    both = threading.Barrier(2)
+
+    def work(table: str) -> None:
+        with terminal.progress("deleting", 2, "files", table=table) as tell:
+            both.wait(10)
+            tell(1, f"of {table}")
+            both.wait(10)
+
+    each(work, ["orders", "lines"], at_once=2)
+    with terminal.progress("planning", 1, "tables") as tell:
+        tell(1, "again")
+
+    assert "orders: deleting of orders" in screen.getvalue()
+    assert "lines: deleting of lines" in screen.getvalue()
+    assert "planning again" in screen.getvalue()
 
 
 @pytest.mark.parametrize(
