@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from reconciler import world
 from reconciler.cli.failures import explain
 from reconciler.cli.options import ChangedSince, Env, Excluded, Labels, Names, Specs
 from reconciler.cli.terminal import emit, say
@@ -60,7 +61,8 @@ def lint(  # noqa: PLR0913 (options of a command)
         mend(specs)
     by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     try:
-        found = selected_specs(specs, by, env, may_lack_paths=env is None)
+        today = world.now().date()
+        found = selected_specs(specs, by, env, may_lack_paths=env is None, today=today)
     except SpecError as error:
         code = explain(error)
         if not fix:

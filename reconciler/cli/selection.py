@@ -13,9 +13,12 @@ from reconciler.errors import UsageError
 from reconciler.render import words
 from reconciler.spec.load import Loaded, read_specs
 from reconciler.spec.model import TableSpec
+from reconciler.spec.policy import unused_waivers
 from reconciler.spec.sources import Files
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from reconciler.plan.model import Selection
 
 _MOST_NAMES = 5
@@ -62,13 +65,19 @@ def selected_specs(
     environment: str | None = None,
     *,
     may_lack_paths: bool = False,
+    today: date | None = None,
 ) -> Selected:
     """The specs at the paths that every selector agrees to; says warnings and how many are left.
 
     Raises SpecError for what is wrong in any file, selected or not, and UsageError when names and
-    labels leave nothing: that is a mistake, not an empty job. That nothing changed is none.
+    labels leave nothing: that is a mistake, not an empty job. That nothing changed is none. With
+    ``today``, a day of UTC, waivers that waive nothing are warned of too.
     """
     loaded = read_specs(paths, environment=environment, may_lack_paths=may_lack_paths)
+    if today is not None:
+        unused_waivers(
+            loaded.guards, loaded.tables, paths=paths, today=today, problems=loaded.problems
+        )
     for warning in loaded.problems.warnings:
         say(str(warning), level="warning")
     loaded.problems.raise_errors()

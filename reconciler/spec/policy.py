@@ -27,6 +27,7 @@ FOLDER: Final = "policies"
 """The folder whose policies hold for every spec beside it and below, however a spec is named."""
 
 _WILD: Final = "*?"
+_GO: Final = "remove it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,30 +101,57 @@ def policies_above(
 
 
 def unused_waivers(
-    guards: Iterable[Guardrail], tables: Sequence[TableSpec], today: date, problems: Problems
+    guards: Iterable[Guardrail],
+    tables: Sequence[TableSpec],
+    *,
+    paths: Iterable[Path],
+    today: date,
+    problems: Problems,
 ) -> None:
-    """Warn of waivers that waive nothing: over, of a rule that is not set, or for no table given.
+    """Warn of waivers that waive nothing: over, of a rule that is not set, or for no table.
 
-    ``today``: the day of UTC.
+    The policies and tables are those of the ``paths``, ``today`` is the day of UTC. A table that
+    is not among them is missed only where a folder beside the policies, or around them, was
+    given: with less, it may be elsewhere.
     """
     by_name = {table.name: table for table in tables}
+    folders = [path for path in paths if path.is_dir()]
     for guard in guards:
+        is_all = any(_is_beside(folder, guard.policy.source) for folder in folders)
         for waiver, at in zip(guard.policy.waivers, guard.waivers_at, strict=True):
-            if waiver.until < today.isoformat():
-                why = f"ended on {waiver.until}", "remove it"
-            elif waiver.rule not in guard.policy.rules:
-                why = f"waives {waiver.rule}, which the policy does not set", "remove it"
-            elif (table := by_name.get(waiver.table)) is None:
-                close = did_you_mean(waiver.table, by_name)
-                why = (
-                    f"is for {shown(waiver.table)}, which is none of the tables given",
-                    f"did you mean {close!r}?" if close else "remove it where there is no such one",
-                )
-            elif guard.policy not in table.guarded_by:
-                why = f"is for {waiver.table}, which the policy does not cover", "remove it"
-            else:
-                continue
-            problems.warning(at, "spec.waivers", *why)
+            if why := _unused(guard.policy, waiver, by_name, today, is_all=is_all):
+                problems.warning(at, "spec.waivers", *why)
+
+
+def _unused(
+    policy: GuardPolicy,
+    waiver: Waiver,
+    tables: Mapping[str, TableSpec],
+    today: date,
+    *,
+    is_all: bool,
+) -> tuple[str, str] | None:
+    if waiver.until < today.isoformat():
+        return f"ended on {waiver.until}", _GO
+    if waiver.rule not in policy.rules:
+        return f"waives {waiver.rule}, which the policy does not set", _GO
+    table = tables.get(waiver.table)
+    if table is not None:
+        is_over = policy in table.guarded_by
+        return None if is_over else (f"is for {table.name}, which the policy does not cover", _GO)
+    if not is_all:
+        return None
+    close = did_you_mean(waiver.table, tables)
+    hint = f"did you mean {close!r}?" if close else _GO
+    return f"is for {shown(waiver.table)}, which is none of the tables given", hint
+
+
+def _is_beside(folder: Path, source: str) -> bool:
+    """Whether a folder holds the folder of a policy's file, or stands beside it."""
+    file = Path(os.path.realpath(source))
+    home = next((each for each in file.parents if each.name == FOLDER), file.parent)
+    given = Path(os.path.realpath(folder))
+    return given == home or given in home.parents or given.parent == home.parent
 
 
 def _guardrail(declaration: Declaration, problems: Problems) -> Guardrail | None:

@@ -58,7 +58,14 @@ def said(*paths):
     return str(caught.value).splitlines()
 
 
+def unused(loaded, paths, problems):
+    unused_waivers(
+        loaded.guards, loaded.tables, paths=paths, today=date(2026, 2, 28), problems=problems
+    )
+
+
 LIMIT = "{maxFilesRemoved: 10}"
+ENVIRONMENT = "kind: Environment"
 
 
 def test_a_policy_is_read_whole(write):
@@ -271,21 +278,52 @@ def test_a_waiver_that_waives_nothing_is_pointed_out(write):
     write("specs/b.yaml", table("web"))
     rules = "\n  maxRewrite: 1\n  waivers:" + "".join(waivers)
     write("policies/p.yaml", policy("p", rules, "{labels: {tier: gold}}"))
-    loaded, problems = read_specs([Path("specs"), Path("policies")]), Problems()
-    unused_waivers(loaded.guards, loaded.tables, date(2026, 2, 28), problems)
+    paths, problems = [Path("specs")], Problems()
+    loaded = read_specs(paths)
+    unused(loaded, paths, problems)
+    at = Path("policies/p.yaml").resolve()
 
     assert [
         (
-            "policies/p.yaml:9:5: warning: spec.waivers: is for 'order', which is none of the "
+            f"{at}:9:5: warning: spec.waivers: is for 'order', which is none of the "
             "tables given; did you mean 'orders'?"
         ),
         (
-            "policies/p.yaml:10:5: warning: spec.waivers: is for web, which the policy does not "
+            f"{at}:10:5: warning: spec.waivers: is for web, which the policy does not "
             "cover; remove it"
         ),
-        "policies/p.yaml:11:5: warning: spec.waivers: ended on 2026-02-27; remove it",
+        f"{at}:11:5: warning: spec.waivers: ended on 2026-02-27; remove it",
         (
-            "policies/p.yaml:12:5: warning: spec.waivers: waives protected, which the policy does "
+            f"{at}:12:5: warning: spec.waivers: waives protected, which the policy does "
             "not set; remove it"
         ),
     ] == [str(problem) for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("given", "missed"),
+    [(".", 1), ("specs", 1), ("policies", 1), ("specs/team", 0), ("specs/team/t.yaml", 0)],
+)
+def test_a_waivers_table_is_missed_only_where_it_would_be_among_those_given(write, given, missed):
+    waiver = "{rule: maxRewrite, table: other, until: 2026-12-31, reason: x}"
+    write("specs/team/t.yaml", table("t"))
+    write("policies/p.yaml", policy("p", f"{{maxRewrite: 1, waivers: [{waiver}]}}"))
+    paths = [Path(given), Path("specs/team/t.yaml")]
+    loaded, problems = read_specs(paths), Problems()
+    unused(loaded, paths, problems)
+
+    assert missed == len(list(problems))
+
+
+def test_an_environment_moves_no_table_out_of_a_policy(write):
+    write("specs/t.yaml", table("t", path="../lake/fin/t"))
+    write("specs/u.yaml", table("u", path="../lake/web/u"))
+    write("policies/p.yaml", policy("p", LIMIT, "{paths: ['../lake/fin/*', 's3://fin/**']}"))
+    places = "{tables: {t: 's3://else/t', u: 's3://fin/u'}}"
+    text = policy("prod", places).replace("kind: Policy", ENVIRONMENT)
+    write("environments/prod.yaml", text.replace("selector: {}\n", ""))
+
+    specs = load_specs([Path("specs")], "prod")
+
+    assert ["s3://else/t", "s3://fin/u"] == [spec.path for spec in specs]
+    assert [["p"], ["p"]] == [[policy.name for policy in spec.guarded_by] for spec in specs]
