@@ -12,7 +12,7 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
-from reconciler.cli import interruption
+from reconciler.cli import interruption, webhook
 from reconciler.cli.apply import apply
 from reconciler.cli.comment import comment
 from reconciler.cli.demo import demo
@@ -83,6 +83,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and say what went wrong; the exit code."""
     interruption.reset()
+    webhook.reset()
     with speaking() as speak:
         return _run(arguments, speak)
 
@@ -102,7 +103,9 @@ def _run(arguments: Sequence[str], speak: Callable[[LogFormat], None]) -> int:
         code = _INTERRUPTED
     except Exception as error:  # noqa: BLE001 (the edge of the program)
         if not interruption.is_seen():
-            return explain(error)
+            failed = explain(error)
+            webhook.tell_what_stopped(error)
+            return failed
         code = _INTERRUPTED
     if code == _INTERRUPTED:  # newer typers return it, older ones raise
         say(interruption.line("interrupted"), level="error", event="interrupted")

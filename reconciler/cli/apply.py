@@ -27,6 +27,7 @@ from reconciler.cli.options import (
 from reconciler.cli.plan import make_plan, rendered
 from reconciler.cli.spark import spark_settings
 from reconciler.cli.terminal import ask, emit, require_terminal, say
+from reconciler.cli.webhook import Webhook, open_hook
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,23 +95,19 @@ def apply(  # noqa: PLR0913 (options of a command)
     label: Labels = None,
     changed_since: ChangedSince = None,
     env: Env = None,
+    webhook: Webhook = None,
 ) -> int:
     """Do what a reviewed plan says, and never more.
 
     Where a table has moved since the review, what no longer holds is left out and reported.
     Handing over a plan file is the approval. With specs, the plan is made first and asked about.
     """
+    hook = open_hook(webhook, "apply", env)
     _check(executor, digest)
     settings: Mapping[str, str] = spark_settings(spark_conf)
     at = None if now is None else moment(now)
-    file = the_plan_among(paths)
-    if file is None:
-        _refuse({"--specs": specs}, "goes with a plan file, and these are specs")
-    else:
-        _refuse(
-            {"--name": name, "--exclude": exclude, "-l": label, "--changed-since": changed_since},
-            "a plan is applied as it was reviewed; select tables when planning",
-        )
+    given = {"--name": name, "--exclude": exclude, "-l": label, "--changed-since": changed_since}
+    file = _plan_among(paths, specs, given)
 
     from reconciler.cli.execution import carry_out, rendered_result  # noqa: PLC0415 (heavy)
     from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
@@ -145,6 +142,7 @@ def apply(  # noqa: PLR0913 (options of a command)
         settings=settings,
     )
     emit(rendered_result(result, format))
+    hook.tell_result(result)
     return result.exit_code
 
 
@@ -153,6 +151,18 @@ def _check(executor: ExecutorName, digest: str | None) -> None:
         raise UsageError("--executor hudi: not built yet; the native executor needs no Hudi jar")
     if digest is not None and not _DIGEST.fullmatch(digest):
         raise UsageError(f"--digest {digest}: write it as plan and show say it, sha256:...")
+
+
+def _plan_among(
+    paths: list[Path], specs: list[Path] | None, selectors: Mapping[str, object]
+) -> Path | None:
+    """The plan file, None for specs; UsageError for options that do not go with what it is."""
+    file = the_plan_among(paths)
+    if file is None:
+        _refuse({"--specs": specs}, "goes with a plan file, and these are specs")
+    else:
+        _refuse(selectors, "a plan is applied as it was reviewed; select tables when planning")
+    return file
 
 
 def _refuse(options: Mapping[str, object], because: str) -> None:

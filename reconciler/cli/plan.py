@@ -25,6 +25,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.targets import check_target, write_whole
 from reconciler.cli.terminal import emit, progress, wants_color
+from reconciler.cli.webhook import Webhook, open_hook
 from reconciler.render import words
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def plan(  # noqa: PLR0913 (options of a command)
     changed_since: ChangedSince = None,
     parallelism: Parallelism = TABLES_AT_ONCE,
     env: Env = None,
+    webhook: Webhook = None,
 ) -> int:
     """Compare tables with their specs and plan what must change. Writes nothing to any table.
 
@@ -61,6 +63,7 @@ def plan(  # noqa: PLR0913 (options of a command)
     from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
 
     at = moment(now)
+    hook = open_hook(webhook, "plan", env)
     if output is not None:
         check_target(output, "the plan")
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
@@ -69,7 +72,9 @@ def plan(  # noqa: PLR0913 (options of a command)
     if output is not None:
         save(made, output)
     emit(rendered(made, format, full=full, file=output))
-    return exit_code(made, detailed=detailed_exitcode)
+    code = exit_code(made, detailed=detailed_exitcode)
+    hook.tell_plan(made, code)
+    return code
 
 
 def make_plan(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, assert_never
 
@@ -26,6 +25,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.targets import check_target, write_whole
 from reconciler.cli.terminal import emit, progress, wants_color
+from reconciler.cli.webhook import Webhook, open_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,12 +55,14 @@ def status(  # noqa: PLR0913 (options of a command)
     changed_since: ChangedSince = None,
     parallelism: Parallelism = TABLES_AT_ONCE,
     env: Env = None,
+    webhook: Webhook = None,
 ) -> int:
     """Say how tables are. In sync or not, healthy or not, what hangs, what savepoints pin.
 
     Exits with 1 when a table cannot be read, else with 0; writes nothing to any table.
     """
     at = moment(now)
+    hook = open_hook(webhook, "status", env)
     if output is not None:
         check_target(output, "the status")
 
@@ -73,14 +75,11 @@ def status(  # noqa: PLR0913 (options of a command)
     if output is not None:
         is_metrics = format is StatusFormat.PROMETHEUS
         write_whole(output, as_format(format if is_metrics else StatusFormat.JSON))
-        if is_metrics:
-            return _exit_code(tables)
-    emit(as_format(format))
-    return _exit_code(tables)
-
-
-def _exit_code(tables: Iterable[TableStatus]) -> int:
-    return 1 if any(table.error is not None for table in tables) else 0
+    if output is None or format is not StatusFormat.PROMETHEUS:
+        emit(as_format(format))
+    code = 1 if any(table.error is not None for table in tables) else 0
+    hook.tell_status(tables, code)
+    return code
 
 
 def _look(chosen: Selected, at: datetime, parallelism: int) -> tuple[TableStatus, ...]:
