@@ -73,7 +73,7 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
             parallelism=parallelism,
             now=now,
             on_crash=_crashed,
-            on_stop=executor.stop,
+            on_stop=lambda under_way: _stop(executor, under_way),
         )
 
 
@@ -101,18 +101,24 @@ class _Interruptible:
             interruption.check()
         except (Exception, KeyboardInterrupt):
             if interruption.is_seen():
-                self.stop(0)
+                self.give_up()
             interruption.check()
             raise
         return outcomes
 
-    def stop(self, under_way: int) -> None:
-        """Cancel what runs, so that the tables that are under way come to their end."""
-        if under_way:
-            tables = words.count(under_way, "table")
-            say(f"waiting for {tables} to stop in good order; interrupt again to leave at once")
+    def give_up(self) -> None:
+        """Cancel whatever runs, for every table."""
         with suppress(Exception):  # what would cancel the rest may be gone itself
             self.cancel()
+
+
+def _stop(executor: Executor, under_way: int) -> None:
+    """Bring the tables that are under way to their end."""
+    if under_way:
+        tables = words.count(under_way, "table")
+        say(f"waiting for {tables} to stop in good order; interrupt again to leave at once")
+    if isinstance(executor, _Interruptible):
+        executor.give_up()
 
 
 @contextmanager
@@ -121,9 +127,9 @@ def _executor(
     master: str | None,
     settings: Mapping[str, str],
     specs: Sequence[TableSpec] | None = None,
-) -> Iterator[_Interruptible]:
+) -> Iterator[Executor]:
     if not any(_may_run(table, specs) for table in plan.tables):
-        yield _Interruptible(InProcess(world.open_storage), lambda: None)
+        yield InProcess(world.open_storage)
         return
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
 

@@ -279,13 +279,16 @@ class _Committed:
         return [name for name, _ in above[1:]], above[-1][1]
 
     def _inside(self, path: Path) -> tuple[str, ...]:
-        """The parts below the top, from the first folder on the way that is in the repository."""
+        """The parts below the top, from the first folder on the way that is in the repository.
+
+        Of what is outside git knows nothing: it was not there.
+        """
         start = Path(os.path.abspath(path))  # noqa: PTH100 (links stay)
         for folder in (*reversed(start.parents), start):
             real = self._real(str(folder))
             if real == self._top or real.startswith(f"{self._top.rstrip('/')}/"):
                 return (*Path(real).relative_to(self._top).parts, *start.relative_to(folder).parts)
-        raise OSError(0, f"is not in the repository {self._top}")
+        raise _nothing()
 
     def _real(self, folder: str) -> str:
         if folder not in self._reals:
