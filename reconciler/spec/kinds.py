@@ -143,7 +143,7 @@ ENVIRONMENT_SPEC: Final = Block(
                     Field(
                         "master",
                         Text(
-                            pattern=r"(local|yarn|spark://|k8s://|mesos://)\S*",
+                            pattern=r"^(local|yarn|spark://|k8s://|mesos://)\S*$",
                             says="a master of Spark such as local[*], yarn or spark://host:7077",
                         ),
                         "Where Spark runs.",

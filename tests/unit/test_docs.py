@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from reconciler.cli.app import app
-from reconciler.spec.load import load_specs
+from reconciler.spec.load import load_specs, read_specs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -26,8 +26,21 @@ SPECS = [
 )
 def test_a_spec_that_a_page_shows_loads(tmp_path, page, block):
     (tmp_path / "spec.yaml").write_text(block)
+    loaded = read_specs([tmp_path], may_lack_paths=True)
 
-    assert len(load_specs([tmp_path])) == 1, page
+    assert [] == [str(problem) for problem in loaded.problems], page
+    assert len(loaded.tables) == block.count("kind: HudiTable"), page
+
+
+def test_the_environment_of_its_page_places_the_spec_of_its_page(tmp_path):
+    environment, table = [block for page, block in SPECS if page.name == "environments.md"]
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "prod.yaml").write_text(environment)
+    (tmp_path / "orders.yaml").write_text(table)
+
+    [spec] = load_specs([tmp_path], "prod")
+
+    assert (spec.path, spec.timezone) == ("s3://lake/sales/orders", "UTC")
 
 
 def test_the_readme_shows_a_spec():

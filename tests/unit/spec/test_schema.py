@@ -16,7 +16,7 @@ from reconciler.spec.schema import main, table_spec_schema
 
 ROOT = Path(__file__).parents[3]
 CHECKED_IN = ROOT / "schemas" / "table-spec.v1.json"
-EXAMPLES = sorted((ROOT / "specs").glob("*.yaml"))
+EXAMPLES = sorted((*(ROOT / "specs").glob("*.yaml"), *(ROOT / "environments").glob("*.yaml")))
 VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
 
 
@@ -46,6 +46,15 @@ def test_an_example_is_valid_and_names_its_schema(file):
 
     assert "# yaml-language-server: $schema=../schemas/table-spec.v1.json" == hint
     assert [] == [e.message for d in yaml.safe_load_all(text) for e in VALIDATOR.iter_errors(d)]
+
+
+def test_the_examples_load_in_the_environment_that_is_one_too():
+    loaded = read_specs([ROOT / "specs"], environment="example")
+
+    assert [] == list(loaded.problems)
+    assert {"s3://vault/payments", "s3://logs/raw", "s3://lake/sales/orders"} <= {
+        table.path for table in loaded.tables
+    }
 
 
 def test_the_examples_load_together_without_a_word():
@@ -107,6 +116,32 @@ def test_what_structure_can_reject_the_schema_rejects(text):
 def test_a_broken_envelope_is_rejected(broken):
 
     assert not VALIDATOR.is_valid(broken)
+
+
+ENVIRONMENTS = [
+    (True, "{}"),
+    (True, "{tables: {a.b: s3://x, c: {path: ../c, timezone: UTC}}, pattern: '../{name}'}"),
+    (True, "{storageOptions: {region: eu, secret: {fromEnv: A}}, spark: {master: yarn}}"),
+    (True, "{spark: {conf: {spark.a: b, spark.c: {fromEnv: D}}}}"),
+    (False, "{tables: {a/b: s3://x}}"),
+    (False, "{tables: {a: {}}}"),
+    (False, "{tables: {a: {path: s3://x, retention: {hours: 1}}}}"),
+    (False, "{tables: {a: 1}}"),
+    (False, "{suspend: true}"),
+    (False, "{minRetention: {hours: 1}}"),
+    (False, "{storageOptions: {anon: true}}"),
+    (False, "{storageOptions: {secret: {fromEnv: A, default: b}}}"),
+    (False, "{spark: {conf: {executor.memory: 2g}}}"),
+    (False, "{spark: {master: here}}"),
+    (False, "{spark: {master: not local}}"),
+]
+
+
+@pytest.mark.parametrize(("is_valid", "spec"), ENVIRONMENTS)
+def test_what_an_environment_says_is_in_the_schema(is_valid, spec):
+    head = {"apiVersion": "reconciler/v1", "kind": "Environment", "metadata": {"name": "x"}}
+
+    assert is_valid == VALIDATOR.is_valid({**head, "spec": yaml.safe_load(spec)})
 
 
 def test_defaults_and_policies_are_in_the_schema():
