@@ -148,6 +148,7 @@ def _publish(table: Table, decision: _Decision, timeline: Timeline, started_ms: 
         plan_digest=table.digest,
         spec_digest=table.plan.spec_digest,
         owner=table.owner,
+        origin=table.tools.origin,
         delete_partitions=selection.delete_partitions,
     )
     plan = requested_payload(

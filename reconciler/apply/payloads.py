@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.apply.executor import Batch
+from reconciler.apply.origin import Origin
 from reconciler.hudi.arrow import numbers
 from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.hudi.owner import Owner
@@ -18,6 +19,8 @@ from reconciler.planners.resume import DELETE_PARTITIONS, PLAN_DIGEST
 from reconciler.state.model import PendingClean, TableState
 
 SPEC_DIGEST: Final = "reconciler.spec.digest"
+SPEC_COMMIT: Final = "reconciler.spec.commit"
+ACTOR: Final = "reconciler.actor"
 OWNER: Final = "reconciler.owner"
 TOOL: Final = "reconciler.tool"
 SAVEPOINTED: Final = "savepointed_timestamps"
@@ -33,6 +36,7 @@ def extra_metadata(
     plan_digest: str,
     spec_digest: str,
     owner: Owner,
+    origin: Origin,
     delete_partitions: Sequence[str],
 ) -> dict[str, str]:
     """What the requested and the completed file of a clean of ours carry besides Hudi's own.
@@ -46,6 +50,8 @@ def extra_metadata(
         OWNER: owner.encode().decode(),
         TOOL: owner.tool,
     }
+    extra |= {SPEC_COMMIT: origin.spec_commit} if origin.spec_commit else {}
+    extra |= {ACTOR: origin.actor} if origin.actor else {}
     savepoints = sorted(s.instant for s in state.savepoints if s.completed)
     if savepoints and state.is_partitioned:
         extra[SAVEPOINTED] = ",".join(savepoints)

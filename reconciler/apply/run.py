@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
+from reconciler.apply.audit import Journal, Unwritten
 from reconciler.apply.checks import Look, RefusedError, check_identity, judged, running
 from reconciler.apply.clean import run_clean
 from reconciler.apply.executor import Executor
 from reconciler.apply.freshness import left_out_by_specs
+from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Progress, Silent
 from reconciler.apply.result import Result, StepOutcome, TableResult
 from reconciler.apply.resume import resume_pending, resume_reviewed
@@ -44,6 +47,8 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     lock_wait_s: float = 60,
     on_table: Callable[[TableResult], None] | None = None,
     on_crash: OnCrash | None = None,
+    origin: Origin | None = None,
+    journal: Journal | None = None,
     on_stop: Callable[[int], None] | None = None,
 ) -> Result:
     """Do what was reviewed as far as it still holds; what falls out is reported.
@@ -51,9 +56,10 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     ``specs``: today's; a table whose path or effective spec is no longer the reviewed one is left
     out, and the policies over the others are asked once more. ``now``: what retention counts from,
     by default the clock's time. ``lock_wait_s`` bounds the wait for a lock. ``on_table`` hears of
-    every table as soon as it is done, ``on_crash`` of errors that are this program's own. Raises
-    StaleError when the plan has not the expected digest; everything else that goes wrong is in the
-    result of its table.
+    every table as soon as it is done, ``on_crash`` of errors that are this program's own.
+    ``origin`` goes into the instants; ``journal`` hears of a table before anything is done to it
+    and when its work ends. Raises StaleError when the plan has not the expected digest; everything
+    else that goes wrong is in the result of its table.
 
     ``parallelism``: tables at a time, never two at one place. With several, an interruption ends
     each at its next phase, and is raised when all have ended; ``on_stop`` hears how many those are.
@@ -70,8 +76,10 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
         progress=progress or Silent(),
         now=now,
         lock_wait_s=lock_wait_s,
+        origin=origin or Origin(),
     )
-    run = _Run(tools, digest, None if specs is None else {s.name: s for s in specs}, on_crash)
+    by_name = None if specs is None else {spec.name: spec for spec in specs}
+    run = _Run(tools, digest, by_name, on_crash, journal or Unwritten())
     started = clock.now_ms()
     results = _each(run, plan.tables, parallelism, on_table, on_stop)
     return Result(
@@ -119,6 +127,7 @@ class _Run:
     digest: str
     specs: Mapping[str, TableSpec] | None
     on_crash: OnCrash | None
+    journal: Journal
 
     def table(self, plan: TablePlan) -> TableResult:
         """One table's result; raises nothing but KeyboardInterrupt."""
@@ -141,7 +150,29 @@ class _Run:
                 error=f"{type(error).__name__}: {error} (an error of this program, report it)",
                 code=1,
             )
-        return replace(result, seconds=_since(started, self.tools.clock))
+        except BaseException:  # told to stop: what is done is done
+            if done.is_begun:
+                stopped = TableResult(
+                    name=plan.name,
+                    path=plan.path,
+                    outcomes=tuple(done.outcomes),
+                    warnings=tuple(done.warnings),
+                    seconds=_since(started, self.tools.clock),
+                )
+                with suppress(ReconcilerError):
+                    self.journal.interrupted(plan, stopped)
+            raise
+        return self._recorded(plan, replace(result, seconds=_since(started, self.tools.clock)))
+
+    def _recorded(self, plan: TablePlan, result: TableResult) -> TableResult:
+        """The result, which is an error where it can't be written down: nobody would know of it."""
+        try:
+            self.journal.finished(plan, result)
+        except ReconcilerError as error:
+            said = f"{result.error}; " if result.error else ""
+            unknown = f"{said}what was done is not in the audit record: {error}"
+            return replace(result, error=unknown, code=1, unchanged=False)
+        return result
 
     def _apply(self, plan: TablePlan, done: _Done) -> TableResult:
         result = TableResult(name=plan.name, path=plan.path)
@@ -154,6 +185,8 @@ class _Run:
         spec = self._spec(plan)
         guarded = self._guarded(plan, spec)
         done.warnings += judged(plan, guarded, self._today())
+        self.journal.started(plan)
+        done.is_begun = True
         storage = self.tools.open_storage(plan.path, spec.storage_options)
         tidy(storage, spec, self.tools)
         if not plan.steps and not _waits_for_a_clean(plan, spec):
@@ -197,6 +230,7 @@ class _Done:
 
     outcomes: list[StepOutcome] = field(default_factory=list)
     warnings: list[Note] = field(default_factory=list)
+    is_begun: bool = False
 
 
 def _run_steps(table: Table, look: Look, done: _Done) -> None:

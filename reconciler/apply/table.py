@@ -10,6 +10,7 @@ from typing import Protocol
 
 from reconciler.apply.checks import Look, refuse
 from reconciler.apply.executor import Executor
+from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Phase, Progress
 from reconciler.hudi.load import load_properties, load_timeline, newest_archived_time
 from reconciler.hudi.owner import Owner
@@ -58,6 +59,7 @@ class Tools:
     now: datetime | None = None
     lock_wait_s: float = 60
     pulse_s: float = 60
+    origin: Origin = field(default_factory=Origin)
 
     @contextlib.contextmanager
     def phase(

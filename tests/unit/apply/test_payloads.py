@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+
+import pytest
 
 from reconciler.apply.executor import Batch
+from reconciler.apply.origin import Origin
 from reconciler.apply.payloads import (
     PLACEHOLDER,
     batches_of,
     completed_payload,
+    extra_metadata,
     names_by_partition,
     planned_partitions,
 )
 from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.hudi.names import BaseName
+from reconciler.hudi.owner import Owner
 from reconciler.state.model import PendingClean
 from tests.unit.apply.rows import removed
 
@@ -62,6 +68,35 @@ def test_no_boundary_is_an_empty_text():
     )
 
     assert done.earliest == ""
+
+
+@pytest.mark.parametrize(
+    ("origin", "keys"),
+    [
+        (Origin(), {}),
+        (
+            Origin(actor="ann", spec_commit="abcdef1-dirty", environment="prod"),
+            {"reconciler.actor": "ann", "reconciler.spec.commit": "abcdef1-dirty"},
+        ),
+    ],
+)
+def test_an_instant_says_who_had_it_made_and_from_which_specs(origin, keys):
+    owner = Owner(who="u", host="h", pid=1, started="s", tool="t 1", token="x")
+    found = extra_metadata(
+        SimpleNamespace(savepoints=(), is_partitioned=True),
+        plan_digest="sha256:1",
+        spec_digest="sha256:2",
+        owner=owner,
+        origin=origin,
+        delete_partitions=(),
+    )
+
+    assert found == keys | {
+        "reconciler.plan.digest": "sha256:1",
+        "reconciler.spec.digest": "sha256:2",
+        "reconciler.owner": owner.encode().decode(),
+        "reconciler.tool": "t 1",
+    }
 
 
 def pending(**more) -> PendingClean:
