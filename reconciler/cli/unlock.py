@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.options import Env
+from reconciler.cli.options import ChangedSince, Env, Excluded, Labels, Names
 from reconciler.cli.terminal import ask, emit
 from reconciler.errors import BusyError, ReconcilerError, UsageError
 from reconciler.render import words
@@ -17,24 +17,33 @@ if TYPE_CHECKING:
     from reconciler.storage.api import Storage
 
 
-def unlock(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The spec of one table.")],
+def unlock(  # noqa: PLR0913 (options of a command)
+    specs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SPEC_OR_DIR", help="The spec of one table, or where selectors find one."
+        ),
+    ],
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Remove the lock without asking.")] = False,
+    name: Names = None,
+    exclude: Excluded = None,
+    label: Labels = None,
+    changed_since: ChangedSince = None,
     env: Env = None,
 ) -> int:
     """Remove a table's lock, after saying who has it and since when.
 
     Only for a lock whose holder is gone for good: a writer that still runs would go on without it.
     """
-    from reconciler import api  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
 
-    specs = api.load_specs(spec, env=env)
-    if len(specs) != 1:
-        raise UsageError(
-            f"{spec} holds {words.count(len(specs), 'spec')}; unlock takes one table at a time"
-        )
-    return _unlock(specs[0], yes=yes)
+    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
+    found = selected_specs(specs, selectors, env)
+    if len(found.tables) != 1:
+        tables = words.tables(len(found.tables), found.selection)
+        raise UsageError(f"{tables}: unlock takes one at a time; choose it by --name")
+    return _unlock(found.tables[0], yes=yes)
 
 
 def _unlock(spec: TableSpec, *, yes: bool) -> int:

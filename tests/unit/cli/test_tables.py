@@ -318,6 +318,20 @@ def test_a_lock_is_removed_after_saying_whose_it_is(spec, table, capsys):
     assert "the lock is removed" in capsys.readouterr().out
 
 
+def test_unlock_takes_the_one_table_that_selectors_leave(spec, table, capsys):
+    other = spec.with_name("other.yaml")
+    other.write_text(SPEC.format(name="other", path="other", commits=1))
+    lock = table / ".hoodie" / "lock"
+    lock.write_bytes(b"")
+
+    assert run("unlock", spec.parent, "--yes") == 64
+    assert capsys.readouterr().err == (
+        "error: 2 tables: unlock takes one at a time; choose it by --name\n"
+    )
+    assert run("unlock", spec.parent, "--name", "ord*", "--yes") == 0
+    assert not lock.exists()
+
+
 def test_a_plan_is_written_where_it_is_told(spec, tmp_path, capsys):
     assert run("plan", spec, *NOW, "-o", tmp_path) == 1
     assert "is a folder" in capsys.readouterr().err
