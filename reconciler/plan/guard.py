@@ -77,19 +77,20 @@ def _broken(policy: GuardPolicy, plan: TablePlan, spec: TableSpec) -> Iterator[N
 
 
 def _of_retention(policy: GuardPolicy, retention: Retention) -> Iterator[Note]:
-    count = _COUNT_OF[retention.policy]
+    count, keep = _COUNT_OF[retention.policy], retention.keep
     least = policy.min_retention.get(count)
-    declared = f"retention.{count} is {retention.keep}"
     if least is None:
-        ways = " or ".join(f"{name}: {much}" for name, much in sorted(policy.min_retention.items()))
+        known = sorted(policy.min_retention.items())
         yield Note(
             "minRetention",
-            f"has no least value for {count}, so that {declared} cannot be compared with any; "
-            f"declare {ways}, or more, instead",
+            f"has a minimum for {' and '.join(kind for kind, _ in known)} and none for {count}, so "
+            f"it cannot tell whether retention.{count}: {keep} is enough; declare "
+            f"{' or '.join(f'{kind}: {much}' for kind, much in known)} or more instead",
         )
-    elif retention.keep < least:
+    elif keep < least:
         yield Note(
-            "minRetention", f"asks for at least {least}, and {declared}; declare {least} or more"
+            "minRetention",
+            f"asks for retention.{count}: {least} or more, and the spec says {keep}; declare that",
         )
 
 

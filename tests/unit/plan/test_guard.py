@@ -63,35 +63,27 @@ def test_without_policies_nothing_is_said():
 
 
 def test_a_retention_below_the_least_is_refused_without_any_step():
-    assert [
-        (
-            "minRetention",
-            (
-                "policy gold asks for at least 4, and retention.commits is 3; declare 4 or more, "
-                "or ask its owner for a waiver"
-            ),
-        )
-    ] == refused([policy(min_retention={"commits": 4})], plan(steps=()))
+    because = (
+        "policy gold asks for retention.commits: 4 or more, and the spec says 3; declare that, or "
+        "ask its owner for a waiver"
+    )
+
+    assert [("minRetention", because)] == refused(
+        [policy(min_retention={"commits": 4})], plan(steps=())
+    )
     assert [] == refused([policy(min_retention={"commits": 3})])
 
 
 def test_a_retention_of_another_kind_cannot_be_compared():
-    limits = {"hours": 168, "commits": 10}
+    limited = policy(min_retention={"hours": 168, "commits": 10}, owner="the platform team")
+    because = (
+        "policy gold has a minimum for commits and hours and none for fileVersions, so it cannot "
+        "tell whether retention.fileVersions: 99 is enough; declare commits: 10 or hours: 168 or "
+        "more instead, or ask the platform team for a waiver"
+    )
 
-    assert [
-        (
-            "minRetention",
-            (
-                "policy gold has no least value for fileVersions, so that retention.fileVersions "
-                "is 99 cannot be compared with any; declare commits: 10 or hours: 168, or more, "
-                "instead, or ask the platform team for a waiver"
-            ),
-        )
-    ] == refused(
-        [policy(min_retention=limits, owner="the platform team")],
-        plan(steps=()),
-        keep=99,
-        kind=Policy.FILE_VERSIONS,
+    assert [("minRetention", because)] == refused(
+        [limited], plan(steps=()), keep=99, kind=Policy.FILE_VERSIONS
     )
 
 

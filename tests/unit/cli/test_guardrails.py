@@ -1,0 +1,141 @@
+"""Policies and readers as people meet them on the command line; no JVM."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reconciler import world
+from reconciler.cli import app
+
+CASE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: orders}
+spec:
+  path: ../lake/orders
+  timezone: UTC
+  retention: {commits: 2}
+  concurrency: {lock: {provider: filesystem}}
+"""
+POLICY = """\
+apiVersion: reconciler/v1
+kind: Policy
+metadata: {name: gold, owner: the platform team}
+spec:
+  maxFilesRemoved: 1
+"""
+WAIVER = """\
+  waivers:
+    - {rule: maxFilesRemoved, table: orders, until: 2199-12-31, reason: the backfill}
+"""
+NOW = ("--now", "2026-11-22T00:00:00+00:00")
+
+
+@pytest.fixture(autouse=True)
+def _repository(tmp_path, monkeypatch):
+    for folder in (".git", "specs", "policies", "lake"):
+        (tmp_path / folder).mkdir()
+    subprocess.run(["unzip", "-q", CASE, "-d", tmp_path / "lake" / "orders"], check=True)
+    (tmp_path / "specs" / "orders.yaml").write_text(SPEC)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: object) -> int:
+    return app.run([str(argument) for argument in arguments])
+
+
+def files() -> set[str]:
+    return {str(path) for path in Path("lake").rglob("*") if path.is_file()}
+
+
+def write(text: str) -> None:
+    Path("policies/gold.yaml").write_text(text)
+
+
+@pytest.mark.parametrize("given", ["specs", "specs/orders.yaml", "."])
+def test_a_plan_above_a_limit_is_blocked_and_shown_however_its_spec_is_named(given, capsys):
+    write(POLICY)
+
+    assert run("plan", given, *NOW) == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert "policy gold lets a plan remove 1 file, and this one removes 4" in said
+    assert "or ask the platform team for a waiver [maxFilesRemoved]" in said
+    assert "superseded by" in said
+
+
+def test_a_waiver_is_named_where_it_lets_a_plan_through(capsys):
+    write(POLICY + WAIVER)
+
+    assert run("plan", "specs", *NOW) == 0
+    assert "waived until 2199-12-31 (the backfill)" in capsys.readouterr().out
+
+
+def test_a_policy_made_since_the_review_stops_the_apply_before_spark(capsys):
+    assert run("plan", "specs", *NOW, "-o", "plan.json") == 0
+    write(POLICY)
+    before = files()
+    capsys.readouterr()
+
+    assert run("apply", "plan.json", "--specs", "specs", "--format", "json") == 3
+    said = capsys.readouterr()
+    [table] = json.loads(said.out)["tables"]
+    assert ["maxFilesRemoved"] == [note["rule"] for note in table["refusals"]]
+    assert "Spark" not in said.err
+    assert before == files()
+
+
+def test_what_nobody_reviews_stays_within_the_policy_too(capsys):
+    write(POLICY)
+    before = files()
+
+    assert run("apply", "specs", "--auto-approve", *NOW) == 3
+    assert "Spark" not in capsys.readouterr().err
+    assert before == files()
+
+
+@pytest.mark.parametrize("command", ["plan", "lint", "status"])
+def test_a_broken_policy_stops_every_command(command, capsys):
+    write("kind: [")
+
+    assert run(command, "specs/orders.yaml") == 1
+    assert "policies/gold.yaml" in capsys.readouterr().err
+
+
+def test_lint_points_out_a_waiver_of_no_table(capsys):
+    write((POLICY + WAIVER).replace("table: orders", "table: order"))
+
+    assert run("lint", "specs") == 0
+    assert (
+        "policies/gold.yaml:7:7: warning: spec.waivers: is for 'order', which is none of the "
+        "tables given; did you mean 'orders'?"
+    ) in capsys.readouterr().err
+
+
+def test_lint_says_which_waivers_are_over(capsys, monkeypatch):
+    write(POLICY + WAIVER)
+    monkeypatch.setattr(world, "now", lambda: world.datetime(2200, 1, 1, tzinfo=world.UTC))
+
+    assert run("lint", "specs") == 0
+    assert "spec.waivers: ended on 2199-12-31; remove it" in capsys.readouterr().err
+
+
+def test_a_suspended_table_is_shown_and_not_applied(capsys):
+    Path("specs/orders.yaml").write_text(SPEC + "  suspend: true\n")
+
+    assert run("plan", "specs", *NOW, "-o", "plan.json") == 3
+    assert "suspend: true in the spec; remove it to go on [suspend]" in capsys.readouterr().out
+    assert json.loads(Path("plan.json").read_text())["tables"][0]["steps"]
+    assert run("apply", "plan.json") == 3
+
+
+def test_readers_keep_files_and_say_so(capsys):
+    lag = "  readers: {incrementalConsumers: [{name: fraud, maxLag: 300d}]}\n"
+    Path("specs/orders.yaml").write_text(SPEC + lag)
+
+    assert run("plan", "specs", *NOW) == 0
+    assert "= orders  readers may still read 4 slices" in capsys.readouterr().out
