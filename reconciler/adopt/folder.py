@@ -86,6 +86,7 @@ class Adoption:
     """How tables are read and where their specs go.
 
     ``places``: the environment that is told where the tables are; None: their specs say.
+    ``on_unlisted`` hears of the lines that its file cannot be given.
     """
 
     folder: Path
@@ -94,6 +95,7 @@ class Adoption:
     workers: Executor
     on_crash: OnCrash
     places: Places | None = None
+    on_unlisted: Callable[[Sequence[str]], None] = lambda _: None
 
     def run(
         self, tables: Sequence[str], declared: Taken, tell: Callable[[Outcome], None]
@@ -159,13 +161,13 @@ class Adoption:
         ended = [future for future in work if not future.cancelled() and not future.exception()]
         adopted = [made for future in ended if (made := future.result().adopted)]
         base = self.places.file.parent if self.wishes.is_relative else None
-        self.places.add(
-            {
-                each.name: spelt(each.location, base)
-                for each in adopted
-                if not self.places.has(each.name, each.location)
-            }
-        )
+        new = {
+            each.name: spelt(each.location, base)
+            for each in adopted
+            if not self.places.has(each.name, each.location)
+        }
+        if lines := self.places.add(new):
+            self.on_unlisted(lines)
 
     def _adopt(self, location: str, name: str) -> Outcome:
         file = f"{name}.yaml"

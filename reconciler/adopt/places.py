@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -65,21 +65,18 @@ class Places:
     def listed(self) -> frozenset[str]:
         return frozenset(() if self.known is None else self.known.data.get("tables", {}))
 
-    def add(self, tables: Mapping[str, str]) -> None:
-        """List more tables, path by name; raises UsageError with the lines where that cannot be."""
+    def add(self, tables: Mapping[str, str]) -> Sequence[str]:
+        """List more tables, path by name; the lines that people must add, where that cannot be."""
         if not tables:
-            return
+            return ()
         if self.known is None:
             self._write(_fresh(self.name, tables))
-            return
-        text = self.file.read_bytes().decode()
-        more = with_tables(text, tables)
+            return ()
+        more = with_tables(self.file.read_bytes().decode(), tables)
         if more is None:
-            lines = "\n".join(_lines(tables, "    "))
-            raise UsageError(
-                f"{self.file} is not written a line a table; add under spec.tables:\n{lines}"
-            )
+            return _lines(tables, "    ")
         self._write(more)
+        return ()
 
     def _write(self, text: str) -> None:
         target = self.file.resolve()

@@ -152,7 +152,7 @@ def _window(state: TableState, clean: CompletedClean) -> _Window | None:
         i.requested
         for i in state.timeline.instants
         if i.action in _HOLDING
-        and first < i.requested < clean.instant
+        and first < i.requested
         and not (i.is_completed and was_completed(i.requested))
     ]
     kept = tuple(known[at:])

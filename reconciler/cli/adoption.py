@@ -61,8 +61,14 @@ def adopted(wanted: Wanted) -> tuple[str | None, int]:
         wishes = _wishes(wanted, folder, places)
         if folder is None:
             return _spec_of(opened(search.tables[0]), wishes), 0
-        adoption = Adoption(folder, opened, wishes, workers, explain_crash, places)
-        return None, _adopt_all(search, adoption)
+        unlisted: list[str] = []
+        adoption = Adoption(folder, opened, wishes, workers, explain_crash, places, unlisted.extend)
+        code = _adopt_all(search, adoption)
+        if places is not None and unlisted:
+            say(f"{places.file} is not written a line a table; add under spec.tables:")
+            for line in unlisted:
+                say(line)
+        return None, 1 if unlisted else code
 
 
 def _places(wanted: Wanted) -> Places | None:

@@ -48,6 +48,7 @@ def test_lines_end_as_the_others_do():
         "spec:\n  tables:\n",
         "spec:\n  tables:\n    - no\n    - mapping\n",
         "spec: {}\n",
+        "spec:\n  tables:\n    ? b\n    : s3://b\n",
         "spec:\n  tables:\n    b: 'a\u2028b'\n",
     ],
 )

@@ -288,6 +288,19 @@ def test_file_versions_are_counted_in_the_groups_that_were_cleaned():
     assert found.candidates == (Candidate(keep=2),)
 
 
+def test_groups_that_were_replaced_do_not_count():
+    names = {"a": [cow.base("g", 3), cow.base("h", 2), cow.base("h", 3), cow.base("h", 4)]}
+    removed = {"a": (cow.base("g", 0), cow.base("h", 0))}
+    state = cow.table(
+        names,
+        [cow.commit(hour) for hour in range(5)],
+        replaced={("a", "h"): cow.stamp(4)},
+        cleans=(clean(after(4), policy="KEEP_LATEST_FILE_VERSIONS", removed=removed),),
+    )
+
+    assert kept(state) == [1]
+
+
 def test_of_file_versions_that_vary_the_widest_counts():
     names = {"a": [cow.base("g", 3), cow.base("g", 4), cow.base("h", 4)]}
     removed = {"a": (cow.base("g", 0), cow.base("h", 0))}

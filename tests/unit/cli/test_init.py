@@ -187,6 +187,40 @@ def test_no_file_is_overwritten(lake, tmp_path):
     assert sorted(path.name for path in specs.iterdir()) == ["T.yaml", "sales.t.yaml"]
 
 
+def test_a_file_that_appears_meanwhile_is_not_overwritten(lake, tmp_path, monkeypatch, capsys):
+    from reconciler.adopt import folder  # noqa: PLC0415
+
+    adopt, mine = folder.adopt, tmp_path / "specs" / "t.yaml"
+
+    def meanwhile(*arguments):
+        mine.write_text("mine")
+        return adopt(*arguments)
+
+    monkeypatch.setattr(folder, "adopt", meanwhile)
+    monkeypatch.setattr(folder, "read_specs", lambda *_, **__: pytest.fail("not to be read"))
+    monkeypatch.setattr("reconciler.cli.adoption.with_defaults", lambda *_: ())
+
+    assert run("init", "--from", lake("a"), "-o", mine.parent) == 1
+    assert mine.read_text() == "mine"
+    assert "t.yaml: exists already" in capsys.readouterr().err
+
+
+def test_an_environment_that_is_written_on_one_line_is_left_to_people(lake, tmp_path, capsys):
+    file = tmp_path / "environments" / "prod.yaml"
+    file.parent.mkdir()
+    text = (
+        "apiVersion: reconciler/v1\nkind: Environment\nmetadata: {name: prod}\n"
+        "spec: {tables: {b: /lake/b}}\n"
+    )
+    file.write_text(text)
+
+    assert run("init", "--from", lake("a"), "-o", tmp_path / "specs", "--env", "prod") == 1
+    said = capsys.readouterr().err
+    assert "is not written a line a table; add under spec.tables:\n" in said
+    assert f'    "t": "{lake()}/a"\n' in said
+    assert file.read_text() == text
+
+
 def test_a_folder_of_broken_specs_is_put_right_first(lake, tmp_path, capsys):
     specs = tmp_path / "specs"
     specs.mkdir()
