@@ -30,12 +30,12 @@ def connect(ref: StorageRef) -> RemoteStorage:
         ) from None
     except ValueError:
         raise StorageError(ref.location, f"{scheme}:// is not a kind of store known here") from None
-    options: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True}
+    fresh: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True}
     if scheme == "memory":
-        options = {}
+        fresh = {}
     try:
         named = factory._get_kwargs_from_urls(ref.location)  # noqa: SLF001 (host, account)
-        filesystem = factory(**(options | named | dict(_decoded(ref.options))))
+        filesystem = factory(**(named | dict(_decoded(ref.options)) | fresh))
     except Exception as error:  # noqa: BLE001 (every client has its own tree)
         said = redacted(f"{type(error).__name__}: {error}", ref.secrets)
         raise StorageError(

@@ -127,3 +127,18 @@ def test_options_are_never_printed():
 def test_other_spellings_of_a_location_are_one():
     assert open_storage("file:///tmp/a b%20c/").location == "/tmp/a b c"
     assert open_storage("/tmp//x/").location == open_storage("file:/tmp/x").location
+
+
+def test_no_option_turns_on_a_cache(monkeypatch):
+    told = {}
+
+    class Told(MemoryFileSystem):
+        def __init__(self, **options: object) -> None:
+            told.update(options)
+            super().__init__()
+
+    monkeypatch.setattr("fsspec.get_filesystem_class", lambda _: Told)
+    wishes = {"use_listings_cache": "true", "anon": "true"}
+    open_storage("other://b/t", wishes)
+
+    assert told == {"use_listings_cache": False, "anon": True}
