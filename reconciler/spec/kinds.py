@@ -52,13 +52,22 @@ POLICY_SPEC: Final = Block(
         Field(
             "minRetention",
             Block(fields=tuple(field for field in RETENTION.fields if field.name in COUNTS)),
-            "The least that any retention may keep, by kind of count.",
+            "The least a retention may keep, by kind of count; one of another kind is refused.",
         ),
         Field("maxFilesRemoved", Whole(), "The most files one plan may remove."),
         Field("maxBytesRemoved", Size(least=0), "The most bytes it may remove."),
         Field("maxRewrite", Size(least=0), "The most bytes it may rewrite."),
-        Field("protected", ListOf(item=Text()), "Names of tables (globs) that no plan may touch."),
-        Field("requireLock", Flag(), "Refuse `provider: none`.", default=False),
+        Field(
+            "protected",
+            ListOf(item=Text()),
+            "Names (globs) of those tables that no plan may touch.",
+        ),
+        Field(
+            "requireLock",
+            Flag(),
+            "Refuse tables without concurrency.lock, or with provider none.",
+            default=False,
+        ),
         Field(
             "severity", Choice(("error", "warn")), "Refuse the plan, or only warn.", default="error"
         ),
