@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 
 from reconciler import canonical
 from reconciler.errors import SpecError
+from reconciler.spec.document import spec_from_document
 from reconciler.spec.grammar import TABLE_SPEC
+from reconciler.spec.kinds import ENVIRONMENT_SPEC, KINDS
 from reconciler.spec.load import load_specs
 from reconciler.spec.names import paths
-from tests.laws.specs import table_specs
+from tests.laws.specs import table_specs, values
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
 TEXTS = [example.read_bytes() for example in EXAMPLES]
@@ -104,7 +107,7 @@ def test_a_table_with_any_spec(spec):
 
 
 @settings(deadline=None, max_examples=200)
-@given(TREES, TREES, TREES, st.sampled_from(["HudiTable", "TableDefaults", "Policy"]))
+@given(TREES, TREES, TREES, st.sampled_from(list(KINDS)))
 def test_any_document_of_a_kind(metadata, selector, spec, kind):
     document = {"apiVersion": "reconciler/v1", "kind": kind, "metadata": metadata}
     loads_or_says_why(json.dumps({**document, "selector": selector, "spec": spec}).encode())
@@ -118,3 +121,33 @@ def test_good_specs_with_any_defaults(spec, defaults, by_place):
     below = {**head, "kind": "TableDefaults", "selector": selector, "spec": defaults}
     text = f"{json.dumps({**head, 'spec': spec})}\n---\n{json.dumps(below)}\n"
     loads_or_says_why(text.encode())
+
+
+WORDS_OF_ENVIRONMENTS = {part for path in paths(ENVIRONMENT_SPEC) for part in path.split(".")}
+IN_ENVIRONMENTS = NAMES | st.sampled_from([*sorted(WORDS_OF_ENVIRONMENTS), "fromEnv", "t"])
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.dictionaries(IN_ENVIRONMENTS, TREES | values(ENVIRONMENT_SPEC), max_size=4)
+    | values(ENVIRONMENT_SPEC),
+    st.booleans(),
+)
+def test_a_table_in_any_environment(environment, has_path):
+    spec = {"path": "../t"} if has_path else {}
+    with TemporaryDirectory() as folder:
+        for file, kind, each in (("a", "HudiTable", spec), ("b", "Environment", environment)):
+            head = {"apiVersion": "reconciler/v1", "kind": kind, "metadata": {"name": "t"}}
+            (Path(folder) / f"{file}.yaml").write_text(json.dumps({**head, "spec": each}))
+        try:
+            [found] = load_specs([Path(folder) / "a.yaml"], f"{folder}/b.yaml")
+        except SpecError as error:
+            lines = str(error).split("\n")
+            assert all(re.match(r"[^:]*[ab]\.yaml(:[0-9]+:[0-9]+)?: .+", line) for line in lines)
+        else:
+            assert found.path.startswith("/") or "://" in found.path
+            assert found == replace(
+                spec_from_document(found.document, "t", found.path),
+                source=found.source,
+                provenance=found.provenance,
+            )
