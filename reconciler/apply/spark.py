@@ -40,9 +40,9 @@ _SHIPPING: Final = threading.Lock()
 class SparkExecutor:
     """Runs on a session's executors; each task opens its own storage.
 
-    The cluster's slots bound the tasks at a time, for several tables together. Spark tries a task
-    that dies again: what an earlier attempt at it has removed counts as deleted. When it gives up,
-    a ReconcilerError says why, and no task deletes any more.
+    ``parallelism`` counts tasks at a time; by default the cluster's slots. Spark tries a task that
+    dies again: what an earlier attempt at it has removed counts as deleted. When it gives up, a
+    ReconcilerError says why, and no task deletes any more.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -55,10 +55,11 @@ class SparkExecutor:
         ref: StorageRef,
         batches: Sequence[Batch],
         *,
+        parallelism: int | None,
         progress: Callable[[int], None],
     ) -> list[Outcome]:
         files = sum(len(batch.names) for batch in batches)
-        slots = self._context.defaultParallelism
+        slots = parallelism or self._context.defaultParallelism
         work = shares(batches, slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1))
         if not work:
             return []
@@ -124,10 +125,11 @@ class _Task:
 @contextlib.contextmanager
 def _job(context: Any, described: str) -> Iterator[None]:
     """A group for the jobs of the block; when it fails, its tasks have ended afterwards."""
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped] # noqa: PLC0415
+
     before = {key: context.getLocalProperty(key) for key in _OF_A_JOB}
     group = f"reconciler-{next(_JOBS)}"
-    # without interruptOnCancel, a task whose Python still deletes does not count as ended
-    context.setJobGroup(group, described, interruptOnCancel=False)
+    context.setJobGroup(group, described)
     try:
         yield
     except BaseException as error:
@@ -135,6 +137,8 @@ def _job(context: Any, described: str) -> Iterator[None]:
             _end(context, group)
         if (java := getattr(error, "java_exception", None)) is not None:
             raise ReconcilerError(why(str(java.getMessage()))) from error
+        if isinstance(error, ConnectionError | Py4JNetworkError):
+            raise ReconcilerError("the Java process of Spark's driver has ended") from error
         raise
     finally:
         with contextlib.suppress(Exception):
