@@ -40,9 +40,9 @@ _SHIPPING: Final = threading.Lock()
 class SparkExecutor:
     """Runs on a session's executors; each task opens its own storage.
 
-    ``parallelism`` counts tasks at a time; by default the cluster's slots. Spark tries a task that
-    dies again: what an earlier attempt at it has removed counts as deleted. When it gives up, a
-    ReconcilerError says why, and no task deletes any more.
+    The cluster's slots bound the tasks at a time, for several tables together. Spark tries a task
+    that dies again: what an earlier attempt at it has removed counts as deleted. When it gives up,
+    a ReconcilerError says why, and no task deletes any more.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -55,11 +55,10 @@ class SparkExecutor:
         ref: StorageRef,
         batches: Sequence[Batch],
         *,
-        parallelism: int | None,
         progress: Callable[[int], None],
     ) -> list[Outcome]:
         files = sum(len(batch.names) for batch in batches)
-        slots = parallelism or self._context.defaultParallelism
+        slots = self._context.defaultParallelism
         work = shares(batches, slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1))
         if not work:
             return []
