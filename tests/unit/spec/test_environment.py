@@ -248,8 +248,8 @@ def test_no_environment_changes_the_zone_that_a_spec_names():
 
     assert [
         (
-            "environments/prod.yaml:6:16: spec.tables.t.timezone: UTC contradicts 'Asia/Kolkata' in "
-            "specs/t.yaml:4:8; keep one of them"
+            "environments/prod.yaml:6:16: spec.tables.t.timezone: UTC contradicts 'Asia/Kolkata' "
+            "in specs/t.yaml:4:8; keep one of them"
         )
     ] == said()
     assert () == read().tables
