@@ -362,9 +362,12 @@ def test_an_interruption_releases_locks_that_are_held(lake):
     plan = lake.plan()
     holding, told = threading.Barrier(3), threading.Event()
 
-    class Waiting(InProcess):
-        def delete_files(self, *_arguments, **_options):
-            raise AssertionError("no file goes after the interruption")
+    deleted = []
+
+    class Telling(InProcess):
+        def delete_files(self, ref, batches, *, progress):
+            deleted.append(ref.location)
+            return super().delete_files(ref, batches, progress=progress)
 
     class Pausing(Recording):
         def create(self, path: str, data: bytes) -> None:
@@ -382,11 +385,12 @@ def test_an_interruption_releases_locks_that_are_held(lake):
             plan,
             parallelism=2,
             open_storage=lambda *arguments: Pausing(world.open_storage(*arguments)),
-            executor=Waiting(world.open_storage),
+            executor=Telling(world.open_storage),
             on_stop=lambda _: told.set(),
         )
 
     assert [] == lake.locks()
+    assert [] == deleted
     assert 0 == applied(plan).exit_code
 
 
@@ -403,16 +407,17 @@ def test_who_waits_for_a_lock_stops_waiting(lake):
 
     class Real(TestClock):
         def sleep(self, seconds: float) -> None:
-            time.sleep(min(seconds, 0.05))
+            super().sleep(seconds)
+            time.sleep(0.05)
 
     started = time.monotonic()
     with (
         signalled(signal.SIGINT, waiting, signal.default_int_handler),
         pytest.raises(KeyboardInterrupt),
     ):
-        applied(plan, parallelism=2, progress=Watch(), clock=Real(), lock_wait_s=3600)
+        applied(plan, parallelism=2, progress=Watch(), clock=Real(), lock_wait_s=600)
 
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 3
     assert 2 == len(lake.locks())  # theirs
 
 
@@ -446,17 +451,19 @@ def test_people_read_what_is_waited_for_and_what_to_do(how, lake, tmp_path, monk
 
 def test_the_state_of_a_table_goes_when_it_is_planned(tmp_path):
     specs = reconciler.load_specs(make_tables(tmp_path, 40))
-    alive = []
+    heard, alive = [], []
 
-    def on_table(_table) -> None:
-        alive.append(sum(isinstance(each, TableState) for each in gc.get_objects()))
+    def on_table(table) -> None:
+        heard.append(table)
+        if len(heard) % 8 == 0:
+            alive.append(sum(isinstance(each, TableState) for each in gc.get_objects()))
 
     one = api.plan(specs, now=NOW, on_table=on_table)
     several = api.plan(specs, now=NOW, on_table=on_table, parallelism=4)
 
-    assert 80 == len(alive)
-    assert 0 == max(alive[:40])
-    assert max(alive[40:]) <= 4
+    assert [0] * 5 == alive[:5]
+    assert 5 == len(alive[5:])
+    assert max(alive[5:]) <= 4
     assert [None] * 80 == [table.error for table in (*one.tables, *several.tables)]
 
 
