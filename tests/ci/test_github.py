@@ -254,12 +254,13 @@ def test_what_was_reviewed_is_applied_by_its_digest_and_told_on_the_pull_request
     forge.merged = {after: 5}
     files = lake.data_files("sales.orders")
     run = runner.push(after, before)
-    audit = (run.artifacts / "reconciler-audit" / "audit.jsonl").read_text().splitlines()
+    lines = (run.artifacts / "reconciler-audit" / "audit.jsonl").read_text().splitlines()
+    audit = [json.loads(line) for line in lines]
     digest = run.outputs["find"]["digest"]
 
     assert run.jobs == {"find": "success", "apply": "success"}, run.log
     assert lake.data_files("sales.orders") < files
-    assert [digest] == [json.loads(line)["planDigest"] for line in audit]
+    assert {("sales.orders", digest)} == {(each["table"], each["planDigest"]) for each in audit}
     assert len(forge.comments) == 2
     assert digest in forge.comments[1].body
 
