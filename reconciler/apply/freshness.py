@@ -24,9 +24,7 @@ from reconciler.plan.model import (
     Note,
     RemovedFiles,
     ResumeStep,
-    TablePlan,
 )
-from reconciler.spec.model import TableSpec
 
 _KEPT_NOW = "a plan made now keeps it: the table has moved since the review"
 _PARTITION_KEPT_NOW = "a plan made now keeps the partition: the table has moved since the review"
@@ -55,23 +53,6 @@ class Selection:
     @property
     def is_empty(self) -> bool:
         return len(self.files) == 0 and not self.delete_partitions
-
-
-def left_out_by_specs(
-    table: TablePlan, specs: Mapping[str, TableSpec], digests: Mapping[str, str]
-) -> str | None:
-    """Why the specs of today leave a reviewed table out, None when they say what was reviewed.
-
-    Both mappings are by table name; ``digests`` are of the effective specs, without the path.
-    """
-    spec = specs.get(table.name)
-    if spec is None:
-        return f"{table.name} has no spec any more"
-    if spec.path != table.path:
-        return f"{table.name} is at {spec.path} now and was reviewed at {table.path}"
-    if digests[table.name] != table.spec_digest:
-        return f"the spec of {table.name} is no longer the reviewed one; plan again"
-    return None
 
 
 def select(

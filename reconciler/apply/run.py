@@ -12,13 +12,13 @@ from reconciler.apply.audit import Journal, Unwritten
 from reconciler.apply.checks import Look, RefusedError, check_identity, judged, running
 from reconciler.apply.clean import run_clean
 from reconciler.apply.executor import Executor
-from reconciler.apply.freshness import left_out_by_specs
 from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Progress, Silent
 from reconciler.apply.result import Result, StepOutcome, TableResult
 from reconciler.apply.resume import resume_pending, resume_reviewed
 from reconciler.apply.table import Opener, Table, Tools, open_table
 from reconciler.apply.tidy import tidy
+from reconciler.apply.ties import left_out_by_specs, of_other_specs
 from reconciler.errors import ReconcilerError, StaleError
 from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
@@ -58,8 +58,8 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     by default the clock's time. ``lock_wait_s`` bounds the wait for a lock. ``on_table`` hears of
     every table as soon as it is done, ``on_crash`` of errors that are this program's own.
     ``origin`` goes into the instants; ``journal`` hears of a table before anything is done to it
-    and when its work ends. Raises StaleError when the plan has not the expected digest; everything
-    else that goes wrong is in the result of its table.
+    and when its work ends. Raises StaleError when the plan has not the expected digest or is of
+    other specs; everything else that goes wrong is in the result of its table.
 
     ``parallelism``: tables at a time, never two at one place. With several, an interruption ends
     each at its next phase, and is raised when all have ended; ``on_stop`` hears how many those are.
@@ -67,6 +67,9 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     digest = plan_digest(plan)
     if expected_digest is not None and expected_digest != digest:
         raise StaleError(f"the plan's digest is {digest}, not the approved {expected_digest}")
+    by_name = None if specs is None else {spec.name: spec for spec in specs}
+    if by_name is not None and (other := of_other_specs(plan, by_name)):
+        raise StaleError(other)
     tools = Tools(
         open_storage=open_storage,
         executor=executor,
@@ -78,7 +81,6 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
         lock_wait_s=lock_wait_s,
         origin=origin or Origin(),
     )
-    by_name = None if specs is None else {spec.name: spec for spec in specs}
     run = _Run(tools, digest, by_name, on_crash, journal or Unwritten())
     started = clock.now_ms()
     results = _each(run, plan.tables, parallelism, on_table, on_stop)
