@@ -245,6 +245,24 @@ def test_a_table_is_covered_by_place_whatever_links_lead_there(write, glob, path
     assert {"t": ["p"]} == guarded("specs")
 
 
+def test_a_link_to_policies_beside_a_table_moves_none_of_them(write):
+    write("specs/team/t.yaml", table("t", path="../../lake/fin/t"))
+    write("platform/p.yaml", policy("p", LIMIT, "{paths: ['../lake/fin/*']}"))
+    Path("policies").symlink_to("platform")
+    Path("specs/team/policies").symlink_to("../../policies")
+
+    for given in ("specs", "specs/team", "specs/team/t.yaml"):
+        assert {"t": ["p"]} == guarded(given), given
+
+
+def test_a_table_in_a_repository_within_keeps_the_policies_around_what_was_named(write):
+    write("specs/inner/t.yaml", table("t"))
+    write("specs/inner/.git", "gitdir: elsewhere")
+    write("policies/p.yaml", policy("p", LIMIT))
+
+    assert {"t": ["p"]} == guarded("specs")
+
+
 def test_a_table_elsewhere_is_not_covered_by_place(write):
     write("specs/t.yaml", table("t", path="../lake/web/t"))
     write("policies/p.yaml", policy("p", LIMIT, "{paths: ['../lake/fin/**', '../lake/w']}"))
