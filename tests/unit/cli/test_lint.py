@@ -152,6 +152,38 @@ def test_a_store_that_takes_nothing_is_named_and_the_file_is_whole(spec, capsys,
     assert os.listdir() == ["orders.yaml"]
 
 
+def test_a_folder_of_policies_alone_can_be_put_right(spec, capsys):
+    Path("policies").mkdir()
+    policy = Path("policies/p.yaml")
+    policy.write_text(
+        "apiVersion: reconciler/v1\nkind: Policy\nmetadata: {name: p}\nspec: {maxRewrite: 1gib}\n"
+    )
+    lint("policies", "--fix")
+
+    assert "1gib → 1GiB" in capsys.readouterr().out
+    assert "1GiB" in policy.read_text()
+    assert WRONG == spec.read_text()
+
+
+def test_what_lies_outside_the_paths_is_left(spec):
+    Path("specs").mkdir()
+    spec.rename("specs/orders.yaml")
+    Path("environments").mkdir()
+    environment = Path("environments/prod.yaml")
+    text = (
+        "apiVersion: reconciler/v1\nkind: Environment\nmetadata: {name: prod}\n"
+        "spec: {patern: 's3://lake/{name}'}\n"
+    )
+    environment.write_text(text)
+    lint("specs", "--fix")
+
+    assert text == environment.read_text()
+
+    lint(".", "--fix")
+
+    assert text.replace("patern", "pattern") == environment.read_text()
+
+
 def test_a_word_is_shown_without_what_a_terminal_would_obey(spec, capsys):
     spec.write_text(WRONG.replace("comits", '"comits\u202e"'))
     lint(spec, "--fix")
