@@ -99,7 +99,8 @@ def _refusals(journal: Audit | None) -> Iterator[None]:
         yield
     except ReconcilerError as error:
         if journal is not None:
-            journal.refused(error)
+            with suppress(ReconcilerError):  # nothing was done, and that is said
+                journal.refused(error)
         raise
 
 

@@ -267,6 +267,29 @@ def test_names_of_a_plan_move_no_cursor(repository, name, capsys):
     assert repository.audit.read_bytes().isascii()
 
 
+@pytest.mark.usefixtures("in_process")
+def test_an_environment_has_comments_and_lines_of_its_own(repository, capsys):
+    (repository.root / "environments").mkdir()
+    (repository.root / "environments" / "prod.yaml").write_text(
+        "apiVersion: reconciler/v1\nkind: Environment\nmetadata: {name: prod}\n"
+        "spec: {pattern: '../tables/{name}'}\n"
+    )
+    prod = ("--env", "prod", "--format", "markdown")
+    capsys.readouterr()
+    assert run("plan", repository.specs, *NOW, "-o", repository.plan, *prod) == 0
+    planned = capsys.readouterr().out
+    assert run("show", repository.plan, *prod) == 0
+
+    assert capsys.readouterr().out == planned
+    assert planned.startswith(
+        "<!-- reconciler:plan:prod -->\n### reconciler plan · prod · 2 tables"
+    )
+    assert "reconciler apply plan.json --specs specs --env prod \\\n  --digest sha256:" in planned
+    assert apply(repository, *prod, "--digest", repository.digest) == 0
+    assert capsys.readouterr().out.startswith("<!-- reconciler:apply:prod -->\n")
+    assert {"prod"} == {line["environment"] for line in repository.lines()}
+
+
 # --- the record ----------------------------------------------------------------------------------
 
 

@@ -274,6 +274,13 @@ def test_the_token_is_in_no_error(server, name, token):
     )
 
 
+def test_a_repository_that_has_moved_is_said_to_have(server):
+    server.failures.append(("GET", 301, {"Location": f"{server.url}/elsewhere"}))
+
+    with pytest.raises(ForgeError, match=r"answered 301; .*: say its new name with --repository"):
+        post(Side(connected(server, "github"), ""))
+
+
 def test_a_redirect_is_not_followed(server, side):
     with StandIn() as elsewhere:
         where = {"Location": f"{elsewhere.url}/api/v3/user"}
