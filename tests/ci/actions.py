@@ -74,6 +74,7 @@ class Runner:
         """Run a workflow as the commit has it. ``jobs``: only these, others count as skipped."""
         text = self.lake.show(sha, f".github/workflows/{workflow}")
         document = yaml.safe_load(text)
+        assert document["defaults"] == {"run": {"shell": "bash"}}  # or it would go on after a pipe
         number = len(self.runs) + 1
         pull = github.get("payload", {}).get("pull_request", {"head": {}})["head"]
         home = self.lake.home / "runs" / str(number)

@@ -219,6 +219,17 @@ def test_without_a_reviewed_plan_a_new_one_of_the_same_tables_is_shown(lake, run
     assert "this one is new" in run.summary
 
 
+def test_a_plan_that_a_run_of_a_fork_left_is_none(lake, runner, forge):
+    before, after = merge(lake, runner, forge, fork=True)
+    forged = runner.runs[0].artifacts / "reconciler-plan"
+    forged.mkdir(parents=True)
+    (forged / "plan.json").write_text("{}")
+    run = runner.push(after, before, jobs=("find",))
+
+    assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
+    assert "this one is new" in run.summary
+
+
 def test_a_push_without_a_pull_request_is_planned_anew(lake, runner):
     before = lake.git("rev-parse", "main")
     lake.keep("sales.orders", 3)
