@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ def select(
         p for p in reviewed.delete_partitions if fresh and p in fresh.delete_partitions
     )
     return Selection(
-        files=take(reviewed.files, allowed),
+        files=as_large_as(take(reviewed.files, allowed), present),
         delete_partitions=partitions,
         earliest=earliest,
         left_out=_left_out(reviewed.files, left, kept),
@@ -158,6 +158,15 @@ def take(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
         rule=files.rule[mask],
         because=files.because.take(rows),
     )
+
+
+def as_large_as(files: RemovedFiles, present: Files) -> RemovedFiles:
+    """The same files with the sizes they have; one that is not there keeps what it says."""
+    rows = numbers(pc.index_in(keys(files), value_set=keys_present(present)).fill_null(-1))
+    is_there = rows >= 0
+    sizes = files.bytes.copy()
+    sizes[is_there] = present.size[rows[is_there]]
+    return replace(files, bytes=sizes)
 
 
 def keys(files: RemovedFiles | KeptFiles | Rows) -> Any:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from reconciler.apply.audit import Journal, Unwritten
-from reconciler.apply.checks import Look, RefusedError, check_identity, judged, running
+from reconciler.apply.checks import Look, RefusedError, check_identity, counted, judged, running
 from reconciler.apply.clean import run_clean
 from reconciler.apply.executor import Executor
 from reconciler.apply.origin import Origin
@@ -186,7 +186,7 @@ class _Run:
             return replace(result, error=stale, code=StaleError.exit_code)
         spec = self._spec(plan)
         guarded = self._guarded(plan, spec)
-        done.warnings += judged(plan, guarded, self._today())
+        done.warnings += judged(counted(plan), guarded, self._today())
         self.journal.started(plan)
         done.is_begun = True
         storage = self.tools.open_storage(plan.path, spec.storage_options)
@@ -196,9 +196,7 @@ class _Run:
         with self.tools.phase(plan.name, "observe"):
             table, look = open_table(plan, spec, storage, self.digest, self.tools)
             check_identity(plan, look.state)
-        if look.state.pending_cleans:
-            found = judged(running(plan, look), guarded, self._today())
-            done.warnings += [note for note in found if note not in done.warnings]
+        done.warnings[:] = judged(running(plan, look), guarded, self._today())
         with table.pulse.running():
             _run_steps(table, look, done)
         return replace(result, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))
