@@ -15,7 +15,7 @@ from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Phase
 from reconciler.apply.result import Result
 from reconciler.apply.run import apply_plan
-from reconciler.apply.ties import left_out_by_specs, of_other_specs
+from reconciler.apply.ties import left_out_by_specs
 from reconciler.cli import interruption
 from reconciler.cli.environment import check_variables_of
 from reconciler.cli.failures import explain_crash
@@ -118,8 +118,6 @@ def _ready(
             f"this is not the approved plan: its digest is {found}, and {digest} was approved; "
             "apply the approved one, or review the plan again"
         )
-    if specs is not None and (other := of_other_specs(plan, {spec.name for spec in specs})):
-        raise StaleError(other)
     check_variables_of(plan.tables)
     with _executor(plan, master, settings, specs) as executor:
         yield executor

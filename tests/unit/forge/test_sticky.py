@@ -140,8 +140,11 @@ def test_an_answer_that_is_lost_makes_no_second_comment(server, side):
     if side.me == "github-actions[bot]":
         side.forge.me()  # asks by POST too
 
+    before = len(server.asked)
+
     assert "created" == post(side)
     assert 1 == len(server.comments)
+    assert 1 == sum(method == "POST" for method, _ in server.asked[before:])
 
 
 def test_a_comment_that_did_not_arrive_is_posted_again(server, side):
