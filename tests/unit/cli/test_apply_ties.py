@@ -339,6 +339,17 @@ def test_a_second_apply_appends(repository):
 
 
 @pytest.mark.usefixtures("in_process")
+def test_tables_that_are_applied_at_once_have_whole_lines(repository):
+    assert apply(repository, "--parallelism", "2") == 0
+    lines = repository.lines()
+
+    for name in ("a", "b"):
+        events = [line["event"] for line in lines if line["table"] == name]
+        assert events == ["started", "finished"]
+    assert 4 == len(lines)
+
+
+@pytest.mark.usefixtures("in_process")
 def test_a_line_torn_by_a_crash_does_not_spoil_the_next(repository):
     repository.audit.write_bytes(b'{"format":1,"ev')
 
