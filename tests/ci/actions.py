@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from tests.ci.lake import PROGRAMS, REAL, Lake
+from tests.ci.lake import PROGRAMS, REAL, TOOLS, Lake
 
 TOKEN = "workflow-token"
 #: of actions by others that are not needed here
@@ -112,7 +112,7 @@ class Runner:
         return {
             **self.api,
             **REAL,
-            "PATH": f"{PROGRAMS}:/usr/bin:/bin",
+            "PATH": f"{PROGRAMS}:{TOOLS}",
             "HOME": str(home),
             "JAVA_HOME": os.environ.get("JAVA_HOME", ""),
             "GIT_CONFIG_GLOBAL": os.devnull,

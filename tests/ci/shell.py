@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.ci.lake import COMMAND, PROGRAMS, REAL
+from tests.ci.lake import COMMAND, PROGRAMS, REAL, TOOLS
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ def run(command: list[str], folder: Path, **variables: str) -> Said:
     """The command with nothing in its environment but what is given and where programs are."""
     environment = {
         **REAL,
-        "PATH": f"{COMMAND}:{PROGRAMS}:/usr/bin:/bin",
+        "PATH": f"{COMMAND}:{PROGRAMS}:{TOOLS}",
         "HOME": str(folder),
         "JAVA_HOME": os.environ.get("JAVA_HOME", ""),
         "GIT_CONFIG_GLOBAL": os.devnull,

@@ -12,9 +12,11 @@ import yaml
 
 from reconciler import world
 from tests.ci.actions import Runner
-from tests.ci.lake import TEMPLATES, Lake, make_lake
+from tests.ci.lake import TEMPLATES, Lake, make_lake, needs
 from tests.ci.pipelines import Pipelines
 
+#: GitHub's machines have them
+with_tools = needs("curl", "jq")
 WORKFLOWS = sorted((TEMPLATES / "github" / "workflows").glob("*.yml"))
 ACTION = TEMPLATES / "github" / "actions" / "reconciler" / "action.yml"
 DOCUMENTS = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in WORKFLOWS}
@@ -196,6 +198,7 @@ def merge(lake: Lake, runner: Runner, forge: Pipelines, *, fork: bool = False) -
     return before, after
 
 
+@with_tools
 def test_the_plan_that_was_reviewed_is_found_and_shown_by_its_digest(lake, runner, forge):
     before, after = merge(lake, runner, forge)
     run = runner.push(after, before, jobs=("find",))
@@ -208,6 +211,7 @@ def test_the_plan_that_was_reviewed_is_found_and_shown_by_its_digest(lake, runne
     assert "this one is new" not in run.summary
 
 
+@with_tools
 def test_without_a_reviewed_plan_a_new_one_of_the_same_tables_is_shown(lake, runner, forge):
     before, after = merge(lake, runner, forge, fork=True)
     run = runner.push(after, before, jobs=("find",))
@@ -219,6 +223,7 @@ def test_without_a_reviewed_plan_a_new_one_of_the_same_tables_is_shown(lake, run
     assert "this one is new" in run.summary
 
 
+@with_tools
 def test_a_plan_that_a_run_of_a_fork_left_is_none(lake, runner, forge):
     before, after = merge(lake, runner, forge, fork=True)
     forged = runner.runs[0].artifacts / "reconciler-plan"
@@ -230,6 +235,7 @@ def test_a_plan_that_a_run_of_a_fork_left_is_none(lake, runner, forge):
     assert "this one is new" in run.summary
 
 
+@with_tools
 def test_a_push_without_a_pull_request_is_planned_anew(lake, runner):
     before = lake.git("rev-parse", "main")
     lake.keep("sales.orders", 3)
@@ -239,6 +245,7 @@ def test_a_push_without_a_pull_request_is_planned_anew(lake, runner):
     assert "this one is new" in run.summary
 
 
+@with_tools
 def test_nobody_is_asked_to_approve_nothing(lake, runner):
     before = lake.git("rev-parse", "main")
     lake.keep("sales.orders", 39)
@@ -248,6 +255,7 @@ def test_nobody_is_asked_to_approve_nothing(lake, runner):
     assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
 
 
+@with_tools
 def test_a_forge_that_does_not_answer_is_red_and_no_new_plan(lake, runner, forge):
     before, after = merge(lake, runner, forge)
     forge.failures = [("GET", 404, {})] * 9
@@ -257,6 +265,7 @@ def test_a_forge_that_does_not_answer_is_red_and_no_new_plan(lake, runner, forge
     assert not run.artifacts.exists()
 
 
+@with_tools
 @pytest.mark.spark
 def test_what_was_reviewed_is_applied_by_its_digest_and_told_on_the_pull_request(
     lake, runner, forge

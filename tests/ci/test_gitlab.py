@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from reconciler import world
-from tests.ci.lake import PROGRAMS, REAL, TEMPLATES, Lake, make_lake
+from tests.ci.lake import PROGRAMS, REAL, TEMPLATES, TOOLS, Lake, make_lake, needs
 from tests.ci.pipelines import Pipelines
 
 DOCUMENT = yaml.safe_load((TEMPLATES / "gitlab" / "reconciler.gitlab-ci.yml").read_text("utf-8"))
@@ -111,7 +111,7 @@ class Runner:
             "RECONCILER_OPTIONS": "--env prod",
             **self.variables,
             **REAL,
-            "PATH": f"{PROGRAMS}:/usr/bin:/bin",
+            "PATH": f"{PROGRAMS}:{TOOLS}",
             "HOME": str(folder),
             "JAVA_HOME": os.environ.get("JAVA_HOME", ""),
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -175,6 +175,7 @@ def reviewed(lake: Lake, runner: Runner, forge: Pipelines) -> tuple[str, str]:
     return before, after
 
 
+@needs("curl")
 def test_a_merge_request_gets_its_plan_and_a_merge_finds_it_by_its_digest(lake, runner, forge):
     before, after = reviewed(lake, runner, forge)
     digest = json.loads(forge.plan)["digest"]
@@ -187,6 +188,7 @@ def test_a_merge_request_gets_its_plan_and_a_merge_finds_it_by_its_digest(lake, 
     assert "pip install --quiet hudi-reconciler[jre]" in runner.log
 
 
+@needs("curl")
 @pytest.mark.parametrize("missing", ["plan", "job", "merge request", "source"])
 def test_without_a_reviewed_plan_a_new_one_is_shown(missing, lake, runner, forge):
     before = lake.git("rev-parse", "main")
@@ -225,6 +227,7 @@ def test_drift_is_one_issue_that_is_closed(lake, runner, forge):
     assert not forge.issues[0].is_open
 
 
+@needs("curl")
 @pytest.mark.spark
 def test_what_was_reviewed_is_applied_and_told_on_the_merge_request(lake, runner, forge):
     before, after = reviewed(lake, runner, forge)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import world
-from tests.ci.lake import COMMAND, TEMPLATES, Lake, make_lake
+from tests.ci.lake import COMMAND, TEMPLATES, Lake, make_lake, needs
 from tests.ci.pipelines import Pipelines
 from tests.ci.shell import Said, run
 
@@ -50,6 +50,7 @@ def test_each_stage_has_a_script_that_groovy_leaves_alone():
     assert TEXT.count("sh '''") == len(SCRIPTS) == len(re.findall(r"\bsh\b", TEXT))
 
 
+@needs("jq")
 def test_forks_see_no_credentials():
     secret = [name for name, stage in STAGES.items() if "credentialsId" in stage]
 
@@ -121,6 +122,7 @@ def test_a_pull_request_gets_its_plan_as_a_comment(lake, forge):
     )
 
 
+@needs("jq")
 @pytest.mark.parametrize("first", [True, False])
 def test_a_merge_is_planned_since_the_last_build_that_went_through(first, lake, forge):
     before = lake.git("rev-parse", "HEAD")
@@ -148,6 +150,7 @@ def test_drift_is_one_issue_that_is_closed(lake, forge):
     assert not forge.issues[0].is_open
 
 
+@needs("jq")
 @pytest.mark.spark
 def test_the_approved_digest_is_applied(lake, forge):
     before = lake.git("rev-parse", "HEAD")

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from reconciler import world
-from tests.ci.lake import REAL, TEMPLATES, Lake, make_lake
+from tests.ci.lake import COMMAND, REAL, TEMPLATES, TOOLS, Lake, make_lake, needs
 from tests.ci.shell import Said, run
 
 SCRIPT = TEMPLATES / "cron" / "reconciler.sh"
@@ -36,6 +36,9 @@ def drift(lake: Lake) -> str:
 
 
 # cron
+
+#: keeps two runs apart
+with_flock = needs("flock")
 
 
 def cron(lake: Lake, task: str, **variables: str) -> Said:
@@ -69,6 +72,7 @@ def test_the_crontab_has_lines_of_cron_that_run_the_script():
     assert not any("%" in line for line in lines)  # a line end, to cron
 
 
+@with_flock
 def test_drift_is_told_after_the_specs_are_pulled(lake):
     assert cron(lake, "drift").code == 0
 
@@ -79,6 +83,7 @@ def test_drift_is_told_after_the_specs_are_pulled(lake):
     assert "sales.orders" in said.text
 
 
+@with_flock
 def test_two_runs_at_a_time_are_one(lake):
     (lake.home / "state").mkdir()
     lock = lake.home / "state" / "lock"
@@ -108,6 +113,7 @@ def test_a_checkout_that_is_not_named_is_asked_for(lake):
     assert "RECONCILER_REPOSITORY: is not set" in said.text
 
 
+@with_flock
 @pytest.mark.spark
 def test_a_scheduled_apply_writes_its_record(lake):
     drift(lake)
@@ -309,7 +315,7 @@ def test_a_task_runs_the_command_in_a_clone_of_the_specs(dag, lake, monkeypatch,
     drift(lake)
     for name, value in REAL.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PATH", f"{Path(__file__).parent / 'command'}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{COMMAND}:{TOOLS}")
     dag.run("plan", "--detailed-exitcode")
 
     assert "sales.orders" in capsys.readouterr().out
