@@ -77,6 +77,7 @@ def say(line: str, *, level: Level = "info", event: str = "", table: str = "") -
 
     As JSON it is one object, whose message leaves out what the fields ``level`` and ``table`` say.
     """
+    line = words.uncommanding(line)
     if _LOG.is_json:
         line = _record(line, level, event, table)
     with suppress(OSError, AttributeError):  # full, or closed

@@ -19,6 +19,13 @@ _SPANS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
+#: what CI takes for a command to itself wherever it begins a line or stands in one: GitHub's
+#: ::set-output:: and ##[add-mask], Azure's ##vso[task.setvariable], TeamCity's ##teamcity[
+_COMMAND = re.compile(
+    r"(?<=:):(?=(?:add-|debug|echo|end-?group|error|group|internal-|notice|remove-|save-state|set-"
+    r"|stop-commands|warning))|(?<=#)#(?=\w*\[)",
+    re.IGNORECASE,
+)
 _STAMP = 14
 _SELECTORS = 4
 
@@ -152,7 +159,16 @@ def plain(text: str) -> str:
     >>> plain("a\x1b[31mb\nc")
     'a\\x1b[31mb c'
     """
-    return _CONTROL.sub(lambda found: _harmless(found[0]), text)
+    return uncommanding(_CONTROL.sub(lambda found: _harmless(found[0]), text))
+
+
+def uncommanding(text: str) -> str:
+    r"""Text that gives no command to the CI whose log it gets into.
+
+    >>> uncommanding("a ::set-output name=x::y"), uncommanding("##[group]"), uncommanding("a::b ##")
+    ('a :\\x3aset-output name=x::y', '#\\x23[group]', 'a::b ##')
+    """
+    return _COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def _harmless(character: str) -> str:
