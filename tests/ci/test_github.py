@@ -151,10 +151,10 @@ def test_a_pull_request_gets_its_plan_as_a_comment_and_an_artifact(lake, runner,
 
 def test_a_second_push_edits_the_comment(lake, runner, forge):
     head = shortened(lake, "sales.orders")
-    runner.pull_request(lake.would_be_merged("shorter"), head)
+    runner.pull_request(lake.would_be_merged("shorter"), head, jobs=("plan",))
     lake.keep("sales.clicks", 2)
     head = lake.commit("Of another too")
-    runner.pull_request(lake.would_be_merged("shorter"), head)
+    runner.pull_request(lake.would_be_merged("shorter"), head, jobs=("plan",))
     [comment] = forge.comments
 
     assert "clicks" in comment.body
@@ -192,7 +192,7 @@ def merge(lake: Lake, runner: Runner, forge: Pipelines, *, fork: bool = False) -
     """A reviewed and merged pull request: main before and after."""
     before = lake.git("rev-parse", "main")
     head = shortened(lake, "sales.orders")
-    runner.pull_request(lake.would_be_merged("shorter"), head, fork=fork)
+    runner.pull_request(lake.would_be_merged("shorter"), head, fork=fork, jobs=("plan",))
     after = lake.merged("shorter")
     forge.merges[after] = head
     return before, after
