@@ -71,7 +71,7 @@ class Runner:
         return self.start("reconciler-apply.yml", event="push", sha=sha, payload=payload, **more)
 
     def start(self, workflow: str, *, event: str, sha: str, jobs: tuple[str, ...] = (), **github):
-        """Run a workflow as the commit has it: all of it, or ``jobs`` as if what they need were done."""
+        """Run a workflow as the commit has it: all of it, or ``jobs`` as if others were done."""
         text = self.lake.show(sha, f".github/workflows/{workflow}")
         document = yaml.safe_load(text)
         assert document["defaults"] == {"run": {"shell": "bash"}}  # or it would go on after a pipe
