@@ -91,8 +91,9 @@ def policies_above(
     """The policies in every folder ``policies`` beside the paths and spec files or above them.
 
     All of them count, not only the nearest: a folder beside a table must not hide the one above.
-    Where a file is a link, the folders above what it leads to count too. What is among the files
-    already is left out, and documents of other kinds are left to whoever names their files.
+    Where a file is a link, the folders above what it leads to count too, and where it is a pipe
+    those above the current folder. What is among the files already is left out, and documents of
+    other kinds are left to whoever names their files.
     """
     known = {source.real(file): str(file) for file in files}
     found: dict[str, list[Path]] = {real: [] for real in known}
@@ -101,6 +102,7 @@ def policies_above(
     for folder in _folders(paths, files, problems, source):
         for file in files_below(folder, problems, source):
             found.setdefault(source.real(file), []).append(file)
+            _check_written(file, problems, source)
     unnamed = {real: str(spelt[0]) for real, spelt in found.items() if real not in known}
     return Above(
         declarations=tuple(
@@ -117,13 +119,31 @@ def policies_above(
 
 
 def _folders(
-    paths: Sequence[Path], files: Iterable[Path], problems: Problems, source: Files
+    paths: Sequence[Path], files: Sequence[Path], problems: Problems, source: Files
 ) -> list[Path]:
     """The folders of policies, each once."""
     starts = {*map(str, paths), *(_home(file) for file in files)}
     starts |= {_home(Path(real)) for file in files for real in _absolute(source.real(file))}
+    starts |= {os.getcwd() for file in files if _is_pipe(file, source)}  # noqa: PTH109
     above = (folders_above(Path(start), FOLDER, problems, source) for start in sorted(starts))
     return list(dict.fromkeys(folder for folders in above for folder in folders))
+
+
+def _check_written(file: Path, problems: Problems, source: Files) -> None:
+    """An error for a file with nothing in it: the policy that it had would be gone unnoticed."""
+    try:
+        is_empty = not source.read(file).strip()
+    except OSError:
+        return  # whoever reads what it declares says so
+    if is_empty:
+        problems.error(Place(str(file)), "", "is empty", "write its policy, or remove the file")
+
+
+def _is_pipe(file: Path, source: Files) -> bool:
+    try:
+        return source.kind(file) == "other"
+    except OSError:
+        return False
 
 
 def _home(file: Path) -> str:
