@@ -223,9 +223,8 @@ class _Job:
     def _download(self, given: dict[str, str]) -> None:
         number = int(given.get("run-id", self.run.number))
         assert number == self.run.number or given["github-token"] == TOKEN
-        shutil.copytree(
-            self.runner.runs[number - 1].artifacts / given["name"], self.folder, dirs_exist_ok=True
-        )
+        there = self.runner.runs[number - 1].artifacts / given["name"]
+        shutil.copytree(there, self.folder / given.get("path", ""), dirs_exist_ok=True)
 
 
 def filled(text: str, names: dict[str, Any], folder: Path) -> str:

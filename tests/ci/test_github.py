@@ -236,6 +236,32 @@ def test_a_plan_that_a_run_of_a_fork_left_is_none(lake, runner, forge):
 
 
 @with_tools
+def test_what_else_an_artifact_holds_lies_over_no_spec(lake, runner, forge):
+    before, after = merge(lake, runner, forge)
+    left = runner.runs[0].artifacts / "reconciler-plan"
+    (left / "plan.json").unlink()
+    (left / "specs").mkdir()
+    for name in ("specs/sales.orders.yaml", "plan.md"):
+        (left / name).write_text("kind: Nothing\n")
+    run = runner.push(after, before, jobs=("find",))
+
+    assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
+    assert "this one is new" in run.summary
+
+
+@with_tools
+def test_a_plan_in_the_repository_is_none_that_was_reviewed(lake, runner):
+    before = lake.git("rev-parse", "main")
+    lake.keep("sales.orders", 3)
+    for name in ("plan.json", "reviewed/plan.json"):
+        lake.write(name, "{}")
+    run = runner.push(lake.commit("Straight to main"), before, jobs=("find",))
+
+    assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
+    assert "this one is new" in run.summary
+
+
+@with_tools
 def test_a_push_without_a_pull_request_is_planned_anew(lake, runner):
     before = lake.git("rev-parse", "main")
     lake.keep("sales.orders", 3)
