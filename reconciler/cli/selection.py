@@ -150,6 +150,6 @@ def _label(text: str) -> tuple[str, str]:
     ('team', 'core')
     """
     key, equals, value = text.partition("=")
-    if not key or not equals:
+    if not key or not equals or key.endswith("!") or value.startswith("="):  # no != and no ==
         raise UsageError(f"-l {text}: write it as label=value")
     return key, value

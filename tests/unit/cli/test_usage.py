@@ -297,3 +297,9 @@ def test_showing_what_is_no_plan_names_the_file(spec, capsys):
 def test_unlocking_needs_a_lock_in_the_spec(spec, capsys):
     assert run("unlock", spec, "--yes") == 1
     assert "declares no lock" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("label", ["team", "=core", "team!=core", "team==core"])
+def test_a_label_that_is_no_equation_selects_nothing(label, spec, capsys):
+    assert run("lint", spec, "-l", label) == 64
+    assert capsys.readouterr().err == f"error: -l {label}: write it as label=value\n"
