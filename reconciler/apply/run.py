@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -233,17 +233,25 @@ class _Done:
 
 
 def _run_steps(table: Table, look: Look, done: _Done) -> None:
+    """Every step's outcome, with the time that it took."""
+    clock = table.tools.clock
+    started = clock.now_ms()
+    for outcome in _steps(table, look):
+        done.outcomes.append(replace(outcome, seconds=_since(started, clock)))
+        started = clock.now_ms()
+
+
+def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
     """Pending cleans first, whoever left them; then what was reviewed."""
     pending = {clean.instant for clean in look.state.pending_cleans}
-    for outcome in resume_pending(table, look):
-        done.outcomes.append(outcome)
+    yield from resume_pending(table, look)
     for step in table.plan.steps:
         match step:
             case ResumeStep():
                 if step.instant not in pending:
-                    done.outcomes.append(resume_reviewed(look, step))
+                    yield resume_reviewed(look, step)
             case CleanStep():
-                done.outcomes.append(run_clean(table, step, None if pending else look))
+                yield run_clean(table, step, None if pending else look)
             case _:
                 assert_never(step)
 

@@ -99,8 +99,11 @@ def _refusals(journal: Audit | None) -> Iterator[None]:
         yield
     except ReconcilerError as error:
         if journal is not None:
-            with suppress(ReconcilerError):  # nothing was done, and that is said
+            try:
                 journal.refused(error)
+            except ReconcilerError as unwritten:
+                said = f"warning: this refusal is not in the audit record: {unwritten}"
+                say(words.plain(said), level="warning")
         raise
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import jsonschema
@@ -164,6 +165,17 @@ def test_a_plan_edited_with_care_is_not_the_approved_one(repository, capsys):
         "was approved; apply the approved one, or review the plan again\n"
     )
     assert [("refused", 4)] == [(line["event"], line["exitCode"]) for line in repository.lines()]
+
+
+def test_a_refusal_that_cannot_be_written_down_is_said(repository, capsys):
+    edited(repository, resealed=True)
+    approved = f"sha256:{0:064}"
+
+    assert run("apply", repository.plan, "--digest", approved, "--audit", "/dev/full") == 4
+    assert capsys.readouterr().err.splitlines()[0] == (
+        "warning: this refusal is not in the audit record: /dev/full: takes no audit line: "
+        "No space left on device"
+    )
 
 
 def test_a_plan_of_another_repository_is_refused(repository, capsys):
@@ -486,3 +498,18 @@ def test_the_comment_says_who_and_from_what(repository, capsys):
     said = capsys.readouterr().out
     assert said.startswith("<!-- reconciler:apply:default -->\n### reconciler apply · 2 tables:")
     assert "applied by <code>&#64;&#8288;ann</code> · specs at <code>abcdef1</code>" in said
+
+
+def test_a_step_tells_how_long_it_took(repository, monkeypatch):
+    class Slow(InProcess):
+        def delete_files(self, *arguments, **named):
+            time.sleep(0.05)
+            return super().delete_files(*arguments, **named)
+
+    monkeypatch.setattr(execution, "_executor", lambda *_: _Ready(Slow(open_storage)))
+
+    assert apply(repository) == 0
+    first, second = (line for line in repository.lines() if line["event"] == "finished")
+    assert [True, True] == [
+        0.05 <= line["steps"][0]["seconds"] <= line["seconds"] for line in (first, second)
+    ]
