@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,8 @@ class AuditFile:
 def _append(file: int, line: bytes) -> None:
     if not line:
         return
+    with suppress(OSError):  # not every file system has locks; the line is written whole anyway
+        fcntl.flock(file, fcntl.LOCK_EX)  # or the end that we look at is another run's middle
     end = 0
     with suppress(OSError):  # a pipe or a device has no end to look at
         end = os.fstat(file).st_size

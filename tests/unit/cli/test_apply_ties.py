@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jsonschema
@@ -13,6 +14,7 @@ import pytest
 from reconciler import canonical, world
 from reconciler.apply.executor import InProcess
 from reconciler.cli import app, execution
+from reconciler.cli.audit import AuditFile
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.storage.open import open_storage
 
@@ -513,3 +515,13 @@ def test_a_step_tells_how_long_it_took(repository, monkeypatch):
     assert [True, True] == [
         0.05 <= line["steps"][0]["seconds"] <= line["seconds"] for line in (first, second)
     ]
+
+
+def test_runs_that_append_at_the_same_time_leave_whole_lines_and_nothing_else(tmp_path):
+    journal = AuditFile(tmp_path / "audit.jsonl")
+    line = b"x" * 20_000 + b"\n"
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(journal.append, line) for _ in range(800)]:
+            done.result()
+
+    assert line * 800 == journal.path.read_bytes()
