@@ -239,7 +239,8 @@ def _called(name: str, paths: Sequence[Path], problems: Problems, source: Files)
         return None
     names = sorted({file.stem for file in known})
     close = did_you_mean(name, names)
-    hint = f"known are {', '.join(names)}" if names else f"make {FOLDER}/NAME.yaml beside the specs"
+    file = f"{FOLDER}/{'NAME' if name.startswith('.') else name}.yaml"  # hidden ones are not read
+    hint = f"known are {', '.join(names)}" if names else f"make {file} beside the specs"
     problems.error(place, "", "is not there", f"did you mean {close!r}?" if close else hint)
     return None
 

@@ -457,7 +457,7 @@ def test_where_there_are_no_environments_it_is_said_where_they_go():
     table("t", "spec:\n  path: ../t\n")
 
     assert [
-        "environment 'prod': is not there; make environments/NAME.yaml beside the specs"
+        "environment 'prod': is not there; make environments/prod.yaml beside the specs"
     ] == said()
 
 
