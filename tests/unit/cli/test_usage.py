@@ -97,7 +97,7 @@ def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
         (["apply", "x", "--executor", "hudi"], "--executor hudi: not built yet"),
         (["apply", "x", "--executor", "other"], "'other' is not one of"),
         (["apply", "x", "--parallelism", "0"], "--parallelism"),
-        (["apply", "x", "--spark-conf", "memory=2g"], "--spark-conf memory=2g: write it as"),
+        (["apply", "x", "--spark-conf", "memory=2g"], "--spark-conf memory: write it as"),
         (["apply", "x", "--specs", "y"], "--specs: goes with a plan file"),
         (["apply", "plan.json", "--name", "a*"], "--name: a plan is applied as it was reviewed"),
         (["apply", "plan.json", "x"], "plan.json is a plan; apply takes one plan"),
