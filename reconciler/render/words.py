@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reconciler.plan.model import Selection
 
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -28,6 +30,7 @@ _COMMAND = re.compile(
 )
 _STAMP = 14
 _SELECTORS = 4
+_UNMANAGED = 5
 
 
 def number(value: int) -> str:
@@ -74,6 +77,24 @@ def selectors(selection: Selection) -> str:
     shown = [plain(f"{option} {shlex.quote(value)}") for option, _, value in options]
     rest = len(selection.by) - len(shown)
     return " ".join(shown) + (f" and {number(rest)} more" if rest else "")
+
+
+def unmanaged(names: Sequence[str]) -> str:
+    """What became of tables whose specs are gone; the first few by name.
+
+    >>> unmanaged(["sales.orders"])
+    '1 spec was removed (sales.orders): unmanaged now, nothing of it is deleted'
+    >>> unmanaged(list("abcdef"))
+    '6 specs were removed (a, b, c, d, e and 1 more): unmanaged now, nothing of them is deleted'
+    """
+    shown = ", ".join(plain(name) for name in names[:_UNMANAGED])
+    rest = len(names) - _UNMANAGED
+    more = f" and {number(rest)} more" if rest > 0 else ""
+    were, them = ("spec was", "it") if len(names) == 1 else ("specs were", "them")
+    return (
+        f"{number(len(names))} {were} removed ({shown}{more}): unmanaged now, "
+        f"nothing of {them} is deleted"
+    )
 
 
 def size(value: int) -> str:

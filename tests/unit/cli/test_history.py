@@ -227,7 +227,7 @@ def test_removed_specs_are_said(repository, capsys):
 
     assert [] == repository.changed()
     assert (
-        "1 spec was removed since main (b): unmanaged now, nothing is deleted\n"
+        "since main, 1 spec was removed (b): unmanaged now, nothing of it is deleted\n"
         "0 of 2 tables selected\n"
     ) == capsys.readouterr().err
 
@@ -467,8 +467,9 @@ def test_a_plan_of_no_changed_table_is_made_shown_and_applied(kind, repository, 
     applied = capsys.readouterr().out
     if kind == "json":
         by = ["--changed-since main"]
-        assert {"tables": 0, "of": 3, "by": by} == json.loads(planned)["selection"]
-        assert {"tables": 0, "of": 3, "by": by} == json.loads(applied)["selection"]
+        expected = {"tables": 0, "of": 3, "by": by, "removed": []}
+        assert expected == json.loads(planned)["selection"]
+        assert expected == json.loads(applied)["selection"]
     else:
         assert "0 of 3 tables" in applied
 
