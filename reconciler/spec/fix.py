@@ -95,6 +95,11 @@ def fixed(data: bytes, fixes: Iterable[Fix]) -> bytes:
     return mark + "".join([*parts, text[end:]]).encode()
 
 
+def is_kind_respelt(fix: Fix) -> bool:
+    """Whether a document's kind differs by no letter, only by case or what is between words."""
+    return fix.path == "kind" and spelling.is_respelt(fix.old, fix.new)
+
+
 class _Text:
     """Where in a text the places of its nodes are."""
 

@@ -94,6 +94,36 @@ def test_a_file_that_would_not_be_better_is_left(spec, capsys):
     assert "HudiTabel" in spec.read_text()
 
 
+@pytest.mark.parametrize("kind", ["huditable", "hudi_table", "HUDI-TABLE"])
+def test_the_case_of_a_kind_is_put_right_whatever_is_found_behind_it(kind, spec, capsys):
+    text = RIGHT.replace("path: orders", "path: [orders]\n  what: is this")
+    spec.write_text(text.replace("HudiTable", kind))
+
+    assert lint(spec, "--fix") == 1
+    said = capsys.readouterr()
+    assert said.out == f"orders.yaml:3:7: kind: {kind} → HudiTable\n1 problem fixed in 1 file\n"
+    assert "2 problems in the specs" in said.err
+    assert spec.read_text() == text
+
+
+def test_what_is_behind_a_kind_in_another_case_is_put_right_where_it_is_then_better(spec, capsys):
+    spec.write_text(WRONG.replace("HudiTable", "huditable"))
+
+    assert lint(spec, "--fix") == 0
+    assert "3 problems fixed in 1 file" in capsys.readouterr().out
+    assert spec.read_text() == RIGHT
+
+
+def test_a_kind_is_put_right_beside_a_slip_that_is_left(spec, capsys):
+    Path("twin.yaml").write_text(RIGHT.replace("HudiTable", "HudiTabel"))
+    spec.write_text(RIGHT.replace("HudiTable", "huditable"))
+
+    assert lint(".", "--fix") == 1
+    assert spec.read_text() == RIGHT
+    assert "HudiTabel" in Path("twin.yaml").read_text()
+    assert "1 problem fixed in 1 file" in capsys.readouterr().out
+
+
 def test_a_file_is_put_right_beside_one_that_would_not_be_better(spec):
     Path("twin.yaml").write_text(RIGHT.replace("HudiTable", "HudiTabel"))
 
