@@ -147,7 +147,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 def spark_settings(texts: list[str] | None) -> dict[str, str]:
     """The key and value of every ``--spark-conf``.
 
-    Raises UsageError for what is none; it may be a secret, so only what is sure to be a key is said.
+    Raises UsageError for what is none. It may be a secret: nothing but a sure key is repeated.
 
     >>> spark_settings(["spark.executor.memory=2g"])
     {'spark.executor.memory': '2g'}
