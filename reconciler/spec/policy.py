@@ -22,6 +22,7 @@ from reconciler.spec.overlay import Selector, selector
 from reconciler.spec.project import folders_above
 from reconciler.spec.reading import Reader
 from reconciler.spec.sources import DISK, Files, files_below
+from reconciler.spec.unread import warn_of_unread
 
 FOLDER: Final = "policies"
 """The folder whose policies hold for every spec beside it and below, however a spec is named."""
@@ -99,7 +100,9 @@ def policies_above(
     found: dict[str, list[Path]] = {real: [] for real in known}
     for file in files:
         found[source.real(file)].append(file)
-    for folder in _folders(paths, files, problems, source):
+    folders = _folders(paths, files, problems, source)
+    warn_of_unread(folders, known, problems, source)
+    for folder in folders:
         for file in files_below(folder, problems, source):
             found.setdefault(source.real(file), []).append(file)
             _check_written(file, problems, source)
