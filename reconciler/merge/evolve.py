@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.arrow import booleans, flags, integers, numbers
@@ -85,10 +86,12 @@ def _struct(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 def _map(column: Any, wanted: pa.DataType, where: str) -> Any:
     whole = column.take(integers(np.arange(len(column))))  # a slice shares its keys with others
-    first, last = whole.offsets[0].as_py(), whole.offsets[-1].as_py()
+    ends = numbers(whole.offsets)
+    first, last = int(ends[0]), int(ends[-1])
     keys = evolve(whole.keys[first:last], wanted.key_type, f"{where}.key")
     items = evolve(whole.items[first:last], wanted.item_type, f"{where}.value")
-    return pa.MapArray.from_arrays(_offsets(column), keys, items, type=wanted)
+    offsets = _masked(ends - first, column)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=wanted)
 
 
 def _offsets(column: Any) -> Any:
@@ -96,10 +99,14 @@ def _offsets(column: Any) -> Any:
     length = numbers(pc.list_value_length(column).fill_null(0).cast(pa.int32()))
     ends = np.zeros(len(length) + 1, np.int32)
     np.cumsum(length, out=ends[1:])
+    return _masked(ends, column)
+
+
+def _masked(offsets: NDArray[np.int32], column: Any) -> Any:
     if not column.null_count:
-        return integers(ends)
+        return integers(offsets)
     gone = np.append(flags(column.is_null()), False)
-    return pc.if_else(booleans(gone), None, integers(ends))
+    return pc.if_else(booleans(gone), None, integers(offsets))
 
 
 def _is_list(kind: pa.DataType) -> bool:

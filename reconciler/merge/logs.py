@@ -30,7 +30,6 @@ from reconciler.merge.ordering import (
     comparable,
     last_of_each,
     newest_of_each,
-    ranks,
     type_at,
 )
 from reconciler.merge.rules import IS_DELETED, OPERATION, MergeRules
@@ -193,16 +192,16 @@ def _places(content: bytes) -> tuple[Places, Places]:
     version, count = struct.unpack_from(">ii", content)
     known = version == CONTENT_VERSION and 0 <= count <= len(content) // 4
     require(known, f"content version {version} with {count} records")
-    ends = np.empty(count, np.int64)
-    at, read = _HEAD, struct.Struct(">i").unpack_from
+    at, found, read = _HEAD, [], struct.Struct(">i").unpack_from
+    for _ in range(count):  # the one loop over records: as little as can be
+        at += read(content, at)[0] + 4
+        found.append(at)
+    ends = np.array(found, np.int64)
     starts = np.empty(count, np.int64)
-    for record in range(count):
-        (length,) = read(content, at)
-        require(0 <= length <= len(content) - at - 4, f"a record of {length} bytes")
-        starts[record] = at + 4
-        at += 4 + length
-        ends[record] = at
-    require(at == len(content), f"{len(content) - at} bytes follow its {count} records")
+    starts[:1], starts[1:] = _HEAD, ends[:-1]
+    starts += 4
+    require(bool((starts <= ends).all()), "a record has a length below zero")
+    require(at == len(content), f"its {count} records take {at} bytes of {len(content)}")
     return starts, ends
 
 
@@ -229,7 +228,7 @@ def _merged(parts: list[_Part], fields: int, wanted: Wanted) -> LogRecords:
         won = newest_of_each(
             codes,
             groups,
-            ranks(ordering, len(codes)),
+            ordering,
             is_final=is_final,
             is_listed=np.concatenate(listed),
         )

@@ -80,12 +80,20 @@ def _total_order(column: Any) -> Any:
 
 def ranks(columns: Sequence[Any], count: int) -> NDArray[np.int64]:
     """A number per row that compares as the rows of ``columns`` do, most significant first."""
+    if len(columns) == 1:
+        return _rank(columns[0])
     found = np.zeros(count, np.int64)
     for column in columns:
         own = _dense(column)
         width = int(own.max()) + 1 if count else 1
         found = np.unique(found * width + own, return_inverse=True)[1].astype(np.int64)
     return found
+
+
+def _rank(column: Any) -> NDArray[np.int64]:
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return numbers(column).astype(np.int64)
+    return _dense(column)
 
 
 def _dense(column: Any) -> NDArray[np.int64]:
@@ -127,7 +135,7 @@ def last_of_each(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
 def newest_of_each(
     codes: NDArray[np.int64],
     groups: int,
-    rank: NDArray[np.int64],
+    ordering: Sequence[Any],
     *,
     is_final: NDArray[np.bool_],
     is_listed: NDArray[np.bool_],
@@ -138,22 +146,38 @@ def newest_of_each(
     can come, whatever its event time, and no deletion of a delete block (``is_listed``).
     Source: BufferedRecordMergerFactory.EventTimeRecordMerger, deltaMergeDeleteRecord.
     """
-    rows = np.arange(len(codes))
-    finals = np.flatnonzero(is_final)
-    alive = np.ones(len(codes), np.bool_)
-    if len(finals):
-        end = np.full(groups, -1, np.int64)
-        end[codes[finals]] = finals
-        past = rows > end[codes]
-        begins = np.full(groups, len(codes), np.int64)
-        records = np.flatnonzero(past & ~is_listed & (end[codes] >= 0))[::-1]
-        begins[codes[records]] = records
-        ended = end[codes] >= 0
-        none_after = begins[codes] == len(codes)
-        alive = ~ended | (rows >= begins[codes]) | (none_after & (rows == end[codes]))
-    kept = rows[alive]
-    order = kept[np.lexsort((kept, rank[kept], codes[kept]))]
-    last = np.append(np.diff(codes[order]) != 0, True)[: len(order)]
-    found = np.zeros(groups, np.int64)
-    found[codes[order[last]]] = order[last]
+    found = last_of_each(codes, groups)
+    several = np.flatnonzero(np.bincount(codes, minlength=groups)[codes] > 1)
+    if not len(several):
+        return found
+    codes, is_final, is_listed = codes[several], is_final[several], is_listed[several]
+    kept = np.flatnonzero(_is_alive(codes, groups, is_final, is_listed))
+    picked = integers(several[kept])
+    rank = ranks([column.take(picked) for column in ordering], len(kept))
+    order = kept[np.lexsort((rank, codes[kept]))]  # stable: the later one stays the later one
+    last = np.append(np.diff(codes[order]) != 0, True)
+    found[codes[order[last]]] = several[order[last]]
     return found
+
+
+def _is_alive(
+    codes: NDArray[np.int64],
+    groups: int,
+    is_final: NDArray[np.bool_],
+    is_listed: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """The rows that no final deletion puts out of the running."""
+    finals = np.flatnonzero(is_final)
+    if not len(finals):
+        return np.ones(len(codes), np.bool_)
+    rows = np.arange(len(codes))
+    end = np.full(groups, -1, np.int64)
+    end[codes[finals]] = finals
+    ended = end[codes] >= 0
+    begin = np.full(groups, len(codes), np.int64)
+    records = np.flatnonzero(ended & (rows > end[codes]) & ~is_listed)[::-1]
+    begin[codes[records]] = records
+    none_after = begin[codes] == len(codes)
+    alive: NDArray[np.bool_] = ~ended | (rows >= begin[codes])
+    alive |= none_after & (rows == end[codes])
+    return alive

@@ -1,0 +1,120 @@
+"""Whatever is written in whatever order: merging by columns is merging record by record."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.merge.avro_schema import arrow_schema
+from reconciler.merge.rules import MergeRules
+from tests.slices import data, deletes, parquet, record_schema, rollback, rows_of
+
+KEY = "_hoodie_record_key"
+TYPES = {"int": "IntWrapper", "long": "LongWrapper", "string": "StringWrapper"}
+keys = st.sampled_from("abcde")
+numbers = st.integers(0, 3)
+
+
+def record(key, ts, v, *, gone=False):
+    return {KEY: key, "ts": ts, "v": v, "_hoodie_is_deleted": gone}
+
+
+def blocks(of_time):
+    rows = st.lists(st.tuples(keys, of_time, st.booleans()), max_size=5)
+    gone = st.lists(st.tuples(keys, st.none() | of_time), max_size=3)
+    return st.lists(
+        st.tuples(st.sampled_from(["avro", "parquet"]), st.sampled_from("123"), rows)
+        | st.tuples(st.just("delete"), st.sampled_from("123"), gone)
+        | st.tuples(st.just("rollback"), st.sampled_from("123"), st.just([])),
+        max_size=8,
+    )
+
+
+def is_final(is_delete, ts, kind):
+    return is_delete and (ts is None or (kind == "int" and ts == 0))
+
+
+def in_order(written):
+    """The blocks with their places, an instant at a time; rollbacks take back earlier ones."""
+    alive: dict[str, list] = {}
+    for at, (what, instant, rows) in enumerate(written):
+        if what == "rollback":
+            alive.pop(instant, None)
+        else:
+            alive.setdefault(instant, []).append((at, what, rows))
+    return [block for group in alive.values() for block in group]
+
+
+def stays(old, new, *, listed):
+    """Whether Hudi keeps ``old`` when ``new`` comes; ``listed``: it comes from a delete block."""
+    if old[0] and old[3]:
+        return listed
+    return not (new[0] and new[3]) and new[1] < old[1]
+
+
+def by_hand(base, written, kind, *, event):
+    """What the records of Hudi's file group reader become, one after the other."""
+    known = {}
+    for at, what, rows in in_order(written):
+        for n, (key, ts, *rest) in enumerate(rows):
+            gone = what == "delete" or rest[0]
+            new = (gone, ts, f"{at}.{n}", is_final(gone, ts, kind))
+            old = known.get(key)
+            if not (event and old and stays(old, new, listed=what == "delete")):
+                known[key] = new
+    found = []
+    for key, ts, v in base:
+        new = known.pop(key, None)
+        if new is None or (event and stays((False, ts, v, False), new, listed=False)):
+            found.append((key, ts, v))
+        elif not new[0]:
+            found.append((key, new[1], new[2]))
+    return sorted(found + [(k, n[1], n[2]) for k, n in known.items() if not n[0]])
+
+
+def built(written, text, schema, kind):
+    found = []
+    for at, (what, instant, rows) in enumerate(written):
+        if what == "rollback":
+            found.append(rollback("9", instant))
+        elif what == "delete":
+            listed = [
+                (key,) if ts is None else (key, TYPES[kind], {"value": ts}) for key, ts in rows
+            ]
+            found.append(deletes(instant, *listed))
+        else:
+            records = [
+                record(key, ts, f"{at}.{n}", gone=gone) for n, (key, ts, gone) in enumerate(rows)
+            ]
+            make = data(instant, text, records)
+            if what == "parquet":
+                make = parquet(instant, text, pa.Table.from_pylist(records, schema))
+            found.append(make)
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_merging_by_columns_is_merging_record_by_record(drawn):
+    kind = drawn.draw(st.sampled_from(sorted(TYPES)))
+    of_time = numbers if kind != "string" else st.sampled_from(["", "a", "é", "z"])
+    event = drawn.draw(st.booleans())
+    base = drawn.draw(st.lists(st.tuples(keys, of_time, st.just("base")), max_size=6))
+    written = drawn.draw(blocks(of_time))
+    text = record_schema(
+        (KEY, "string"), ("ts", kind), ("v", "string"), ("_hoodie_is_deleted", "boolean")
+    )
+    schema = arrow_schema(text, "t")
+    split = drawn.draw(st.integers(0, len(written)))
+    made = built(written, text, schema, kind)
+
+    found = rows_of(
+        schema,
+        MergeRules(ordering=("ts",) if event else ()),
+        [made[:split], made[split:]],
+        base=pa.Table.from_pylist([record(*row) for row in base], schema),
+        row_group_size=2,
+    )
+    expected = by_hand(base, written, kind, event=event)
+    assert expected == sorted((row[KEY], row["ts"], row["v"]) for row in found)
