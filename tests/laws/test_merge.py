@@ -12,8 +12,8 @@ from tests.slices import data, deletes, parquet, record_schema, rollback, rows_o
 
 KEY = "_hoodie_record_key"
 TYPES = {"int": "IntWrapper", "long": "LongWrapper", "string": "StringWrapper"}
-keys = st.sampled_from("abcde")
-numbers = st.integers(0, 3)
+keys = st.sampled_from("abc")
+numbers = st.integers(0, 2)
 
 
 def record(key, ts, v, *, gone=False):
@@ -100,7 +100,7 @@ def test_merging_by_columns_is_merging_record_by_record(drawn):
     kind = drawn.draw(st.sampled_from(sorted(TYPES)))
     of_time = numbers if kind != "string" else st.sampled_from(["", "a", "é", "z"])
     event = drawn.draw(st.booleans())
-    base = drawn.draw(st.lists(st.tuples(keys, of_time, st.just("base")), max_size=6))
+    base = drawn.draw(st.lists(st.tuples(keys, of_time, st.just("base")), min_size=2, max_size=5))
     written = drawn.draw(blocks(of_time))
     text = record_schema(
         (KEY, "string"), ("ts", kind), ("v", "string"), ("_hoodie_is_deleted", "boolean")

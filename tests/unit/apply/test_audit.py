@@ -205,7 +205,19 @@ def test_a_plan_that_is_refused_as_a_whole_takes_one_line():
     )
 
 
-HOSTILE = ["\n", "\r\n", "\x1b[2J", "\x9b31m", "\u2028", "\u202e", '"}\n{"', "\ud800", "\x00", "\x7f", "é"]
+HOSTILE = [
+    "\n",
+    "\r\n",
+    "\x1b[2J",
+    "\x9b31m",
+    "\u2028",
+    "\u202e",
+    '"}\n{"',
+    "\ud800",
+    "\x00",
+    "\x7f",
+    "é",
+]
 
 
 @settings(max_examples=60, deadline=None)

@@ -137,6 +137,20 @@ def test_deletions_inside_data_blocks_go_by_flag_operation_and_marker():
     assert [{KEY: "d"}, {KEY: "e"}] == found
 
 
+@pytest.mark.parametrize(
+    ("kind", "left"), [("int", []), ("long", ["a"]), (["null", "int"], []), (["null", "long"], [])]
+)
+def test_a_flagged_deletion_of_event_time_0_is_final_for_ints_and_of_none_always(kind, left):
+    text = record_schema((KEY, "string"), ("ts", kind), ("_hoodie_is_deleted", "boolean"))
+    schema = arrow_schema(text, "t")
+    time = None if isinstance(kind, list) else 0
+    gone = data("1", text, [{KEY: "a", "ts": time, "_hoodie_is_deleted": True}])
+    stored = pa.Table.from_pylist([{KEY: "a", "ts": 5}], schema)
+
+    found = rows_of(schema, EVENT, [[gone]], base=stored)
+    assert left == [row[KEY] for row in found]
+
+
 def test_of_equal_keys_in_a_base_file_the_first_is_merged():
     stored = base(("a", 1, "first"), ("a", 2, "second"), ("b", 1, "b"))
 
