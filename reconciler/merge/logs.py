@@ -32,6 +32,7 @@ from reconciler.merge.ordering import (
     newest_of_each,
     type_at,
 )
+from reconciler.merge.precombine import precombined
 from reconciler.merge.rules import IS_DELETED, OPERATION, MergeRules
 
 _REMEDY: Final = "the log file is damaged; restore it or roll back the write that made it"
@@ -95,7 +96,7 @@ def merged_logs(blocks: Iterable[Block], rules: MergeRules, wanted: Wanted) -> L
             parts.append(_deleted(block, fields))
             continue
         parts += [_written(batch, rules, fields, wanted, block) for batch in _rows(block, names)]
-    return _merged(parts, len(fields), wanted)
+    return _merged(parts, len(fields), wanted, precombines=rules.precombines)
 
 
 def ordering_of(batch: Any, fields: Mapping[str, pa.DataType], where: str) -> tuple[Any, ...]:
@@ -205,7 +206,7 @@ def _places(content: bytes) -> tuple[Places, Places]:
     return starts, ends
 
 
-def _merged(parts: list[_Part], fields: int, wanted: Wanted) -> LogRecords:
+def _merged(parts: list[_Part], fields: int, wanted: Wanted, *, precombines: bool) -> LogRecords:
     parts = [part for part in parts if len(part.keys)]
     if not parts:
         none = pa.array([], pa.string())
@@ -224,14 +225,10 @@ def _merged(parts: list[_Part], fields: int, wanted: Wanted) -> LogRecords:
     if not fields:
         won, is_final = last_of_each(codes, groups), np.ones(len(codes), np.bool_)
     else:
-        listed = [np.full(len(part.keys), part.rows is None) for part in parts]
-        won = newest_of_each(
-            codes,
-            groups,
-            ordering,
-            is_final=is_final,
-            is_listed=np.concatenate(listed),
-        )
+        is_listed = np.concatenate([np.full(len(p.keys), p.rows is None) for p in parts])
+        merge = precombined if precombines else newest_of_each
+        won = merge(codes, groups, ordering, is_final=is_final, is_listed=is_listed)
+        is_final = is_listed if precombines else is_final
     row, table = _kept(parts, won, wanted)
     return LogRecords(
         keys=encoded.dictionary,

@@ -39,6 +39,8 @@ class MergeRules:
     the later write wins. ``delete_marker``: a column and the text that makes a record a deletion.
     ``is_named``: whether ``keys`` joined carry their names (Hudi's complex keys).
     ``refusal``: why records of this table cannot be merged, empty when they can.
+    ``overwrites``: log records replace the base file's whatever their event times.
+    ``precombines``: log records merge with each other as Hudi 0.x merges them.
     """
 
     keys: tuple[str, ...] = (_RECORD_KEY,)
@@ -46,10 +48,16 @@ class MergeRules:
     delete_marker: tuple[str, str] | None = None
     is_named: bool = False
     refusal: str = ""
+    overwrites: bool = False
+    precombines: bool = False
 
     @classmethod
-    def of(cls, properties: TableProperties) -> Self:
-        """The rules of a table."""
+    def of(cls, properties: TableProperties, *, precombines: bool = False) -> Self:
+        """The rules of a table, as the readers of Hudi 1.x follow them.
+
+        ``precombines``: as those of Hudi 0.x do. The two differ where log records of one key do not
+        come in the order of their event times; see ``precombine``.
+        """
         raw = properties.raw
         mode, why = _mode(raw, properties)
         marker = _marker(raw)
@@ -65,9 +73,11 @@ class MergeRules:
             why = "of the payload's delete field and its marker only one is configured"
         return cls(
             keys=keys,
-            ordering=properties.ordering_fields if mode == _EVENT else (),
+            ordering=properties.ordering_fields if mode == _EVENT or precombines else (),
             delete_marker=marker if marker and all(marker) else None,
             is_named=is_named,
+            overwrites=mode != _EVENT,
+            precombines=precombines,
             refusal=why and f"table {properties.table_name}: {why}",
         )
 

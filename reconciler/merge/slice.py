@@ -192,7 +192,7 @@ class _Merge:
     ) -> NDArray[np.bool_]:
         """Whether the log record of each key wins over the base file's row of it."""
         fields = ordering_fields(self.rules, self.wanted.table)
-        if not fields:
+        if not fields or self.rules.overwrites:
             return np.ones(len(keys), np.bool_)
         picked, ours = pa.array(rows), pa.array(keys)
         base = ordering_of(batch.take(picked), fields, path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,27 +48,54 @@ def in_order(written):
     return [block for group in alive.values() for block in group]
 
 
-def stays(old, new, *, listed):
-    """Whether Hudi keeps ``old`` when ``new`` comes; ``listed``: it comes from a delete block."""
-    if old[0] and old[3]:
-        return listed
-    return not (new[0] and new[3]) and new[1] < old[1]
+@dataclass
+class Newer:
+    """Hudi 1.x: records are (gone, event time, value, final, from a delete block)."""
+
+    event: bool
+
+    def stays(self, old, new):
+        """Whether ``old`` is kept when ``new`` comes."""
+        if not self.event:
+            return False
+        if old[0] and old[3]:
+            return new[4]
+        return not (new[0] and new[3]) and new[1] < old[1]
+
+    def keeps_base(self, new, ts):
+        return self.stays((False, ts, "", False, False), new)
 
 
-def by_hand(base, written, kind, *, event):
-    """What the records of Hudi's file group reader become, one after the other."""
+@dataclass
+class Older(Newer):
+    """Hudi 0.x."""
+
+    kind: str
+
+    def stays(self, old, new):
+        if new[4]:
+            return not new[3] and self.kind != "string" and not old[3] and old[1] > new[1]
+        return not old[4] and old[1] > new[1]
+
+    def keeps_base(self, new, ts):
+        return self.event and not new[4] and ts > new[1]
+
+
+def by_hand(base, written, kind, how):
+    """What the records of Hudi's readers become, one after the other."""
     known = {}
     for at, what, rows in in_order(written):
         for n, (key, ts, *rest) in enumerate(rows):
-            gone = what == "delete" or rest[0]
-            new = (gone, ts, f"{at}.{n}", is_final(gone, ts, kind))
+            listed = what == "delete"
+            gone = listed or rest[0]
+            new = (gone, ts, f"{at}.{n}", is_final(gone, ts, kind), listed)
             old = known.get(key)
-            if not (event and old and stays(old, new, listed=what == "delete")):
+            if not (old and how.stays(old, new)):
                 known[key] = new
     found = []
     for key, ts, v in base:
         new = known.pop(key, None)
-        if new is None or (event and stays((False, ts, v, False), new, listed=False)):
+        if new is None or how.keeps_base(new, ts):
             found.append((key, ts, v))
         elif not new[0]:
             found.append((key, new[1], new[2]))
@@ -94,12 +123,16 @@ def built(written, text, schema, kind):
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_merging_by_columns_is_merging_record_by_record(drawn):
     kind = drawn.draw(st.sampled_from(sorted(TYPES)))
     of_time = numbers if kind != "string" else st.sampled_from(["", "a", "é", "z"])
-    event = drawn.draw(st.booleans())
+    event, older = drawn.draw(st.booleans()), drawn.draw(st.booleans())
+    how = Older(event=event, kind=kind) if older else Newer(event=event)
+    rules = MergeRules(
+        ordering=("ts",) if event or older else (), overwrites=not event, precombines=older
+    )
     base = drawn.draw(st.lists(st.tuples(keys, of_time, st.just("base")), min_size=2, max_size=5))
     written = drawn.draw(blocks(of_time))
     text = record_schema(
@@ -111,10 +144,10 @@ def test_merging_by_columns_is_merging_record_by_record(drawn):
 
     found = rows_of(
         schema,
-        MergeRules(ordering=("ts",) if event else ()),
+        rules,
         [made[:split], made[split:]],
         base=pa.Table.from_pylist([record(*row) for row in base], schema),
         row_group_size=2,
     )
-    expected = by_hand(base, written, kind, event=event)
+    expected = by_hand(base, written, kind, how)
     assert expected == sorted((row[KEY], row["ts"], row["v"]) for row in found)

@@ -31,6 +31,8 @@ BY_FOLDER = {"v6_keygen": ("p", "q"), "v9_keygen": ("p", "q")}
 class Table:
     """A table, opened as a reader opens one."""
 
+    precombines = False
+
     def __init__(self, name, folder):
         subprocess.run(["unzip", "-qo", TABLES / f"{name}.zip", "-d", folder], check=True)
         self.storage = open_storage(str(folder / name))
@@ -69,7 +71,7 @@ class Table:
 
     def read(self, slices):
         reading = SliceReading(
-            rules=MergeRules.of(self.properties),
+            rules=MergeRules.of(self.properties, precombines=self.precombines),
             schema=self.schema(),
             committed=Committed.of(self.state.timeline, table_version=self.state.table_version),
         )

@@ -119,3 +119,18 @@ def test_keys_that_are_not_stored_are_columns():
     two = rules(9, keys=("a", "b"), **off)
     assert (("a", "b"), True) == (two.keys, two.is_named)
     assert "names no column" in rules(9, keys=(), **off).refusal
+
+
+def test_hudi_0_orders_log_records_by_event_time_whatever_the_payload():
+    found = MergeRules.of(
+        SimpleNamespace(
+            table_name="t",
+            table_version=6,
+            ordering_fields=("ts",),
+            record_keys=("id",),
+            raw={PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"},
+        ),
+        precombines=True,
+    )
+
+    assert (("ts",), True, True) == (found.ordering, found.overwrites, found.precombines)
