@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.merge.avro_schema import arrow_schema
+from reconciler.merge.ordering import newest_of_each
+from reconciler.merge.precombine import precombined
 from reconciler.merge.rules import MergeRules
 from tests.slices import data, deletes, parquet, record_schema, rollback, rows_of
 
@@ -123,7 +126,7 @@ def built(written, text, schema, kind):
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_merging_by_columns_is_merging_record_by_record(drawn):
     kind = drawn.draw(st.sampled_from(sorted(TYPES)))
@@ -151,3 +154,41 @@ def test_merging_by_columns_is_merging_record_by_record(drawn):
     )
     expected = by_hand(base, written, kind, how)
     assert expected == sorted((row[KEY], row["ts"], row["v"]) for row in found)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), numbers, st.sampled_from("urd")), max_size=12),
+    st.sampled_from(sorted(TYPES)),
+    st.booleans(),
+)
+def test_the_winner_of_each_key_is_the_one_that_comes_out_step_by_step(events, kind, older):
+    """An event is an update, a record flagged as removed, or a deletion of a delete block."""
+    how = Older(event=True, kind=kind) if older else Newer(event=True)
+    rows = [
+        (what != "u", ts, at, is_final(what != "u", ts, kind), what == "d")
+        for at, (_, ts, what) in enumerate(events)
+    ]
+    known = {}
+    for (key, *_), new in zip(events, rows, strict=True):
+        old = known.get(key)
+        if not (old and how.stays(old, new)):
+            known[key] = new
+    names = sorted({key for key, *_ in events})
+    times = [ts if kind != "string" else str(ts) for _, ts, _ in events]
+    merge = precombined if older else newest_of_each
+
+    found = merge(
+        np.array([names.index(key) for key, *_ in events], np.int64),
+        len(names),
+        [pa.array(times, {"int": pa.int32(), "long": pa.int64(), "string": pa.string()}[kind])],
+        is_final=np.array([row[3] for row in rows], np.bool_),
+        is_listed=np.array([row[4] for row in rows], np.bool_),
+    )
+    for name, place in zip(names, found.tolist(), strict=True):
+        new = known[name]
+        assert (new[0], new[3] or (older and new[4])) == (
+            rows[place][0],
+            rows[place][3] or (older and rows[place][4]),
+        )
+        assert new[0] or new[2] == place
