@@ -86,12 +86,17 @@ def ordering_fields(rules: MergeRules, table: pa.Schema) -> dict[str, pa.DataTyp
     return {name: kind for name, kind in found if kind is not None}
 
 
-def merged_logs(blocks: Iterable[Block], rules: MergeRules, wanted: Wanted) -> LogRecords:
-    """The records of blocks in the order they apply; raises FormatError, UnsupportedError."""
+def merged_logs(blocks: list[Block], rules: MergeRules, wanted: Wanted) -> LogRecords:
+    """The records of blocks in the order they apply; raises FormatError, UnsupportedError.
+
+    The list is used up: the bytes of a block go once its columns are there.
+    """
     fields = ordering_fields(rules, wanted.table)
     names = {*wanted.columns.names, *rules.columns}
     parts = []
-    for block in blocks:
+    blocks.reverse()
+    while blocks:
+        block = blocks.pop()
         if block.type is BlockType.DELETE:
             parts.append(_deleted(block, fields))
             continue

@@ -104,7 +104,6 @@ def read_slice(
     if blocks and reading.rules.refusal:
         raise UnsupportedError(f"{reading.rules.refusal}; its log files cannot be read")
     logs = merged_logs(blocks, reading.rules, wanted)
-    del blocks
     merge = _Merge(reading.rules, wanted, logs, np.full(len(logs), -1, np.int8))
     if files.base is not None:
         yield from merge.over(files.base, files.base_size, source)

@@ -47,7 +47,9 @@ class Table:
                 replaces = entry.instant.action is Action.REPLACECOMMIT
                 found = CommitMetadata.parse(data, entry.name, replaces=replaces).extra
                 if found.get("schema"):
-                    return with_meta_columns(arrow_schema(found["schema"], entry.name))
+                    schema = arrow_schema(found["schema"], entry.name)
+                    stored = self.properties.raw.get("hoodie.populate.meta.fields") != "false"
+                    return with_meta_columns(schema) if stored else schema
         raise AssertionError("no commit names a schema")
 
     def slices(self, *, optimised):
