@@ -117,7 +117,8 @@ def _is_same_kind(have: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether two types differ in width or unit alone, so that a checked cast is exact."""
     types = pa.types
     if types.is_timestamp(have) and types.is_timestamp(wanted):
-        return (have.tz is None) == (wanted.tz is None)
+        # INT96, which older Spark wrote, holds instants and comes without a zone
+        return have.tz is None or wanted.tz is not None
     if types.is_decimal(have) and types.is_decimal(wanted):
         return bool(wanted.scale >= have.scale)
     if types.is_fixed_size_binary(have) or types.is_large_binary(have):

@@ -46,7 +46,7 @@ def test_values_are_promoted(have, wanted, before, after):
         (pa.int64(), pa.int32()),
         (pa.string(), pa.int32()),
         (pa.float64(), pa.float32()),
-        (pa.timestamp("us"), pa.timestamp("us", "UTC")),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us")),
         (pa.list_(pa.int32()), pa.int32()),
         (pa.decimal128(9, 2), pa.decimal128(9, 1)),
     ],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
@@ -11,7 +14,17 @@ from reconciler.merge.avro_schema import arrow_schema
 from reconciler.merge.blocks import Committed
 from reconciler.merge.rules import MergeRules
 from reconciler.merge.slice import FileSliceRef, SliceReading, read_slice
-from tests.slices import Memory, block, data, deletes, parquet, record_schema, rollback, rows_of
+from tests.slices import (
+    Memory,
+    block,
+    data,
+    deletes,
+    parquet,
+    parquet_bytes,
+    record_schema,
+    rollback,
+    rows_of,
+)
 
 KEY = "_hoodie_record_key"
 TEXT = record_schema((KEY, "string"), ("ts", "int"), ("v", "string"))
@@ -270,6 +283,30 @@ def test_columns_that_files_lack_are_null_or_of_the_given_value():
         {KEY: "a", "ts": 1, "p": "2026", "new": None},
         {KEY: "b", "ts": 2, "p": "2026", "new": None},
     ] == found
+
+
+def test_timestamps_of_older_writers_are_instants():
+    text = record_schema(
+        (KEY, "string"), ("t", {"type": "long", "logicalType": "timestamp-micros"})
+    )
+    schema = arrow_schema(text, "t")
+    moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    stored = pa.Table.from_pylist([{KEY: "a", "t": moment}], schema)
+    files = {"b.parquet": parquet_bytes(stored, use_deprecated_int96_timestamps=True)}
+    ref = FileSliceRef(base="b.parquet", base_size=len(files["b.parquet"]))
+
+    (batch,) = read_slice(ref, SliceReading(rules=COMMIT, schema=schema), Memory(files))
+    assert [{KEY: "a", "t": moment}] == batch.to_pylist()
+
+
+def test_how_slices_are_read_travels_to_other_processes():
+    how = SliceReading(
+        rules=EVENT, schema=SCHEMA, columns=("v",), committed=Committed(as_of="1"), missing={"v": 1}
+    )
+    back = pickle.loads(pickle.dumps(how))
+
+    assert how.wanted.columns == back.wanted.columns
+    assert (how.rules, how.committed, how.missing) == (back.rules, back.committed, back.missing)
 
 
 def test_parquet_blocks_are_read_as_avro_blocks_are():
