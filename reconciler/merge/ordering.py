@@ -58,11 +58,10 @@ def comparable(column: Any, name: str) -> Any:
         return _total_order(column.cast(pa.float64()))
     if types.is_boolean(kind):
         return column.cast(pa.int8())
-    if types.is_date32(kind):
-        return column.view(pa.int32())
     if types.is_timestamp(kind):
         return column.view(pa.int64())
-    if types.is_integer(kind) or types.is_string(kind) or types.is_decimal(kind):
+    compares = (types.is_integer, types.is_string, types.is_decimal, types.is_date32)
+    if any(is_one(kind) for is_one in compares):
         return column
     raise UnsupportedError(f"records cannot be ordered by column {name}, which is {kind}")
 

@@ -27,12 +27,17 @@ def precombined(
     is_listed: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
     """Per group the row that wins; arguments as of ``newest_of_each``."""
-    ends = is_listed & (is_final | any(pa.types.is_string(column.type) for column in ordering))
+    ends = is_listed & (is_final | any(map(_is_of_another_class, ordering)))
     found = newest_of_each(codes, groups, ordering, is_final=ends, is_listed=is_listed)
     timed = is_listed & ~ends
     if timed.any():
         _one_by_one(found, codes, ranks(ordering, len(codes)), ends, is_listed, timed)
     return found
+
+
+def _is_of_another_class(column: Any) -> bool:
+    kind, types = column.type, pa.types
+    return bool(types.is_string(kind) or types.is_decimal(kind) or types.is_date(kind))
 
 
 def _one_by_one(

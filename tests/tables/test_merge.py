@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,13 @@ from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 
 TABLES = Path(__file__).parent
+#: tables made for merging, and what readers of several versions of Hudi say they hold
+MERGING = TABLES / "merging"
+MADE = [
+    (path.name.removesuffix(".expected.json"), version)
+    for path in sorted(MERGING.glob("*.expected.json"))
+    for version in json.loads(path.read_text())["readers"]
+]
 ALL = sorted(path.name.removesuffix(".expected.json") for path in TABLES.glob("*.expected.json"))
 READ = [table for table in ALL if table != "v8_mor_partial"]
 #: where an empty partition value is null to Hudi, which takes it from the folder's name
@@ -33,8 +42,8 @@ class Table:
 
     precombines = False
 
-    def __init__(self, name, folder):
-        subprocess.run(["unzip", "-qo", TABLES / f"{name}.zip", "-d", folder], check=True)
+    def __init__(self, name, folder, tables=TABLES):
+        subprocess.run(["unzip", "-qo", tables / f"{name}.zip", "-d", folder], check=True)
         self.storage = open_storage(str(folder / name))
         self.state = observe(self.storage, None, observed_ms=0)
         self.properties = load_properties(self.storage)
@@ -118,3 +127,43 @@ def test_a_bootstrap_skeleton_is_refused_by_name(tmp_path):
 
     with pytest.raises(UnsupportedError, match="bootstrap skeleton"):
         table.read([FileSliceRef.of("p=p0", skeleton, 1)])
+
+
+def plain(value):
+    """A value as Hudi's rows were written down."""
+    match value:
+        case bytes():
+            return value.hex()
+        case datetime():
+            return str(value.replace(tzinfo=None))
+        case date() | Decimal():
+            return str(value)
+        case dict():
+            return {key: plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            return value
+
+
+@pytest.mark.parametrize(("name", "version"), MADE)
+def test_records_merge_as_readers_of_each_version_merge_them(name, version, tmp_path):
+    expected = json.loads((MERGING / f"{name}.expected.json").read_text())
+    table = Table(name, tmp_path, MERGING)
+    table.precombines = version.startswith("0.")
+    names, rows = table.rows()
+    for row in rows:
+        if "m" in row:
+            row["m"] = dict(row["m"])
+
+    assert expected["cols"] == names
+    found = [[plain(row[name]) for name in names] for row in rows]
+    assert sorted(expected["readers"][version], key=str) == sorted(found, key=str)
+
+
+def test_readers_of_two_versions_do_not_say_the_same_of_every_table():
+    by_version = [
+        json.loads(path.read_text())["readers"] for path in sorted(MERGING.glob("*.expected.json"))
+    ]
+
+    assert any(len({str(sorted(map(str, rows))) for rows in r.values()}) > 1 for r in by_version)
