@@ -5,6 +5,7 @@ ReconcilerError                    1
 ├── FormatError                    1   bytes that cannot be what they claim to be; names the file
 ├── UnsupportedError               1   a table that we know we must not touch
 ├── PlanError                      1   a plan document that is damaged, foreign or of another format
+│   └── EditedPlanError            4   one that is no longer what was made and reviewed
 ├── StorageError                   1   a path that cannot be reached
 │   ├── NotFoundError
 │   ├── AlreadyExistsError
@@ -53,6 +54,12 @@ class UnsupportedError(ReconcilerError):
 
 class PlanError(ReconcilerError):
     """A plan document that cannot be used; says what the file is instead."""
+
+
+class EditedPlanError(PlanError):
+    """A plan document that somebody changed after it was made: nobody has reviewed what it says."""
+
+    exit_code: ClassVar[int] = 4
 
 
 class StorageError(ReconcilerError):

@@ -108,7 +108,7 @@ def process() -> Process:
 
     pid = os.getpid()
     return Process(
-        who=_user(),
+        who=user(),
         host=_host(),
         pid=pid,
         started=_started(pid) or "",
@@ -129,7 +129,8 @@ def is_running(pid: int, started: str) -> bool:
     return not found or not started or found == started
 
 
-def _user() -> str:
+def user() -> str:
+    """The user of this process."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name

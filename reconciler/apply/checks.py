@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.apply import metadata
-from reconciler.apply.freshness import is_in, keys, keys_present, take
+from reconciler.apply.freshness import as_large_as, is_in, keys, keys_present, take
 from reconciler.errors import BlockedError, BusyError, StaleError
 from reconciler.hudi.arrow import strings
 from reconciler.hudi.instant import WRITES
@@ -59,7 +59,8 @@ def judged(plan: TablePlan, spec: TableSpec, now: datetime) -> tuple[Note, ...]:
 def running(reviewed: TablePlan, look: Look) -> TablePlan:
     """The reviewed plan with the pending cleans that are finished first, named in it or not.
 
-    Of a clean that it names only what it names of it, and every file once.
+    Of a clean that it names only what it names of it, and every file once. Files count as large as
+    they are, whatever the plan says of them.
     """
     named = {step.instant: step for step in reviewed.steps if isinstance(step, ResumeStep)}
     cleans = [step for step in reviewed.steps if isinstance(step, CleanStep)]
@@ -74,13 +75,18 @@ def running(reviewed: TablePlan, look: Look) -> TablePlan:
         for step in cleans
     ]
     left = [step for step in rest if len(step.files) or step.delete_partitions]
-    steps: tuple[Step, ...] = (*resumed, *left)
+    sized = (replace(step, files=as_large_as(step.files, look.state.files)) for step in left)
+    return counted(replace(reviewed, steps=(*resumed, *sized)))
+
+
+def counted(plan: TablePlan) -> TablePlan:
+    """The plan with the sums of its own steps, which an edited plan may tell wrong."""
     impact = Impact(
-        files_removed=sum(len(step.files) for step in steps),
-        bytes_removed=sum(int(step.files.bytes.sum()) for step in steps),
-        bytes_rewritten=reviewed.impact.bytes_rewritten,
+        files_removed=sum(len(step.files) for step in plan.steps),
+        bytes_removed=sum(int(step.files.bytes.sum()) for step in plan.steps),
+        bytes_rewritten=plan.impact.bytes_rewritten,
     )
-    return replace(reviewed, steps=steps, impact=impact)
+    return replace(plan, impact=impact)
 
 
 def _among(step: Step, *others: Step) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,7 @@ from reconciler.plan.model import (
     Note,
     RemovedFiles,
     ResumeStep,
-    TablePlan,
 )
-from reconciler.spec.model import TableSpec
 
 _KEPT_NOW = "a plan made now keeps it: the table has moved since the review"
 _PARTITION_KEPT_NOW = "a plan made now keeps the partition: the table has moved since the review"
@@ -57,23 +55,6 @@ class Selection:
         return len(self.files) == 0 and not self.delete_partitions
 
 
-def left_out_by_specs(
-    table: TablePlan, specs: Mapping[str, TableSpec], digests: Mapping[str, str]
-) -> str | None:
-    """Why the specs of today leave a reviewed table out, None when they say what was reviewed.
-
-    Both mappings are by table name; ``digests`` are of the effective specs, without the path.
-    """
-    spec = specs.get(table.name)
-    if spec is None:
-        return f"{table.name} has no spec any more"
-    if spec.path != table.path:
-        return f"{table.name} is at {spec.path} now and was reviewed at {table.path}"
-    if digests[table.name] != table.spec_digest:
-        return f"the spec of {table.name} is no longer the reviewed one; plan again"
-    return None
-
-
 def select(
     reviewed: CleanStep | ResumeStep,
     fresh: CleanStep | ResumeStep | None,
@@ -95,7 +76,7 @@ def select(
         p for p in reviewed.delete_partitions if fresh and p in fresh.delete_partitions
     )
     return Selection(
-        files=take(reviewed.files, allowed),
+        files=as_large_as(take(reviewed.files, allowed), present),
         delete_partitions=partitions,
         earliest=earliest,
         left_out=_left_out(reviewed.files, left, kept),
@@ -177,6 +158,15 @@ def take(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
         rule=files.rule[mask],
         because=files.because.take(rows),
     )
+
+
+def as_large_as(files: RemovedFiles, present: Files) -> RemovedFiles:
+    """The same files with the sizes they have; one that is not there keeps what it says."""
+    rows = numbers(pc.index_in(keys(files), value_set=keys_present(present)).fill_null(-1))
+    is_there = rows >= 0
+    sizes = files.bytes.copy()
+    sizes[is_there] = present.size[rows[is_there]]
+    return replace(files, bytes=sizes)
 
 
 def keys(files: RemovedFiles | KeptFiles | Rows) -> Any:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import assert_never
 
 from reconciler.apply.audit import Journal, Unwritten
-from reconciler.apply.checks import Look, RefusedError, check_identity, judged, running
+from reconciler.apply.checks import Look, RefusedError, check_identity, counted, judged, running
 from reconciler.apply.clean import run_clean
 from reconciler.apply.executor import Executor
-from reconciler.apply.freshness import left_out_by_specs
 from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Progress, Silent
 from reconciler.apply.result import Result, StepOutcome, TableResult
 from reconciler.apply.resume import resume_pending, resume_reviewed
 from reconciler.apply.table import Opener, Table, Tools, open_table
 from reconciler.apply.tidy import tidy
+from reconciler.apply.ties import left_out_by_specs, of_other_specs
 from reconciler.errors import ReconcilerError, StaleError
 from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
@@ -58,8 +58,8 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     by default the clock's time. ``lock_wait_s`` bounds the wait for a lock. ``on_table`` hears of
     every table as soon as it is done, ``on_crash`` of errors that are this program's own.
     ``origin`` goes into the instants; ``journal`` hears of a table before anything is done to it
-    and when its work ends. Raises StaleError when the plan has not the expected digest; everything
-    else that goes wrong is in the result of its table.
+    and when its work ends. Raises StaleError when the plan has not the expected digest or is of
+    other specs; everything else that goes wrong is in the result of its table.
 
     ``parallelism``: tables at a time, never two at one place. With several, an interruption ends
     each at its next phase, and is raised when all have ended; ``on_stop`` hears how many those are.
@@ -67,6 +67,9 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     digest = plan_digest(plan)
     if expected_digest is not None and expected_digest != digest:
         raise StaleError(f"the plan's digest is {digest}, not the approved {expected_digest}")
+    by_name = None if specs is None else {spec.name: spec for spec in specs}
+    if by_name is not None and (other := of_other_specs(plan, by_name)):
+        raise StaleError(other)
     tools = Tools(
         open_storage=open_storage,
         executor=executor,
@@ -78,7 +81,6 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
         lock_wait_s=lock_wait_s,
         origin=origin or Origin(),
     )
-    by_name = None if specs is None else {spec.name: spec for spec in specs}
     run = _Run(tools, digest, by_name, on_crash, journal or Unwritten())
     started = clock.now_ms()
     results = _each(run, plan.tables, parallelism, on_table, on_stop)
@@ -184,7 +186,7 @@ class _Run:
             return replace(result, error=stale, code=StaleError.exit_code)
         spec = self._spec(plan)
         guarded = self._guarded(plan, spec)
-        done.warnings += judged(plan, guarded, self._today())
+        done.warnings += judged(counted(plan), guarded, self._today())
         self.journal.started(plan)
         done.is_begun = True
         storage = self.tools.open_storage(plan.path, spec.storage_options)
@@ -194,9 +196,7 @@ class _Run:
         with self.tools.phase(plan.name, "observe"):
             table, look = open_table(plan, spec, storage, self.digest, self.tools)
             check_identity(plan, look.state)
-        if look.state.pending_cleans:
-            found = judged(running(plan, look), guarded, self._today())
-            done.warnings += [note for note in found if note not in done.warnings]
+        done.warnings[:] = judged(running(plan, look), guarded, self._today())
         with table.pulse.running():
             _run_steps(table, look, done)
         return replace(result, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))
@@ -214,8 +214,7 @@ class _Run:
 
     def _today(self) -> datetime:
         """What waivers count from: no moment of the past that somebody names."""
-        clock = datetime.fromtimestamp(self.tools.clock.now_ms() / 1000, UTC)
-        return max(self.tools.moment(), clock)
+        return max(self.tools.moment(), self.tools.clock_time())
 
     def _left_out(self, plan: TablePlan) -> str | None:
         if self.specs is None:
@@ -234,17 +233,25 @@ class _Done:
 
 
 def _run_steps(table: Table, look: Look, done: _Done) -> None:
+    """Every step's outcome, with the time that it took."""
+    clock = table.tools.clock
+    started = clock.now_ms()
+    for outcome in _steps(table, look):
+        done.outcomes.append(replace(outcome, seconds=_since(started, clock)))
+        started = clock.now_ms()
+
+
+def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
     """Pending cleans first, whoever left them; then what was reviewed."""
     pending = {clean.instant for clean in look.state.pending_cleans}
-    for outcome in resume_pending(table, look):
-        done.outcomes.append(outcome)
+    yield from resume_pending(table, look)
     for step in table.plan.steps:
         match step:
             case ResumeStep():
                 if step.instant not in pending:
-                    done.outcomes.append(resume_reviewed(look, step))
+                    yield resume_reviewed(look, step)
             case CleanStep():
-                done.outcomes.append(run_clean(table, step, None if pending else look))
+                yield run_clean(table, step, None if pending else look)
             case _:
                 assert_never(step)
 

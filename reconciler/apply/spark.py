@@ -17,6 +17,7 @@ import reconciler
 from reconciler.apply.executor import Batch, Outcome, delete_share, shares
 from reconciler.errors import ReconcilerError
 from reconciler.storage.api import StorageRef
+from reconciler.storage.redaction import redacted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +67,7 @@ class SparkExecutor:
         done = self._context.accumulator(0)
         task = _Task(ref, done, speculates=self._speculates())
         described = f"reconciler: delete {files} files of {ref.location}"
-        with _job(self._context, described), _reporting(done, progress):
+        with _job(self._context, described, ref.secrets), _reporting(done, progress):
             outcomes: list[Outcome] = (
                 self._context.parallelize(work, len(work)).mapPartitions(task).collect()
             )
@@ -122,19 +123,23 @@ class _Task:
 
 
 @contextlib.contextmanager
-def _job(context: Any, described: str) -> Iterator[None]:
+def _job(context: Any, described: str, secrets: Sequence[str]) -> Iterator[None]:
     """A group for the jobs of the block; when it fails, its tasks have ended afterwards."""
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped] # noqa: PLC0415
+
     before = {key: context.getLocalProperty(key) for key in _OF_A_JOB}
     group = f"reconciler-{next(_JOBS)}"
-    # without interruptOnCancel, a task whose Python still deletes does not count as ended
-    context.setJobGroup(group, described, interruptOnCancel=False)
+    context.setJobGroup(group, described)
     try:
         yield
     except BaseException as error:
         with contextlib.suppress(Exception):  # Java itself may be gone
             _end(context, group)
         if (java := getattr(error, "java_exception", None)) is not None:
-            raise ReconcilerError(why(str(java.getMessage()))) from error
+            said = redacted(why(str(java.getMessage())), secrets)
+            raise ReconcilerError(said) from error
+        if isinstance(error, ConnectionError | Py4JNetworkError):
+            raise ReconcilerError("the Java process of Spark's driver has ended") from error
         raise
     finally:
         with contextlib.suppress(Exception):

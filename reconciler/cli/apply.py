@@ -29,6 +29,7 @@ from reconciler.cli.spark import spark_settings
 from reconciler.cli.terminal import ask, emit, require_terminal, say
 from reconciler.cli.webhook import Webhook, open_hook
 from reconciler.errors import UsageError
+from reconciler.render import words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,6 +96,22 @@ def apply(  # noqa: PLR0913 (options of a command)
     label: Labels = None,
     changed_since: ChangedSince = None,
     env: Env = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option("--audit", metavar="FILE", help="Append a JSON line about every table."),
+    ] = None,
+    actor: Annotated[
+        str | None,
+        typer.Option(
+            "--actor", metavar="NAME", help="Who has it applied (default: CI's user, or yours)."
+        ),
+    ] = None,
+    spec_commit: Annotated[
+        str | None,
+        typer.Option(
+            "--spec-commit", metavar="SHA", help="The specs' commit (default: git's, or CI's)."
+        ),
+    ] = None,
     webhook: Webhook = None,
 ) -> int:
     """Do what a reviewed plan says, and never more.
@@ -106,17 +123,21 @@ def apply(  # noqa: PLR0913 (options of a command)
     _check(executor, digest)
     settings: Mapping[str, str] = spark_settings(spark_conf)
     at = None if now is None else moment(now)
-    given = {"--name": name, "--exclude": exclude, "-l": label, "--changed-since": changed_since}
-    file = _plan_among(paths, specs, given)
+    file = _plan_among(
+        paths,
+        specs,
+        {"--name": name, "--exclude": exclude, "-l": label, "--changed-since": changed_since},
+    )
 
+    from reconciler.cli.audit import AuditFile, origin_of  # noqa: PLC0415 (heavy)
     from reconciler.cli.execution import carry_out, rendered_result  # noqa: PLC0415 (heavy)
     from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
 
+    origin = origin_of(actor, spec_commit, specs if file else paths, env)
+    journal = None if audit is None else AuditFile(audit)
     if file is None:
-        selectors = Selectors(
-            names=name, excluded=exclude, labels=label, changed_since=changed_since
-        )
-        selected = selected_specs(paths, selectors, env)
+        chosen = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
+        selected = selected_specs(paths, chosen, env)
         master, settings = spark_of(env, paths, master, settings)
         plan = make_plan(
             selected.tables,
@@ -125,7 +146,6 @@ def apply(  # noqa: PLR0913 (options of a command)
             parallelism=parallelism or TABLES_AT_ONCE,
         )
         if not _is_approved(plan, auto_approve=auto_approve):
-            say("nothing is applied")
             return 0
         today: tuple[TableSpec, ...] | None = selected.tables
     else:
@@ -140,8 +160,10 @@ def apply(  # noqa: PLR0913 (options of a command)
         parallelism=parallelism or 1,
         master=master,
         settings=settings,
+        origin=origin,
+        audit=journal,
     )
-    emit(rendered_result(result, format))
+    emit(rendered_result(result, format, origin))
     hook.tell_result(result)
     return result.exit_code
 
@@ -179,4 +201,7 @@ def _is_approved(plan: Plan, *, auto_approve: bool) -> bool:
     instead = "say --auto-approve, or review a plan: `reconciler plan ... -o plan.json`"
     require_terminal(instead)
     say(str(rendered(plan, Format.TEXT, full=False)))
-    return ask(f"Apply this to {', '.join(changing)}?", instead)
+    if ask(words.plain(f"Apply this to {', '.join(changing)}?"), instead):
+        return True
+    say("nothing is applied")
+    return False

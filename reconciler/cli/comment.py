@@ -13,6 +13,7 @@ import typer
 
 from reconciler.cli.terminal import emit, say
 from reconciler.errors import NotFoundError, StorageError, UsageError
+from reconciler.render import words
 
 if TYPE_CHECKING:
     from reconciler.forge.api import Forge
@@ -139,7 +140,8 @@ def _forge(where: Place) -> Forge:
         longest_pause=_LONGEST_PAUSE_S,
     )
     if where.api_url.startswith("http://"):
-        say(f"warning: {where.api_url} is not encrypted, and the token goes there")
+        url = words.plain(where.api_url)
+        say(f"warning: {url} is not encrypted, and the token goes there", level="warning")
     return github(where, patience) if where.provider == "github" else gitlab(where, patience)
 
 
@@ -154,8 +156,6 @@ def _pull_request(forge: Forge, where: Place) -> int | None:
 
 
 def _tell(done: Posted, what: str) -> None:
-    from reconciler.render import words  # noqa: PLC0415
-
     if done.how == "absent":
         emit(f"no open {what} to close\n")
         return

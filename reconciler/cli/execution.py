@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from reconciler import world
+from reconciler.apply.audit import Audit
 from reconciler.apply.executor import Batch, Executor, InProcess, Outcome
-from reconciler.apply.freshness import left_out_by_specs
+from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Phase
 from reconciler.apply.result import Result
 from reconciler.apply.run import apply_plan
+from reconciler.apply.ties import left_out_by_specs
 from reconciler.cli import interruption
 from reconciler.cli.environment import check_variables_of
 from reconciler.cli.failures import explain_crash
@@ -28,6 +30,9 @@ from reconciler.render import words
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageRef
+
+if TYPE_CHECKING:
+    from reconciler.cli.audit import AuditFile
 
 _PHASES: Mapping[Phase, str] = {
     "observe": "looking at the table again",
@@ -48,19 +53,27 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
     parallelism: int = 1,
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
+    origin: Origin | None = None,
+    audit: AuditFile | None = None,
 ) -> Result:
     """Apply a plan. Spark starts before anything is written, and only where there are steps.
 
-    Raises StaleError when the plan has not the given digest, SpecError for variables that are not
-    set, ReconcilerError when Spark does not start; everything else is in the result of its table.
+    Raises StaleError when the plan has not the given digest or is of other specs, SpecError for
+    variables that are not set, ReconcilerError when Spark does not start; everything else is in the
+    result of its table. What is raised is in the ``audit`` too.
     """
-    if digest is not None and digest != (found := plan_digest(plan)):
-        raise StaleError(
-            f"the plan's digest is {found}, not the approved {digest}; review the plan again"
+    journal = None
+    if audit is not None:
+        journal = Audit(
+            append=audit.append,
+            clock=world.SystemClock(),
+            run=world.token(),
+            who=world.process(),
+            origin=origin or Origin(),
+            plan_digest=plan_digest(plan),
         )
-    check_variables_of(plan.tables)
     interruption.advise("run the same apply again: it finishes or undoes the work")
-    with _executor(plan, master, settings or {}, specs) as executor:
+    with _refusals(journal), _ready(plan, specs, digest, master, settings or {}) as executor:
         return apply_plan(
             plan,
             open_storage=world.open_storage,
@@ -74,7 +87,43 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
             now=now,
             on_crash=_crashed,
             on_stop=lambda under_way: _stop(executor, under_way),
+            origin=origin,
+            journal=journal,
         )
+
+
+@contextmanager
+def _refusals(journal: Audit | None) -> Iterator[None]:
+    """Write down what stops the whole apply."""
+    try:
+        yield
+    except ReconcilerError as error:
+        if journal is not None:
+            try:
+                journal.refused(error)
+            except ReconcilerError as unwritten:
+                said = f"warning: this refusal is not in the audit record: {unwritten}"
+                say(words.plain(said), level="warning")
+        raise
+
+
+@contextmanager
+def _ready(
+    plan: Plan,
+    specs: Sequence[TableSpec] | None,
+    digest: str | None,
+    master: str | None,
+    settings: Mapping[str, str],
+) -> Iterator[Executor]:
+    """What does the work, once nothing speaks against the plan as a whole."""
+    if digest is not None and digest != (found := plan_digest(plan)):
+        raise StaleError(
+            f"this is not the approved plan: its digest is {found}, and {digest} was approved; "
+            "apply the approved one, or review the plan again"
+        )
+    check_variables_of(plan.tables)
+    with _executor(plan, master, settings, specs) as executor:
+        yield executor
 
 
 def _crashed(table: TablePlan, error: Exception) -> None:
@@ -165,7 +214,7 @@ class Watched:
     def phase(self, table: str, phase: Phase, total: int | None) -> Iterator[Callable[[int], None]]:
         what = _PHASES[phase]
         if total is None:
-            say(f"{table}: {what}", event="progress", table=table)
+            say(words.plain(f"{table}: {what}"), event="progress", table=table)
             yield lambda _: None
             return
         with progress(what, total, "files", table=table) as tell:
@@ -173,10 +222,15 @@ class Watched:
             yield lambda done: tell(done, "")
 
     def waits(self, table: str, holder: str) -> None:
-        say(f"{table}: waiting for the lock, held by {holder}", event="wait", table=table)
+        said = words.plain(f"{table}: waiting for the lock, held by {holder}")
+        say(said, event="wait", table=table)
 
 
-def rendered_result(result: Result, format: Format) -> str | bytes:  # noqa: A002
+def rendered_result(
+    result: Result,
+    format: Format,  # noqa: A002
+    origin: Origin | None = None,
+) -> str | bytes:
     """The result as standard output carries it."""
     from reconciler.render import result as render  # noqa: PLC0415 (not while it runs)
 
@@ -188,6 +242,12 @@ def rendered_result(result: Result, format: Format) -> str | bytes:  # noqa: A00
         case Format.MARKDOWN:
             from reconciler.render.applied import result_markdown  # noqa: PLC0415
 
-            return result_markdown(result)
+            from_ = origin or Origin()
+            return result_markdown(
+                result,
+                environment=from_.environment,
+                actor=from_.actor,
+                spec_commit=from_.spec_commit,
+            )
         case _:
             assert_never(format)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.cli.terminal import emit, say
 from reconciler.diagnostics import Problems
 from reconciler.errors import StorageError
 from reconciler.render import words
-from reconciler.spec.fix import Fix, fixed, fixes_of
+from reconciler.spec.fix import Fix, fixed, fixes_of, is_kind_respelt
 from reconciler.spec.load import read_specs
 from reconciler.spec.sources import DISK, Disk, spec_files
 
@@ -42,18 +42,22 @@ class _Edited(Disk):
 def repairs(paths: Sequence[Path]) -> tuple[Repair, ...]:
     """The files that load with fewer errors once their slips are gone, and no other with more.
 
-    Where that is not so for all of them together, each is tried beside those before it.
+    Where that is not so for all of them together, each is tried beside those before it. A kind in
+    another case is put right first, whatever comes to light behind it: it was there all the time.
     """
-    found = tuple(_candidates(paths))
-    last = _errors(paths, ())
-    if not found or _is_better(last, _errors(paths, found), found):
-        return found
-    kept: tuple[Repair, ...] = ()
-    for each in found:
-        tried = _errors(paths, (*kept, each))
-        if _is_better(last, tried, (each,)):
-            kept, last = (*kept, each), tried
-    return kept
+    found = {each.file: each for each in _candidates(paths)}
+    if not found:
+        return ()
+    kept = {each.file: kinds for each in found.values() if (kinds := _kinds(each)) is not None}
+    last = _errors(paths, kept.values())
+    more = [each for each in found.values() if each != kept.get(each.file)]
+    if more and not _is_better(last, _errors(paths, found.values()), more):
+        for each in more:
+            tried = _errors(paths, (kept | {each.file: each}).values())
+            if _is_better(last, tried, (each,)):
+                kept, last = kept | {each.file: each}, tried
+        return tuple(kept[file] for file in found if file in kept)
+    return tuple(found.values())
 
 
 def mend(paths: Sequence[Path]) -> None:
@@ -77,10 +81,16 @@ def _candidates(paths: Sequence[Path]) -> Iterator[Repair]:
             yield Repair(file=file, before=data, after=fixed(data, fixes), fixes=fixes)
 
 
-def _errors(paths: Sequence[Path], with_: Sequence[Repair]) -> Counter[str]:
+def _kinds(repair: Repair) -> Repair | None:
+    """No more of a repair than the kinds that are only written in another way."""
+    fixes = tuple(each for each in repair.fixes if is_kind_respelt(each))
+    return replace(repair, after=fixed(repair.before, fixes), fixes=fixes) if fixes else None
+
+
+def _errors(paths: Sequence[Path], with_: Iterable[Repair]) -> Counter[str]:
     """The number of errors by file, were these repairs made."""
     source = _Edited({DISK.real(each.file): each.after for each in with_})
-    problems = read_specs(paths, source).problems
+    problems = read_specs(paths, source, may_be_empty=True).problems  # policies alone, say
     return Counter(problem.place.file for problem in problems.errors)
 
 

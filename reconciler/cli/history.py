@@ -68,14 +68,10 @@ def changes_since(
     )
 
 
-def _bearing(spec: TableSpec) -> tuple[object, ...]:
-    """Everything that bears on a table, in a form that can be compared."""
-    return (
-        spec.path,
-        canonical.dumps(dict(spec.document)),
-        dict(spec.storage_options),
-        [_narrowed(policy, spec.name) for policy in spec.guarded_by],
-    )
+def _bearing(spec: TableSpec) -> tuple[bytes, list[GuardPolicy]]:
+    """Everything that bears on a table; its document has its path and storage options too."""
+    guards = [_narrowed(policy, spec.name) for policy in spec.guarded_by]
+    return canonical.dumps(dict(spec.document)), guards
 
 
 def _narrowed(policy: GuardPolicy, name: str) -> GuardPolicy:

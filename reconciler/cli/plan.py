@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
+from reconciler.cli.environment import name_of
 from reconciler.cli.failures import explain_crash
 from reconciler.cli.moment import moment
 from reconciler.cli.options import (
@@ -71,7 +72,7 @@ def plan(  # noqa: PLR0913 (options of a command)
     made = make_plan(selected.tables, at, selection=selected.selection, parallelism=parallelism)
     if output is not None:
         save(made, output)
-    emit(rendered(made, format, full=full, file=output))
+    emit(rendered(made, format, full=full, file=output, environment=name_of(env)))
     code = exit_code(made, detailed=detailed_exitcode)
     hook.tell_plan(made, code)
     return code
@@ -113,6 +114,7 @@ def rendered(
     *,
     full: bool,
     file: Path | None = None,
+    environment: str | None = None,
 ) -> str | bytes:
     """The plan as standard output carries it; ``file`` is where all of it can be found."""
     match format:
@@ -127,7 +129,8 @@ def rendered(
         case Format.MARKDOWN:
             from reconciler.render.markdown import plan_markdown  # noqa: PLC0415
 
-            return plan_markdown(plan, artifact=None if file is None else file.name)
+            name = None if file is None else file.name
+            return plan_markdown(plan, artifact=name, environment=environment)
         case _:
             assert_never(format)
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from reconciler.plan.model import Selection
 
-_MOST_NAMES = 5
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selectors:
@@ -91,9 +89,10 @@ def selected_specs(
     if not chosen:
         none = "the one table is not" if total == 1 else f"none of the {total} tables is"
         raise UsageError(f"{none} selected; --name, --exclude and -l must leave at least one")
+    removed: tuple[str, ...] = ()
     if selectors.changed_since is not None:
-        chosen = _changed(chosen, loaded, paths, selectors, environment)
-    selection = Selection(tables=len(chosen), of=total, by=by)
+        chosen, removed = _changed(chosen, loaded, paths, selectors, environment)
+    selection = Selection(tables=len(chosen), of=total, by=by, removed=removed)
     say(f"{words.tables(len(chosen), selection)} selected")
     return Selected(tables=chosen, selection=selection)
 
@@ -115,8 +114,8 @@ def _changed(
     paths: Sequence[Path],
     selectors: Selectors,
     environment: str | None,
-) -> tuple[TableSpec, ...]:
-    """The chosen tables that changed; says what cannot be told and what is declared no more."""
+) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
+    """The chosen tables that changed, and the names of those that are declared no more; says so."""
     from reconciler.cli.history import changes_since  # noqa: PLC0415 (runs git)
 
     ref = selectors.changed_since or ""
@@ -131,12 +130,11 @@ def _changed(
         say(f"what changed since {ref} cannot be told, so every table counts as changed: "
             f"the specs of then do not load: {found.unknown}")  # fmt: skip
     if removed := _named(found.removed, selectors):
-        names = ", ".join(spec.name for spec in removed[:_MOST_NAMES])
-        more = ", …" if len(removed) > _MOST_NAMES else ""
-        were = "spec was" if len(removed) == 1 else "specs were"
-        say(f"{len(removed)} {were} removed since {ref} ({names}{more}): "
-            "unmanaged now, nothing is deleted")  # fmt: skip
-    return tuple(spec for spec in chosen if spec.name in found.changed)
+        say(f"since {ref}, {words.unmanaged([spec.name for spec in removed])}")
+    return (
+        tuple(spec for spec in chosen if spec.name in found.changed),
+        tuple(spec.name for spec in removed),
+    )
 
 
 def _matches(name: str, globs: Iterable[str]) -> bool:
@@ -150,6 +148,6 @@ def _label(text: str) -> tuple[str, str]:
     ('team', 'core')
     """
     key, equals, value = text.partition("=")
-    if not key or not equals:
+    if not key or not equals or key.endswith("!") or value.startswith("="):  # no != and no ==
         raise UsageError(f"-l {text}: write it as label=value")
     return key, value

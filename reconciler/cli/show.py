@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.documents import read_plan
+from reconciler.cli.environment import name_of
 from reconciler.cli.options import Format, Full, OutputFormat
 from reconciler.cli.plan import rendered
 from reconciler.cli.terminal import emit
@@ -20,7 +21,11 @@ def show(
     *,
     format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
     full: Full = False,
+    env: Annotated[
+        str | None,
+        typer.Option("--env", metavar="NAME", help="In Markdown: what the plan is for."),
+    ] = None,
 ) -> int:
     """Show a saved plan. Looks at no table, so an old plan can be read as well."""
-    emit(rendered(read_plan(plan), format, full=full, file=plan))
+    emit(rendered(read_plan(plan), format, full=full, file=plan, environment=name_of(env)))
     return 0

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _JAVAS: Final = range(8, 18)  # what Spark 3.5 runs on
 _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
 _REMEDY: Final = 'pip install "hudi-reconciler[jre]" brings one, or point JAVA_HOME to one'
+_KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # Base64 ends with equals signs
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _QUIET: Final = """\
 rootLogger.level = error
@@ -146,6 +147,8 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 def spark_settings(texts: list[str] | None) -> dict[str, str]:
     """The key and value of every ``--spark-conf``.
 
+    Raises UsageError for what is none. It may be a secret: nothing but a sure key is repeated.
+
     >>> spark_settings(["spark.executor.memory=2g"])
     {'spark.executor.memory': '2g'}
     """
@@ -153,6 +156,8 @@ def spark_settings(texts: list[str] | None) -> dict[str, str]:
     for text in texts or ():
         key, equals, value = text.partition("=")
         if not equals or not key.startswith("spark."):
-            raise UsageError(f"--spark-conf {text}: write it as spark.some.key=value")
+            named = _KEY.match(text)
+            what = f"--spark-conf {named[1]}" if named else "--spark-conf"
+            raise UsageError(f"{what}: write it as spark.some.key=value")
         settings[key] = value
     return settings

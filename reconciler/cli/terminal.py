@@ -77,6 +77,7 @@ def say(line: str, *, level: Level = "info", event: str = "", table: str = "") -
 
     As JSON it is one object, whose message leaves out what the fields ``level`` and ``table`` say.
     """
+    line = words.uncommanding(line)
     if _LOG.is_json:
         line = _record(line, level, event, table)
     with suppress(OSError, AttributeError):  # full, or closed
@@ -129,7 +130,7 @@ def progress(what: str, total: int, unit: str, *, table: str = "") -> Iterator[T
     The block calls ``tell(done, notice)`` with how many more are done; an empty notice makes no
     line.
     """
-    of = f"{table}: " if table else ""
+    of = f"{words.plain(table)}: " if table else ""
     if _LOG.is_json or not sys.stderr.isatty() or not _is_capable():
 
         def tell(_done: int, notice: str, of_table: str = "", /) -> None:

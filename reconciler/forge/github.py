@@ -142,11 +142,14 @@ def _post(document: Mapping[str, Any], key: str) -> Post:
 
 
 def _advice(status: int) -> str:
+    moved = "; the repository has moved: say its new name with --repository"
     return {
         401: "; the token is not valid (any more)",
         403: "; the job needs `permissions: pull-requests: write` (`issues: write` for an issue), "
         "and a pull request from a fork gets a token that may only read",
         404: "; there is no such repository, pull request or issue, or the token may not see it",
-        301: "; the repository has moved: say its new name with --repository",
+        301: moved,
+        307: moved,
+        308: moved,
         410: "; are issues switched off in the repository?",
     }.get(status, "")

@@ -88,7 +88,7 @@ def _github(environ: Mapping[str, str], wanted: Wanted, read: Callable[[str], by
     token = environ.get("GITHUB_TOKEN", "").strip()
     if not token:
         raise UsageError("GITHUB_TOKEN is not set; give the job's token as this variable")
-    api = environ.get("GITHUB_API_URL", _GITHUB).rstrip("/")
+    api = (environ.get("GITHUB_API_URL") or _GITHUB).rstrip("/")
     is_here = repository == environ.get("GITHUB_REPOSITORY")
     number = wanted.pull_request
     if number is None and wanted.commit is None and is_here:
@@ -161,7 +161,7 @@ def _gitlab(
         )
     return Place(
         provider="gitlab",
-        api_url=environ.get("CI_API_V4_URL", _GITLAB).rstrip("/"),
+        api_url=(environ.get("CI_API_V4_URL") or _GITLAB).rstrip("/"),
         repository=repository,
         token=own or job,
         pull_request=number,

@@ -152,6 +152,13 @@ def load_listing(
     )
 
 
+def _check_text(partition: str) -> None:
+    """Raises FormatError for the name of a folder that is not UTF-8, as all of Hudi's are."""
+    shown = partition.encode(errors="backslashreplace").decode()
+    if shown != partition:
+        raise FormatError(shown, "is a partition whose name is not UTF-8", "rename the folder")
+
+
 @dataclass(frozen=True, slots=True)
 class _Sorting:
     """Sorts the folders of one walk into partitions and others.
@@ -171,6 +178,7 @@ class _Sorting:
             if metafiles:
                 if _is_below(folder.path, self.marked):
                     continue
+                _check_text(folder.path)
                 self.marked.add(folder.path)
             elif folder.path not in self.known:
                 continue

@@ -70,7 +70,12 @@ def plan(document: Mapping[str, Any], lists: Sequence[Lists]) -> Plan:
 def _selection(selection: Mapping[str, Any] | None) -> Selection | None:
     if selection is None:
         return None
-    return Selection(tables=selection["tables"], of=selection["of"], by=tuple(selection["by"]))
+    return Selection(
+        tables=selection["tables"],
+        of=selection["of"],
+        by=tuple(selection["by"]),
+        removed=tuple(selection["removed"]),
+    )
 
 
 def _table(table: Mapping[str, Any], lists: Lists) -> TablePlan:

@@ -70,7 +70,7 @@ def load(data: bytes, name: str) -> Plan:
         plan = _read_canonical(data) or formatted.load(data)
         _check_once(plan)
     except PlanError as error:
-        raise PlanError(f"{name}: {error}") from None
+        raise type(error)(f"{name}: {error}") from None
     return plan
 
 

@@ -44,8 +44,14 @@ def selected(selection: Selection | None) -> Mapping[str, Any]:
     """The ``selection`` of a document; nothing where no selector was used."""
     if selection is None:
         return {}
-    by = list(selection.by)
-    return {"selection": {"tables": selection.tables, "of": selection.of, "by": by}}
+    return {
+        "selection": {
+            "tables": selection.tables,
+            "of": selection.of,
+            "by": list(selection.by),
+            "removed": list(selection.removed),
+        }
+    }
 
 
 def steps(table: TablePlan) -> Iterator[Chunk]:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from reconciler import canonical
-from reconciler.errors import PlanError
+from reconciler.errors import EditedPlanError, PlanError
 from reconciler.hudi import arrow
 from reconciler.plan import columns, decode, foreign, shape
 from reconciler.plan.decode import Lists, Removals
@@ -91,8 +91,9 @@ def _check_digests(document: Mapping[str, Any]) -> None:
         rest = {k: v for k, v in document.items() if k not in _OUTSIDE_THE_DIGEST}
         canonical.dumps(document["tool"])
         if canonical.digest(rest) != document["digest"]:
-            raise PlanError(
-                "was edited after it was made (its digest doesn't match); make the plan again"
+            raise EditedPlanError(
+                "was edited after it was made (its digest doesn't match); nothing of it is done: "
+                "change the spec instead, and make the plan again"
             )
         for table in document["tables"]:
             if canonical.digest(table["steps"]) != table["stepsDigest"]:

@@ -167,12 +167,14 @@ class TablePlan:
 class Selection:
     """The tables at hand may not be all: so many ``of`` so many, chosen ``by`` these options.
 
-    ``by`` has every option with its value as it was given, as in ``--name sales.*``.
+    ``by`` has every option with its value as it was given, as in ``--name sales.*``. ``removed``
+    names what was declared at the commit that the tables are compared with, and is not any more.
     """
 
     tables: int
     of: int
     by: tuple[str, ...]
+    removed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)

@@ -263,7 +263,7 @@ _TABLE = _record(
     refusals=_list(_note),
     warnings=_list(_note),
 )
-_SELECTION = _record(tables=_count, of=_count, by=_list(_text))
+_SELECTION = _record(tables=_count, of=_count, by=_list(_text), removed=_list(_text))
 _WHOLE = _record(format=_count, digest=_digest, createdAt=_moment, tool=_text, tables=_list(_TABLE))
 _SELECTED = _record(
     format=_count,

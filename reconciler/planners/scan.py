@@ -18,15 +18,28 @@ def partitions_to_scan(
     if retention.policy is not Policy.FILE_VERSIONS:
         if earliest is None:
             return ()
-        if retention.scan == "incremental":
-            window = _window(state, earliest)
-            if window is not None:
-                return tuple(sorted(window))
+        window = first_looks(retention, state, earliest)
+        if window is not None:
+            return tuple(sorted(window))
     return state.partitions
 
 
-def _window(state: TableState, earliest: str) -> set[str] | None:
-    """Partitions of the commits retired since the last clean; None when only a full scan will do.
+def first_looks(retention: Retention, state: TableState, earliest: str) -> dict[str, str] | None:
+    """The partitions of an incremental scan, each with the first retired commit that touched it.
+
+    A scan looks at a partition only with a boundary after that commit. None when all are scanned.
+    """
+    if retention.scan != "incremental":
+        return None
+    retired = _retired(state, earliest)
+    if retired is None or state.touched is None:
+        return None
+    touched = state.touched
+    return {partition: time for time in reversed(retired) for partition in touched[time]}
+
+
+def _retired(state: TableState, earliest: str) -> list[str] | None:
+    """The commits retired since the last clean, oldest first; None when only a full scan will do.
 
     A full scan follows a removed savepoint, a clean without a boundary, one whose boundary is
     archived, and commits that were not read.
@@ -44,4 +57,4 @@ def _window(state: TableState, earliest: str) -> set[str] | None:
     retired = [i.requested for i in state.commits_timeline if previous <= i.requested < earliest]
     if any(time not in state.touched for time in retired):
         return None
-    return {partition for time in retired for partition in state.touched[time]}
+    return retired

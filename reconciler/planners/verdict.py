@@ -5,6 +5,7 @@ Source: Hudi's CleanPlanner.getFilesToCleanKeepingLatestCommits and -Versions (1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from reconciler.hudi.view import View
 from reconciler.planners.boundary import Boundary, capped
-from reconciler.planners.scan import partitions_to_scan
+from reconciler.planners.scan import first_looks, partitions_to_scan
 from reconciler.planners.slices import Protection
 from reconciler.spec.model import Policy, Retention
 from reconciler.state.model import TableState
@@ -79,8 +80,8 @@ def _by_time(
     free = ~guard.is_protected & (~view.is_live | ~view.is_newest)
     earliest, is_removed = bounds.held, by_held & free
     if bounds.held is not None and retention.max_commits_per_run is not None:
-        soonest = _expiry(view)[is_removed]
-        first = view.times[int(soonest.min())] if len(soonest) else None
+        looks = first_looks(retention, state, bounds.held)
+        first = _first_expiry(view, is_removed, looks or {})
         earliest = capped(bounds.held, retention.max_commits_per_run, state, first)
         if earliest != bounds.held:
             is_removed &= _expired(retention, state, view, earliest)
@@ -105,6 +106,27 @@ def _expired(
     scope = _in_partitions(view, partitions_to_scan(retention, state, earliest))
     expired: NDArray[np.bool_] = scope & view.is_visible & (_expiry(view) < view.code(earliest))
     return expired
+
+
+def _first_expiry(
+    view: View, is_removed: NDArray[np.bool_], looks: Mapping[str, str]
+) -> str | None:
+    """The smallest instant such that any boundary after it removes something; None if none does.
+
+    A file goes once it has expired and its partition is looked at.
+    """
+    paths = view.files.partitions
+    soonest = np.full(len(paths), view.never, np.int32)
+    np.minimum.at(
+        soonest, view.files.group_partition[view.group][is_removed], _expiry(view)[is_removed]
+    )
+    return min(
+        (
+            max(view.times[int(soonest[row])], looks.get(paths[row], ""))
+            for row in np.flatnonzero(soonest != view.never)
+        ),
+        default=None,
+    )
 
 
 def _expiry(view: View) -> NDArray[np.int32]:

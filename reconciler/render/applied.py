@@ -16,7 +16,7 @@ from reconciler.render.paint import Paint
 _DETAIL_LINES: Final = 40
 _LONGEST_LINE: Final = 300
 _LONGEST_REASON: Final = 600
-_ROWS: Final = "\n| table | result | removed | frees | stayed |\n|---|---|---:|---:|---:|\n"
+_ROWS: Final = "\n| table | result | removed | freed | stayed |\n|---|---|---:|---:|---:|\n"
 _WHOLE: Final = f"see {code('--format json')}"
 
 

@@ -109,7 +109,14 @@ def _opening(plan: Plan, environment: str | None) -> str:
     if plan.selection is not None:
         chosen = f" Selected by {code(clipped(words.selectors(plan.selection)))}."
     head = title("plan", environment, text.outcome(plan))
-    return f"{marker('plan', environment)}\n{head}\n{effect}{chosen}\n"
+    return f"{marker('plan', environment)}\n{head}\n{effect}{chosen}\n{_declared_no_more(plan)}"
+
+
+def _declared_no_more(plan: Plan) -> str:
+    """What a branch takes out of management, which no table of the plan can tell."""
+    removed = plan.selection.removed if plan.selection is not None else ()
+    said = inert(words.unmanaged([clipped(name) for name in removed]))
+    return f"\n**No longer declared**: {said}.\n" if removed else ""
 
 
 # --- what somebody must look at ------------------------------------------------------------------
@@ -239,7 +246,7 @@ def _folded_unchanged(tables: Sequence[TablePlan], room: int, whole: str) -> str
 
 _VALIDITY: Final = """\
 
-<details><summary>Time and new commits do not make this plan stale: what this takes out</summary>
+<details><summary>How long this plan holds: neither time nor new commits end it, this does</summary>
 
 - Editing or removing a table's spec, or its path, leaves that table out whole.
 - A savepoint, or work pending on the table, takes out the files that it protects; the rest runs.

@@ -84,6 +84,8 @@ def _head(plan: Plan, paint: Paint) -> Iterator[str]:
         yield "Applying removes no files."
     else:
         yield "Nothing to apply."
+    if plan.selection is not None and plan.selection.removed:
+        yield f"{words.unmanaged(plan.selection.removed)}."
 
 
 def _last(plan: Plan, digest: str, paint: Paint) -> str:

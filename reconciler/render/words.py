@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reconciler.plan.model import Selection
 
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -19,8 +21,16 @@ _SPANS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
+#: what CI takes for a command to itself wherever it begins a line or stands in one: GitHub's
+#: ::set-output:: and ##[add-mask], Azure's ##vso[task.setvariable], TeamCity's ##teamcity[
+_COMMAND = re.compile(
+    r"(?<=:):(?=(?:add-|debug|echo|end-?group|error|group|internal-|notice|remove-|save-state|set-"
+    r"|stop-commands|warning))|(?<=#)#(?=\w*\[)",
+    re.IGNORECASE,
+)
 _STAMP = 14
 _SELECTORS = 4
+_UNMANAGED = 5
 
 
 def number(value: int) -> str:
@@ -67,6 +77,24 @@ def selectors(selection: Selection) -> str:
     shown = [plain(f"{option} {shlex.quote(value)}") for option, _, value in options]
     rest = len(selection.by) - len(shown)
     return " ".join(shown) + (f" and {number(rest)} more" if rest else "")
+
+
+def unmanaged(names: Sequence[str]) -> str:
+    """What became of tables whose specs are gone; the first few by name.
+
+    >>> unmanaged(["sales.orders"])
+    '1 spec was removed (sales.orders): unmanaged now, nothing of it is deleted'
+    >>> unmanaged(list("abcdef"))
+    '6 specs were removed (a, b, c, d, e and 1 more): unmanaged now, nothing of them is deleted'
+    """
+    shown = ", ".join(plain(name) for name in names[:_UNMANAGED])
+    rest = len(names) - _UNMANAGED
+    more = f" and {number(rest)} more" if rest > 0 else ""
+    were, them = ("spec was", "it") if len(names) == 1 else ("specs were", "them")
+    return (
+        f"{number(len(names))} {were} removed ({shown}{more}): unmanaged now, "
+        f"nothing of {them} is deleted"
+    )
 
 
 def size(value: int) -> str:
@@ -152,7 +180,16 @@ def plain(text: str) -> str:
     >>> plain("a\x1b[31mb\nc")
     'a\\x1b[31mb c'
     """
-    return _CONTROL.sub(lambda found: _harmless(found[0]), text)
+    return uncommanding(_CONTROL.sub(lambda found: _harmless(found[0]), text))
+
+
+def uncommanding(text: str) -> str:
+    r"""Text that gives no command to the CI whose log it gets into.
+
+    >>> uncommanding("a ::set-output name=x::y"), uncommanding("##[group]"), uncommanding("a::b ##")
+    ('a :\\x3aset-output name=x::y', '#\\x23[group]', 'a::b ##')
+    """
+    return _COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def _harmless(character: str) -> str:

@@ -9,7 +9,7 @@ from reconciler.diagnostics import Problem, Problems, shown
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration
 from reconciler.spec.document import document_of
-from reconciler.spec.environment import Environment, Placement
+from reconciler.spec.environment import Environment, Placement, entry_of
 from reconciler.spec.grammar import DEFAULTS_SPEC, PATH, TABLE_SPEC
 from reconciler.spec.model import TableSpec
 from reconciler.spec.nodes import MappingNode, ScalarNode
@@ -72,6 +72,10 @@ def effective(
         Reader(found).read(by.spec.entries["path"].node, PATH.kind, "spec.path")
     problems.extend(_blamed(problem, by, problems) for problem in found)
     is_misplaced = place is not None and _is_misplaced(place, problems)
+    zone = node.entries.get("timezone")
+    if environment is not None and (clash := environment.contradiction(by.name, zone)):
+        problems.error(*clash, "keep one of them")
+        return None
     if found.errors or is_misplaced or data is INVALID:
         return None
     head = {key: by.head["metadata"].get(key) for key in ("labels", "owner")}
@@ -128,13 +132,15 @@ def _merged(
     table: Declared, defaults: Iterable[Defaults], environment: Environment | None
 ) -> MappingNode:
     at, path = table.by.spec.at, None if table.place is None else table.place.path
-    base = MappingNode(at, {} if environment is None else environment.below())
+    zone = None if environment is None else environment.zone(table.by.name)
+    base = MappingNode(at, {} if zone is None else {"timezone": zone})
     for layer in defaults:
         if layer.selector.selects(table.by.labels, path):
             base = overlay(base, layer.spec, TABLE_SPEC)
     base = overlay(base, table.by.spec, TABLE_SPEC)
-    above = {} if environment is None else environment.above(table.by.name)
-    return overlay(base, MappingNode(at, above), TABLE_SPEC)
+    if table.place is None or table.place is table.own:
+        return base
+    return overlay(base, MappingNode(at, {"path": entry_of(table.place)}), TABLE_SPEC)
 
 
 def _blamed(problem: Problem, declaration: Declaration, known: Problems) -> Problem:

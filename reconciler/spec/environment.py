@@ -17,7 +17,7 @@ from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, declarations, of_kind
 from reconciler.spec.kinds import ENVIRONMENT_SPEC
 from reconciler.spec.model import Option
-from reconciler.spec.nodes import Entry, MappingNode, dotted, scalar
+from reconciler.spec.nodes import Entry, MappingNode, dotted, plain, scalar
 from reconciler.spec.project import folders_above
 from reconciler.spec.reading import Reader
 from reconciler.spec.sources import DISK, Files
@@ -85,19 +85,20 @@ class Environment:
             return Placement(path=place, at=at, field="spec.pattern", problem=problem)
         return None
 
-    def below(self) -> dict[str, Entry]:
-        """What holds for a table whose spec, with its defaults, says nothing else."""
-        entry = self.node.entries.get("timezone")
-        return {} if entry is None else {"timezone": entry}
-
-    def above(self, table: str) -> dict[str, Entry]:
-        """What holds whatever the table's spec says."""
-        found = {}
-        if placement := self.placement(table):
-            found["path"] = _entry(placement.at, placement.path)
+    def zone(self, table: str) -> Entry | None:
+        """The zone of a table whose spec, with its defaults, says no other."""
         if zone := self._listed(table).get("timezone"):
-            found["timezone"] = _entry(self.place_of(table, "timezone"), zone)
-        return found
+            return _entry(self.place_of(table, "timezone"), zone)
+        return self.node.entries.get("timezone")
+
+    def contradiction(self, table: str, zone: Entry | None) -> tuple[Place, str, str] | None:
+        """Where and how the zone a table is listed with is not the one its spec has come to."""
+        listed = self._listed(table).get("timezone")
+        if listed is None or zone is None or plain(zone.node) == listed:
+            return None
+        field = dotted(dotted("spec.tables", table), "timezone")
+        said = f"{listed} contradicts {shown(plain(zone.node))} in {zone.at}"
+        return self.place_of(table, "timezone"), field, said
 
     def options(self) -> dict[str, Entry]:
         """The storage options as they are written."""
@@ -238,7 +239,8 @@ def _called(name: str, paths: Sequence[Path], problems: Problems, source: Files)
         return None
     names = sorted({file.stem for file in known})
     close = did_you_mean(name, names)
-    hint = f"known are {', '.join(names)}" if names else f"make {FOLDER}/NAME.yaml beside the specs"
+    file = f"{FOLDER}/{'NAME' if name.startswith('.') else name}.yaml"  # hidden ones are not read
+    hint = f"known are {', '.join(names)}" if names else f"make {file} beside the specs"
     problems.error(place, "", "is not there", f"did you mean {close!r}?" if close else hint)
     return None
 
@@ -273,6 +275,11 @@ def _here(path: Path) -> Path:
     """The path as people in the current folder would write it."""
     here = os.path.relpath(path)
     return path if here.startswith("..") else Path(here)
+
+
+def entry_of(placement: Placement) -> Entry:
+    """The path as a field."""
+    return _entry(placement.at, placement.path)
 
 
 def _entry(at: Place, text: str) -> Entry:

@@ -95,6 +95,11 @@ def fixed(data: bytes, fixes: Iterable[Fix]) -> bytes:
     return mark + "".join([*parts, text[end:]]).encode()
 
 
+def is_kind_respelt(fix: Fix) -> bool:
+    """Whether a document's kind differs by no letter, only by case or what is between words."""
+    return fix.path == "kind" and spelling.is_respelt(fix.old, fix.new)
+
+
 class _Text:
     """Where in a text the places of its nodes are."""
 
@@ -143,7 +148,7 @@ class _Walk:
             case TextOr(text=text, block=block):
                 return self._either(node, text, block, path)
             case MapOf(item=item):
-                return self._items(node, item, path)
+                return self._values(node, item, path)
             case ListOf(item=item):
                 return self._items(node, item, path)
             case TextMap() | Options() | Anything():
@@ -156,17 +161,20 @@ class _Walk:
             return self._block(node, block, path)
         return self._word(node, word, path)
 
+    def _values(self, node: Node, item: Kind, path: str) -> Node:
+        if not isinstance(node, MappingNode):
+            return node
+        inner = {
+            key: Entry(entry.at, self.node(entry.node, item, dotted(path, key)))
+            for key, entry in node.entries.items()
+        }
+        return MappingNode(node.at, inner)
+
     def _items(self, node: Node, item: Kind, path: str) -> Node:
-        if isinstance(node, SequenceNode):
-            each = (self.node(one, item, f"{path}[{i}]") for i, one in enumerate(node.items))
-            return SequenceNode(node.at, tuple(each))
-        if isinstance(node, MappingNode):
-            inner = {
-                key: Entry(entry.at, self.node(entry.node, item, dotted(path, key)))
-                for key, entry in node.entries.items()
-            }
-            return MappingNode(node.at, inner)
-        return node
+        if not isinstance(node, SequenceNode):
+            return node
+        each = (self.node(one, item, f"{path}[{i}]") for i, one in enumerate(node.items))
+        return SequenceNode(node.at, tuple(each))
 
     def _block(self, node: Node, block: Block, path: str) -> Node:
         if not isinstance(node, MappingNode):
@@ -263,7 +271,7 @@ def _is_right(node: Node, kind: Kind) -> bool:
 
 
 def _respelt(node: ScalarNode, kind: Scalar) -> str | None:  # noqa: PLR0911 (a case a kind)
-    """The one value that was meant. A number or a flag in quotes stays text, whatever it says."""
+    """The one value that was meant; whether it is right, in quotes for instance, is not asked."""
     match kind:
         case Choice(words=words):
             return spelling.certain(node.text, words)
@@ -275,11 +283,11 @@ def _respelt(node: ScalarNode, kind: Scalar) -> str | None:  # noqa: PLR0911 (a 
             return spelling.duration(node.text)
         case Percent():
             return spelling.percent(node.text)
-        case Whole(unit=unit) if not node.quoted:
+        case Whole(unit=unit):
             return spelling.whole(node.text, unit)
-        case Flag() if not node.quoted:
+        case Flag():
             return spelling.flag(node.text)
-        case Text() | Whole() | WholeOf() | Number() | Flag():
+        case Text() | WholeOf() | Number():
             return None
         case _:
             assert_never(kind)

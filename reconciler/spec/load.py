@@ -67,9 +67,10 @@ def read_specs(
     problems = Problems()
     files = spec_files(paths, problems, source)
     found = [each for file in files for each in declarations(file, problems, source)]
-    found += policies_above(files, problems, source)
+    above = policies_above(paths, files, problems, source)
+    found += above.declarations
     check_names(found, problems)
-    guards = guardrails(found, problems)
+    guards = guardrails(found, above.homes, problems)
     known = [environment_of(each, problems) for each in of_kind("Environment", found)]
     there = chosen(environment, paths, files, problems, source) if environment else None
     is_lost = bool(environment) and there is None

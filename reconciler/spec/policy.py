@@ -6,7 +6,7 @@ What they say about a plan is decided elsewhere; here is only what the files say
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -34,12 +34,12 @@ _GO: Final = "remove it"
 class Guardrail:
     """A policy and the tables it speaks of; ``waivers_at``: where each of its waivers is.
 
-    ``real`` selects by the places that links lead to.
+    A table that one of the ``selectors`` selects is covered: they are one, with its relative paths
+    starting from every folder that the policy's file is in, and with links followed.
     """
 
     policy: GuardPolicy
-    selector: Selector
-    real: Selector
+    selectors: tuple[Selector, ...]
     waivers_at: tuple[Place, ...] = ()
 
     def covers(self, table: TableSpec, *places: str | None) -> bool:
@@ -47,13 +47,18 @@ class Guardrail:
         named = {place for place in (table.path, *places) if place}
         return any(
             chosen.selects(table.labels, place)
-            for chosen in (self.selector, self.real)
+            for chosen in self.selectors
             for place in ("", *named, *map(locations.identity, named))
         )
 
 
-def guardrails(among: Iterable[Declaration], problems: Problems) -> tuple[Guardrail, ...]:
-    """The policies among documents, by name; none of one with an error."""
+def guardrails(
+    among: Iterable[Declaration], homes: Mapping[str, Sequence[str]], problems: Problems
+) -> tuple[Guardrail, ...]:
+    """The policies among documents, by name; none of one with an error.
+
+    ``homes``: the folders that a policy's file is in, by the name it was read by.
+    """
     among = list(among)
     tables = {each.file for each in among if each.kind == "HudiTable"}
     found = []
@@ -67,37 +72,87 @@ def guardrails(among: Iterable[Declaration], problems: Problems) -> tuple[Guardr
                 "is Policy in the file of a table, where whoever changes the table can change it",
                 f"move it to a file of its own, such as {FOLDER}/{each.name}.yaml",
             )
-        if guardrail := _guardrail(each, problems):
+        if guardrail := _guardrail(each, homes.get(each.file, (each.folder,)), problems):
             found.append(guardrail)
     return tuple(sorted(found, key=lambda guardrail: guardrail.policy.name))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Above:
+    """Policies that nobody named. ``homes``: of every file the folders it is in by some name."""
+
+    declarations: tuple[Declaration, ...]
+    homes: Mapping[str, tuple[str, ...]]
+
+
 def policies_above(
-    specs: Iterable[Path], problems: Problems, source: Files = DISK
-) -> list[Declaration]:
-    """The policies in every folder ``policies`` beside the spec files or above them.
+    paths: Sequence[Path], files: Sequence[Path], problems: Problems, source: Files = DISK
+) -> Above:
+    """The policies in every folder ``policies`` beside the paths and spec files or above them.
 
     All of them count, not only the nearest: a folder beside a table must not hide the one above.
-    Where a file is a link, the folders above what it leads to count too. What is among the spec
-    files already is left out, and documents of other kinds are left to whoever names their files.
+    Where a file is a link, the folders above what it leads to count too, and where it is a pipe
+    those above the current folder. What is among the files already is left out, and documents of
+    other kinds are left to whoever names their files.
     """
-    specs = list(specs)
-    known = {source.real(file) for file in specs}
-    places = {str(file) for file in specs} | {real for real in known if real[:1] == os.sep}
-    folders = sorted({Path(place).parent for place in places})
-    found: dict[str, Path] = {}
-    for folder in dict.fromkeys(
-        each for start in folders for each in folders_above(start, FOLDER, problems, source)
-    ):
+    known = {source.real(file): str(file) for file in files}
+    found: dict[str, list[Path]] = {real: [] for real in known}
+    for file in files:
+        found[source.real(file)].append(file)
+    for folder in _folders(paths, files, problems, source):
         for file in files_below(folder, problems, source):
-            found.setdefault(source.real(file), file)
-    return [
-        each
-        for real, file in found.items()
-        if real not in known
-        for each in declarations(file, problems, source)
-        if each.kind == "Policy"
-    ]
+            found.setdefault(source.real(file), []).append(file)
+            _check_written(file, problems, source)
+    unnamed = {real: str(spelt[0]) for real, spelt in found.items() if real not in known}
+    return Above(
+        declarations=tuple(
+            each
+            for file in unnamed.values()
+            for each in declarations(Path(file), problems, source)
+            if each.kind == "Policy"
+        ),
+        homes={
+            file: tuple(dict.fromkeys(map(_home, (*found[real], *_absolute(real)))))
+            for real, file in (known | unnamed).items()
+        },
+    )
+
+
+def _folders(
+    paths: Sequence[Path], files: Sequence[Path], problems: Problems, source: Files
+) -> list[Path]:
+    """The folders of policies, each once."""
+    starts = {*map(str, paths), *(_home(file) for file in files)}
+    starts |= {_home(Path(real)) for file in files for real in _absolute(source.real(file))}
+    starts |= {os.getcwd() for file in files if _is_pipe(file, source)}  # noqa: PTH109
+    above = (folders_above(Path(start), FOLDER, problems, source) for start in sorted(starts))
+    return list(dict.fromkeys(folder for folders in above for folder in folders))
+
+
+def _check_written(file: Path, problems: Problems, source: Files) -> None:
+    """An error for a file with nothing in it: the policy that it had would be gone unnoticed."""
+    try:
+        is_empty = not source.read(file).strip()
+    except OSError:
+        return  # whoever reads what it declares says so
+    if is_empty:
+        problems.error(Place(str(file)), "", "is empty", "write its policy, or remove the file")
+
+
+def _is_pipe(file: Path, source: Files) -> bool:
+    try:
+        return source.kind(file) == "other"
+    except OSError:
+        return False
+
+
+def _home(file: Path) -> str:
+    return os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120 (links stay)
+
+
+def _absolute(real: str) -> tuple[Path, ...]:
+    """Where a file of the disk really is; nothing for what is read from elsewhere."""
+    return (Path(real),) if real[:1] == os.sep else ()
 
 
 def unused_waivers(
@@ -154,21 +209,27 @@ def _is_beside(folder: Path, source: str) -> bool:
     return given == home or given in home.parents or given.parent == home.parent
 
 
-def _guardrail(declaration: Declaration, problems: Problems) -> Guardrail | None:
+def _guardrail(
+    declaration: Declaration, homes: Iterable[str], problems: Problems
+) -> Guardrail | None:
     found = Problems()
     data = Reader(found).block(declaration.spec, POLICY_SPEC, "spec")
     problems.extend(found)
     if found.errors:
         return None
-    chosen, folder = declaration.head.get("selector", {}), declaration.folder
-    places = [_real(pattern, folder) for pattern in chosen.get("paths", ())]
-    real = {**chosen, "paths": places} if places else chosen
+    chosen = declaration.head.get("selector", {})
     return Guardrail(
         policy=_policy(declaration, data),
-        selector=selector(chosen, folder),
-        real=selector(real, folder),
+        selectors=tuple(each for home in homes for each in _selectors(chosen, home)),
         waivers_at=_places(declaration.spec.get("waivers")),
     )
+
+
+def _selectors(chosen: Mapping[str, Any], home: str) -> Iterator[Selector]:
+    """The selector of a policy in a folder, and the same with links followed."""
+    yield selector(chosen, home)
+    if "paths" in chosen:
+        yield selector({**chosen, "paths": [_real(path, home) for path in chosen["paths"]]}, home)
 
 
 def _places(waivers: Node | None) -> tuple[Place, ...]:

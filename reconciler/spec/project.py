@@ -24,14 +24,17 @@ def folders_above(
 ) -> Iterator[Path]:
     """Every folder ``name`` in the folder and in those above it, the nearest first.
 
-    The search ends as in ``found_above``. One that cannot be looked at is an error: it may hold
-    what must not be passed over.
+    The search ends as in ``found_above``. One that cannot be looked at or is no folder is an error:
+    it may hold what must not be passed over.
     """
     for at in _upwards(folder):
         found = at / name
         try:
             if files.kind(found) == "folder":
                 yield found
+            else:
+                hint = "make it a folder with that file in it, or rename it"
+                problems.error(Place(str(found)), "", "is no folder, so nothing of it counts", hint)
         except (FileNotFoundError, NotADirectoryError):
             if os.path.islink(found):  # noqa: PTH114
                 problems.error(Place(str(found)), "", "is a link to nowhere", "remove or mend it")

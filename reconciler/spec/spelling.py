@@ -58,6 +58,15 @@ def certain(text: str, known: Iterable[str]) -> str | None:
     return within[0] if len(within) == 1 and rivals == within else None
 
 
+def is_respelt(text: str, word: str) -> bool:
+    """Whether two words are one but for case, hyphens, underscores and blanks.
+
+    >>> is_respelt("hudi_table", "HudiTable"), is_respelt("HudiTabel", "HudiTable")
+    (True, False)
+    """
+    return _plainly(text) == _plainly(word)
+
+
 def size(text: str) -> str | None:
     """The size as this tool reads it. ``m`` and ``M`` alone may be two units and are left.
 

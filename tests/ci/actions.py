@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from tests.ci.lake import PROGRAMS, REAL, Lake
+from tests.ci.lake import PROGRAMS, REAL, TOOLS, Lake
 
 TOKEN = "workflow-token"
 #: of actions by others that are not needed here
@@ -71,9 +71,10 @@ class Runner:
         return self.start("reconciler-apply.yml", event="push", sha=sha, payload=payload, **more)
 
     def start(self, workflow: str, *, event: str, sha: str, jobs: tuple[str, ...] = (), **github):
-        """Run a workflow as the commit has it. ``jobs``: only these, others count as skipped."""
+        """Run a workflow as the commit has it: all of it, or ``jobs`` as if others were done."""
         text = self.lake.show(sha, f".github/workflows/{workflow}")
         document = yaml.safe_load(text)
+        assert document["defaults"] == {"run": {"shell": "bash"}}  # or it would go on after a pipe
         number = len(self.runs) + 1
         pull = github.get("payload", {}).get("pull_request", {"head": {}})["head"]
         home = self.lake.home / "runs" / str(number)
@@ -92,8 +93,9 @@ class Runner:
             needed = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
             done = {n: {"outputs": run.outputs.get(n, {}), "result": run.jobs[n]} for n in needed}
             names = {"github": about, "vars": {}, "needs": done}
-            can = all(run.jobs[n] == "success" for n in needed) and (not jobs or name in jobs)
-            if can and evaluated(str(job.get("if", "true")), names, home):
+            left_out = [] if not jobs else [n for n in document["jobs"] if n not in jobs]
+            can = all(run.jobs[n] == "success" or n in left_out for n in needed)
+            if can and name not in left_out and evaluated(str(job.get("if", "true")), names, home):
                 environment = self._environment(home / name, run, about, document)
                 one = _Job(self, run, job, names, home / name / "work", environment)
                 run.jobs[name] = one.done()
@@ -111,7 +113,7 @@ class Runner:
         return {
             **self.api,
             **REAL,
-            "PATH": f"{PROGRAMS}:/usr/bin:/bin",
+            "PATH": f"{PROGRAMS}:{TOOLS}",
             "HOME": str(home),
             "JAVA_HOME": os.environ.get("JAVA_HOME", ""),
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -221,9 +223,8 @@ class _Job:
     def _download(self, given: dict[str, str]) -> None:
         number = int(given.get("run-id", self.run.number))
         assert number == self.run.number or given["github-token"] == TOKEN
-        shutil.copytree(
-            self.runner.runs[number - 1].artifacts / given["name"], self.folder, dirs_exist_ok=True
-        )
+        there = self.runner.runs[number - 1].artifacts / given["name"]
+        shutil.copytree(there, self.folder / given.get("path", ""), dirs_exist_ok=True)
 
 
 def filled(text: str, names: dict[str, Any], folder: Path) -> str:

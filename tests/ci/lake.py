@@ -12,6 +12,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "ci"
 CASES = ROOT / "tests" / "cases" / "clean"
@@ -19,6 +21,12 @@ CASES = ROOT / "tests" / "cases" / "clean"
 PROGRAMS = Path(__file__).parent / "programs"
 #: the command, at a time that every table is older than
 COMMAND = Path(__file__).parent / "command"
+#: where the machine's own programs are, without the folder that has the command by chance
+TOOLS = ":".join(
+    folder
+    for folder in os.environ["PATH"].split(os.pathsep)
+    if not (Path(folder) / "reconciler").exists()
+)
 #: what those run
 REAL = {"RECONCILER": str(Path(sys.executable).parent / "reconciler"), "PYTHON": sys.executable}
 TABLES = {
@@ -153,6 +161,12 @@ class Lake:
             for path in folder.rglob("*.parquet")
             if ".hoodie" not in path.parts and not path.name.endswith(".crc")
         }
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Skips where the machine has not what the machines of a pipeline have."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"no {', '.join(missing)} here")
 
 
 def make_lake(home: Path) -> Lake:

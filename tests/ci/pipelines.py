@@ -18,6 +18,10 @@ class Pipelines(StandIn):
         self.merges: dict[str, str] = {}
         #: GitHub's runs of workflows, the newest last
         self.runs: list[Any] = []
+        #: what the job of GitLab's merge request 5 left, and how the job ended
+        self.plan: bytes | None = None
+        self.job_status = "success"
+        self.source_project = 7
 
 
 class _Handler(Handler):
@@ -38,6 +42,32 @@ class _Handler(Handler):
         if found := re.fullmatch("repos/acme/tables/actions/workflows/(.*)/runs", path):
             return 200, {"workflow_runs": [*self._runs(found[1])]}
         return super()._github(path, document, who)
+
+    def _gitlab(self, path: str, document: Any, token: str) -> tuple[Any, ...]:
+        server, route = self.server, path.removeprefix("projects/7/")
+        if found := re.fullmatch("repository/commits/(.*)/merge_requests", route):
+            merged = {"iid": 5, "source_project_id": server.source_project, "target_project_id": 7}
+            other = {**merged, "iid": 4, "state": "opened"}
+            is_known = found[1] in server.merges
+            return self._page([other, {**merged, "state": "merged"}] if is_known else [])
+        if route == "merge_requests/5":
+            return 200, {"iid": 5, "head_pipeline": {"id": 9}}
+        if route == "pipelines/9/jobs":
+            lint = {"id": 10, "name": "reconciler-lint", "status": "success"}
+            plan = {"id": 11, "name": "reconciler-plan", "status": server.job_status}
+            return self._page([lint, plan])
+        if route == "jobs/11/artifacts/plan.json":
+            return (404, {}) if server.plan is None else (200, server.plan)
+        return super()._gitlab(path, document, token)
+
+    def _say(self, status: int, document: Any, headers: dict[str, str] | None = None) -> None:
+        if not isinstance(document, bytes):
+            super()._say(status, document, headers)
+            return
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(document)))
+        self.end_headers()
+        self.wfile.write(document)
 
     def _runs(self, workflow: str):
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}

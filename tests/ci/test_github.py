@@ -12,9 +12,11 @@ import yaml
 
 from reconciler import world
 from tests.ci.actions import Runner
-from tests.ci.lake import TEMPLATES, Lake, make_lake
+from tests.ci.lake import TEMPLATES, Lake, make_lake, needs
 from tests.ci.pipelines import Pipelines
 
+#: GitHub's machines have them
+with_tools = needs("curl", "jq")
 WORKFLOWS = sorted((TEMPLATES / "github" / "workflows").glob("*.yml"))
 ACTION = TEMPLATES / "github" / "actions" / "reconciler" / "action.yml"
 DOCUMENTS = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in WORKFLOWS}
@@ -149,10 +151,10 @@ def test_a_pull_request_gets_its_plan_as_a_comment_and_an_artifact(lake, runner,
 
 def test_a_second_push_edits_the_comment(lake, runner, forge):
     head = shortened(lake, "sales.orders")
-    runner.pull_request(lake.would_be_merged("shorter"), head)
+    runner.pull_request(lake.would_be_merged("shorter"), head, jobs=("plan",))
     lake.keep("sales.clicks", 2)
     head = lake.commit("Of another too")
-    runner.pull_request(lake.would_be_merged("shorter"), head)
+    runner.pull_request(lake.would_be_merged("shorter"), head, jobs=("plan",))
     [comment] = forge.comments
 
     assert "clicks" in comment.body
@@ -190,12 +192,13 @@ def merge(lake: Lake, runner: Runner, forge: Pipelines, *, fork: bool = False) -
     """A reviewed and merged pull request: main before and after."""
     before = lake.git("rev-parse", "main")
     head = shortened(lake, "sales.orders")
-    runner.pull_request(lake.would_be_merged("shorter"), head, fork=fork)
+    runner.pull_request(lake.would_be_merged("shorter"), head, fork=fork, jobs=("plan",))
     after = lake.merged("shorter")
     forge.merges[after] = head
     return before, after
 
 
+@with_tools
 def test_the_plan_that_was_reviewed_is_found_and_shown_by_its_digest(lake, runner, forge):
     before, after = merge(lake, runner, forge)
     run = runner.push(after, before, jobs=("find",))
@@ -208,6 +211,7 @@ def test_the_plan_that_was_reviewed_is_found_and_shown_by_its_digest(lake, runne
     assert "this one is new" not in run.summary
 
 
+@with_tools
 def test_without_a_reviewed_plan_a_new_one_of_the_same_tables_is_shown(lake, runner, forge):
     before, after = merge(lake, runner, forge, fork=True)
     run = runner.push(after, before, jobs=("find",))
@@ -219,6 +223,45 @@ def test_without_a_reviewed_plan_a_new_one_of_the_same_tables_is_shown(lake, run
     assert "this one is new" in run.summary
 
 
+@with_tools
+def test_a_plan_that_a_run_of_a_fork_left_is_none(lake, runner, forge):
+    before, after = merge(lake, runner, forge, fork=True)
+    forged = runner.runs[0].artifacts / "reconciler-plan"
+    forged.mkdir(parents=True)
+    (forged / "plan.json").write_text("{}")
+    run = runner.push(after, before, jobs=("find",))
+
+    assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
+    assert "this one is new" in run.summary
+
+
+@with_tools
+def test_what_else_an_artifact_holds_lies_over_no_spec(lake, runner, forge):
+    before, after = merge(lake, runner, forge)
+    left = runner.runs[0].artifacts / "reconciler-plan"
+    (left / "plan.json").unlink()
+    (left / "specs").mkdir()
+    for name in ("specs/sales.orders.yaml", "plan.md"):
+        (left / name).write_text("kind: Nothing\n")
+    run = runner.push(after, before, jobs=("find",))
+
+    assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
+    assert "this one is new" in run.summary
+
+
+@with_tools
+def test_a_plan_in_the_repository_is_none_that_was_reviewed(lake, runner):
+    before = lake.git("rev-parse", "main")
+    lake.keep("sales.orders", 3)
+    for name in ("plan.json", "reviewed/plan.json"):
+        lake.write(name, "{}")
+    run = runner.push(lake.commit("Straight to main"), before, jobs=("find",))
+
+    assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
+    assert "this one is new" in run.summary
+
+
+@with_tools
 def test_a_push_without_a_pull_request_is_planned_anew(lake, runner):
     before = lake.git("rev-parse", "main")
     lake.keep("sales.orders", 3)
@@ -228,6 +271,7 @@ def test_a_push_without_a_pull_request_is_planned_anew(lake, runner):
     assert "this one is new" in run.summary
 
 
+@with_tools
 def test_nobody_is_asked_to_approve_nothing(lake, runner):
     before = lake.git("rev-parse", "main")
     lake.keep("sales.orders", 39)
@@ -237,6 +281,7 @@ def test_nobody_is_asked_to_approve_nothing(lake, runner):
     assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
 
 
+@with_tools
 def test_a_forge_that_does_not_answer_is_red_and_no_new_plan(lake, runner, forge):
     before, after = merge(lake, runner, forge)
     forge.failures = [("GET", 404, {})] * 9
@@ -246,6 +291,7 @@ def test_a_forge_that_does_not_answer_is_red_and_no_new_plan(lake, runner, forge
     assert not run.artifacts.exists()
 
 
+@with_tools
 @pytest.mark.spark
 def test_what_was_reviewed_is_applied_by_its_digest_and_told_on_the_pull_request(
     lake, runner, forge
@@ -254,12 +300,13 @@ def test_what_was_reviewed_is_applied_by_its_digest_and_told_on_the_pull_request
     forge.merged = {after: 5}
     files = lake.data_files("sales.orders")
     run = runner.push(after, before)
-    audit = (run.artifacts / "reconciler-audit" / "audit.jsonl").read_text().splitlines()
+    lines = (run.artifacts / "reconciler-audit" / "audit.jsonl").read_text().splitlines()
+    audit = [json.loads(line) for line in lines]
     digest = run.outputs["find"]["digest"]
 
     assert run.jobs == {"find": "success", "apply": "success"}, run.log
     assert lake.data_files("sales.orders") < files
-    assert [digest] == [json.loads(line)["planDigest"] for line in audit]
+    assert {("sales.orders", digest)} == {(each["table"], each["planDigest"]) for each in audit}
     assert len(forge.comments) == 2
     assert digest in forge.comments[1].body
 

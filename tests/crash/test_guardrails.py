@@ -11,7 +11,7 @@ import pytest
 import reconciler
 from reconciler.apply.freshness import take
 from reconciler.plan.guard import guarded
-from reconciler.plan.model import CleanStep, Plan
+from reconciler.plan.model import CleanStep, Impact, Plan
 from reconciler.spec.model import GuardPolicy, Waiver
 from reconciler.storage.wrappers import Fault, Faulty
 from tests.crash.drill import CASES, NOW, Drill, Killed, cleans, data_files, drill, traces
@@ -166,3 +166,46 @@ def test_a_clean_that_was_begun_leaves_what_readers_need_by_now(kind, tmp_path):
     assert before == data_files(it.table)
     assert "undone" == result.tables[0].outcomes[0].how
     assert [] == traces(it.table)
+
+
+@pytest.mark.parametrize(
+    ("rule", "limits"),
+    [("maxFilesRemoved", {"max_files_removed": 0}), ("maxBytesRemoved", {"max_bytes_removed": 1})],
+)
+def test_a_plan_that_belittles_what_it_removes_is_weighed_by_what_is_there(it, rule, limits):
+    plan, before = it.plan(), data_files(it.table)
+    (table,) = plan.tables
+    (step,) = table.steps
+    files = replace(step.files, bytes=np.zeros_like(step.files.bytes))
+    edited = replace(table, steps=(replace(step, files=files),), impact=Impact())
+    [result] = it.apply(
+        replace(plan, tables=(edited,)), specs=under(it, GuardPolicy(name="gold", **limits))
+    ).tables
+
+    assert (3, [rule]) == (result.code, [note.rule for note in result.refusals])
+    assert before == data_files(it.table)
+
+
+def test_a_result_tells_the_bytes_that_went_whatever_the_plan_says(it):
+    plan = it.plan()
+    (table,) = plan.tables
+    (step,) = table.steps
+    files = replace(step.files, bytes=np.zeros_like(step.files.bytes))
+    edited = replace(table, steps=(replace(step, files=files),))
+    [result] = it.apply(replace(plan, tables=(edited,))).tables
+
+    assert table.impact.bytes_removed == result.outcomes[0].bytes > 0
+
+
+@pytest.mark.parametrize("kept", [READERS, "hours: 1"])
+def test_no_moment_to_come_takes_what_is_kept_today(kept, tmp_path):
+    it = drill(CASES / KINDS[1] / "table.zip", tmp_path / "t", retention=kept)
+    written = moment(it.state().timeline.commits[-1].requested)
+    it.clock.ms = int(written.timestamp() * 1000) + 60_000
+    ahead = NOW if kept == READERS else written + timedelta(minutes=59, seconds=59)
+    plan, before = reconciler.plan([it.spec], now=ahead), data_files(it.table)
+    result = it.apply(plan, now=ahead)
+
+    assert planned(plan)
+    assert before == data_files(it.table)
+    assert 4 == result.exit_code

@@ -16,6 +16,7 @@ from reconciler.planners.window import Window
 from reconciler.spec.model import Policy, Readers, TableSpec
 from reconciler.state.model import PendingClean
 from tests.laws.clean_tables import (
+    WRITES,
     cutoffs,
     groups_of,
     opinion,
@@ -52,7 +53,11 @@ def plan(retention, state, cutoff, window=None):
 def still_read(state, window):
     """Files of slices that came to be or were superseded since the window's start: plain loops."""
     known = state.completions if state.table_version >= 8 else state.v6_completions
-    pending = {i.requested for i in state.timeline.instants if not i.is_completed}
+    pending = {
+        instant.requested
+        for instant in state.timeline.instants
+        if instant.action.value in WRITES and not instant.is_completed
+    }
 
     def is_recent(time):
         return time in pending or max(time, known.get(time, time)) >= window.start

@@ -27,19 +27,26 @@ spec:
   path: "{path}"
   timezone: UTC
   retention: {retention}
+  readers: {readers}
   concurrency: {{lock: {{provider: filesystem}}, staleAfter: {stale_after}}}
 """
 
 Retention = Mapping[str, object]
 
 
-def spec_of(table: HudiTable, retention: Retention, *, stale_after: str = "1h") -> TableSpec:
+def spec_of(
+    table: HudiTable, retention: Retention, *, stale_after: str = "1h", readers: str = "{}"
+) -> TableSpec:
     """The spec of a table, loaded from a file beside it as a person's would be."""
     said = ", ".join(f"{key}: {value}" for key, value in retention.items())
     file = table.path.parent / f"{table.path.name}.yaml"
     file.write_text(
         _SPEC.format(
-            name=table.path.name, path=table.path, retention=f"{{{said}}}", stale_after=stale_after
+            name=table.path.name,
+            path=table.path,
+            retention=f"{{{said}}}",
+            readers=readers,
+            stale_after=stale_after,
         )
     )
     (spec,) = reconciler.load_specs(file)
@@ -47,10 +54,16 @@ def spec_of(table: HudiTable, retention: Retention, *, stale_after: str = "1h") 
 
 
 def planned(
-    table: HudiTable, retention: Retention, *, now: datetime | None = None, stale_after: str = "1h"
+    table: HudiTable,
+    retention: Retention,
+    *,
+    now: datetime | None = None,
+    stale_after: str = "1h",
+    readers: str = "{}",
 ) -> Plan:
     """The plan; an error or a refusal fails the test."""
-    plan = reconciler.plan(spec_of(table, retention, stale_after=stale_after), now=now)
+    spec = spec_of(table, retention, stale_after=stale_after, readers=readers)
+    plan = reconciler.plan(spec, now=now)
     assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables]
     return plan
 

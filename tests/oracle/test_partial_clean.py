@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reconciler.plan.model import KEEP_RULES
 from tests.oracle import ours
 from tests.oracle.hudi import directory_listing, keep_commits, keep_hours, keep_versions
 from tests.oracle.stories import PLAIN, assert_right
@@ -43,13 +44,20 @@ def test_hudi_archives_and_cleans_on_after_a_partial_clean(
     assert 0 == result.exit_code
     assert {"a", "b", "c"} == {partition for partition, _ in planned}
     assert left <= {(p, n) for p, names in directory_listing(table.path).items() for n in names}
+    assert_hudi_removes(
+        hudi, table, rows, left, keep_commits(1) if "hours" in retention else policy
+    )
+
+
+def assert_hudi_removes(hudi, table, rows, left, policy):
+    """Hudi writes and archives on, finds what we left and removes it, and loses no row of it."""
     assert_right(hudi, table, rows)
     for ts in range(60, 66):
         hudi.write(table, [("a1", "a", ts)])
         hudi.archive(table)
     rows = [["a1", "a", 65, "v65", 65.0] if row[0] == "a1" else row for row in rows]
     assert_right(hudi, table, rows)
-    hudi.clean(table, keep_commits(1) if "hours" in retention else policy)
+    hudi.clean(table, policy)
     hudi.archive(table)
     assert_right(hudi, table, rows)
     there = {(p, n) for p, names in directory_listing(table.path).items() for n in names}
@@ -58,6 +66,40 @@ def test_hudi_archives_and_cleans_on_after_a_partial_clean(
     new = {"c9": "c", "b1": "b"}
     rows = [[r[0], new[r[0]], 70, "v70", 70.0] if r[0] in new else r for r in rows]
     assert_right(hudi, table, rows)
+
+
+def kept_for_readers(plan):
+    kept = plan.tables[0].kept
+    rows = zip(kept.partition.to_pylist(), kept.name.to_pylist(), kept.rule, strict=True)
+    return {(path, name) for path, name, rule in rows if KEEP_RULES[rule] == "readers"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "retention"),
+    [
+        (PLAIN[1], {"commits": 1}),
+        (PLAIN[-2], {"fileVersions": 1}),
+        (PLAIN[-1], {"commits": 1}),
+    ],
+    ids=str,
+)
+def test_hudi_archives_and_cleans_on_after_a_clean_that_left_files_to_readers(
+    library, tmp_path, kind, retention
+):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    (replaced,) = {n.partition(".")[0].partition("_")[0] for n in table.instants("replacecommit")}
+    now = datetime.strptime(replaced, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC) + timedelta(hours=1)
+    plan = ours.planned(table, retention, now=now, readers="{longestQuery: 1h}")
+    left = kept_for_readers(plan)
+    result = ours.applied(plan, now=now)
+
+    assert 0 == result.exit_code
+    assert ours.names_of(ours.step_of(plan))
+    assert {"a", "b", "c"} == {partition for partition, _ in left}
+    assert left <= {(p, n) for p, names in directory_listing(table.path).items() for n in names}
+    policy = keep_commits(1) if "commits" in retention else keep_versions(1)
+    assert_hudi_removes(hudi, table, rows, left, policy)
 
 
 @pytest.mark.parametrize("kind", PLAIN, ids=str)

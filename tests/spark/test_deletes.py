@@ -11,6 +11,7 @@ from reconciler.apply import spark
 from reconciler.apply.executor import Batch, Outcome
 from reconciler.apply.spark import SparkExecutor
 from reconciler.cli.spark import spark_session
+from reconciler.errors import ReconcilerError
 from reconciler.storage.api import StorageRef
 
 #: PySpark leaves the sockets of ``collect`` to the garbage collector
@@ -74,13 +75,14 @@ def test_a_file_that_cannot_go_is_an_outcome_not_an_exception(executor, tmp_path
     (tmp_path / "p" / "a-folder").mkdir(parents=True)
     (tmp_path / "p" / "a-folder" / "f").write_bytes(b"x")
     (tmp_path / "p" / "f").write_bytes(b"x")
-    (outcome,) = executor.delete_files(
+    outcomes = executor.delete_files(
         StorageRef(str(tmp_path)),
         [Batch("p", ("a-folder", "f"))],
         progress=lambda _count: None,
     )
+    failed = [name for outcome in outcomes for name, _why in outcome.failed]
 
-    assert (outcome.deleted, [name for name, _why in outcome.failed]) == (1, ["a-folder"])
+    assert (sum(outcome.deleted for outcome in outcomes), failed) == (1, ["a-folder"])
 
 
 def test_nothing_to_delete_starts_no_job(executor, tmp_path):
@@ -98,6 +100,21 @@ def test_a_name_that_leads_out_of_its_partition_stops_everything(executor, tmp_p
             progress=lambda _count: None,
         )
     assert (tmp_path / "f").exists()
+
+
+def test_what_a_task_dies_of_is_told_in_one_line_without_secrets(executor, tmp_path):
+    with pytest.raises(ReconcilerError) as raised:
+        executor.delete_files(
+            StorageRef(str(tmp_path), (("key", "hunter2-hunter2"),), ("hunter2-hunter2",)),
+            [Batch("p", ("a/hunter2-hunter2",))],
+            progress=lambda _count: None,
+        )
+
+    said = str(raised.value)
+    assert said.startswith("Task 0 in stage ")
+    assert said.endswith(" is not a file name; nothing is deleted by it")
+    assert "hunter2" not in said
+    assert "\n" not in said
 
 
 def test_outcomes_and_batches_travel_as_they_are():

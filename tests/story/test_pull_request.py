@@ -167,10 +167,7 @@ def removed_by(plan: dict, name: str) -> set[str]:
 
 def nightly_scan_finds_a_drift_made_by_hand(team: Team, forge: StandIn) -> None:
     """Somebody puts older files back from a backup; the scan opens an issue, and one only."""
-    with zipfile.ZipFile(
-        Path(__file__).parents[1] / "cases/clean/cow_trigger__0.15.0/table.zip"
-    ) as file:
-        file.extractall(team.lake / "sales.t02")
+    unzip(CASES / KINDS[2] / "table.zip", team.lake / "sales.t02")
     for _night in range(2):
         said = team.run(*PLAN, "--detailed-exitcode", "--format", "markdown")
         post(team, said.out, "--issue", "Tables have drifted")

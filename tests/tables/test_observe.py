@@ -15,7 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.errors import BlockedError, NotFoundError, StorageError, UnsupportedError
+from reconciler.errors import (
+    BlockedError,
+    FormatError,
+    NotFoundError,
+    StorageError,
+    UnsupportedError,
+)
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.api import Entry
@@ -394,3 +400,13 @@ def test_a_completed_file_of_an_upgraded_table_completes_when_it_was_written(unp
     os.utime(old, ns=(0, 1_767_225_600_250_000_000))
 
     assert "20260101000000250" == seen(root).completions[requested]
+
+
+def test_a_partition_whose_name_is_no_text_is_an_error_that_names_it(unpack):
+    table = unpack("v6_cow_part")
+    folder = os.fsencode(table) + b"/p=\xff"
+    os.mkdir(folder)
+    os.close(os.open(folder + b"/.hoodie_partition_metadata", os.O_CREAT))
+
+    with pytest.raises(FormatError, match=r"^p=\\udcff: is a partition whose name is not UTF-8"):
+        seen(table)

@@ -204,7 +204,7 @@ def test_a_status_of_some_tables_says_of_how_many():
     )
 
     assert "Status: 0 of 2 tables\n" == status_text([], color=False, selection=selection)
-    assert {"tables": 0, "of": 2, "by": ["--name t"]} == document["selection"]
+    assert {"tables": 0, "of": 2, "by": ["--name t"], "removed": []} == document["selection"]
 
 
 def test_a_status_is_not_taken_for_a_plan(seen):

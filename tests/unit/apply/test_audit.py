@@ -97,6 +97,15 @@ def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
+def test_the_schema_is_closed_and_described():
+    objects = [node for node in SCHEMA["$defs"].values() if "properties" in node]
+
+    assert all(node["additionalProperties"] is False for node in objects)
+    assert all(sorted(node["required"]) == sorted(node["properties"]) for node in objects)
+    assert all(node["description"] for node in objects)
+    assert all(of["description"] for node in objects for of in node["properties"].values())
+
+
 def test_a_table_takes_two_lines():
     lines: list[bytes] = []
     journal = audit(lines, actor="ann", spec_commit="abcdef1-dirty", environment="prod")

@@ -7,7 +7,6 @@ import pytest
 from reconciler.apply.freshness import (
     earliest_base,
     keys,
-    left_out_by_specs,
     published_earliest,
     replaced_left,
     select,
@@ -18,7 +17,6 @@ from reconciler.hudi.instant import Instant
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.hudi.view import View, build_view
 from reconciler.plan.model import TablePlan
-from reconciler.spec.model import TableSpec
 from tests.unit.apply.rows import base, kept, log, present, removed, step
 
 A1, A2, B1 = f"p/{base('a', 1)}", f"p/{base('a', 2)}", f"q/{base('b', 1)}"
@@ -170,26 +168,6 @@ def test_pending_replacements_are_still_replacing_and_completed_ones_are_not():
 
 def table(path: str = "/t", digest: str = "d") -> TablePlan:
     return TablePlan(name="t", path=path, spec={}, spec_digest=digest)
-
-
-@pytest.mark.parametrize(
-    ("specs", "expected"),
-    [
-        ({"t": TableSpec(name="t", path="/t")}, None),
-        ({}, "no spec any more"),
-        ({"t": TableSpec(name="t", path="/elsewhere")}, "/elsewhere now"),
-    ],
-)
-def test_todays_specs_say_whether_a_table_is_the_reviewed_one(specs, expected):
-    found = left_out_by_specs(table(), specs, {"t": "d"})
-
-    assert found is expected if expected is None else expected in found
-
-
-def test_an_edited_spec_leaves_its_table_out():
-    specs = {"t": TableSpec(name="t", path="/t")}
-
-    assert "no longer the reviewed one" in left_out_by_specs(table(), specs, {"t": "other"})
 
 
 def test_a_partition_that_is_gone_is_not_left_out():

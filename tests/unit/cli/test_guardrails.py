@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from reconciler import world
 from reconciler.cli import app
+from reconciler.plan.guard import Verdicts, judge
+from reconciler.plan.model import TablePlan
+from reconciler.spec.load import load_specs
 
 CASE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"
 SPEC = """\
@@ -139,3 +144,46 @@ def test_readers_keep_files_and_say_so(capsys):
 
     assert run("plan", "specs", *NOW) == 0
     assert "= orders  readers may still read 4 slices" in capsys.readouterr().out
+
+
+@pytest.fixture
+def page():
+    """The page about guardrails: its text in one line, and its documents."""
+    text = (Path(__file__).parents[3] / "docs" / "guardrails.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    return " ".join(text.split()), blocks
+
+
+def test_the_page_shows_what_is_said_of_its_policy_and_its_table(page):
+    text, (policy, table, _) = page
+    write(policy)
+    Path("specs/orders.yaml").write_text(table)
+    [spec] = load_specs([Path("specs")])
+    [refusal] = judge(_idle(spec), spec, datetime(2029, 1, 1, tzinfo=UTC)).refusals
+
+    assert f"! blocked {refusal.because} [{refusal.rule}]" in text
+
+
+def test_the_page_shows_what_is_said_of_its_waiver(page):
+    text, (policy, table, _) = page
+    write(policy)
+    Path("specs/orders.yaml").write_text(table.replace("finance.orders", "finance.payments"))
+    [spec] = load_specs([Path("specs")])
+    [warning] = judge(_idle(spec), spec, datetime(2030, 6, 30, 23, tzinfo=UTC)).warnings
+
+    assert f" {warning.because} " in text
+
+
+def test_the_example_of_a_policy_limits_no_example_of_a_table(capsys):
+    root = Path(__file__).parents[3]
+    specs = load_specs([root / "specs"])
+    verdicts = {judge(_idle(spec), spec, datetime(2029, 1, 1, tzinfo=UTC)) for spec in specs}
+
+    assert ["finance.payments"] == [spec.name for spec in specs if spec.guarded_by]
+    assert {Verdicts()} == verdicts
+    assert 0 == run("lint", root / "specs", root / "policies")
+    assert "" == capsys.readouterr().err
+
+
+def _idle(spec):
+    return TablePlan(name=spec.name, path=spec.path, spec={}, spec_digest="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -50,11 +51,13 @@ spec:
 
 
 class Repository:
-    """A repository with the tables a (team core), b and c, committed on main."""
+    """A checked out repository with a folder of specs."""
 
     def __init__(self, top: Path) -> None:
-        self.top = top
-        self.specs = top / "specs"
+        self.top, self.specs = top, top / "specs"
+
+    def begin(self) -> None:
+        """The tables a (team core), b and c, committed on main."""
         self.git("init", "-q", "-b", "main")
         for name, team in (("a", "core"), ("b", "web"), ("c", "web")):
             self.table(name, team=team)
@@ -96,7 +99,9 @@ def repository(tmp_path, monkeypatch) -> Repository:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     top = tmp_path / "repository"
     top.mkdir()
-    return Repository(top)
+    made = Repository(top)
+    made.begin()
+    return made
 
 
 def test_nothing_changed_is_no_mistake(repository, capsys):
@@ -222,7 +227,7 @@ def test_removed_specs_are_said(repository, capsys):
 
     assert [] == repository.changed()
     assert (
-        "1 spec was removed since main (b): unmanaged now, nothing is deleted\n"
+        "since main, 1 spec was removed (b): unmanaged now, nothing of it is deleted\n"
         "0 of 2 tables selected\n"
     ) == capsys.readouterr().err
 
@@ -330,6 +335,38 @@ def test_no_repository_is_a_usage_error(tmp_path):
         selected_specs([tmp_path / "a.yaml"], Selectors(changed_since="main"))
 
 
+def test_what_git_says_is_passed_on(repository, monkeypatch):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(UsageError, match="specs: git says: fatal: detected dubious ownership in"):
+        repository.changed()
+
+
+def test_longer_ids_are_read_too(repository, tmp_path):
+    folder = tmp_path / "sha256"
+    subprocess.run(
+        ["git", "init", "-q", "-b", "main", "--object-format=sha256", folder], check=True
+    )
+    shutil.copytree(repository.specs, folder / "specs")
+    other = Repository(folder)
+    other.commit()
+
+    assert [] == other.changed()
+
+    other.table("a", commits=5)
+
+    assert ["a"] == other.changed()
+
+
+def test_a_worktree_is_a_repository_of_its_own(repository, tmp_path):
+    folder = tmp_path / "worktree"
+    repository.git("worktree", "add", "-q", "-b", "ours", folder)
+    other = Repository(folder)
+    other.table("a", commits=5)
+
+    assert ["a"] == other.changed("main")
+    assert [] == repository.changed("ours")
+
+
 def test_a_repository_without_a_commit_is_a_usage_error(tmp_path):
     (tmp_path / "a.yaml").write_text(TABLE.format(name="a", team="x", commits=1))
     subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
@@ -363,8 +400,7 @@ def shallow(repository: Repository, folder: Path, *refs: str) -> Repository:
     repository.table("b", team="web", commits=5)
     repository.commit()
     folder.mkdir()
-    clone = Repository.__new__(Repository)
-    clone.top, clone.specs = folder, folder / "specs"
+    clone = Repository(folder)
     clone.git("init", "-q")
     clone.git("remote", "add", "origin", repository.top.as_uri())
     for ref in refs:
@@ -397,8 +433,7 @@ def test_what_a_partial_clone_lacks_is_not_fetched(repository, tmp_path, capsys)
     folder = tmp_path / "partial"
     url = repository.top.as_uri()
     subprocess.run(["git", "clone", "-q", "--filter=blob:none", url, folder], check=True)
-    clone = Repository.__new__(Repository)
-    clone.top, clone.specs = folder, folder / "specs"
+    clone = Repository(folder)
     before = clone.git("count-objects", "-v")
 
     assert ["a", "b", "c"] == clone.changed("HEAD~1")
@@ -432,8 +467,9 @@ def test_a_plan_of_no_changed_table_is_made_shown_and_applied(kind, repository, 
     applied = capsys.readouterr().out
     if kind == "json":
         by = ["--changed-since main"]
-        assert {"tables": 0, "of": 3, "by": by} == json.loads(planned)["selection"]
-        assert {"tables": 0, "of": 3, "by": by} == json.loads(applied)["selection"]
+        expected = {"tables": 0, "of": 3, "by": by, "removed": []}
+        assert expected == json.loads(planned)["selection"]
+        assert expected == json.loads(applied)["selection"]
     else:
         assert "0 of 3 tables" in applied
 

@@ -94,6 +94,36 @@ def test_a_file_that_would_not_be_better_is_left(spec, capsys):
     assert "HudiTabel" in spec.read_text()
 
 
+@pytest.mark.parametrize("kind", ["huditable", "hudi_table", "HUDI-TABLE"])
+def test_the_case_of_a_kind_is_put_right_whatever_is_found_behind_it(kind, spec, capsys):
+    text = RIGHT.replace("path: orders", "path: [orders]\n  what: is this")
+    spec.write_text(text.replace("HudiTable", kind))
+
+    assert lint(spec, "--fix") == 1
+    said = capsys.readouterr()
+    assert said.out == f"orders.yaml:3:7: kind: {kind} → HudiTable\n1 problem fixed in 1 file\n"
+    assert "2 problems in the specs" in said.err
+    assert spec.read_text() == text
+
+
+def test_what_is_behind_a_kind_in_another_case_is_put_right_where_it_is_then_better(spec, capsys):
+    spec.write_text(WRONG.replace("HudiTable", "huditable"))
+
+    assert lint(spec, "--fix") == 0
+    assert "3 problems fixed in 1 file" in capsys.readouterr().out
+    assert spec.read_text() == RIGHT
+
+
+def test_a_kind_is_put_right_beside_a_slip_that_is_left(spec, capsys):
+    Path("twin.yaml").write_text(RIGHT.replace("HudiTable", "HudiTabel"))
+    spec.write_text(RIGHT.replace("HudiTable", "huditable"))
+
+    assert lint(".", "--fix") == 1
+    assert spec.read_text() == RIGHT
+    assert "HudiTabel" in Path("twin.yaml").read_text()
+    assert "1 problem fixed in 1 file" in capsys.readouterr().out
+
+
 def test_a_file_is_put_right_beside_one_that_would_not_be_better(spec):
     Path("twin.yaml").write_text(RIGHT.replace("HudiTable", "HudiTabel"))
 
@@ -150,6 +180,38 @@ def test_a_store_that_takes_nothing_is_named_and_the_file_is_whole(spec, capsys,
     assert "No space left on device; 2 fixes not made" in capsys.readouterr().err
     assert spec.read_text() == WRONG
     assert os.listdir() == ["orders.yaml"]
+
+
+def test_a_folder_of_policies_alone_can_be_put_right(spec, capsys):
+    Path("policies").mkdir()
+    policy = Path("policies/p.yaml")
+    policy.write_text(
+        "apiVersion: reconciler/v1\nkind: Policy\nmetadata: {name: p}\nspec: {maxRewrite: 1gib}\n"
+    )
+    lint("policies", "--fix")
+
+    assert "1gib → 1GiB" in capsys.readouterr().out
+    assert "1GiB" in policy.read_text()
+    assert WRONG == spec.read_text()
+
+
+def test_what_lies_outside_the_paths_is_left(spec):
+    Path("specs").mkdir()
+    spec.rename("specs/orders.yaml")
+    Path("environments").mkdir()
+    environment = Path("environments/prod.yaml")
+    text = (
+        "apiVersion: reconciler/v1\nkind: Environment\nmetadata: {name: prod}\n"
+        "spec: {patern: 's3://lake/{name}'}\n"
+    )
+    environment.write_text(text)
+    lint("specs", "--fix")
+
+    assert text == environment.read_text()
+
+    lint(".", "--fix")
+
+    assert text.replace("patern", "pattern") == environment.read_text()
 
 
 def test_a_word_is_shown_without_what_a_terminal_would_obey(spec, capsys):

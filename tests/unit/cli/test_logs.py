@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -181,6 +182,30 @@ def test_progress_is_lines_even_on_a_terminal(monkeypatch, capsys):
             "message": "deleting files: 3 files",
         }
     ] == records(capsys.readouterr().err)
+
+
+@pytest.mark.usefixtures("as_json")
+def test_a_question_is_a_record(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+
+    assert terminal.ask("Apply this?", "say --auto-approve")
+    assert [
+        {
+            "level": "info",
+            "event": "question",
+            "message": "Apply this? Only 'yes' is taken for yes:",
+        }
+    ] == records(capsys.readouterr().err)
+
+
+def test_a_warning_about_a_spec_is_one(spec, capsys):
+    spec.write_text(SPEC + "  files: {target: 1MiB, small: 2MiB}\n")
+    run("plan", spec, "--log-format", "json")
+    warning, progress = records(capsys.readouterr().err)
+
+    assert ("warning", "info") == (warning["level"], progress["level"])
+    assert "files.small" in warning["message"]
 
 
 @pytest.mark.usefixtures("as_json")

@@ -125,3 +125,14 @@ def test_settings_keep_what_follows_the_first_equals_sign():
     settings = spark.spark_settings(["spark.a=b=c", "spark.d="])
 
     assert settings == {"spark.a": "b=c", "spark.d": ""}
+
+
+@pytest.mark.parametrize(
+    "text", ["s3cret", "=s3cret", "s3cret=", "s3cret==", "a s3cret=b", "a=s3cret"]
+)
+def test_a_setting_that_is_none_is_not_repeated_for_it_may_be_a_secret(text):
+    with pytest.raises(UsageError) as caught:
+        spark.spark_settings([text])
+
+    named = " a" if text == "a=s3cret" else ""
+    assert f"--spark-conf{named}: write it as spark.some.key=value" == str(caught.value)

@@ -8,6 +8,7 @@ import pytest
 from reconciler.cli import execution, terminal
 from reconciler.errors import UsageError
 from reconciler.parallel import each
+from reconciler.render import words
 
 
 class Person(io.StringIO):
@@ -88,3 +89,19 @@ def test_a_wait_for_a_lock_is_told(capsys):
     assert capsys.readouterr().err == (
         "orders: waiting for the lock, held by ann on a, last sign of life 7 s ago\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("t: ::set-output name=code::0", "t: :\\x3aset-output name=code::0"),
+        ("x ##[add-mask]sales", "x #\\x23[add-mask]sales"),
+        ("##vso[task.setvariable variable=a]b", "#\\x23vso[task.setvariable variable=a]b"),
+        ("arn:aws:s3:::lake, std::string", "arn:aws:s3:::lake, std::string"),
+    ],
+)
+def test_what_is_said_commands_no_pipeline(text, said, capsys):
+    terminal.say(text)
+
+    assert f"{said}\n" == capsys.readouterr().err
+    assert said == words.plain(text)

@@ -97,7 +97,7 @@ def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
         (["apply", "x", "--executor", "hudi"], "--executor hudi: not built yet"),
         (["apply", "x", "--executor", "other"], "'other' is not one of"),
         (["apply", "x", "--parallelism", "0"], "--parallelism"),
-        (["apply", "x", "--spark-conf", "memory=2g"], "--spark-conf memory=2g: write it as"),
+        (["apply", "x", "--spark-conf", "memory=2g"], "--spark-conf memory: write it as"),
         (["apply", "x", "--specs", "y"], "--specs: goes with a plan file"),
         (["apply", "plan.json", "--name", "a*"], "--name: a plan is applied as it was reviewed"),
         (["apply", "plan.json", "x"], "plan.json is a plan; apply takes one plan"),
@@ -297,3 +297,9 @@ def test_showing_what_is_no_plan_names_the_file(spec, capsys):
 def test_unlocking_needs_a_lock_in_the_spec(spec, capsys):
     assert run("unlock", spec, "--yes") == 1
     assert "declares no lock" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("label", ["team", "=core", "team!=core", "team==core"])
+def test_a_label_that_is_no_equation_selects_nothing(label, spec, capsys):
+    assert run("lint", spec, "-l", label) == 64
+    assert capsys.readouterr().err == f"error: -l {label}: write it as label=value\n"

@@ -105,6 +105,13 @@ def test_jenkins_says_nothing_and_is_told():
     assert where.graph_url == "https://api.github.com/graphql"
 
 
+def test_a_variable_that_is_empty_is_not_set():
+    event = {"pull_request": {"number": 5}}
+
+    assert found({**GITHUB, "GITHUB_API_URL": ""}, event).api_url == "https://api.github.com"
+    assert found({**GITLAB, "CI_API_V4_URL": ""}).api_url == "https://gitlab.com/api/v4"
+
+
 def test_a_job_token_is_the_last_resort():
     assert not found(GITLAB).is_job_token
     job = found({**GITLAB, "RECONCILER_GITLAB_TOKEN": ""})

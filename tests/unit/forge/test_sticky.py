@@ -140,8 +140,11 @@ def test_an_answer_that_is_lost_makes_no_second_comment(server, side):
     if side.me == "github-actions[bot]":
         side.forge.me()  # asks by POST too
 
+    before = len(server.asked)
+
     assert "created" == post(side)
     assert 1 == len(server.comments)
+    assert 1 == sum(method == "POST" for method, _ in server.asked[before:])
 
 
 def test_a_comment_that_did_not_arrive_is_posted_again(server, side):
@@ -272,6 +275,13 @@ def test_the_token_is_in_no_error(server, name, token):
     assert (
         "*** " in str(caught.value) or "***;" in str(caught.value) or " " in token or "\n" in token
     )
+
+
+def test_a_repository_that_has_moved_is_said_to_have(server):
+    server.failures.append(("GET", 301, {"Location": f"{server.url}/elsewhere"}))
+
+    with pytest.raises(ForgeError, match=r"answered 301; .*: say its new name with --repository"):
+        post(Side(connected(server, "github"), ""))
 
 
 def test_a_redirect_is_not_followed(server, side):

@@ -392,7 +392,7 @@ def test_the_digest_covers_the_selection():
 @pytest.mark.parametrize("tables", [0, 2, 3])
 def test_as_many_tables_are_selected_as_are_listed(tables):
     def change(document: dict[str, Any]) -> None:
-        document["selection"] = {"tables": tables, "of": 2, "by": []}
+        document["selection"] = {"tables": tables, "of": 2, "by": [], "removed": []}
 
     with pytest.raises(PlanError, match=f"lists 1 table and says that {tables} of 2 were selected"):
         load(resealed(change), "plan.json")
@@ -400,7 +400,7 @@ def test_as_many_tables_are_selected_as_are_listed(tables):
 
 def test_no_more_tables_are_selected_than_there_are():
     def change(document: dict[str, Any]) -> None:
-        document["selection"] = {"tables": 1, "of": 0, "by": []}
+        document["selection"] = {"tables": 1, "of": 0, "by": [], "removed": []}
 
     with pytest.raises(PlanError, match="lists 1 table and says that 1 of 0 were selected"):
         load(resealed(change), "plan.json")

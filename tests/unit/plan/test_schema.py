@@ -75,7 +75,7 @@ def document(*steps: dict[str, Any]) -> dict[str, Any]:
         "digest": ZERO,
         "createdAt": "2026-11-21T09:00:00+00:00",
         "tool": "x",
-        "selection": {"tables": 1, "of": 2, "by": ["--name t"]},
+        "selection": {"tables": 1, "of": 2, "by": ["--name t"], "removed": []},
         "tables": [
             {
                 "name": "t",

@@ -209,6 +209,21 @@ def test_the_smallest_cap_still_gets_somewhere():
     assert [base("g", 0)] == names(clean_of(plan))
 
 
+def test_a_capped_incremental_run_goes_as_far_as_a_partition_with_something_to_remove():
+    writes = {0, 1, 5}
+    state = table(
+        {"a": [base("g", hour) for hour in sorted(writes)]},
+        [commit(hour) for hour in range(8)],
+        cleans=(clean(2, last=stamp(2), earliest=stamp(2)),),
+        touched={stamp(hour): frozenset("a" if hour in writes else "") for hour in range(8)},
+    )
+    plan = plan_table(spec(commits(1, scan="incremental", max_commits_per_run=1)), state, NOW)
+    step = clean_of(plan)
+
+    assert stamp(6) == step.earliest_instant_to_retain
+    assert [base("g", 0), base("g", 1)] == names(step)
+
+
 def test_the_trigger_waits_for_enough_commits():
     state = upserts(6, cleans=(clean(4, last=stamp(4)),))
     plan = plan_table(spec(commits(1, after_commits=2)), state, NOW)

@@ -33,7 +33,7 @@ def test_a_clean_that_went_well_is_said_at_once():
         "",
         "Removed **12 410 files**, **1.8 TiB**, in 1.2 minutes.",
         "",
-        "| table | result | removed | frees | stayed |",
+        "| table | result | removed | freed | stayed |",
         "|---|---|---:|---:|---:|",
         "| <code>t</code> | done | 12 410 files | **1.8&nbsp;TiB** | — |",
         "",

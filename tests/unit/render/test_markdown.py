@@ -27,6 +27,7 @@ from reconciler.plan.model import (
 from reconciler.render.inert import fenced
 from reconciler.render.markdown import LIMIT, plan_markdown
 from reconciler.render.page import utf16_length
+from tests.unit.render.test_inert import BAITS, seen
 
 #: what the comment itself is made of
 TAGS = {
@@ -106,7 +107,7 @@ HOSTILE = [
     "$x$ <b",
     "\\",
 ]
-texts = st.sampled_from(HOSTILE) | st.text(max_size=20)
+texts = st.sampled_from([*HOSTILE, *BAITS, "/close", "x\n/merge"]) | st.text(max_size=20)
 
 
 @settings(max_examples=150, deadline=None)
@@ -131,6 +132,8 @@ def test_nothing_that_others_chose_becomes_markup(said):
     assert [] == page.problems
     assert [] == page.open
     assert page.tags <= TAGS
+    assert [] == seen(found)
+    assert not re.search(r"(?m)^/", found)
     assert 1 == len(page.comments)
     assert re.fullmatch(r"reconciler:plan:[A-Za-z0-9._/-]+", page.comments[0])
 

@@ -72,7 +72,7 @@ def test_a_result_of_some_tables_says_of_how_many():
         result_text(none, color=False)
     )
     assert "### reconciler apply · 0 of 30 tables\n" in result_markdown(none)
-    assert {"tables": 0, "of": 30, "by": ["--changed-since main"]} == (
+    assert {"tables": 0, "of": 30, "by": ["--changed-since main"], "removed": []} == (
         json.loads(result_json(none))["selection"]
     )
     assert "selection" not in json.loads(result_json(result(table())))

@@ -227,7 +227,7 @@ def test_a_path_of_its_own_is_checked_even_where_the_environment_wins():
 ZONES = [
     ("{}", "{timezone: UTC}", "UTC"),
     ("{timezone: Asia/Kolkata}", "{timezone: UTC}", "Asia/Kolkata"),
-    ("{timezone: Asia/Kolkata}", "{tables: {t: {timezone: UTC}}}", "UTC"),
+    ("{timezone: UTC}", "{tables: {t: {timezone: UTC}}}", "UTC"),
     ("{}", "{timezone: Asia/Kolkata, tables: {t: {timezone: UTC}}}", "UTC"),
 ]
 
@@ -240,6 +240,19 @@ def test_the_zone_of_a_table_is_what_is_said_nearest_to_it(own, around, zone):
     )
 
     assert zone == the_table().timezone
+
+
+def test_no_environment_changes_the_zone_that_a_spec_names():
+    table("t", "spec: {timezone: Asia/Kolkata}\n")
+    environment("  pattern: ../{name}\n  tables: {t: {timezone: UTC}}\n")
+
+    assert [
+        (
+            "environments/prod.yaml:6:16: spec.tables.t.timezone: UTC contradicts 'Asia/Kolkata' "
+            "in specs/t.yaml:4:8; keep one of them"
+        )
+    ] == said()
+    assert () == read().tables
 
 
 def test_defaults_come_before_the_zone_of_an_environment():
@@ -444,7 +457,7 @@ def test_where_there_are_no_environments_it_is_said_where_they_go():
     table("t", "spec:\n  path: ../t\n")
 
     assert [
-        "environment 'prod': is not there; make environments/NAME.yaml beside the specs"
+        "environment 'prod': is not there; make environments/prod.yaml beside the specs"
     ] == said()
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.diagnostics import Place
+from reconciler.spec import fix, spelling
+from reconciler.spec.fields import Block, Choice, Field, ListOf
 from reconciler.spec.fix import Fix, fixed, fixes_of
 
 HEAD = """\
@@ -182,16 +186,47 @@ def test_a_word_that_is_not_written_out_where_it_stands_is_never_damaged(retenti
     assert after(text) in (text, text.replace("? comits", "? commits"))
 
 
+@pytest.mark.parametrize(
+    ("text", "known", "expected"),
+    [
+        ("hoursx", ["hours"], "hours"),
+        ("hoursx", ["hours", "hourly"], None),  # almost as close
+        ("horus", ["hours"], "hours"),
+        ("hrs", ["hours"], None),
+        ("forn", ["from"], None),  # too short for a slip
+        ("a-b", ["a_b", "ab"], None),
+        ("x" * 1000, ["x" * 1001], None),
+    ],
+)
+def test_a_word_is_certain_when_no_other_is_near(text, known, expected):
+
+    assert expected == spelling.certain(text, known)
+
+
 def test_an_alias_is_put_right_where_its_anchor_is():
     text = f"{HEAD}  files: &f {{target: 1gib}}\n---\n{HEAD}  files: {{target: 2gib}}\n"
 
     assert text.replace("1gib", "1GiB").replace("2gib", "2GiB") == after(text)
 
 
-def test_an_alias_that_is_meant_two_ways_is_left():
-    text = f"{HEAD}  files: &f {{smal: 1gib}}\n  table: *f\n  index: *f\n"
+def test_an_alias_that_is_meant_two_ways_is_left(monkeypatch):
+    shouted, said = Block(fields=(Field("a", Choice(("LOUD",)), ""),)), Choice(("loud",))
+    kind = Field("kind", Choice(("Voice",)), "")
+    block = Block(fields=(kind, Field("x", shouted, ""), Field("y", ListOf(item=said), "")))
+    monkeypatch.setattr(fix, "KINDS", {"Voice": block})
+    both = "kind: voice\nx: &x {a: Loud}\ny: *x\n"
 
-    assert text.replace("smal", "small").replace("1gib", "1GiB") == after(text)
+    assert "kind: Voice\nx: &x {a: LOUD}\ny: *x\n" == after(both)
+
+    monkeypatch.setattr(
+        fix, "KINDS", {"Voice": replace(block, fields=(kind, *quoted(shouted, said)))}
+    )
+
+    assert "kind: Voice\nx: &x {a: Loud}\ny: *x\n" == after(both)
+
+
+def quoted(shouted: Block, said: Choice) -> tuple[Field, Field]:
+    return Field("x", shouted, ""), Field("y", Block(fields=(Field("a", said, ""),)), "")
 
 
 def test_every_document_of_a_file_is_put_right():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from pathlib import Path
 
@@ -150,6 +151,7 @@ def test_what_lies_above_the_repository_is_not_of_it(write, tmp_path, monkeypatc
         (policy("p", "{maxFileRemoved: 1}"), "did you mean 'maxFilesRemoved'?"),
         (policy("p", LIMIT).replace("Policy", "Polcy"), "did you mean 'Policy'?"),
         ("deny: [everything]", "is no spec"),
+        (" \n", "policies/p.yaml: is empty; write its policy, or remove the file"),
     ],
 )
 def test_a_broken_policy_stops_everything(write, text, problem):
@@ -204,6 +206,29 @@ def test_a_link_to_policies_that_leads_nowhere_stops_everything(write, target):
     assert "/policies: " in problem
 
 
+def test_a_file_in_place_of_the_folder_stops_everything(write):
+    write("specs/t.yaml", table("t"))
+    write("policies", policy("p", LIMIT))
+
+    [problem] = said("specs/t.yaml")
+
+    assert problem.endswith(
+        "/policies: is no folder, so nothing of it counts; make it a folder with that file in it, "
+        "or rename it"
+    )
+
+
+def test_a_spec_that_comes_through_a_pipe_has_the_policies_of_the_current_folder(write):
+    write("policies/p.yaml", policy("p", LIMIT))
+    read, put = os.pipe()
+    os.write(put, table("t", "/lake/t").encode())
+    os.close(put)
+    try:
+        assert {"t": ["p"]} == guarded(f"/dev/fd/{read}")
+    finally:
+        os.close(read)
+
+
 def test_tables_in_a_folder_of_that_name_are_left_to_whoever_names_them(write):
     write("specs/policies/claims.yaml", table("claims"))
     write("specs/policies/quotes.yaml", table("quotes"))
@@ -241,6 +266,24 @@ def test_a_table_is_covered_by_place_whatever_links_lead_there(write, glob, path
     Path("by-link").symlink_to("shortcut/t")
     write("specs/t.yaml", table("t", path=path))
     write("policies/p.yaml", policy("p", LIMIT, f"{{paths: [{glob}]}}"))
+
+    assert {"t": ["p"]} == guarded("specs")
+
+
+def test_a_link_to_policies_beside_a_table_moves_none_of_them(write):
+    write("specs/team/t.yaml", table("t", path="../../lake/fin/t"))
+    write("platform/p.yaml", policy("p", LIMIT, "{paths: ['../lake/fin/*']}"))
+    Path("policies").symlink_to("platform")
+    Path("specs/team/policies").symlink_to("../../policies")
+
+    for given in ("specs", "specs/team", "specs/team/t.yaml"):
+        assert {"t": ["p"]} == guarded(given), given
+
+
+def test_a_table_in_a_repository_within_keeps_the_policies_around_what_was_named(write):
+    write("specs/inner/t.yaml", table("t"))
+    write("specs/inner/.git", "gitdir: elsewhere")
+    write("policies/p.yaml", policy("p", LIMIT))
 
     assert {"t": ["p"]} == guarded("specs")
 

@@ -16,7 +16,9 @@ from reconciler.spec.schema import main, table_spec_schema
 
 ROOT = Path(__file__).parents[3]
 CHECKED_IN = ROOT / "schemas" / "table-spec.v1.json"
-EXAMPLES = sorted((*(ROOT / "specs").glob("*.yaml"), *(ROOT / "environments").glob("*.yaml")))
+EXAMPLES = sorted(
+    file for kind in ("specs", "environments", "policies") for file in (ROOT / kind).glob("*.yaml")
+)
 VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
 
 
@@ -39,7 +41,7 @@ def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(table_spec_schema())
 
 
-@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_an_example_is_valid_and_names_its_schema(file):
     text = file.read_text(encoding="utf-8")
     hint, _, _ = text.partition("\n")
