@@ -1,0 +1,62 @@
+"""Log records among each other as Hudi 0.x merges them, which is not how Hudi 1.x does.
+
+Every payload class of 0.x compares event times here, also the one that then overwrites the base
+file (OverwriteWithLatestAvroPayload.preCombine). A record always follows a deletion of a delete
+block, whatever their event times; and such a deletion of a textual event time always deletes,
+because Java compares it as another class of text (HoodieMergedLogRecordScanner).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.merge.ordering import newest_of_each, ranks
+
+
+def precombined(
+    codes: NDArray[np.int64],
+    groups: int,
+    ordering: Sequence[Any],
+    *,
+    is_final: NDArray[np.bool_],
+    is_listed: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Per group the row that wins; arguments as of ``newest_of_each``."""
+    ends = is_listed & (is_final | any(map(_is_of_another_class, ordering)))
+    found = newest_of_each(codes, groups, ordering, is_final=ends, is_listed=is_listed)
+    timed = is_listed & ~ends
+    if timed.any():
+        _one_by_one(found, codes, ranks(ordering, len(codes)), ends, is_listed, timed)
+    return found
+
+
+def _is_of_another_class(column: Any) -> bool:
+    kind, types = column.type, pa.types
+    return bool(types.is_string(kind) or types.is_decimal(kind) or types.is_date(kind))
+
+
+def _one_by_one(
+    found: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    rank: NDArray[np.int64],
+    ends: NDArray[np.bool_],
+    is_listed: NDArray[np.bool_],
+    timed: NDArray[np.bool_],
+) -> None:
+    """Keys that a deletion with an event time names: few, and each step depends on the last."""
+    named = np.zeros(len(found), np.bool_)
+    named[codes[timed]] = True
+    state: dict[int, int] = {}
+    for row in np.flatnonzero(named[codes]).tolist():
+        code = int(codes[row])
+        old = state.get(code)
+        is_older = old is not None and rank[old] > rank[row] and not ends[row]
+        if not is_older or (is_listed[old] and not is_listed[row]):
+            state[code] = row
+    for code, row in state.items():
+        found[code] = row

@@ -1,0 +1,49 @@
+"""A file that is read in ranges, as parquet readers want one."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+class Ranges(Protocol):
+    """Where ranges of files are read."""
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """At most ``length`` bytes from ``start``."""
+
+
+def open_range(source: Ranges, path: str, size: int) -> Any:
+    """The file of a known size, for Arrow."""
+    return pa.PythonFile(_RangeFile(source, path, size), mode="r")
+
+
+class _RangeFile(io.RawIOBase):
+    """Seeks for nothing; every read is one range."""
+
+    def __init__(self, source: Ranges, path: str, size: int) -> None:
+        super().__init__()
+        self._source, self._path, self._size, self._at = source, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = (0, self._at, self._size)[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self._size - self._at, 0)
+        wanted = left if size < 0 else min(size, left)
+        data = self._source.read_range(self._path, self._at, wanted) if wanted else b""
+        self._at += len(data)
+        return data

@@ -1,0 +1,215 @@
+"""One file slice as rows: the base file streams past the merged records of the log files.
+
+``read_slice`` is what readers and clustering build on. Memory: the log records, the keys of one row
+group of the base file, and one batch; nothing per base row but Arrow. The order of the rows is the
+base file's, then the records that log files added or replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.arrow import booleans, flags, numbers
+from reconciler.hudi.names import BaseName
+from reconciler.hudi.slices import FileSlice
+from reconciler.merge.blocks import Committed, counted_blocks
+from reconciler.merge.evolve import evolve_batch
+from reconciler.merge.keys import keys_of
+from reconciler.merge.logs import LogRecords, Wanted, merged_logs, ordering_fields, ordering_of
+from reconciler.merge.ordering import comparable, compared
+from reconciler.merge.ranges import open_range
+from reconciler.merge.rules import MergeRules
+
+#: rows of a batch
+_TOGETHER: Final = 64 * 1024
+_SKELETONS: Final = "00000000000001"
+
+
+class Source(Protocol):
+    """Where files are read; paths are relative to the table's root. A Storage is one."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """At most ``length`` bytes from ``start``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSliceRef:
+    """The files of a slice: paths below the table's root, logs in merge order without CDC files.
+
+    ``base`` is None for a slice of log files alone; ``base_size`` is its size in bytes.
+    """
+
+    base: str | None = None
+    base_size: int = 0
+    logs: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, partition: str, found: FileSlice, base_size: int) -> Self:
+        """The slice of a view (``hudi.slices``) in a partition, "" where the table has none."""
+        folder = f"{partition}/" if partition else ""
+        return cls(
+            base=found.base and folder + found.base,
+            base_size=base_size,
+            logs=tuple(folder + log for log in found.logs),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SliceReading:
+    """How the slices of a table are read, the same for all of them; picklable.
+
+    ``schema``: every column of the table (``avro_schema.arrow_schema`` of its newest commit, with
+    meta columns); ``columns``: the names to give, in order, None for all. ``committed``: which log
+    blocks count. ``missing``: values for columns that files lack (partition columns that writers
+    dropped); other columns that a file lacks are null.
+    """
+
+    rules: MergeRules
+    schema: pa.Schema
+    committed: Committed = field(default_factory=Committed)
+    columns: tuple[str, ...] | None = None
+    missing: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> Wanted:
+        names = self.schema.names if self.columns is None else self.columns
+        columns = pa.schema([self.schema.field(name) for name in names])
+        return Wanted(table=self.schema, columns=columns, missing=self.missing)
+
+
+def read_slice(
+    files: FileSliceRef, reading: SliceReading, source: Source
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice as a snapshot query sees them, in batches of the wanted columns.
+
+    A read-optimised query gives a slice without logs. Raises FormatError for damage and
+    UnsupportedError, by name, for what must not be merged: before the first row in both cases as
+    far as log files and the base file's schema go.
+    """
+    wanted = reading.wanted
+    if files.base is not None:
+        _refuse_skeleton(files.base)
+    blocks = counted_blocks(files.logs, source.read, reading.committed)
+    if blocks and reading.rules.refusal:
+        raise UnsupportedError(f"{reading.rules.refusal}; its log files cannot be read")
+    logs = merged_logs(blocks, reading.rules, wanted)
+    merge = _Merge(reading.rules, wanted, logs, np.full(len(logs), -1, np.int8))
+    if files.base is not None:
+        yield from merge.over(files.base, files.base_size, source)
+    yield from merge.rest()
+
+
+def _refuse_skeleton(path: str) -> None:
+    name = BaseName.parse(path.rpartition("/")[2])
+    if name is not None and name.instant == _SKELETONS:
+        raise UnsupportedError(
+            f"{path}: is a bootstrap skeleton, whose data lie in files outside the table; rewrite "
+            "its partition with Hudi (for example by clustering) to read it here"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """The base file against the log records.
+
+    ``fate``: per key of the logs -1 while the base file was not seen to have it, then 1 where the
+    logs won over it, 0 where the base file did.
+    """
+
+    rules: MergeRules
+    wanted: Wanted
+    logs: LogRecords
+    fate: NDArray[np.int8]
+
+    def over(self, path: str, size: int, source: Source) -> Iterator[Any]:
+        """The rows of the base file that stay."""
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        try:
+            file = pq.ParquetFile(
+                open_range(source, path, size), pre_buffer=True, coerce_int96_timestamp_unit="us"
+            )
+            for group in range(file.num_row_groups):
+                yield from self._group(file, group, path)
+        except pa.ArrowException as problem:
+            raise FormatError(
+                path,
+                f"cannot be read as parquet: {problem}",
+                "the file is damaged; restore it from a copy",
+            ) from None
+
+    def _group(self, file: Any, group: int, path: str) -> Iterator[Any]:
+        drops = self._drops(file, group, path)
+        names = [name for name in file.schema_arrow.names if name in self.wanted.columns.names]
+        batches = file.iter_batches(_TOGETHER, row_groups=[group], columns=names)
+        start = 0
+        for batch in batches:
+            end = start + len(batch)
+            rows = batch
+            if drops is not None:
+                dropped = drops[start:end]
+                rows = batch if not dropped.any() else batch.filter(booleans(~dropped))
+            start = end
+            if len(rows):
+                yield evolve_batch(rows, self.wanted.columns, path, self.wanted.missing)
+
+    def _drops(self, file: Any, group: int, path: str) -> NDArray[np.bool_] | None:
+        """Per row of a row group whether the logs replace or delete it; None when all rows stay."""
+        if not len(self.logs):
+            return None
+        names = [name for name in file.schema_arrow.names if name in self.rules.columns]
+        deciding = file.read_row_group(group, columns=names).combine_chunks()
+        if not len(deciding):
+            return None
+        (batch,) = deciding.to_batches()
+        found = pc.index_in(keys_of(batch, self.rules, path), value_set=self.logs.keys)
+        rows = np.flatnonzero(flags(found.is_valid()))
+        keys = numbers(found.drop_null()).astype(np.int64)
+        # of equal keys in a base file Hudi merges the first and leaves the others as they are
+        keys, first = np.unique(keys, return_index=True)
+        rows, new = rows[first], self.fate[keys] < 0
+        keys, rows = keys[new], rows[new]
+        wins = self._wins(batch, rows, keys, path)
+        self.fate[keys] = wins
+        drops = np.zeros(len(batch), np.bool_)
+        drops[rows[wins]] = True
+        return drops
+
+    def _wins(
+        self, batch: Any, rows: NDArray[np.int64], keys: NDArray[np.int64], path: str
+    ) -> NDArray[np.bool_]:
+        """Whether the log record of each key wins over the base file's row of it."""
+        fields = ordering_fields(self.rules, self.wanted.table)
+        if not fields or self.rules.overwrites:
+            return np.ones(len(keys), np.bool_)
+        picked, ours = pa.array(rows), pa.array(keys)
+        base = ordering_of(batch.take(picked), fields, path)
+        theirs = [comparable(c, name) for c, name in zip(base, fields, strict=True)]
+        logs = [column.take(ours) for column in self.logs.ordering]
+        return (compared(logs, theirs) >= 0) | self.logs.is_final[keys]
+
+    def rest(self) -> Iterator[Any]:
+        """The log records that the base file doesn't have or lost to."""
+        rows = self.logs.row[(self.fate != 0) & (self.logs.row >= 0)]
+        table = self.logs.table
+        if len(rows) != len(table):
+            keeps = np.zeros(len(table), np.bool_)
+            keeps[rows] = True
+            table = table.filter(booleans(keeps))
+        yield from (batch for batch in _batches(table) if len(batch))
+
+
+def _batches(table: Any) -> Iterable[Any]:
+    found: list[Any] = table.to_batches(max_chunksize=_TOGETHER)
+    return found

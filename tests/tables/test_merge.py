@@ -1,0 +1,169 @@
+"""The rows of tables that real Hudi wrote, as it read them itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.commit import CommitMetadata
+from reconciler.hudi.instant import COMMITS, Action
+from reconciler.hudi.load import load_properties, read_instant_file
+from reconciler.hudi.slices import all_slices, completed_slices, latest_slices, merged_slices
+from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
+from reconciler.merge.blocks import Committed
+from reconciler.merge.rules import MergeRules
+from reconciler.merge.slice import FileSliceRef, SliceReading, read_slice
+from reconciler.planners.slices import view_of
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
+
+TABLES = Path(__file__).parent
+#: tables made for merging, and what readers of several versions of Hudi say they hold
+MERGING = TABLES / "merging"
+MADE = [
+    (path.name.removesuffix(".expected.json"), version)
+    for path in sorted(MERGING.glob("*.expected.json"))
+    for version in json.loads(path.read_text())["readers"]
+]
+ALL = sorted(path.name.removesuffix(".expected.json") for path in TABLES.glob("*.expected.json"))
+READ = [table for table in ALL if table != "v8_mor_partial"]
+#: where an empty partition value is null to Hudi, which takes it from the folder's name
+BY_FOLDER = {"v6_keygen": ("p", "q"), "v9_keygen": ("p", "q")}
+
+
+class Table:
+    """A table, opened as a reader opens one."""
+
+    precombines = False
+
+    def __init__(self, name, folder, tables=TABLES):
+        subprocess.run(["unzip", "-qo", tables / f"{name}.zip", "-d", folder], check=True)
+        self.storage = open_storage(str(folder / name))
+        self.state = observe(self.storage, None, observed_ms=0)
+        self.properties = load_properties(self.storage)
+        self.view = view_of(self.state)
+
+    def schema(self):
+        for entry in reversed(self.state.timeline.entries):
+            if entry.instant.is_completed and entry.instant.action in COMMITS:
+                data = read_instant_file(self.storage, self.properties, entry)
+                replaces = entry.instant.action is Action.REPLACECOMMIT
+                found = CommitMetadata.parse(data, entry.name, replaces=replaces).extra
+                if found.get("schema"):
+                    schema = arrow_schema(found["schema"], entry.name)
+                    stored = self.properties.raw.get("hoodie.populate.meta.fields") != "false"
+                    return with_meta_columns(schema) if stored else schema
+        raise AssertionError("no commit names a schema")
+
+    def slices(self, *, optimised):
+        for partition in self.state.partitions:
+            every = all_slices(self.view, partition)
+            version = self.state.table_version
+            done = completed_slices(every, self.state.timeline, table_version=version)
+            if optimised:
+                with_base = tuple(s for s in done if s.base)
+                found = latest_slices(with_base)
+            else:
+                found = merged_slices(done)
+            for one in found:
+                path = f"{partition}/{one.base}".lstrip("/") if one.base else ""
+                size = self.storage.stat(path).size if path else 0
+                ref = FileSliceRef.of(partition, one, size)
+                yield FileSliceRef(base=ref.base, base_size=size) if optimised else ref
+
+    def rows(self, *, optimised=False):
+        return self.read(self.slices(optimised=optimised))
+
+    def read(self, slices):
+        reading = SliceReading(
+            rules=MergeRules.of(self.properties, precombines=self.precombines),
+            schema=self.schema(),
+            committed=Committed.of(self.state.timeline, table_version=self.state.table_version),
+        )
+        found = []
+        for files in slices:
+            for batch in read_slice(files, reading, self.storage):
+                assert batch.schema == reading.wanted.columns
+                found += batch.to_pylist()
+        return reading.schema.names, found
+
+
+def by_key(rows):
+    return sorted(rows, key=lambda row: [str(value) for value in row])
+
+
+@pytest.mark.parametrize("name", READ)
+def test_the_rows_are_those_that_hudi_reads(name, tmp_path):
+    expected = json.loads((TABLES / f"{name}.expected.json").read_text())
+    table = Table(name, tmp_path)
+
+    for query in ("snapshot", "read_optimized"):
+        answer = expected.get(query)
+        if answer is None:
+            continue
+        names, rows = table.rows(optimised=query == "read_optimized")
+        for row in rows:
+            row.update({c: row[c] or None for c in BY_FOLDER.get(name, ())})
+        assert set(answer["cols"]) == set(names)
+        assert by_key(answer["rows"]) == by_key([[row[c] for c in answer["cols"]] for row in rows])
+
+
+def test_a_partial_update_is_refused_by_name(tmp_path):
+    table = Table("v8_mor_partial", tmp_path)
+
+    with pytest.raises(UnsupportedError, match="partial update"):
+        table.rows()
+
+
+def test_a_bootstrap_skeleton_is_refused_by_name(tmp_path):
+    table = Table("v6_bootstrap", tmp_path)
+    (skeleton,) = [s for s in all_slices(table.view, "p=p0") if s.key == "00000000000001"]
+
+    with pytest.raises(UnsupportedError, match="bootstrap skeleton"):
+        table.read([FileSliceRef.of("p=p0", skeleton, 1)])
+
+
+def plain(value):
+    """A value as Hudi's rows were written down."""
+    match value:
+        case bytes():
+            return value.hex()
+        case datetime():
+            return str(value.replace(tzinfo=None))
+        case date() | Decimal():
+            return str(value)
+        case dict():
+            return {key: plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            return value
+
+
+@pytest.mark.parametrize(("name", "version"), MADE)
+def test_records_merge_as_readers_of_each_version_merge_them(name, version, tmp_path):
+    expected = json.loads((MERGING / f"{name}.expected.json").read_text())
+    table = Table(name, tmp_path, MERGING)
+    table.precombines = version.startswith("0.")
+    names, rows = table.rows()
+    for row in rows:
+        if "m" in row:
+            row["m"] = dict(row["m"])
+
+    assert expected["cols"] == names
+    found = [[plain(row[name]) for name in names] for row in rows]
+    assert sorted(expected["readers"][version], key=str) == sorted(found, key=str)
+
+
+def test_readers_of_two_versions_do_not_say_the_same_of_every_table():
+    by_version = [
+        json.loads(path.read_text())["readers"] for path in sorted(MERGING.glob("*.expected.json"))
+    ]
+
+    assert any(len({str(sorted(map(str, rows))) for rows in r.values()}) > 1 for r in by_version)
