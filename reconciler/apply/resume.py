@@ -32,7 +32,7 @@ from reconciler.apply.freshness import (
 )
 from reconciler.apply.payloads import OWNER, PLACEHOLDER, planned_partitions
 from reconciler.apply.result import Rows, StepOutcome
-from reconciler.apply.table import Table, moment_for
+from reconciler.apply.table import Table
 from reconciler.errors import BusyError, StaleError
 from reconciler.hudi.arrow import booleans, strings
 from reconciler.hudi.clean import CleanerPlan, with_earliest
@@ -169,7 +169,7 @@ class _Rest:
 def _rest(table: Table, look: Look, clean: PendingClean) -> _Rest:
     """Judge every planned file by what the table is now, and by the review where it named it."""
     state = look.state
-    window = window_of(table.spec, state, moment_for(table.spec, state, table.tools))
+    window = window_of(table.spec, state, table.tools.moment())
     found = revalidate(state, clean, window=window)
     reviewed = _reviewed(table, clean)
     files, partitions = found.files, found.delete_partitions

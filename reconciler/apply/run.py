@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import assert_never
 
 from reconciler.apply.audit import Journal, Unwritten
@@ -214,7 +214,8 @@ class _Run:
 
     def _today(self) -> datetime:
         """What waivers count from: no moment of the past that somebody names."""
-        return max(self.tools.moment(), self.tools.clock_time())
+        clock = datetime.fromtimestamp(self.tools.clock.now_ms() / 1000, UTC)
+        return max(self.tools.moment(), clock)
 
     def _left_out(self, plan: TablePlan) -> str | None:
         if self.specs is None:

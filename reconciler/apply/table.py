@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 from reconciler.apply.checks import Look, refuse
@@ -21,7 +21,6 @@ from reconciler.plan.model import TablePlan
 from reconciler.plan.safety import timeline_zone
 from reconciler.planners.compose import plan_table
 from reconciler.spec.model import Option, TableSpec
-from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.lock import FileLock, NoLock, TableLock, lock_place
@@ -45,8 +44,7 @@ class Opener(Protocol):
 class Tools:
     """What an apply works with; none of it is part of the plan.
 
-    ``now`` is what policies count from, the clock's time if None; instants always take the clock's,
-    and what is removed is by no ``now`` of the future.
+    ``now`` is what policies count from, the clock's time if None; instants always take the clock's.
     ``stop`` is asked where work may end before its end. ``lock_wait_s`` bounds the waiting for a
     lock, ``pulse_s`` is the pause between signs of life.
     """
@@ -74,9 +72,8 @@ class Tools:
 
     def moment(self) -> datetime:
         """What policies count from."""
-        return self.clock_time() if self.now is None else self.now
-
-    def clock_time(self) -> datetime:
+        if self.now is not None:
+            return self.now
         return datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC)
 
 
@@ -119,26 +116,11 @@ class Table:
 
 def look_at(storage: Storage, spec: TableSpec, tools: Tools) -> Look:
     """Observe a table and plan it anew; raises RefusedError, BusyError for what stops an apply."""
+    now = tools.moment()
     state = observe(storage, spec, observed_ms=tools.clock.now_ms())
-    now = moment_for(spec, state, tools)
     look = Look(state=state, plan=plan_table(spec, state, now))
     refuse(look, spec, load_properties(storage), now)
     return look
-
-
-def moment_for(spec: TableSpec, state: TableState, tools: Tools) -> datetime:
-    """What retention and readers of a table count from: no moment that is yet to come.
-
-    Whoever names one would take from readers what they need today. The clock may be behind those of
-    the table's writers.
-    """
-    known = [tools.clock_time()]
-    zone, newest = timeline_zone(spec, state), state.timeline.newest_time
-    if zone is not None and newest is not None:
-        with contextlib.suppress(ValueError, OverflowError):  # an instant that is no date
-            local = datetime.strptime(newest[:14], "%Y%m%d%H%M%S").replace(tzinfo=zone)
-            known.append(local.astimezone(UTC) + timedelta(seconds=1))
-    return min(tools.moment(), max(known))
 
 
 def open_table(

@@ -195,17 +195,3 @@ def test_a_result_tells_the_bytes_that_went_whatever_the_plan_says(it):
     [result] = it.apply(replace(plan, tables=(edited,))).tables
 
     assert table.impact.bytes_removed == result.outcomes[0].bytes > 0
-
-
-@pytest.mark.parametrize("kept", [READERS, "hours: 1"])
-def test_no_moment_to_come_takes_what_is_kept_today(kept, tmp_path):
-    it = drill(CASES / KINDS[1] / "table.zip", tmp_path / "t", retention=kept)
-    written = moment(it.state().timeline.commits[-1].requested)
-    it.clock.ms = int(written.timestamp() * 1000) + 60_000
-    ahead = NOW if kept == READERS else written + timedelta(minutes=59, seconds=59)
-    plan, before = reconciler.plan([it.spec], now=ahead), data_files(it.table)
-    result = it.apply(plan, now=ahead)
-
-    assert planned(plan)
-    assert before == data_files(it.table)
-    assert 4 == result.exit_code
