@@ -153,7 +153,7 @@ def test_a_job_runs_alone_ends_and_may_do_little(name):
         }
         assert container["image"].endswith(f":{world.VERSION}")
         assert container["resources"]["limits"]["memory"]
-        assert {"/work", "/tmp"} == {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert {"/workspace", "/tmp"} == {mount["mountPath"] for mount in container["volumeMounts"]}
 
 
 def test_only_the_apply_may_write():
@@ -181,14 +181,14 @@ def test_no_try_is_wasted_on_what_a_person_must_change():
 
 
 def pod(lake: Lake, name: str) -> Said:
-    """Its containers one after the other; what is mounted at /work is a folder here."""
+    """Its containers one after the other; what is mounted at /workspace is a folder here."""
     work = lake.home / "work"
     work.mkdir()
     [settings] = [document["data"] for document in CLUSTER if document["kind"] == "ConfigMap"]
     settings = {**settings, "REPOSITORY": lake.origin, "OPTIONS": "--env prod"}
     said = Said(0, "")
     for container in containers(CRON_JOBS[name]):
-        folder = work / Path(container["workingDir"]).relative_to("/work")
+        folder = work / Path(container["workingDir"]).relative_to("/workspace")
         said = run([*container["command"], *container["args"]], folder, **settings)
         if said.code:
             break
