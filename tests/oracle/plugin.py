@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,13 +44,44 @@ def library(
     return Library(real_hudi, tmp_path_factory.mktemp("library"))
 
 
-@pytest.fixture(scope="session")
-def spark(needs_java: None) -> Iterator[SparkSession]:  # noqa: ARG001
-    """Spark as an apply has it: no Hudi anywhere."""
-    from reconciler.cli.spark import spark_session  # noqa: PLC0415 - heavy, and few tests need it
+class Sessions:
+    """Spark sessions without any Hudi, as an apply has them; a process can hold one at a time."""
 
-    with spark_session("local[2]", {"spark.sql.session.timeZone": "UTC"}) as session:
-        yield session
+    def __init__(self) -> None:
+        self._running = ExitStack()
+        self._held: tuple[dict[str, str], SparkSession] | None = None
+
+    def with_conf(self, **conf: str) -> SparkSession:
+        """One of just these settings, dots written as underscores; it runs until another is asked.
+
+        A test must not find the session of whatever test came before it on this process.
+        """
+        from reconciler.cli.spark import spark_session  # noqa: PLC0415 - heavy, and few need it
+
+        settings = {f"spark.{key.replace('_', '.')}": value for key, value in conf.items()}
+        if self._held is None or self._held[0] != settings:
+            self.stop()
+            session = self._running.enter_context(spark_session("local[2]", settings))
+            self._held = settings, session
+        return self._held[1]
+
+    def stop(self) -> None:
+        self._held = None
+        self._running.close()
+
+
+@pytest.fixture(scope="session")
+def sessions(needs_java: None) -> Iterator[Sessions]:  # noqa: ARG001
+    """The one holder of this process's Spark session; tests that start their own stop it first."""
+    holder = Sessions()
+    yield holder
+    holder.stop()
+
+
+@pytest.fixture
+def spark(sessions: Sessions) -> SparkSession:
+    """Spark as an apply has it: no Hudi anywhere."""
+    return sessions.with_conf(sql_session_timeZone="UTC")
 
 
 @pytest.fixture(scope="session")

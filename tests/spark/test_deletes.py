@@ -10,7 +10,6 @@ import pytest
 from reconciler.apply import spark
 from reconciler.apply.executor import Batch, Outcome
 from reconciler.apply.spark import SparkExecutor
-from reconciler.cli.spark import spark_session
 from reconciler.errors import ReconcilerError
 from reconciler.storage.api import StorageRef
 
@@ -22,10 +21,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def session():
-    with spark_session("local[2]", {"spark.default.parallelism": "4"}) as found:
-        yield found
+@pytest.fixture
+def session(sessions):
+    return sessions.with_conf(default_parallelism="4")
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ def holding(secret: str, folder: Path) -> list[str]:
     return [str(path) for path in files if secret.encode() in path.read_bytes()]
 
 
-def test_a_secret_is_in_no_file_of_spark(tmp_path, monkeypatch, capfd):
+def test_a_secret_is_in_no_file_of_spark(tmp_path, sessions, monkeypatch, capfd):
+    sessions.stop()
     scratch, events, table = (tmp_path / name for name in ("scratch", "events", "table"))
     for folder in (scratch, events, table):
         folder.mkdir()

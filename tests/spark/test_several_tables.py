@@ -8,7 +8,6 @@ import pytest
 
 import reconciler
 from reconciler.apply import spark
-from reconciler.cli.spark import spark_session
 from tests.bench.many_tables import make_tables
 
 #: PySpark leaves the sockets of ``collect`` to the garbage collector
@@ -20,23 +19,21 @@ pytestmark = [
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
 
-def test_every_table_has_jobs_of_its_own_and_ends_as_planned(tmp_path, monkeypatch):
+def test_every_table_has_jobs_of_its_own_and_ends_as_planned(tmp_path, sessions, monkeypatch):
     specs = reconciler.load_specs(make_tables(tmp_path, 5))
     plan = reconciler.plan(specs, now=NOW)
     described = {}
-    with spark_session("local[2]", {}) as session:
-        context = session.sparkContext
-        reporting = spark._reporting
+    session = sessions.with_conf()
+    context = session.sparkContext
+    reporting = spark._reporting
 
-        def told(*arguments):
-            group, said = map(
-                context.getLocalProperty, ("spark.jobGroup.id", "spark.job.description")
-            )
-            described[said.rpartition("/")[2]] = group
-            return reporting(*arguments)
+    def told(*arguments):
+        group, said = map(context.getLocalProperty, ("spark.jobGroup.id", "spark.job.description"))
+        described[said.rpartition("/")[2]] = group
+        return reporting(*arguments)
 
-        monkeypatch.setattr(spark, "_reporting", told)
-        result = reconciler.apply(plan, spark=session, now=NOW, parallelism=5)
+    monkeypatch.setattr(spark, "_reporting", told)
+    result = reconciler.apply(plan, spark=session, now=NOW, parallelism=5)
 
     assert 0 == result.exit_code
     assert [spec.name for spec in specs] == [table.name for table in result.tables]
