@@ -1,0 +1,90 @@
+"""What one read of a table touches, as values: picked by this room, carried out by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import pyarrow as pa
+
+from reconciler.hudi.arrow import booleans
+from reconciler.merge.blocks import Committed
+from reconciler.merge.rules import MergeRules
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ReadKind = Literal["snapshot", "readOptimized", "incremental"]
+
+#: the column of ``Scan.partitions`` that holds the folder; no column of data has its name
+PATH: Final = "_hoodie_partition_path"
+
+#: the columns of ``Scan.slices``
+SLICES: Final = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("base", pa.string()),
+        pa.field("base_size", pa.int64(), nullable=False),
+        pa.field("logs", pa.list_(pa.string()), nullable=False),
+        pa.field("log_size", pa.int64(), nullable=False),
+        pa.field("evolves", pa.bool_(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """What is asked of a table.
+
+    ``as_of``: an instant of the timeline, None for now; ``begin``, ``end``: of an incremental read,
+    the writes after ``begin`` up to ``end`` (None: the newest); ``columns``: names in the order
+    they are wanted, None for all.
+    """
+
+    kind: ReadKind = "snapshot"
+    as_of: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scan:
+    """What one read touches: the files, and how their rows become the answer.
+
+    ``as_of``: the instant shown, None for a table without a completed write.
+    ``schema``: of the answer, the wanted columns in order.
+    ``table_schema``: every column of the table as of that instant, meta columns first where it has
+    them; log records and base files are brought to it.
+    ``partition_schema``: the columns that a row takes from its folder's name, not from its file;
+    some of ``table_schema``. ``partitions``: a row a partition, the folder as ``PATH`` ("" when
+    not partitioned) and the columns of ``partition_schema``: their values are those of every row.
+    ``slices``: a row a file slice, columns as ``SLICES``: ``partition`` a row of ``partitions``,
+    paths below the table's root, ``logs`` in merge order, sizes in bytes, ``base_size`` 0 where
+    ``base`` is null; ``evolves``: a column of the base file has another type than the table's, so
+    nothing that cannot widen types (Spark's parquet reader) may read it.
+    ``commit_times``: of an incremental read, the instants whose rows count, sorted; else None.
+    """
+
+    location: str
+    as_of: str | None
+    schema: pa.Schema
+    table_schema: pa.Schema
+    partition_schema: pa.Schema
+    partitions: pa.Table
+    slices: pa.Table
+    rules: MergeRules
+    committed: Committed
+    commit_times: tuple[str, ...] | None = None
+
+    def of_partitions(self, mask: NDArray[np.bool_]) -> Self:
+        """The same read of some partitions only; ``mask`` has an element a row of partitions."""
+        rows = self.slices.column("partition").combine_chunks()
+        return replace(self, slices=self.slices.filter(booleans(mask).take(rows)))
+
+    def values(self, partition: int) -> Mapping[str, Any]:
+        """What the rows of a partition hold in the columns of ``partition_schema``."""
+        names = self.partition_schema.names
+        return {name: self.partitions.column(name)[partition] for name in names}
