@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from tests.oracle.answers import Answer
 from tests.oracle.bundles import TABLE_VERSION, bundle
 
 Options = Mapping[str, object]
@@ -231,6 +232,14 @@ class RealHudi:
             where=where,
         )
         return found
+
+    def answers(
+        self, path: Path, queries: Mapping[str, Options], folder: Path
+    ) -> dict[str, Answer]:
+        """What each query (read options) answers, by its name; rows pass through ``folder``."""
+        said = [_strings(options) for options in queries.values()]
+        found = self.ask("read_all", table=HudiTable(path=path), queries=said, folder=str(folder))
+        return {name: Answer.recorded(one) for name, one in zip(queries, found, strict=True)}
 
     # table services
 
