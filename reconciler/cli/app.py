@@ -7,42 +7,55 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from types import FrameType
 from typing import Annotated, Final, NoReturn
 
 import typer
 
 from reconciler.cli import interruption, webhook
-from reconciler.cli.apply import apply
-from reconciler.cli.comment import comment
-from reconciler.cli.demo import demo
 from reconciler.cli.failures import DEBUG, explain
-from reconciler.cli.init import init
-from reconciler.cli.lint import lint
 from reconciler.cli.logs import LogFormat, speaking
-from reconciler.cli.plan import plan
-from reconciler.cli.show import show
-from reconciler.cli.status import status
 from reconciler.cli.terminal import emit, say
-from reconciler.cli.unlock import unlock
 from reconciler.errors import UsageError
 
 _INTERRUPTED: Final = 128 + signal.SIGINT
 _TERMINATED: Final = 128 + signal.SIGTERM
 _LOG_FORMAT: Final = "--log-format"
 
-app = typer.Typer(
-    name="reconciler",
-    epilog="Exit codes: 0 fine or no changes, 1 error, 2 changes (plan --detailed-exitcode), "
-    "3 blocked by policy, 4 stale in part or whole, 5 applied in part, 6 lock held or table busy, "
-    "64 usage.",
-    add_completion=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+#: each is the function of the same name in the module of the same name
+COMMANDS: Final = (
+    "init",
+    "lint",
+    "plan",
+    "show",
+    "apply",
+    "status",
+    "comment",
+    "unlock",
+    "demo",
 )
-for _command in (init, lint, plan, show, apply, status, comment, unlock, demo):
-    app.command()(_command)
+_EXIT_CODES: Final = (
+    "Exit codes: 0 fine or no changes, 1 error, 2 changes (plan --detailed-exitcode), "
+    "3 blocked by policy, 4 stale in part or whole, 5 applied in part, 6 lock held or table busy, "
+    "64 usage."
+)
+
+
+def program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The program with these commands; the modules of the others are not read, which takes time."""
+    found = typer.Typer(
+        name="reconciler",
+        epilog=_EXIT_CODES,
+        add_completion=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    found.callback()(_options)
+    for name in commands:
+        found.command()(getattr(import_module(f"reconciler.cli.{name}"), name))
+    return found
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
@@ -53,7 +66,6 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     *,
     version: Annotated[  # its callback acts
@@ -94,11 +106,12 @@ def _run(arguments: Sequence[str], speak: Callable[[LogFormat], None]) -> int:
     try:
         speak(_log_format(formats))
         if not arguments:
-            app(["--help"], standalone_mode=False, prog_name="reconciler")
+            program()(["--help"], standalone_mode=False, prog_name="reconciler")
             return UsageError.exit_code
         if "" in arguments:
             raise UsageError("an argument is empty; is a variable of the shell not set?")  # noqa: TRY301
-        code = app(arguments, standalone_mode=False, prog_name="reconciler")
+        named = arguments[:1] if arguments[0] in COMMANDS else COMMANDS
+        code = program(named)(arguments, standalone_mode=False, prog_name="reconciler")
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except Exception as error:  # noqa: BLE001 (the edge of the program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from reconciler.hudi.layout_v1 import read_archive
 from reconciler.hudi.layout_v2 import newest_archived, read_history
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline, TimelineFile
-from reconciler.storage.api import Storage
+from reconciler.storage.api import Folder, Storage
 
 if TYPE_CHECKING:
     from reconciler.hudi.metadata_read import MetadataListing
@@ -174,16 +175,16 @@ class _Sorting:
     def partitions(self, storage: Storage) -> Iterator[tuple[str, list[str], list[int]]]:
         """Path, names and sizes of every partition."""
         for folder in storage.walk(self._descends):
-            metafiles = sum(name.startswith(_METAFILE) for name in folder.names)
-            if metafiles:
+            names, sizes, is_marked = _data_files(folder)
+            if is_marked:
                 if _is_below(folder.path, self.marked):
                     continue
                 _check_text(folder.path)
                 self.marked.add(folder.path)
             elif folder.path not in self.known:
                 continue
-            self.held[folder.path] = len(folder.names) - metafiles
-            yield folder.path, folder.names, folder.sizes
+            self.held[folder.path] = len(names)
+            yield folder.path, names, sizes
         for path in self.known - self.held.keys():
             yield path, [], []
 
@@ -200,6 +201,18 @@ class _Sorting:
         if parent in self.held:
             self.with_folders.add(parent)
         return path in self.known or parent not in self.marked
+
+
+def _data_files(folder: Folder) -> tuple[list[str], list[int], bool]:
+    """Names and sizes of what is not a metafile, sorted by name; whether there is a metafile."""
+    order = sorted(range(len(folder.names)), key=folder.names.__getitem__)
+    names = [folder.names[place] for place in order]
+    sizes = [folder.sizes[place] for place in order]
+    start = end = bisect_left(names, _METAFILE)
+    while end < len(names) and names[end].startswith(_METAFILE):
+        end += 1
+    del names[start:end], sizes[start:end]
+    return names, sizes, end > start
 
 
 def files_of_listing(listing: MetadataListing, properties: TableProperties) -> Files:

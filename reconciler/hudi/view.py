@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.hudi.arrow import flags, numbers, strings
+from reconciler.hudi.arrow import flags, numbers, strings, unique
 from reconciler.hudi.files import FileKind, Files
 from reconciler.hudi.instant import WRITES, Action
 from reconciler.hudi.timeline import Timeline
@@ -108,13 +108,13 @@ def build_view(  # noqa: PLR0913
     own = files.group.astype(np.int64) * width + stamp
     end = _ends(files, timeline, ends, place)[files.instant]
     groups, keys = _coded(files, compactions, place)
-    phantoms = np.unique(groups.astype(np.int64) * width + keys)
+    phantoms = unique(groups.astype(np.int64) * width + keys)
     by_name = table_version < LOGS_BY_COMPLETION
     if by_name and not ends:
         slices, other = own, own
     else:
         slices, other = _assigned(files, own, end, phantoms, width, by_name=by_name)
-    found = np.union1d(slices, phantoms) if len(phantoms) else np.unique(slices)
+    found = unique(np.concatenate([slices, phantoms]))
     group, key = (found // width).astype(np.int32), (found % width).astype(np.int32)
     is_visible = _visible(timeline, place)[key]
     newer, rank = _succession(group, key, is_visible, len(times))
@@ -149,7 +149,7 @@ def _assigned(
     is_base = files.kind == FileKind.BASE
     if is_base.all():
         return own, own
-    keyed = np.union1d(own if by_name else own[is_base], phantoms)
+    keyed = unique(np.concatenate([own if by_name else own[is_base], phantoms]))
     slices = own.copy()
     slices[~is_base] = by_completion(keyed, own[~is_base], end[~is_base], width)
     return (own if by_name else slices), slices

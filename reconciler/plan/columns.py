@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.hudi.arrow import booleans, bounds, integers, numbers, strings
+from reconciler.hudi.arrow import booleans, bounds, integers, numbers, strings, unique
 
 _MOST = np.iinfo(np.int32).max
 _QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
@@ -86,7 +86,7 @@ def _rows_with(column: Any, test: Any) -> NDArray[np.int64]:
     """The rows in which a byte passes the test."""
     starts = bounds(column)
     found = np.flatnonzero(test(data(column)[starts[0] : starts[-1]])) + starts[0]
-    return np.unique(np.searchsorted(starts, found, side="right") - 1).astype(np.int64)
+    return unique(np.searchsorted(starts, found, side="right") - 1).astype(np.int64)
 
 
 def cut(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from reconciler.hudi.arrow import unique
 from reconciler.hudi.instant import WRITES, Action
 from reconciler.plan.model import KEEP_RULES, Note
 from reconciler.planners.boundary import commits_since_last_clean, last_clean
@@ -125,11 +126,11 @@ def _pinned(decision: CleanDecision) -> str | None:
         return None
     slices = view.slice_of[decision.is_kept]
     rule = KEEP_RULES[int(np.bincount(kept.rule).argmax())]
-    count = len(np.unique(slices[kept.rule == KEEP_RULES.index(rule)]))
-    more = f", and other rules {plural(n, 'more')}" if (n := len(np.unique(slices)) - count) else ""
+    count = len(unique(slices[kept.rule == KEEP_RULES.index(rule)]))
+    more = f", and other rules {plural(n, 'more')}" if (n := len(unique(slices)) - count) else ""
     many = plural(count, "slice")
     if rule == "savepoint":
-        codes = np.unique(decision.guard.savepoint[slices])
+        codes = unique(decision.guard.savepoint[slices])
         names = [decision.guard.savepoints[code] for code in codes if code >= 0]
         return f"savepoint {', '.join(names)} pins {many}{more}"
     return f"{_HOLDERS[rule]} {many}{more}"

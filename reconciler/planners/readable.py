@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.hudi.arrow import unique
 from reconciler.hudi.files import FileKind, Files, build_files
 from reconciler.hudi.view import LOGS_BY_COMPLETION, View, by_completion, group_codes
 from reconciler.state.model import TableState
@@ -37,7 +38,7 @@ def earliest_readable(
     going[view.slice_of[is_removed]] = True
     now = existing[going[there]]
 
-    slices = np.union1d(existing, past)
+    slices = unique(np.concatenate([existing, past]))
     ends = np.minimum(_next_keys(slices, width), until[slices // width])
     at = np.array([place[time] for time in writes], np.int64)
     before = _first_uncovered(slices, ends, np.isin(slices, past), at, width)
@@ -108,12 +109,12 @@ def _past_slices(
     is_log = gone.kind != FileKind.BASE
     if state.table_version >= LOGS_BY_COMPLETION and is_log.any():
         end = np.array([place[state.completions.get(i, i)] for i in gone.instants], np.int32)
-        keyed = np.union1d(existing, own[~is_log])
+        keyed = unique(np.concatenate([existing, own[~is_log]]))
         own[is_log] = by_completion(keyed, own[is_log], end[gone.instant][is_log], width)
     start = state.timeline.start or ""
     done = {i.requested for i in state.timeline.commits}
     is_done = np.array([time < start or time in done for time in place], np.bool_)
-    return np.unique(own[is_done[own % width]])
+    return unique(own[is_done[own % width]])
 
 
 def _next_keys(slices: NDArray[np.int64], width: int) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from reconciler.cli.app import app
+from reconciler.cli.app import COMMANDS, program
 from tests.ci.lake import ROOT, TEMPLATES
 
 FOLDERS = ("github", "gitlab", "jenkins", "cron", "kubernetes", "airflow", "container")
@@ -18,7 +18,6 @@ FILES = sorted(
     if file.is_file()
 )
 CALL = re.compile(r"\breconciler\"? (?:--log-format \w+ )?([a-z]+)\b([^|>;`\n]*)")
-COMMANDS = {command.name or command.callback.__name__ for command in app.registered_commands}
 
 
 def calls() -> list[tuple[str, str, str]]:
@@ -41,7 +40,7 @@ def test_calls_are_seen():
 
 @pytest.mark.parametrize("command", sorted({command for _, command, _ in calls()}))
 def test_every_option_exists(command):
-    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    shown = CliRunner().invoke(program(), [command, "--help"], env={"COLUMNS": "200"}).output
     used = {
         (name, option)
         for name, called, rest in calls()
