@@ -22,9 +22,42 @@ def earliest_readable(
     the next slice of its group, among those that are there and those removed, or up to the group's
     replacement. Removals are known from the completed cleans of the active timeline.
     """
+    found = _covered(state, view, is_removed)
+    if found is None:
+        return None, None
+    writes, before, after = found
+    return _first(writes, before), _first(writes, after)
+
+
+def readable_writes(state: TableState, view: View) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
+    """The completed writes, oldest first, and whether a read as of each misses no file.
+
+    The rule is that of ``earliest_readable``. A savepoint leaves readable writes before others
+    that are not.
+    """
+    found = _covered(state, view, np.zeros(len(state.files), np.bool_))
+    if found is None:
+        return (), np.zeros(0, np.bool_)
+    writes, now, _after = found
+    return tuple(writes), now == 0
+
+
+def _first(writes: list[str], covered: NDArray[np.int64]) -> str | None:
+    """The first write that nothing covers."""
+    free = np.flatnonzero(covered == 0)
+    return writes[free[0]] if len(free) else None
+
+
+def _covered(
+    state: TableState, view: View, is_removed: NDArray[np.bool_]
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]] | None:
+    """The completed writes, and how many slices that a read as of each needs are gone.
+
+    Before and after the removal; None for a table without writes.
+    """
     writes = sorted({i.requested for i in state.timeline.commits})
     if not writes:
-        return None, None
+        return None
     gone = build_files(_removed_earlier(state), _base_extension(state.properties))
     times = tuple(sorted({*view.times, *gone.instants, *_ends(state, gone)}))
     place = {time: code for code, time in enumerate(times)}
@@ -41,12 +74,9 @@ def earliest_readable(
     slices = unique(np.concatenate([existing, past]))
     ends = np.minimum(_next_keys(slices, width), until[slices // width])
     at = np.array([place[time] for time in writes], np.int64)
-    before = _first_uncovered(slices, ends, np.isin(slices, past), at, width)
-    after = _first_uncovered(slices, ends, np.isin(slices, np.concatenate([past, now])), at, width)
-    return (
-        None if before is None else writes[before],
-        None if after is None else writes[after],
-    )
+    before = _coverage(slices, ends, np.isin(slices, past), at, width)
+    after = _coverage(slices, ends, np.isin(slices, np.concatenate([past, now])), at, width)
+    return writes, before, after
 
 
 def _removed_earlier(state: TableState) -> Iterator[tuple[str, list[str], list[int]]]:
@@ -126,18 +156,18 @@ def _next_keys(slices: NDArray[np.int64], width: int) -> NDArray[np.int64]:
     return keys
 
 
-def _first_uncovered(
+def _coverage(
     slices: NDArray[np.int64],
     ends: NDArray[np.int64],
     is_gone: NDArray[np.bool_],
     at: NDArray[np.int64],
     width: int,
-) -> int | None:
-    """The first of the times ``at`` that lies in no interval of a slice that is gone."""
+) -> NDArray[np.int64]:
+    """Per time of ``at`` in how many intervals of slices that are gone it lies."""
     first = np.searchsorted(at, slices[is_gone] % width)
     last = np.maximum(np.searchsorted(at, ends[is_gone]), first)
     covered = np.zeros(len(at) + 1, np.int64)
     np.add.at(covered, first, 1)
     np.add.at(covered, last, -1)
-    free = np.flatnonzero(np.cumsum(covered)[: len(at)] == 0)
-    return int(free[0]) if len(free) else None
+    count: NDArray[np.int64] = np.cumsum(covered)[: len(at)]
+    return count
