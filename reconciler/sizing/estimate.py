@@ -1,0 +1,130 @@
+"""Record size as a fixed cost of every file and bytes for every row; pure.
+
+Hudi divides bytes by records, so files with few rows look as if their rows were big: a bloom filter
+alone takes 440 kB by default. Two numbers fitted over many files don't have that fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.instant import COMMITS, Action
+from reconciler.sizing.history import Footers, Written
+
+#: bytes of base file that a byte of log makes (hoodie.logfile.to.parquet.compression.ratio)
+LOG_RATIO: Final = 0.35
+#: a file is filled with at least this share of the target, however big its fixed cost
+_LEAST_SHARE: Final = 0.15
+#: the fewest base files of history that a fit is made of
+_FEWEST: Final = 3
+#: a fit needs files whose numbers of rows differ at least so many times
+_SPREAD: Final = 1.5
+#: how many instants with base files are looked at, newest first
+_INSTANTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSize:
+    """A base file of n rows has about ``fixed`` + n * ``per_row`` bytes; ``because`` says whence.
+
+    >>> size = RecordSize(fixed=440_000, per_row=100.0, because="an example")
+    >>> size.bytes_of(10_000)
+    1440000
+    """
+
+    fixed: int
+    per_row: float
+    because: str
+
+    def bytes_of(self, rows: int) -> int:
+        """Bytes of one file of so many rows."""
+        return self.fixed + round(rows * self.per_row)
+
+    def data_of(
+        self, bases: NDArray[np.int64], logs: NDArray[np.int64] | int = 0
+    ) -> NDArray[np.float64]:
+        """Bytes of rows that slices would bring into new files: int64 bytes of base and of logs."""
+        data: NDArray[np.float64] = np.maximum(bases - self.fixed, 0) + LOG_RATIO * logs
+        return data
+
+    def files_for(self, data: NDArray[np.float64], target: int) -> NDArray[np.int64]:
+        """Files that so many bytes of rows make, each with its fixed cost at most ``target``.
+
+        At least one. Where the fixed cost leaves next to nothing of the target, files grow 15 %
+        beyond it.
+        """
+        room = max(target - self.fixed, _LEAST_SHARE * target)
+        files: NDArray[np.int64] = np.maximum(np.ceil(data / room), 1).astype(np.int64)
+        return files
+
+
+def record_size(
+    history: Sequence[Written],
+    footers: Footers | None = None,
+    *,
+    of: Collection[Action] = COMMITS,
+    fallback: int = 1024,
+) -> RecordSize:
+    """Fixed cost and bytes for every row of the table's base files.
+
+    ``history`` is in the order of requested times; ``of`` says which instants count (clustering may
+    write other footers than ingestion). Fitted by least squares, weighted by rows; from footers
+    where history does not tell the two apart; else the mean; ``fallback`` bytes without either.
+    """
+    rows, sizes = _base_files(history, of)
+    if len(rows) >= _FEWEST and rows.max() >= _SPREAD * rows.min():
+        fitted = _fit(rows.astype(np.float64), sizes.astype(np.float64))
+        if fitted is not None:
+            fixed, per_row = fitted
+            because = f"fitted over {len(rows)} base files of past writes"
+            return RecordSize(fixed=round(fixed), per_row=per_row, because=because)
+    if footers is not None and footers.rows.sum() > 0:
+        return _of_footers(footers)
+    if rows.sum() > 0:
+        per_row = float(sizes.sum() / rows.sum())
+        return RecordSize(fixed=0, per_row=per_row, because=f"the mean of {rows.sum()} rows")
+    return RecordSize(fixed=0, per_row=float(fallback), because="declared: no write tells yet")
+
+
+def _base_files(
+    history: Sequence[Written], of: Collection[Action]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and bytes of the base files with rows that the newest of these instants wrote."""
+    nothing = np.zeros(0, np.int64)
+    found = []
+    for written in reversed(history):
+        told = written.is_base & (written.rows > 0) & (written.bytes > 0)
+        if written.action in of and told.any():
+            found.append((written.rows[told], written.bytes[told]))
+        if len(found) == _INSTANTS:
+            break
+    rows = np.concatenate([nothing, *(r for r, _ in found)])
+    return rows, np.concatenate([nothing, *(b for _, b in found)])
+
+
+def _fit(rows: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[float, float] | None:
+    """Intercept and slope, weighted by rows, neither below 0; None where no line rises."""
+    weight = rows / rows.sum()
+    mean_rows, mean_size = float(weight @ rows), float(weight @ sizes)
+    around = rows - mean_rows
+    slope = float(weight @ (around * (sizes - mean_size)) / (weight @ around**2))
+    if slope <= 0:
+        return None
+    fixed = mean_size - slope * mean_rows
+    if fixed < 0:
+        return 0.0, float(sizes.sum() / rows.sum())
+    return fixed, slope
+
+
+def _of_footers(footers: Footers) -> RecordSize:
+    fixed = float(np.maximum(footers.bytes - footers.data, 0).mean())
+    return RecordSize(
+        fixed=round(fixed),
+        per_row=float(footers.data.sum() / footers.rows.sum()),
+        because=f"read from {len(footers.rows)} footers",
+    )
