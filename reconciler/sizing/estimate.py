@@ -24,6 +24,8 @@ _LEAST_SHARE: Final = 0.15
 _FEWEST: Final = 3
 #: a fit needs files whose numbers of rows differ at least so many times
 _SPREAD: Final = 1.5
+#: what ingestion and compaction end as; a replacecommit's files may have other footers
+_USUAL: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 #: how many instants with base files are looked at, newest first
 _INSTANTS: Final = 20
 
@@ -67,16 +69,19 @@ def record_size(
     history: Sequence[Written],
     footers: Footers | None = None,
     *,
-    of: Collection[Action] = COMMITS,
+    of: Collection[Action] = _USUAL,
     fallback: int = 1024,
 ) -> RecordSize:
     """Fixed cost and bytes for every row of the table's base files.
 
-    ``history`` is in the order of requested times; ``of`` says which instants count (clustering may
-    write other footers than ingestion). Fitted by least squares, weighted by rows; from footers
-    where history does not tell the two apart; else the mean; ``fallback`` bytes without either.
+    ``history`` is in the order of requested times; ``of`` says which instants count, all where none
+    of them wrote base files: clustering may write other footers than ingestion, and no line goes
+    through both. Fitted by least squares, weighted by rows; from footers where history does not
+    tell the two apart; else the mean; ``fallback`` bytes without either.
     """
     rows, sizes = _base_files(history, of)
+    if not len(rows):
+        rows, sizes = _base_files(history, COMMITS)
     if len(rows) >= _FEWEST and rows.max() >= _SPREAD * rows.min():
         fitted = _fit(rows.astype(np.float64), sizes.astype(np.float64))
         if fitted is not None:

@@ -93,7 +93,14 @@ def test_log_files_and_empty_files_say_nothing():
 def test_only_the_instants_asked_for_count():
     history = [written((100, 1_000)), written((100, 9_000), action=Action.REPLACECOMMIT)]
 
+    assert 10.0 == record_size(history).per_row
     assert 90.0 == record_size(history, of={Action.REPLACECOMMIT}).per_row
+
+
+def test_where_only_others_wrote_they_count():
+    history = [written((100, 9_000), action=Action.REPLACECOMMIT)]
+
+    assert 90.0 == record_size(history).per_row
 
 
 def test_only_the_newest_twenty_instants_count():

@@ -1,0 +1,102 @@
+"""Past writes and past clusterings, read from the timeline's commit files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.hudi.clustering import RequestedReplace
+from reconciler.hudi.instant import COMMITS, Action, State
+from reconciler.hudi.load import instant_path, read_instant_file
+from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.hudi.write_stats import WriteStats
+from reconciler.sizing.history import Written
+from reconciler.state.layout import LAYOUT, Layout, PastClustering
+from reconciler.storage.api import Storage
+
+_CLUSTER: Final = "CLUSTER"
+_SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """``written``: the newest completed writes, oldest first. ``clusterings``: likewise, all."""
+
+    written: tuple[Written, ...]
+    clusterings: tuple[PastClustering, ...]
+
+
+def read_history(
+    storage: Storage, properties: TableProperties, timeline: Timeline, *, newest: int = 20
+) -> History:
+    """The newest completed writes, and every completed clustering of the active timeline.
+
+    Reads one file a write and two a clustering. Raises FormatError, StorageError; NotFoundError
+    where the timeline has moved on since it was listed.
+    """
+    return _Reading(storage, properties, timeline).history(newest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    storage: Storage
+    properties: TableProperties
+    timeline: Timeline
+
+    def history(self, newest: int) -> History:
+        done = [
+            entry
+            for entry in self.timeline.entries
+            if entry.instant.is_completed and entry.instant.action in COMMITS
+        ]
+        recent = done[max(len(done) - newest, 0) :]
+        read = {entry: self._stats(entry) for entry in recent}
+        replacing = [entry for entry in done if entry.instant.action is Action.REPLACECOMMIT]
+        return History(
+            written=tuple(_written(entry, read[entry]) for entry in recent),
+            clusterings=tuple(self._clusterings(replacing, read)),
+        )
+
+    def _clusterings(
+        self, replacing: Iterable[TimelineFile], read: dict[TimelineFile, WriteStats]
+    ) -> Iterable[PastClustering]:
+        for entry in replacing:
+            stats = read[entry] if entry in read else self._stats(entry)
+            if (stats.operation or "").upper() == _CLUSTER:
+                layout = self._layout(entry, stats)
+                yield PastClustering(instant=entry.instant.requested, layout=layout)
+
+    def _layout(self, entry: TimelineFile, stats: WriteStats) -> Layout | None:
+        if LAYOUT in stats.extra:
+            return Layout.parse(stats.extra[LAYOUT], self._path(entry))
+        time = entry.instant.requested
+        asked = self.timeline.file(time, Action.CLUSTERING, State.REQUESTED) or self.timeline.file(
+            time, Action.REPLACECOMMIT, State.REQUESTED
+        )
+        if asked is None:
+            return None
+        plan = RequestedReplace.parse(self._data(asked), self._path(asked))
+        named = plan.strategy.get(_SORT_COLUMNS, "").split(",")
+        columns = tuple(name.strip() for name in named if name.strip())
+        return Layout(columns=columns)
+
+    def _stats(self, entry: TimelineFile) -> WriteStats:
+        return WriteStats.parse(self._data(entry), self._path(entry))
+
+    def _data(self, file: TimelineFile) -> bytes:
+        return read_instant_file(self.storage, self.properties, file)
+
+    def _path(self, file: TimelineFile) -> str:
+        return instant_path(self.properties, file)
+
+
+def _written(entry: TimelineFile, stats: WriteStats) -> Written:
+    return Written(
+        instant=entry.instant.requested,
+        action=entry.instant.action,
+        rows=stats.rows,
+        bytes=stats.bytes,
+        is_base=stats.is_base,
+    )

@@ -1,0 +1,62 @@
+"""How past clusterings laid a table out: the memory that keeps the next one from doing it again.
+
+The timeline is the memory. Our own clusterings say columns, curve and mapping in their extra
+metadata; Hudi's plans say the sort columns alone, and its executor's options are nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final, Self
+
+from reconciler.canonical import dumps
+from reconciler.errors import FormatError
+
+#: key of a clustering's extra metadata
+LAYOUT: Final = "reconciler.layout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What orders the rows. No columns: files are packed, rows lie as they came."""
+
+    columns: tuple[str, ...] = ()
+    curve: str | None = None
+    mapping: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The value of ``LAYOUT``; the inverse of ``parse``.
+
+        >>> Layout(columns=("x",), curve="linear", mapping="rank").text
+        '{"columns":["x"],"curve":"linear","mapping":"rank"}'
+        """
+        found = {"columns": list(self.columns), "curve": self.curve, "mapping": self.mapping}
+        return dumps(found).decode()
+
+    @classmethod
+    def parse(cls, text: str, path: str) -> Self:
+        """The layout in an instant's extra metadata; raises FormatError naming ``path``."""
+        try:
+            found = json.loads(text)
+            columns, rest = found["columns"], (found["curve"], found["mapping"])
+            if isinstance(columns, list) and all(isinstance(name, str) for name in columns):
+                curve, mapping = (None if part is None else str(part) for part in rest)
+                return cls(columns=tuple(columns), curve=curve, mapping=mapping)
+        except (ValueError, LookupError, TypeError):
+            pass
+        raise FormatError(
+            path, f"its {LAYOUT} is no layout", "the file is damaged; restore it from a copy"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastClustering:
+    """A completed clustering of the active timeline; every base file of its time is its own.
+
+    ``layout`` is None where nobody wrote down how rows were ordered; Hudi's has columns alone.
+    """
+
+    instant: str
+    layout: Layout | None

@@ -1,0 +1,21 @@
+"""What a clustering says of itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import FormatError
+from reconciler.state.layout import Layout
+
+
+@pytest.mark.parametrize(
+    "layout", [Layout(), Layout(columns=("a", "b"), curve="kd-tree", mapping="rank")]
+)
+def test_a_layout_is_read_as_it_was_written(layout):
+    assert layout == Layout.parse(layout.text, "t.replacecommit")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"columns":[1],"curve":null,"mapping":null}'])
+def test_what_is_no_layout_is_refused(text):
+    with pytest.raises(FormatError, match=r"t\.replacecommit: its reconciler\.layout is no layout"):
+        Layout.parse(text, "t.replacecommit")
