@@ -19,6 +19,8 @@ from reconciler.hudi.schemaless import decoding, require
 
 _ARCHIVE: Final = re.compile(r"\.commits_\.archive\.([0-9]{1,18}).*")
 _MERGE_PLAN: Final = "mergeArchivePlan"
+#: the fields that hold what a completed write's file held
+_CONTENTS: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +33,44 @@ class Archived:
 
 def read_archive(source: Source, folder: str) -> Iterator[Archived]:
     """Every archived state of every instant, in the order of the files; raises FormatError."""
+    for path in _files(source, folder):
+        for record in _records(source, path):
+            yield _archived(record, path)
+
+
+def read_contents(source: Source, folder: str) -> Iterator[tuple[Instant, dict[str, Any], str]]:
+    """Completed archived writes with what their files held and where it is, newest first.
+
+    A file at a time, so who stops early reads little; files hold a stretch of time each. Raises
+    FormatError naming the damaged file.
+    """
+    for path in reversed(_files(source, folder)):
+        found = []
+        for record in _records(source, path):
+            instant = _archived(record, path).instant
+            content = next((record[key] for key in _CONTENTS if record.get(key)), None)
+            if instant.is_completed and content:
+                found.append((instant, content, path))
+        yield from sorted(found, key=lambda row: row[0].requested, reverse=True)
+
+
+def _files(source: Source, folder: str) -> list[str]:
+    """The paths of the archive's files, oldest first."""
     try:
         listed = [entry.name for entry in source.list(folder) if not entry.is_folder]
     except NotFoundError:
-        return
+        return []
     found = sorted(
         (int(match.group(1)), name) for name in listed if (match := _ARCHIVE.fullmatch(name))
     )
     merged = _merged_away(source, folder, listed)
-    for _number, name in found:
-        if name not in merged:
-            yield from _read(source, f"{folder}/{name}")
+    return [f"{folder}/{name}" for _number, name in found if name not in merged]
 
 
-def _read(source: Source, path: str) -> Iterator[Archived]:
+def _records(source: Source, path: str) -> Iterator[dict[str, Any]]:
     for block in read_blocks(source.read(path), path):
-        if block.type is not BlockType.AVRO_DATA:
-            continue
-        for record in avro_records(block):
-            yield _archived(record, path)
+        if block.type is BlockType.AVRO_DATA:
+            yield from avro_records(block)
 
 
 def _archived(record: dict[str, Any], path: str) -> Archived:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.instant import Action, Instant, State
@@ -19,6 +19,7 @@ _FILE: Final = re.compile(r"([0-9]+)_([0-9]+)_[0-9]+\.parquet")
 _MANIFEST: Final = re.compile(r"manifest_([0-9]{1,18})")
 _VERSION: Final = "_version_"
 _COLUMNS: Final = ("instantTime", "completionTime", "action")
+_CONTENT: Final = "metadata"
 
 
 def read_history(
@@ -33,6 +34,24 @@ def read_history(
         low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
         if wanted is None or any(low <= time <= high for time in wanted):
             yield from _rows(source, path, wanted)
+
+
+def read_contents(source: Source, folder: str) -> Iterator[tuple[Instant, bytes, str]]:
+    """Archived instants with what their completed files held and where it is, newest first.
+
+    A file at a time, so who stops early reads little. Raises FormatError naming the damaged file.
+    """
+    files = _current_files(source, folder)
+    for _name, path in sorted(files, key=lambda file: _times(file[0]), reverse=True):
+        rows = zip(_rows(source, path, None), _contents(source, path), strict=True)
+        for instant, content in sorted(rows, key=lambda row: row[0].requested, reverse=True):
+            yield instant, content, path
+
+
+def _times(name: str) -> tuple[str, str]:
+    """The greatest and the smallest requested time in a file."""
+    low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
+    return high, low
 
 
 def newest_archived(source: Source, folder: str) -> str | None:
@@ -81,9 +100,22 @@ def _rows(source: Source, path: str, wanted: Collection[str] | None) -> Iterator
         yield Instant(requested, kind, State.COMPLETED, completed or None)
 
 
+def _contents(source: Source, path: str) -> list[bytes]:
+    table = _table(source, path, {_CONTENT: "binary"}, None)
+    return [content or b"" for content in table.column(_CONTENT).to_pylist()]
+
+
 def _columns(
     source: Source, path: str, wanted: Collection[str] | None
 ) -> Iterator[tuple[str, str | None, str]]:
+    table = _table(source, path, dict.fromkeys(_COLUMNS, "string"), wanted)
+    return zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
+
+
+def _table(
+    source: Source, path: str, kinds: Mapping[str, str], wanted: Collection[str] | None
+) -> Any:
+    """Columns of a history file by their types' names, of all rows or those of some instants."""
     import pyarrow as pa  # noqa: PLC0415 (only where there is a history to read)
     import pyarrow.compute as pc  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -96,16 +128,14 @@ def _columns(
         ) from None
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-        table = file.read(columns=list(_COLUMNS)).cast(
-            pa.schema([pa.field(name, pa.string()) for name in _COLUMNS])
-        )
+        schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
+        table = file.read(columns=list(kinds)).select(list(kinds)).cast(schema)
         table.validate(full=True)
         if wanted is not None:
             of_interest = pc.is_in(table["instantTime"], pa.array(sorted(wanted), pa.string()))
             table = table.filter(of_interest)
-        columns = [table.column(name).to_pylist() for name in _COLUMNS]
     except (pa.ArrowException, OSError, LookupError, MemoryError, ValueError) as problem:
         raise FormatError(
             path, f"is no history file: {problem}", "restore it from a copy"
         ) from None
-    return zip(*columns, strict=True)
+    return table

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from reconciler.errors import FormatError, NotFoundError
+from reconciler.hudi import layout_v1, layout_v2
+from reconciler.hudi.avro import text_map
+from reconciler.hudi.commit import CommitMetadata
 from reconciler.hudi.files import Files, build_files
-from reconciler.hudi.instant import Instant
+from reconciler.hudi.instant import COMMITS, Instant
 from reconciler.hudi.layout_v1 import read_archive
 from reconciler.hudi.layout_v2 import newest_archived, read_history
 from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.schemaless import decoding
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.storage.api import Folder, Storage
 
@@ -90,6 +94,22 @@ def load_archived(storage: Storage, properties: TableProperties) -> tuple[Instan
     else:
         found = set(read_history(storage, properties.archive_folder))
     return tuple(sorted(found, key=lambda i: (i.requested, i.action)))
+
+
+def archived_commits(
+    storage: Storage, properties: TableProperties
+) -> Iterator[tuple[str | None, Mapping[str, str], str]]:
+    """Operation and extra metadata of archived writes, and the file that says so; newest first."""
+    folder = properties.archive_folder
+    if properties.layout == 1:
+        for _instant, content, path in layout_v1.read_contents(storage, folder):
+            with decoding(path, "an archived write"):
+                yield content.get("operationType"), text_map(content.get("extraMetadata")), path
+        return
+    for instant, data, path in layout_v2.read_contents(storage, folder):
+        if instant.action in COMMITS:
+            found = CommitMetadata.parse(data, path)
+            yield found.operation, found.extra, path
 
 
 def archived_completions(

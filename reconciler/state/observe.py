@@ -45,16 +45,19 @@ def observe(
     *,
     observed_ms: int,
     listing: ListingSource = "storage",
+    history: bool = True,
 ) -> TableState:
     """The table as it is now. ``spec`` says how much has to be read (None: a full scan's share).
 
-    ``listing``: where names and sizes of files come from. A timeline that moves while it is read is
-    read again, a few times. Raises FormatError, UnsupportedError, StorageError; BlockedError while
-    a restore is pending: the table is in pieces then.
+    ``listing``: where names and sizes of files come from. ``history``: False for those who want
+    the newest slices only: nothing is read of what says which old ones were removed or must stay,
+    the cleans, the savepoints, and what pending clusterings read. A timeline that moves while it is
+    read is read again, a few times. Raises FormatError, UnsupportedError, StorageError;
+    BlockedError while a restore is pending: the table is in pieces then.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            return _Look(storage, spec, observed_ms, listing).state()
+            return _Look(storage, spec, observed_ms, listing, history).state()
         except NotFoundError as moved:
             if attempt == _ATTEMPTS:
                 raise StorageError(
@@ -73,6 +76,7 @@ class _Look:
     spec: TableSpec | None
     observed_ms: int
     listing: ListingSource
+    history: bool
 
     def state(self) -> TableState:
         properties = load_properties(self.storage)
@@ -87,7 +91,7 @@ class _Look:
         else:
             listed = load_listing(self.storage, properties, known)
         reader = Reader(self.storage, properties, timeline)
-        cleans = reader.completed_cleans()
+        cleans = reader.completed_cleans() if self.history else ()
         zone = _zone(properties, self.spec)
         return TableState(
             location=self.storage.location,
@@ -104,12 +108,12 @@ class _Look:
             partitions=tuple(sorted(known if metadata else listed.metafile_partitions)),
             metafile_partitions=listed.metafile_partitions,
             stray_partitions=listed.stray_partitions,
-            savepoints=reader.savepoints(),
+            savepoints=reader.savepoints() if self.history else (),
             compactions=reader.compactions(),
-            clusterings=reader.clusterings(),
+            clusterings=reader.clusterings() if self.history else (),
             replaced=reader.replaced(),
             cleans=cleans,
-            pending_cleans=reader.pending_cleans(),
+            pending_cleans=reader.pending_cleans() if self.history else (),
             touched=self._touched(reader, cleans),
             completions=self._completions(properties, timeline, listed.files, zone),
             v6_completions=_v6_completions(properties, timeline, zone),

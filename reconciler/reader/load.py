@@ -1,0 +1,243 @@
+"""The only module of this room that touches storage: what a read needs to know before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.errors import FormatError, NotFoundError, StorageError, UnsupportedError
+from reconciler.hudi.arrow import strings
+from reconciler.hudi.commit import CommitMetadata
+from reconciler.hudi.instant import COMMITS
+from reconciler.hudi.load import (
+    PROPERTIES,
+    archived_commits,
+    instant_path,
+    load_archived,
+    load_properties,
+    newest_archived_time,
+    read_instant_file,
+)
+from reconciler.hudi.view import LOGS_BY_COMPLETION
+from reconciler.merge.blocks import Committed
+from reconciler.merge.ranges import open_range
+from reconciler.merge.rules import MergeRules
+from reconciler.reader.incremental import check_range, commit_times, is_touched, until_of
+from reconciler.reader.model import PATH, ReadRequest, Scan
+from reconciler.reader.partitions import partition_columns
+from reconciler.reader.schema import (
+    CREATED,
+    SCHEMA,
+    Shape,
+    completed_schema,
+    declared_schema,
+    evolved_instants,
+    has_meta_columns,
+    shape_of,
+    table_schema,
+    wanted_schema,
+)
+from reconciler.reader.slices import Picked, Until, check_readable, newest_write, pick
+from reconciler.state.model import TableState
+from reconciler.state.observe import ListingSource, observe
+from reconciler.storage.api import Storage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.hudi.properties import TableProperties
+    from reconciler.hudi.timeline import TimelineFile
+
+_ATTEMPTS: Final = 4
+_SKELETONS: Final = "00000000000001"
+
+
+def open_scan(
+    storage: Storage, request: ReadRequest, *, listing: ListingSource = "storage"
+) -> Scan:
+    """What a read of the table touches, as it is now.
+
+    Nothing is read of the files but the footers of a few. ``listing``: where their names come from.
+    Raises BlockedError for a pending restore and for times whose files are gone, naming what can be
+    read; UnsupportedError for tables that must not be read, UsageError for a column there is none
+    of, FormatError and StorageError.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return _Opening.begin(storage, request, listing).scan()
+        except NotFoundError as moved:
+            if attempt == _ATTEMPTS:
+                raise StorageError(
+                    moved.path,
+                    "went away again and again while the table was opened; its writers are busy: "
+                    "run again",
+                ) from None
+    raise AssertionError
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """One attempt to open a table."""
+
+    storage: Storage
+    request: ReadRequest
+    properties: TableProperties
+    state: TableState
+    until: Until
+
+    @classmethod
+    def begin(cls, storage: Storage, request: ReadRequest, listing: ListingSource) -> _Opening:
+        properties = load_properties(storage)
+        is_past = request.as_of is not None or request.kind == "incremental"
+        state = observe(storage, None, observed_ms=0, listing=listing, history=is_past)
+        if request.kind == "incremental":
+            return cls(storage, request, properties, state, until_of(state, request.end))
+        return cls(storage, request, properties, state, Until(requested=request.as_of))
+
+    def scan(self) -> Scan:
+        if self.until != Until():
+            check_readable(self.state, self.until)
+        times = self._commit_times()
+        picked = pick(self.state, self.until, only_base=self.request.kind == "readOptimized")
+        if times is not None:
+            picked = picked.of(is_touched(picked, self.state, times))
+        schema = self._schema(picked)
+        partition, paths = _partitions_of(picked)
+        restored, values = partition_columns(paths, schema, self.properties)
+        return Scan(
+            location=self.state.location,
+            as_of=newest_write(self.state, self.until),
+            schema=wanted_schema(schema, self.request.columns, self.properties.table_name),
+            table_schema=schema,
+            partition_schema=restored,
+            partitions=pa.table(
+                [strings(paths), *values],
+                schema=pa.schema([pa.field(PATH, pa.string(), nullable=False), *restored]),
+            ),
+            slices=picked.table(partition, self._evolves(picked, schema)),
+            rules=MergeRules.of(self.properties),
+            committed=Committed.of(
+                self.state.timeline,
+                table_version=self.state.table_version,
+                as_of=self._last_block(),
+            ),
+            commit_times=times,
+        )
+
+    def _last_block(self) -> str | None:
+        """The instant after which log blocks do not count: version 6 has several in a file."""
+        by_name = self.state.table_version < LOGS_BY_COMPLETION
+        return self.until.requested if by_name else None
+
+    def _commit_times(self) -> tuple[str, ...] | None:
+        begin = self.request.begin
+        if self.request.kind != "incremental" or begin is None:
+            return None
+        if not has_meta_columns(self.properties):
+            raise UnsupportedError(
+                f"table {self.properties.table_name} has no meta columns, so its rows do not say "
+                "when they were written; it cannot be read incrementally"
+            )
+        newest = newest_archived_time(self.storage, self.properties)
+        if newest is not None and (
+            self.state.table_version >= LOGS_BY_COMPLETION or newest > begin
+        ):
+            check_range(self.state, begin, load_archived(self.storage, self.properties))
+        return commit_times(self.state, begin, self.request.end)
+
+    def _schema(self, picked: Picked) -> pa.Schema:
+        """The columns that the newest write says, else the table's first ones, else a file's."""
+        services: tuple[str, str] | None = None
+        for operation, extra, path in self._writes():
+            text = declared_schema(operation, extra)
+            if text:
+                return table_schema(text, path, self.properties)
+            services = services or ((extra[SCHEMA], path) if extra.get(SCHEMA) else None)
+        created = self.properties.raw.get(CREATED)
+        if services is not None:
+            return table_schema(*services, self.properties)
+        if created:
+            return table_schema(created, f"{PROPERTIES}: {CREATED}", self.properties)
+        rows = picked.base[picked.base >= 0]
+        if not len(rows):
+            return completed_schema(pa.schema([]), self.properties)
+        newest = rows[np.argmax(picked.files.instant[rows])]
+        return completed_schema(_read_footer(self.storage, *_file(picked, newest)), self.properties)
+
+    def _writes(self) -> Iterator[tuple[str | None, dict[str, str], str]]:
+        """Operation and extra metadata of the writes that are seen, newest first."""
+        active = []
+        for entry in self.state.timeline.entries:
+            instant = entry.instant
+            ended = self.state.completions.get(instant.requested)
+            is_write = instant.is_completed and instant.action in COMMITS
+            if is_write and self.until.sees(instant.requested, ended):
+                active.append((ended or instant.requested, entry))
+        for _ended, entry in sorted(active, key=lambda found: found[0], reverse=True):
+            found = self._commit(entry)
+            yield found.operation, dict(found.extra), instant_path(self.properties, entry)
+        for operation, extra, path in archived_commits(self.storage, self.properties):
+            yield operation, dict(extra), path
+
+    def _commit(self, entry: TimelineFile) -> CommitMetadata:
+        data = read_instant_file(self.storage, self.properties, entry)
+        return CommitMetadata.parse(data, instant_path(self.properties, entry))
+
+    def _evolves(self, picked: Picked, schema: pa.Schema) -> NDArray[np.bool_]:
+        """Per slice whether its base file holds other types than the table; footers say."""
+        instants = picked.files.instants
+        codes = picked.base_instants()
+        one_of = np.full(len(instants), -1, np.int64)
+        one_of[codes[codes >= 0]] = picked.base[codes >= 0]
+        place = {instant: code for code, instant in enumerate(instants)}
+
+        def shape(instant: str) -> Shape:
+            path, size = _file(picked, one_of[place[instant]])
+            return shape_of(_read_footer(self.storage, path, size))
+
+        written = [
+            instants[code]
+            for code in np.flatnonzero(one_of >= 0).tolist()
+            if instants[code] != _SKELETONS
+        ]
+        evolved = evolved_instants(written, shape, schema) | {_SKELETONS}
+        is_evolved = np.array([instant in evolved for instant in instants], np.bool_)
+        found = np.zeros(len(picked), np.bool_)
+        found[codes >= 0] = is_evolved[codes[codes >= 0]]
+        return found
+
+
+def _partitions_of(picked: Picked) -> tuple[NDArray[np.int32], list[str]]:
+    """Per slice the number of its partition among those that have one, and the paths of these."""
+    codes = picked.files.group_partition[picked.group]
+    used = np.zeros(len(picked.files.partitions), np.bool_)
+    used[codes] = True
+    number = np.cumsum(used) - 1
+    paths = [picked.files.partitions[code] for code in np.flatnonzero(used).tolist()]
+    return number[codes].astype(np.int32), paths
+
+
+def _file(picked: Picked, row: int) -> tuple[str, int]:
+    """Path and size of a file by its row."""
+    files = picked.files
+    folder = files.partitions[files.partition[row]]
+    name = files.name[int(row)].as_py()
+    return (f"{folder}/{name}" if folder else name), int(files.size[row])
+
+
+def _read_footer(storage: Storage, path: str, size: int) -> pa.Schema:
+    """The Arrow schema that the footer of a base file says."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        return pq.read_schema(open_range(storage, path, size))
+    except pa.ArrowException as problem:
+        raise FormatError(
+            path,
+            f"cannot be read as parquet: {problem}",
+            "the file is damaged; restore it from a copy",
+        ) from None
