@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import reconciler
 from reconciler.apply.executor import Batch, Outcome, delete_share, shares
+from reconciler.cluster.spark import ship, why
 from reconciler.errors import ReconcilerError
 from reconciler.storage.api import StorageRef
 from reconciler.storage.redaction import redacted
@@ -29,13 +26,8 @@ _REPORT_EVERY_S: Final = 0.5
 #: Spark takes about four seconds to kill the Python of a task
 _LOOKS_AT_THE_END: Final = 150
 _LOOK_EVERY_S: Final = 0.1
-#: no name that somebody would give ``--py-files``
-_ARCHIVE: Final = "reconciler-of-the-driver.zip"
 _OF_A_JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _JOBS: Final = itertools.count(1)
-_ABORTED: Final = "Job aborted due to stage failure: "
-_TRACEBACK: Final = "Traceback (most recent call last):"
-_SHIPPING: Final = threading.Lock()
 
 
 class SparkExecutor:
@@ -48,8 +40,6 @@ class SparkExecutor:
 
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
-        master = self._context.master
-        self._shipped = master == "local" or master.startswith("local[")  # not local-cluster
 
     def delete_files(
         self,
@@ -63,7 +53,7 @@ class SparkExecutor:
         work = shares(batches, slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1))
         if not work:
             return []
-        self._ship()
+        ship(self._context)
         done = self._context.accumulator(0)
         task = _Task(ref, done, speculates=self._speculates())
         described = f"reconciler: delete {files} files of {ref.location}"
@@ -76,28 +66,6 @@ class SparkExecutor:
     def _speculates(self) -> bool:
         said: str = self._context.getConf().get("spark.speculation", "false")
         return said.lower() == "true"
-
-    def _ship(self) -> None:
-        """Send this package to the workers once a session, unless they share our process."""
-        with _SHIPPING:
-            if not self._shipped:
-                _ship(self._context)
-            self._shipped = True
-
-
-def _ship(context: Any) -> None:
-    from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
-
-    if any(url.endswith(f"/{_ARCHIVE}") for url in context.listFiles):
-        return  # for an earlier apply of this session: Spark refuses a second file of the name
-    package = Path(reconciler.__file__).parent
-    # executors fetch it whenever they start, so it has to stay as long as the session does
-    with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as folder:
-        made = shutil.make_archive(
-            f"{folder}/reconciler", "zip", root_dir=package.parent, base_dir=package.name
-        )
-        archive = Path(made).replace(Path(SparkFiles.getRootDirectory()) / _ARCHIVE)
-    context.addPyFile(str(archive))
 
 
 class _Task:
@@ -184,20 +152,3 @@ def _reporting(done: Any, progress: Callable[[int], None]) -> Iterator[None]:
         stopped.set()
         thread.join()
         tell()
-
-
-def why(message: str) -> str:
-    r"""The line of Spark's message that says why a job failed; of a Python error, its last.
-
-    >>> why("Job aborted due to stage failure: Task 0 failed\nDriver stacktrace:")
-    'Task 0 failed'
-    >>> why("Lost task 0.0: E: Traceback (most recent call last):\n  f\nOSError: no\n\n\tat x")
-    'Lost task 0.0: OSError: no'
-    """
-    first, _, rest = message.strip().partition("\n")
-    first = first.removeprefix(_ABORTED)
-    if not first.endswith(_TRACEBACK):
-        return first
-    where = first.removesuffix(_TRACEBACK).rstrip(": ").rpartition(": ")[0]
-    lines = [line for line in rest.partition("\n\n")[0].splitlines() if line[:1].strip()]
-    return f"{where}: {lines[-1]}" if where and lines else first
