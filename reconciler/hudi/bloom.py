@@ -174,6 +174,15 @@ class BloomBuilder:
         for start in range(0, len(keys), _TOGETHER):
             self._add(keys.slice(start, _TOGETHER))
 
+    @property
+    def text_bytes(self) -> int:
+        """The length of the text of the filter as it is now."""
+        rows = max(1, len(self._rows))
+        size = rows * (_HEAD.size + -(-self._shape.bits // 8))
+        if self._shape.entries:
+            size += _HEAD.size + _ROWS.size
+        return -(-size // 3) * 4
+
     def build(self) -> BloomFilter:
         """The filter of what was added; keys may follow, and then another filter."""
         rows = self._rows or [_no_bits(self._shape.bits)]

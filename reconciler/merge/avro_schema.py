@@ -23,6 +23,7 @@ _TIMES: Final = (
     "timestamp-micros",
     "local-timestamp-millis",
     "local-timestamp-micros",
+    "time-micros",
 )
 
 
@@ -216,7 +217,7 @@ def _logical(node: Node, schema: Mapping[str, Any], where: str) -> Node:
     """The type with its logical type, where that one is for values of its kind."""
     logical = schema.get("logicalType", "")
     match node.kind, logical:
-        case (Kind.INT, "date"):
+        case (Kind.INT, "date" | "time-millis"):
             return replace(node, logical=logical)
         case (Kind.LONG, _) if logical in _TIMES:
             return replace(node, logical=logical)

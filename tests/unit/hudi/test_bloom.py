@@ -52,6 +52,15 @@ def test_keys_that_come_in_parts_make_the_same_filter(monkeypatch, entries):
     assert whole == parts.build().text
 
 
+@pytest.mark.parametrize("code", ["SIMPLE", "DYNAMIC_V0"])
+@pytest.mark.parametrize("count", [0, 4, 5, 11])
+def test_the_length_of_the_text_is_known_before(code, count):
+    builder = BloomBuilder(BloomShape.of(code, entries=4, error=0.01, most=100))
+    builder.add(pa.array(KEYS[:count], pa.string()))
+
+    assert len(builder.build().text) == builder.text_bytes
+
+
 def test_a_filter_too_big_for_a_byte_a_bit_has_the_same_bits(monkeypatch):
     shape = BloomShape.of("SIMPLE", entries=4, error=0.01)
     monkeypatch.setattr(bloom, "_MOST_FLAGS", 8)

@@ -1,0 +1,85 @@
+"""Columns as rows hold them, as columns of the types that a base file stores.
+
+Nested columns keep their buffers: only what says that a child may be null is put in its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import UnsupportedError
+from reconciler.merge.evolve import evolve
+
+
+def stored(column: Any, wanted: pa.DataType, where: str) -> Any:
+    """A column as one of the wanted type; raises UnsupportedError naming ``where``.
+
+    Nulls where the wanted type has none are not looked for: whoever writes the file finds them.
+    """
+    have, types = column.type, pa.types
+    if have.equals(wanted):
+        return column
+    if types.is_struct(have) and types.is_struct(wanted) and _names(have) == _names(wanted):
+        return _struct(column, wanted, where)
+    if types.is_list(have) and types.is_list(wanted):
+        items = stored(column.values, wanted.value_type, f"{where}.element")
+        return _over(column, wanted, [items])
+    if types.is_map(have) and types.is_map(wanted):
+        return _map(column, wanted, where)
+    return _leaf(column, wanted, where)
+
+
+def _names(kind: pa.DataType) -> list[str]:
+    return [field.name for field in kind]
+
+
+def _struct(column: Any, wanted: pa.DataType, where: str) -> Any:
+    """Children lie as the struct's own buffers do, whatever slice of them it is."""
+    whole = column.slice(0) if not column.offset else _at_start(column)
+    children = [
+        stored(whole.field(at), field.type, f"{where}.{field.name}")
+        for at, field in enumerate(wanted)
+    ]
+    return _over(whole, wanted, children)
+
+
+def _at_start(column: Any) -> Any:
+    """The same values in buffers of their own: those of a slice start elsewhere."""
+    return pa.concat_arrays([column, column.slice(0, 0)])
+
+
+def _map(column: Any, wanted: pa.DataType, where: str) -> Any:
+    whole = column if not column.offset else _at_start(column)
+    keys = stored(whole.keys, wanted.key_type, f"{where}.key")
+    items = stored(whole.items, wanted.item_type, f"{where}.value")
+    entry = pa.struct([wanted.key_field, wanted.item_field])
+    entries = pa.Array.from_buffers(entry, len(keys), [None], children=[keys, items])
+    return _over(whole, wanted, [entries])
+
+
+def _over(column: Any, wanted: pa.DataType, children: list[Any]) -> Any:
+    """The column's own buffers (validity, offsets) over other children."""
+    own = column.buffers()[: 1 if pa.types.is_struct(wanted) else 2]
+    return pa.Array.from_buffers(wanted, len(column), own, offset=column.offset, children=children)
+
+
+def _leaf(column: Any, wanted: pa.DataType, where: str) -> Any:
+    have, types = column.type, pa.types
+    if types.is_timestamp(have) and wanted.equals(pa.timestamp("ms", have.tz)):
+        # as Java: the millisecond that a moment lies in, before 1970 too
+        return pc.floor_temporal(column, unit="millisecond").cast(wanted)
+    if types.is_fixed_size_binary(wanted) and types.is_binary(have):
+        return _fixed(column, wanted, where)
+    if types.is_time(wanted) and types.is_integer(have) and have.bit_width == wanted.bit_width:
+        return column.view(wanted)
+    return evolve(column, wanted, where)
+
+
+def _fixed(column: Any, wanted: pa.DataType, where: str) -> Any:
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid as problem:
+        raise UnsupportedError(f"{where}: {problem}") from None

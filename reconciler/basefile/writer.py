@@ -1,0 +1,284 @@
+"""Arrow batches into a base file as Hudi writes them: its columns, its footer, its filters.
+
+Source: HoodieAvroParquetWriter, HoodieBloomFilterWriteSupport. What parquet-mr would do otherwise
+and no reader minds: dictionaries and pages are cut elsewhere, and the root's name is ``schema``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from reconciler.basefile.form import (
+    AVRO_SCHEMA,
+    BLOOM,
+    BLOOM_CODE,
+    GREATEST_KEY,
+    LEAST_KEY,
+    MODEL,
+    FileForm,
+)
+from reconciler.basefile.keys import KeyRange
+from reconciler.basefile.schema import FileSchema
+from reconciler.basefile.stamp import COMMIT_TIME, FILE_NAME, REPEATED, Stamp, meta_column
+from reconciler.basefile.stored import stored
+from reconciler.errors import FormatError
+from reconciler.hudi.bloom import BloomBuilder
+from reconciler.merge.avro_schema import META_COLUMNS
+
+#: rows that are encoded aside to see how small they become, before the first row group is
+_SAMPLE: Final = 64 * 1024
+#: bytes in the footer for a column of a row group, and beside columns and filters
+_CHUNK_FOOTER: Final = 150
+_FOOTER: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WrittenFile:
+    """A finished base file. ``size`` in bytes; the keys are None where the table stores none.
+
+    ``footer``: pyarrow's FileMetaData with the statistics of every row group. It holds the bloom
+    filter too: take from it what is needed before a result is sent elsewhere.
+    """
+
+    name: str
+    rows: int
+    size: int
+    least_key: str | None
+    greatest_key: str | None
+    footer: Any
+
+
+def write_base_file(
+    batches: Iterable[Any],
+    sink: Any,
+    name: str,
+    schema: FileSchema,
+    form: FileForm,
+    stamp: Stamp | None = None,
+) -> WrittenFile:
+    """All batches in one file; arguments and errors are those of BaseFileWriter."""
+    writer = BaseFileWriter(sink, name, schema, form, stamp)
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+class BaseFileWriter:
+    """Writes one base file to a sink, which it leaves open.
+
+    ``sink``: a pyarrow output stream or a Python file opened to write bytes. ``stamp`` for rows
+    that are new; without one, rows bring their meta columns with them. Memory: one row group as
+    Arrow holds it and encoded, and a byte for every bit of the bloom filter.
+    """
+
+    def __init__(
+        self,
+        sink: Any,
+        name: str,
+        schema: FileSchema,
+        form: FileForm,
+        stamp: Stamp | None = None,
+    ) -> None:
+        self.name, self.rows = name, 0
+        self._schema, self._form, self._stamp = schema, form, stamp
+        self._columns = _columns(schema, form, stamp)
+        self._keys = _Keys(form)
+        self._sink = sink if isinstance(sink, pa.NativeFile) else pa.PythonFile(sink, "w")
+        self._start = self._sink.tell()
+        self._footers: list[Any] = []
+        self._parquet = _parquet(self._sink, self._columns, form, self._footers)
+        self._waiting: list[Any] = []
+        self._groups = _Groups()
+
+    def write(self, batch: Any) -> None:
+        """More rows, in the order of the file; columns by name, others than the schema's left out.
+
+        Raises FormatError where rows lack a column or a key, UnsupportedError where a column cannot
+        be of the table's type; both name the file.
+        """
+        rows = self._stored(batch)
+        if not len(rows):
+            return
+        self.rows += len(rows)
+        self._keys.add(rows)
+        step = self._form.group_rows
+        step = max(1, min(step, self._form.group_bytes * len(rows) // max(1, rows.nbytes)))
+        for start in range(0, len(rows), step):
+            self._wait(rows.slice(start, step))
+
+    @property
+    def estimated_bytes(self) -> int:
+        """About the file's size if it were closed now: what tells where to end it."""
+        groups = self._groups
+        waiting = 0
+        if self._waiting:
+            if not groups.arrow and groups.sampled < min(_SAMPLE, groups.waiting_rows / 4):
+                self._sample()
+            waiting = int(groups.waiting * groups.share)
+        chunks = (groups.count + bool(self._waiting)) * len(self._columns)
+        footer = _FOOTER + _CHUNK_FOOTER * chunks + len(self._schema.avro) + self._keys.text_bytes
+        return int(self._sink.tell() - self._start) + waiting + footer
+
+    def close(self) -> WrittenFile:
+        """End the file. Raises FormatError where a column that may not be null is."""
+        self._end_group()
+        said = self._keys.footer | self._form.calendar.footer
+        said |= {AVRO_SCHEMA: self._schema.avro, MODEL: "avro"}
+        self._parquet.add_key_value_metadata(said)
+        self._parquet.close()
+        return WrittenFile(
+            name=self.name,
+            rows=self.rows,
+            size=int(self._sink.tell()) - self._start,
+            least_key=self._keys.range.least,
+            greatest_key=self._keys.range.greatest,
+            footer=self._footers[0],
+        )
+
+    def abandon(self) -> None:
+        """Write nothing more: what the sink holds is no file."""
+        self._parquet.is_open = False
+        self._waiting.clear()
+
+    def _stored(self, batch: Any) -> Any:
+        columns = [self._column(field, batch) for field in self._columns]
+        return pa.RecordBatch.from_arrays(columns, schema=self._columns)
+
+    def _column(self, field: pa.Field, batch: Any) -> Any:
+        where = f"{self.name}, column {field.name}"
+        if field.name in META_COLUMNS:
+            if not self._form.has_keys and field.name != FILE_NAME:
+                return pa.nulls(len(batch), field.type)
+            column = meta_column(field.name, batch, self.name, self._stamp, self.rows)
+            return stored(column, field.type, where)
+        at = batch.schema.get_field_index(field.name)
+        if at < 0:
+            raise FormatError(self.name, f"rows to be written have no column {field.name}")
+        return stored(batch.column(at), field.type, where)
+
+    def _wait(self, rows: Any) -> None:
+        groups, form = self._groups, self._form
+        size = rows.nbytes
+        if groups.waiting and groups.waiting + size > form.group_bytes:
+            self._end_group()
+        self._waiting.append(rows)
+        groups.waiting_rows += len(rows)
+        groups.waiting += size
+        if groups.waiting_rows >= form.group_rows or groups.waiting >= form.group_bytes:
+            self._end_group()
+
+    def _end_group(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting, schema=self._columns)
+        self._waiting = []
+        before = self._sink.tell()
+        _write(self._parquet, table, self.name)
+        self._groups.end(int(self._sink.tell()) - before)
+
+    def _sample(self) -> None:
+        table = pa.Table.from_batches(self._waiting, schema=self._columns).slice(0, _SAMPLE)
+        aside = pa.BufferOutputStream()
+        with _parquet(aside, self._columns, self._form, []) as parquet:
+            _write(parquet, table, self.name)
+            self._groups.share = aside.tell() / max(1, table.nbytes)
+        self._groups.sampled = len(table)
+
+
+@dataclass(slots=True)
+class _Groups:
+    """Row groups so far, in bytes of Arrow's memory and of the file, and what waits to be one."""
+
+    count: int = 0
+    arrow: int = 0
+    encoded: int = 0
+    waiting: int = 0
+    waiting_rows: int = 0
+    #: encoded bytes for each of Arrow's, as groups or a sample of so many rows had it
+    share: float = 1.0
+    sampled: int = 0
+
+    def end(self, encoded: int) -> None:
+        self.count += 1
+        self.arrow += self.waiting
+        self.encoded += encoded
+        self.share = self.encoded / max(1, self.arrow)
+        self.waiting = self.waiting_rows = 0
+
+
+class _Keys:
+    """What the footer says of record keys."""
+
+    def __init__(self, form: FileForm) -> None:
+        self._form = form
+        self._bloom = BloomBuilder(form.bloom) if form.bloom and form.has_keys else None
+        self.range = KeyRange()
+
+    def add(self, rows: Any) -> None:
+        if self._form.has_keys:
+            keys = rows.column("_hoodie_record_key")
+            self.range.add(keys)
+            if self._bloom:
+                self._bloom.add(keys)
+
+    @property
+    def text_bytes(self) -> int:
+        return self._bloom.text_bytes if self._bloom else 0
+
+    @property
+    def footer(self) -> dict[str, str]:
+        said = {}
+        if self._bloom:
+            said[BLOOM] = self._bloom.build().text
+            if self._form.bloom and self._form.bloom.code != "SIMPLE":  # Hudi names no other kind
+                said[BLOOM_CODE] = self._form.bloom.code
+        if self.range.least is not None and self.range.greatest is not None:
+            said |= {LEAST_KEY: self.range.least, GREATEST_KEY: self.range.greatest}
+        return said
+
+
+def _columns(schema: FileSchema, form: FileForm, stamp: Stamp | None) -> pa.Schema:
+    """The file's columns, those of one value as dictionaries."""
+    same = {FILE_NAME} if stamp is None or not form.has_keys else {FILE_NAME, COMMIT_TIME}
+    return pa.schema(
+        field.with_type(REPEATED) if field.name in same else field for field in schema.columns
+    )
+
+
+def _parquet(sink: Any, columns: pa.Schema, form: FileForm, footers: list[Any]) -> Any:
+    """Format version 1.0 with page indexes, as parquet-mr writes; no schema of Arrow's own."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    more = {}
+    if any(pa.types.is_time(field.type) for field in columns):
+        more["write_time_adjusted_to_utc"] = True
+    return pq.ParquetWriter(
+        sink,
+        columns,
+        version="1.0",
+        compression=form.codec,
+        compression_level=form.compression_level,
+        store_schema=False,
+        write_page_index=True,
+        metadata_collector=footers,
+        **more,
+    )
+
+
+def _write(parquet: Any, table: Any, name: str) -> None:
+    try:
+        parquet.write_table(table, row_group_size=len(table))
+    except pa.ArrowException as problem:
+        raise FormatError(
+            name,
+            f"its rows cannot be written: {problem}",
+            "make the table's schema fit its rows with Hudi",
+        ) from None
