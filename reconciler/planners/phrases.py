@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.plan.columns import dictionary
+
+_TWO_DIGITS: Final = 10
+_THREE_DIGITS: Final = 1000
 
 
 class Phrases:
@@ -43,3 +46,17 @@ def plural(count: int, noun: str) -> str:
     ('1 file slice', '1 240 file slices')
     """
     return f"{count:,}".replace(",", " ") + f" {noun}" + ("" if count == 1 else "s")
+
+
+def amount_of(size: int) -> str:
+    """Bytes to two or three digits.
+
+    >>> amount_of(999), amount_of(1536), amount_of(125829120)
+    ('999 B', '1.5 KiB', '120 MiB')
+    """
+    amount, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while amount >= _THREE_DIGITS and units[1:]:
+        amount /= 1024
+        units.pop(0)
+    is_short = amount < _TWO_DIGITS and units[0] != "B"
+    return f"{amount:.1f} {units[0]}" if is_short else f"{amount:.0f} {units[0]}"

@@ -49,19 +49,20 @@ class RecordSize:
 
     def data_of(
         self, bases: NDArray[np.int64], logs: NDArray[np.int64] | int = 0
-    ) -> NDArray[np.float64]:
+    ) -> NDArray[np.int64]:
         """Bytes of rows that slices would bring into new files: int64 bytes of base and of logs."""
-        data: NDArray[np.float64] = np.maximum(bases - self.fixed, 0) + LOG_RATIO * logs
+        of_logs = np.floor(LOG_RATIO * np.asarray(logs)).astype(np.int64)
+        data: NDArray[np.int64] = np.maximum(bases - self.fixed, 0) + of_logs
         return data
 
-    def files_for(self, data: NDArray[np.float64], target: int) -> NDArray[np.int64]:
+    def files_for(self, data: NDArray[np.int64], target: int) -> NDArray[np.int64]:
         """Files that so many bytes of rows make, each with its fixed cost at most ``target``.
 
         At least one. Where the fixed cost leaves next to nothing of the target, files grow 15 %
         beyond it.
         """
-        room = max(target - self.fixed, _LEAST_SHARE * target)
-        files: NDArray[np.int64] = np.maximum(np.ceil(data / room), 1).astype(np.int64)
+        room = max(target - self.fixed, int(_LEAST_SHARE * target), 1)
+        files: NDArray[np.int64] = np.maximum(-(-data // room), 1)
         return files
 
 

@@ -31,7 +31,7 @@ def exact(rows):
 
 
 def data(*values):
-    return np.array(values, np.float64)
+    return np.array(values, np.int64)
 
 
 def test_the_fixed_cost_is_told_from_the_rows():
@@ -125,4 +125,4 @@ def test_inputs_bring_their_rows_and_not_their_fixed_cost():
     size = RecordSize(fixed=400, per_row=1.0, because="")
     found = size.data_of(np.array([1_000, 100, 0]), np.array([0, 0, 1_000]))
 
-    assert [600.0, 0.0, 350.0] == found.tolist()
+    assert [600, 0, 350] == found.tolist()

@@ -1,0 +1,369 @@
+"""Which slices a clustering rewrites together, into how many files, and why the others stay; pure.
+
+With ``when: always`` the groups are those of Hudi 1.2.0 (PartitionAwareClusteringPlanStrategy).
+Else a partition has to need it, and what is clustered the declared way stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler import units
+from reconciler.hudi.arrow import flags
+from reconciler.hudi.view import View
+from reconciler.plan.model import Note
+from reconciler.planners.benefit import Need, by_benefit
+from reconciler.planners.candidates import Candidates, candidates
+from reconciler.planners.grouping import Groups, at_most_in_each, next_fit
+from reconciler.planners.overlap import Ranges
+from reconciler.planners.partitions import left_out
+from reconciler.planners.phrases import amount_of, plural
+from reconciler.planners.rewrites import Rewrites, rewrites
+from reconciler.planners.slices import view_of
+from reconciler.planners.standing import RULES, Standing
+from reconciler.planners.triggers import Triggers, triggers
+from reconciler.sizing.estimate import LOG_RATIO, RecordSize
+from reconciler.spec.model import Clustering, FileSizes, TableSpec
+from reconciler.state.layout import Layout, PastClustering
+from reconciler.state.model import TableState
+
+NOTHING: Final = "nothingToDo"
+_WORDS: Final = {
+    "pendingCompaction": "compaction {} is going to rewrite its file group",
+    "pendingLogCompaction": "log compaction {} is going to rewrite its log files",
+    "pendingClustering": "clustering {} is going to rewrite its file group",
+    "pendingWrite": "{} has written to its file group and is still pending",
+}
+_NOTHING: Final = {
+    "pendingCompaction": "{} wait for a pending compaction",
+    "pendingLogCompaction": "{} wait for a pending log compaction",
+    "pendingClustering": "{} wait for a pending clustering",
+    "pendingWrite": "{} wait for a pending write",
+    "partition": "clustering.partitions leaves out {}",
+    "logs": "{} have no base file yet",
+    "large": "{} are not small",
+    "when": "{} are of partitions that don't need it",
+    "clustered": "{} are laid out as declared",
+    "noGain": "{} would make no fewer files",
+    "singleFile": "{} have nothing to be rewritten with",
+    "budget": "clustering.budget is too small for {}",
+}
+#: log files of a settled slice bring at most so much of what its base file has
+_LIGHT: Final = 0.5
+#: file ids that begin with the number of a bucket, of fewer than 100 000
+_BUCKET: Final = r"^000\d{5}-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusteringDecision:
+    """What is rewritten, and the verdict on every candidate.
+
+    ``layout``: how rows will be ordered. ``groups``: in the order of partitions.
+    ``rule``: int8 per slice of ``found``, into RULES; ``because``: a dictionary array of sentences,
+    one a slice. ``group_of``: int64 per slice, its group, -1 for none.
+    ``triggers``: what was measured in the partitions; None under ``when: always``.
+    """
+
+    layout: Layout
+    groups: Rewrites
+    found: Candidates
+    rule: NDArray[np.int8]
+    because: Any
+    group_of: NDArray[np.int64]
+    triggers: Triggers | None
+    refusals: tuple[Note, ...]
+    warnings: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """One planning: what is asked for, what there is, and what is decided so far."""
+
+    asked: Clustering
+    files: FileSizes
+    state: TableState
+    found: Candidates
+    standing: Standing
+    sizes: RecordSize
+    past: tuple[PastClustering, ...]
+    ranges: Ranges | None
+
+
+def plan_clustering(
+    spec: TableSpec,
+    state: TableState,
+    *,
+    sizes: RecordSize | None = None,
+    past: tuple[PastClustering, ...] = (),
+    ranges: Ranges | None = None,
+    view: View | None = None,
+) -> ClusteringDecision:
+    """Decide about the newest slice of every file group.
+
+    The spec has a clustering block. ``sizes``: the table's record sizes (None: files have no fixed
+    cost). ``past``: completed clusterings of the active timeline. ``ranges``: statistics of base
+    files on the clustering columns, without which no overlap is measured. ``view`` is the state's,
+    where the caller has it.
+    """
+    if spec.clustering is None:
+        raise ValueError("the spec has no clustering block")
+    found = candidates(state, view_of(state) if view is None else view)
+    files = spec.files or FileSizes()
+    table = _Table(
+        asked=spec.clustering,
+        files=files,
+        state=state,
+        found=found,
+        standing=Standing(len(found)),
+        sizes=sizes or RecordSize(fixed=0, per_row=float(files.record_size), because="declared"),
+        past=past,
+        ranges=ranges if spec.clustering.columns else None,
+    )
+    _leave_out_held(table)
+    _leave_out_partitions(table)
+    gate = _closed_gate(table)
+    if spec.clustering.when.always:
+        fired, groups, weight = None, _as_hudi(table), _hudi_weight(table)
+        outputs = -(-groups.sums(weight) // files.target)
+    else:
+        need = _need(table)
+        fired, groups = need.triggers, by_benefit(need, table.standing)
+        outputs = need.outputs(groups)
+    return _decided(table, fired, *_within_budget(table, groups, outputs), gate)
+
+
+def _leave_out_held(table: _Table) -> None:
+    """Groups of pending services; of pending writes too, where Hudi's own rule is not asked for."""
+    found = table.found
+    is_held = found.holder >= 0
+    for rule, word in _WORDS.items():
+        if rule == "pendingWrite" and table.asked.when.always:
+            continue
+        codes = [code for code, (by, _) in enumerate(found.holders) if by == rule]
+        table.standing.decide(
+            rule,
+            is_held & np.isin(found.holder, codes),
+            found.holder,
+            lambda code, word=word: word.format(found.holders[code][1]),  # type: ignore[misc]
+        )
+
+
+def _leave_out_partitions(table: _Table) -> None:
+    files = table.found.view.files
+    reasons = left_out(table.state.partitions, table.asked.partitions)
+    texts = [reasons.get(path, "") for path in files.partitions]
+    is_out = np.array([bool(text) for text in texts], np.bool_)
+    known = set(table.state.partitions)
+    for code, path in enumerate(files.partitions):
+        if path not in known:
+            is_out[code], texts[code] = True, "its folder is no partition of the table"
+    partition = table.found.partition
+    table.standing.decide("partition", is_out[partition], partition, texts.__getitem__)
+
+
+def _closed_gate(table: _Table) -> Note | None:
+    """The trigger that is not met; then nothing that is still open is rewritten.
+
+    Commits count after the newest clustering, a pending one included. Source: Hudi's
+    ClusteringPlanActionExecutor (1.2.0).
+    """
+    times = [past.instant for past in table.past]
+    times += [given.instant for given in table.state.clusterings]
+    last = max(times, default=None)
+    commits = table.state.timeline.commits
+    done = sum(last is None or i.requested > last for i in commits)
+    if done >= table.asked.after_commits:
+        return None
+    since = f"since clustering {last}" if last else "yet"
+    says = (
+        f"only {plural(done, 'completed commit')} {since}, and clustering.afterCommits waits for "
+        f"{table.asked.after_commits}"
+    )
+    table.standing.decide("afterCommits", table.standing.is_open, 0, lambda _: says)
+    return Note(NOTHING, f"no clustering: {says}")
+
+
+def _hudi_weight(table: _Table) -> NDArray[np.int64]:
+    """What Hudi takes slices to weigh: base files alone, the target for a slice of logs alone."""
+    found = table.found
+    weight: NDArray[np.int64] = np.where(found.has_base, found.base, table.files.target)
+    return weight
+
+
+def _as_hudi(table: _Table) -> Groups:
+    """The groups of Hudi 1.2.0, in its order: small base files, the biggest first."""
+    found, asked, standing = table.found, table.asked, table.standing
+    limit = units.format_size(table.files.small)
+    standing.decide(
+        "large",
+        found.base >= table.files.small,
+        0,
+        lambda _: f"its base file is not below files.small ({limit})",
+    )
+    slices, weight = np.flatnonzero(standing.is_open), _hudi_weight(table)
+    order = slices[np.lexsort((slices, -weight[slices], found.partition[slices]))]
+    groups = next_fit(order, found.partition, weight, asked.budget.per_group)
+    among = at_most_in_each(groups, found.partition, asked.budget.groups)
+    _over_budget(table, groups.take(np.flatnonzero(~among)))
+    groups = groups.take(np.flatnonzero(among))
+    if asked.single_file:
+        return groups
+    is_single = (groups.sizes == 1) & (groups.sums(weight) <= table.files.target)
+    standing.decide(
+        "singleFile",
+        groups.take(np.flatnonzero(is_single)).members,
+        0,
+        lambda _: "nothing else of its partition is rewritten with it (clustering.singleFile)",
+    )
+    return groups.take(np.flatnonzero(~is_single))
+
+
+def _need(table: _Table) -> Need:
+    found, asked = table.found, table.asked
+    return Need(
+        clustering=asked,
+        target=table.files.target,
+        found=found,
+        triggers=triggers(found, table.files.small, asked.when, table.ranges),
+        is_settled=_settled(table),
+        data=table.sizes.data_of(found.base, found.logs),
+        sizes=table.sizes,
+        ranges=table.ranges,
+    )
+
+
+def _layout(asked: Clustering) -> Layout:
+    if not asked.columns:
+        return Layout()
+    return Layout(columns=asked.columns, curve=asked.curve, mapping=asked.mapping)
+
+
+def _settled(table: _Table) -> NDArray[np.bool_]:
+    """Slices whose base file a clustering wrote as declared; packing needs no order of rows."""
+    found, declared = table.found, _layout(table.asked)
+    files = found.view.files
+    done = {p.instant for p in table.past if not declared.columns or p.layout == declared}
+    is_done = np.array([instant in done for instant in files.instants], np.bool_)
+    if not len(files):
+        return np.zeros(len(found), np.bool_)
+    is_light = found.logs * LOG_RATIO <= found.base * _LIGHT
+    settled: NDArray[np.bool_] = is_done[files.instant[found.base_row]] & found.has_base & is_light
+    return settled
+
+
+def _within_budget(
+    table: _Table, groups: Groups, outputs: NDArray[np.int64]
+) -> tuple[Groups, NDArray[np.int64]]:
+    """As many of the groups as one run may rewrite, the first ones first; then by partition."""
+    budget = table.asked.budget
+    left = np.inf if budget.rewrite is None else budget.rewrite
+    taken: list[int] = []
+    for number, size in enumerate(groups.sums(table.found.bytes).tolist()):
+        if len(taken) == budget.groups:
+            break
+        if size <= left:
+            taken.append(number)
+            left -= size
+    is_taken = np.zeros(len(groups), np.bool_)
+    is_taken[taken] = True
+    _over_budget(table, groups.take(np.flatnonzero(~is_taken)))
+    chosen = np.array(taken, np.int64)
+    chosen = chosen[np.argsort(table.found.partition[groups.first[chosen]], kind="stable")]
+    return groups.take(chosen), outputs[chosen]
+
+
+def _over_budget(table: _Table, groups: Groups) -> None:
+    budget = table.asked.budget
+    rewrite = "" if budget.rewrite is None else f", {units.format_size(budget.rewrite)} of them"
+    says = f"one run rewrites {plural(budget.groups, 'group')} at most{rewrite} (clustering.budget)"
+    table.standing.decide("budget", groups.members, 0, lambda _: says)
+
+
+def _decided(
+    table: _Table,
+    fired: Triggers | None,
+    groups: Groups,
+    outputs: NDArray[np.int64],
+    gate: Note | None,
+) -> ClusteringDecision:
+    found, standing = table.found, table.standing
+    because = _reasons(table, fired, groups, outputs)
+    group_of = np.full(len(found), -1, np.int64)
+    group_of[groups.members] = groups.numbers()
+    standing.decide("group", groups.members, group_of, because.__getitem__)
+    return ClusteringDecision(
+        layout=_layout(table.asked),
+        groups=rewrites(found, groups, outputs, because),
+        found=found,
+        rule=standing.rule,
+        because=standing.because,
+        group_of=group_of,
+        triggers=fired,
+        refusals=tuple(_refusals(found)),
+        warnings=tuple(_warnings(table, groups, gate)),
+    )
+
+
+def _reasons(
+    table: _Table, fired: Triggers | None, groups: Groups, outputs: NDArray[np.int64]
+) -> list[str]:
+    sums = groups.sums(table.found.bytes).tolist()
+    partitions = table.found.partition[groups.first].tolist()
+    found = []
+    for slices, size, files, partition in zip(
+        groups.sizes.tolist(), sums, outputs.tolist(), partitions, strict=True
+    ):
+        why = fired.says(partition) if fired else "whatever is small is rewritten (when: always)"
+        become = f"{plural(slices, 'file slice')} of {amount_of(size)} become" + (
+            "s" if slices == 1 else ""
+        )
+        found.append(f"{become} {plural(files, 'file')}: {why}")
+    return found
+
+
+def _refusals(found: Candidates) -> Iterable[Note]:
+    """What must not be rewritten at all."""
+    ids = found.view.files.group_id
+    if len(ids) and flags(pc.match_substring_regex(ids, _BUCKET)).all():
+        yield Note(
+            "bucketIndex",
+            "the names of all file groups begin with the number of a bucket: writers with a bucket "
+            "index look for rows in the bucket's file group, and clustering would take them out of "
+            "it; let Hudi resize the buckets",
+        )
+
+
+def _warnings(table: _Table, groups: Groups, gate: Note | None) -> Iterable[Note]:
+    asked, rule = table.asked, table.standing.rule
+    if gate is not None:
+        yield gate
+        return
+    is_judged = bool(asked.columns) and not asked.when.always
+    if is_judged and asked.when.overlap_above is not None and table.ranges is None:
+        yield Note(
+            "overlap",
+            "clustering.when.overlapAbove is not judged: the statistics of the base files on "
+            f"{', '.join(asked.columns)} are not known",
+        )
+    over = int((rule == RULES.index("budget")).sum())
+    if over:
+        yield Note(
+            "budget",
+            f"{plural(over, 'file slice')} wait for another run: clustering.budget ends this one",
+        )
+    if not len(groups):
+        yield Note(NOTHING, f"no clustering: {_nothing(rule)}")
+
+
+def _nothing(rule: NDArray[np.int8]) -> str:
+    """Why no slice is rewritten: the rules that leave them, the most frequent first."""
+    counts = np.bincount(rule, minlength=len(RULES))
+    codes = sorted(np.flatnonzero(counts).tolist(), key=lambda code: -counts[code])
+    said = [_NOTHING[RULES[code]].format(plural(int(counts[code]), "file slice")) for code in codes]
+    return "; ".join(said) or "the table has no file slice"

@@ -1,0 +1,63 @@
+"""What is decided about every slice, and why, while a clustering is being planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.planners.phrases import Phrases
+
+#: why a slice is rewritten (the first one) or stays as it is
+RULES: Final = (
+    "group",
+    "pendingCompaction",
+    "pendingLogCompaction",
+    "pendingClustering",
+    "pendingWrite",
+    "partition",
+    "afterCommits",
+    "logs",
+    "large",
+    "when",
+    "clustered",
+    "noGain",
+    "singleFile",
+    "budget",
+)
+_OPEN: Final = -1
+
+
+class Standing:
+    """A rule and a sentence a slice; the first decision stays. ``rule``: int8 into RULES."""
+
+    def __init__(self, slices: int) -> None:
+        self.rule = np.full(slices, _OPEN, np.int8)
+        self._phrases = Phrases(slices)
+
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """Nothing is decided about the slice yet."""
+        is_open: NDArray[np.bool_] = self.rule == _OPEN
+        return is_open
+
+    def decide(
+        self,
+        rule: str,
+        where: NDArray[np.bool_] | NDArray[np.int64],
+        about: NDArray[Any] | int,
+        sentence: Callable[[int], str],
+    ) -> None:
+        """Decide about the slices that are still open; the sentence depends on ``about`` alone."""
+        chosen = np.zeros(len(self.rule), np.bool_)
+        chosen[where] = True
+        chosen &= self.is_open
+        self._phrases.say(chosen, np.broadcast_to(about, len(self.rule)), sentence)
+        self.rule[chosen] = RULES.index(rule)
+
+    @property
+    def because(self) -> Any:
+        """A sentence a slice, as a dictionary array; all must be decided."""
+        return self._phrases.column(np.arange(len(self.rule)))

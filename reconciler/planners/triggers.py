@@ -1,0 +1,117 @@
+"""Which partitions a clustering is for, and which of their slices: the spec's ``when``; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler import units
+from reconciler.planners.candidates import Candidates
+from reconciler.planners.overlap import Boxes, Ranges, widest
+from reconciler.planners.phrases import plural
+from reconciler.spec.model import ClusteringTrigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Triggers:
+    """``fires``: per partition. ``is_small``, ``is_wide``: per slice, what to rewrite there.
+
+    ``files``, ``small``: int64 per partition, base files of the newest slices.
+    ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
+    ``is_wide``: the slice is one of the few whose going brings the overlap down.
+    """
+
+    fires: NDArray[np.bool_]
+    is_small: NDArray[np.bool_]
+    is_wide: NDArray[np.bool_]
+    files: NDArray[np.int64]
+    small: NDArray[np.int64]
+    overlap: NDArray[np.float64]
+    when: ClusteringTrigger
+    limit: int
+
+    def says(self, partition: int) -> str:
+        """What is the matter with a partition that fires, or why it does not."""
+        said = []
+        if self.when.small_file_share_above is not None:
+            said.append(self._of_small(partition, self.when.small_file_share_above))
+        if self.when.overlap_above is not None and not np.isnan(self.overlap[partition]):
+            said.append(self._of_overlap(partition, self.when.overlap_above))
+        return " and ".join(said) or "nothing in clustering.when can be measured in its partition"
+
+    def _of_small(self, partition: int, above: float) -> str:
+        small, files = int(self.small[partition]), int(self.files[partition])
+        is_above = small > above * files
+        beyond = "more than" if is_above else "no more than"
+        return (
+            f"{small} of {plural(files, 'base file')} in its partition "
+            f"{'is' if small == 1 else 'are'} below files.small ({units.format_size(self.limit)}), "
+            f"{beyond} the share of {above:g} (when.smallFileShareAbove)"
+        )
+
+    def _of_overlap(self, partition: int, above: float) -> str:
+        overlap = self.overlap[partition]
+        beyond = "more than" if overlap > above else "no more than"
+        return (
+            f"{overlap:.1f} files cover a row of its partition on average, {beyond} {above:g} "
+            "(when.overlapAbove)"
+        )
+
+
+def triggers(
+    found: Candidates, small: int, when: ClusteringTrigger, ranges: Ranges | None
+) -> Triggers:
+    """What fires. ``small``: bytes below which a base file is small.
+
+    Without ``ranges`` nobody knows what files cover, and no overlap fires.
+    """
+    count = len(found.view.files.partitions)
+    is_small = found.has_base & (found.base < small)
+    files = np.bincount(found.partition[found.has_base], minlength=count)
+    smalls = np.bincount(found.partition[is_small], minlength=count)
+    fires = np.zeros(count, np.bool_)
+    if when.small_file_share_above is not None:
+        fires |= smalls > when.small_file_share_above * files
+    overlap = np.full(count, np.nan)
+    is_wide = np.zeros(len(found), np.bool_)
+    if when.overlap_above is not None and ranges is not None:
+        _measure(found, ranges, when.overlap_above, overlap, is_wide)
+        fires |= overlap > when.overlap_above
+    return Triggers(
+        fires=fires,
+        is_small=is_small,
+        is_wide=is_wide,
+        files=files,
+        small=smalls,
+        overlap=overlap,
+        when=when,
+        limit=small,
+    )
+
+
+def _measure(
+    found: Candidates,
+    ranges: Ranges,
+    above: float,
+    overlap: NDArray[np.float64],
+    is_wide: NDArray[np.bool_],
+) -> None:
+    """Fill in the overlap of every partition, and the wide slices of those where it is too much.
+
+    What is not wide may overlap half as much as what fires: so the next few files don't fire again.
+    """
+    bases = np.flatnonzero(found.has_base)
+    ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
+    for partition, (start, end) in enumerate(
+        zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ):
+        if end - start <= above:  # no more files than may overlap
+            continue
+        here = bases[start:end]
+        boxes = Boxes.of(ranges, found.base_row[here])
+        shares = boxes.shares(boxes.points())
+        overlap[partition] = shares.sum()
+        if overlap[partition] > above:
+            is_wide[here] = widest(shares, above / 2)
