@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -22,6 +21,7 @@ from reconciler.planners.compose import plan_table
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 CASES = Path(__file__).parent / "clean"
 SCENARIOS = sorted(path.name for path in CASES.iterdir() if path.is_dir())
@@ -72,14 +72,13 @@ def unsayable(options: dict[str, str]) -> str | None:
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
-    """Unzips a case's table; unzip keeps modification times, which version 6 depends on."""
+    """Unpacks a case's table."""
 
-    def unpack(scenario):
+    def of(scenario):
         folder = tmp_path_factory.mktemp(scenario, numbered=True)
-        subprocess.run(["unzip", "-qo", CASES / scenario / "table.zip", "-d", folder], check=True)
-        return folder
+        return unpack(CASES / scenario / "table.zip", folder, hollow=True)
 
-    return unpack
+    return of
 
 
 def by_hudi(case):

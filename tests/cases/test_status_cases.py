@@ -5,10 +5,7 @@ After a change that was meant: ``pytest tests/cases --update-cases``, and read t
 
 from __future__ import annotations
 
-import calendar
 import json
-import os
-import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +20,7 @@ from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.status import CleanStatus, LastApply, LockStatus, TableStatus, table_status
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -73,11 +71,7 @@ GONE = TableStatus(
 def tables(tmp_path_factory) -> list[TableStatus]:
     """A version 6 table with a savepoint, two pending writes, a clean by Hudi and a stale lock."""
     root = tmp_path_factory.mktemp("table")
-    with zipfile.ZipFile(HERE.parent / "tables" / "v6_cow_part.zip") as packed:
-        for entry in packed.infolist():
-            path = packed.extract(entry, root)
-            at = calendar.timegm(entry.date_time)  # of no zone but this one
-            os.utime(path, (at, at))
+    unpack(HERE.parent / "tables" / "v6_cow_part.zip", root, hollow=True)
     location = str(next(root.rglob(".hoodie")).parent)
     spec = TableSpec(
         name="sales.orders",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +23,7 @@ from reconciler.plan.model import CleanStep, Plan
 from reconciler.storage.api import Storage
 from reconciler.storage.wrappers import Fault, Faulty, Recording
 from tests.crash.drill import CASES, Drill, Killed, data_files, drill, newest, process, traces
+from tests.trees import unpack
 
 OLD = "cow_basic__0.15.0"
 NEW = "cow_basic__1.2.0"
@@ -587,7 +587,7 @@ def test_another_table_at_the_path_is_not_the_reviewed_one(it):
     plan = it.plan()
     other = "cow_few__1.2.0" if timeline_folder(it).name == "timeline" else "cow_few__0.15.0"
     shutil.rmtree(it.table)
-    subprocess.run(["unzip", "-qo", CASES / other / "table.zip", "-d", it.table], check=True)
+    unpack(CASES / other / "table.zip", it.table)
     before = data_files(it.table)
     result = it.apply(plan)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from reconciler.state.observe import observe
 from reconciler.storage.api import Entry, Folder
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import ReadOnly
+from tests.trees import unpack
 
 HERE = Path(__file__).parent
 TABLES = (
@@ -142,8 +142,7 @@ def savepointed_files(root):
 @pytest.fixture(scope="module", params=TABLES)
 def table(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
-    with zipfile.ZipFile(HERE / f"{request.param}.zip") as archive:
-        archive.extractall(folder)
+    unpack(HERE / f"{request.param}.zip", folder, hollow=True)
     return request.param, folder / request.param
 
 

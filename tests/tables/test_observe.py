@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import fastavro
@@ -27,6 +26,7 @@ from reconciler.state.observe import observe
 from reconciler.storage.api import Entry
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import ReadOnly, Recording
+from tests.trees import unpack
 
 TABLES = Path(__file__).parent
 ANSWERED = sorted(path.name.removesuffix(".expected.json") for path in TABLES.glob("*.json"))
@@ -43,15 +43,9 @@ GROUP = re.compile(r"partitionPath='?([^,']*)'?, fileId='?([^'})]*)")
 
 
 @pytest.fixture
-def unpack(tmp_path):
-    """Unzips a table and gives its folder."""
-
-    def unpacked(name):
-        command = ["unzip", "-qo", TABLES / f"{name}.zip", "-d", tmp_path]
-        subprocess.run(command, check=True, env=os.environ | {"TZ": "UTC"})
-        return tmp_path / name
-
-    return unpacked
+def unpacked(tmp_path):
+    """Unpacks a table and gives its folder."""
+    return lambda name: unpack(TABLES / f"{name}.zip", tmp_path, hollow=True) / name
 
 
 def seen(root, **kwargs):
@@ -92,8 +86,8 @@ def listed(root):
 
 
 @pytest.mark.parametrize("name", ANSWERED)
-def test_the_files_are_those_on_disk_and_the_pending_work_is_hudis(name, unpack):
-    root = unpack(name)
+def test_the_files_are_those_on_disk_and_the_pending_work_is_hudis(name, unpacked):
+    root = unpacked(name)
     view = json.loads((TABLES / f"{name}.expected.json").read_text()).get("fsview") or {}
     state = seen(root)
 
@@ -109,8 +103,8 @@ def test_the_files_are_those_on_disk_and_the_pending_work_is_hudis(name, unpack)
 
 
 @pytest.mark.parametrize("name", LIVE)
-def test_the_metadata_table_lists_what_is_committed(name, unpack):
-    root = unpack(name)
+def test_the_metadata_table_lists_what_is_committed(name, unpacked):
+    root = unpacked(name)
     by_storage, by_metadata = seen(root), seen(root, listing="metadata")
     pending = {i.requested for i in by_storage.timeline.writes if not i.is_completed}
 
@@ -121,8 +115,8 @@ def test_the_metadata_table_lists_what_is_committed(name, unpack):
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v8_mor_nopart", "v9_cow_part"])
-def test_a_savepoint_pins_what_its_file_names_and_a_half_made_one_says_so(name, unpack):
-    root = unpack(name)
+def test_a_savepoint_pins_what_its_file_names_and_a_half_made_one_says_so(name, unpacked):
+    root = unpacked(name)
     path = the(timeline_of(root), "*.savepoint")
     pinned = record(path)["partitionMetadata"].values()
     files = frozenset(file for found in pinned for file in found["savepointDataFile"])
@@ -136,8 +130,8 @@ def test_a_savepoint_pins_what_its_file_names_and_a_half_made_one_says_so(name, 
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v9_cow_part"])
-def test_a_clean_is_known_completed_blank_pending_and_broken(name, unpack):
-    root = unpack(name)
+def test_a_clean_is_known_completed_blank_pending_and_broken(name, unpacked):
+    root = unpacked(name)
     folder = timeline_of(root)
     path, requested = the(folder, "*.clean"), the(folder, "*.clean.requested")
     plan, said = record(requested), record(path)
@@ -180,8 +174,8 @@ def test_a_clean_is_known_completed_blank_pending_and_broken(name, unpack):
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v9_cow_part"])
-def test_the_latest_replacecommit_of_a_group_counts_and_a_pending_one_does_not(name, unpack):
-    root = unpack(name)
+def test_the_latest_replacecommit_of_a_group_counts_and_a_pending_one_does_not(name, unpacked):
+    root = unpacked(name)
     expected = {}
     for path in sorted(timeline_of(root).glob("*.replacecommit")):
         data = path.read_bytes()
@@ -199,8 +193,8 @@ def test_the_latest_replacecommit_of_a_group_counts_and_a_pending_one_does_not(n
     assert {c.base_file for c in state.clusterings} <= {file for _, file, _ in rows(state)}
 
 
-def test_a_table_in_the_middle_of_a_restore_is_refused(unpack):
-    root = unpack("v6_restore_pending")
+def test_a_table_in_the_middle_of_a_restore_is_refused(unpacked):
+    root = unpacked("v6_restore_pending")
 
     with pytest.raises(BlockedError, match=r"20261121045129153.*finish it with Hudi"):
         seen(root)
@@ -222,8 +216,8 @@ class Moving(ReadOnly):
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v9_cow_part"])
-def test_a_timeline_that_moves_is_read_again(name, unpack):
-    root = unpack(name)
+def test_a_timeline_that_moves_is_read_again(name, unpacked):
+    root = unpacked(name)
     folder = timeline_of(root).relative_to(root).as_posix()
     ghost = "20261121044000000.replacecommit"
     storage = Moving(open_storage(str(root)), folder, ghost, times=2)
@@ -233,8 +227,8 @@ def test_a_timeline_that_moves_is_read_again(name, unpack):
     assert seen(root).timeline == state.timeline
 
 
-def test_a_timeline_that_never_rests_is_one_clear_error(unpack):
-    root = unpack("v9_cow_part")
+def test_a_timeline_that_never_rests_is_one_clear_error(unpacked):
+    root = unpacked("v9_cow_part")
     ghost = "20261121044000000_20261121044000001.replacecommit"
     storage = Moving(open_storage(str(root)), ".hoodie/timeline", ghost, times=1000)
 
@@ -245,8 +239,8 @@ def test_a_timeline_that_never_rests_is_one_clear_error(unpack):
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v9_cow_part"])
-def test_what_lies_about_is_not_looked_at(name, unpack):
-    root = unpack(name)
+def test_what_lies_about_is_not_looked_at(name, unpacked):
+    root = unpacked(name)
     before, base = seen(root), min((root / "p0").glob("*.parquet"))
     for folder, metafile in (("p0/x", True), ("stray/deep", False), (".hoodie/p9", True)):
         (root / folder).mkdir(parents=True)
@@ -277,8 +271,8 @@ class Flat(ReadOnly):
 
 
 @pytest.mark.parametrize("name", ["v9_cow_part", "v9_cow_nopart"])
-def test_a_flat_store_has_the_same_partitions(name, unpack):
-    root = unpack(name)
+def test_a_flat_store_has_the_same_partitions(name, unpacked):
+    root = unpacked(name)
     before = seen(root)
     metafile = next(root.rglob(".hoodie_partition_metadata"))
     for folder in ("x", "x/y"):
@@ -292,8 +286,8 @@ def test_a_flat_store_has_the_same_partitions(name, unpack):
     assert rows(before) == rows(after)
 
 
-def test_an_action_that_nobody_knows_is_refused(unpack):
-    root = unpack("v9_cow_part")
+def test_an_action_that_nobody_knows_is_refused(unpacked):
+    root = unpacked("v9_cow_part")
     (timeline_of(root) / "20261121055555555_20261121055555556.teleport").write_bytes(b"")
 
     with pytest.raises(UnsupportedError, match="teleport"):
@@ -310,8 +304,8 @@ def incremental(root):
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v9_cow_part", "v8_mor_part", "v9_mor_part"])
-def test_an_incremental_scan_knows_what_writes_since_the_last_clean_touched(name, unpack):
-    root = unpack(name)
+def test_an_incremental_scan_knows_what_writes_since_the_last_clean_touched(name, unpacked):
+    root = unpacked(name)
     every = touched_by_writes(root, is_mor="mor" in name)
     since = record(the(timeline_of(root), "*.clean"))["earliestCommitToRetain"]
     retained_since(root, since := min(every | {since: None}))
@@ -356,8 +350,8 @@ def retained_since(root, time):
 
 
 @pytest.mark.parametrize("name", ["v6_cow_nopart", "v9_cow_nopart"])
-def test_a_full_scan_of_copy_on_write_reads_no_commits(name, unpack):
-    root = unpack(name)
+def test_a_full_scan_of_copy_on_write_reads_no_commits(name, unpacked):
+    root = unpacked(name)
     storage = Recording(open_storage(str(root)))
     observe(storage, None, observed_ms=0)
     reads = [call.paths[0].rpartition("/")[2] for call in storage.calls if call.method == "read"]
@@ -367,8 +361,8 @@ def test_a_full_scan_of_copy_on_write_reads_no_commits(name, unpack):
     assert len(reads) == len(set(reads))
 
 
-def test_a_log_file_whose_write_is_archived_is_found_in_the_history(unpack):
-    root = unpack("v8_mor_overlap")
+def test_a_log_file_whose_write_is_archived_is_found_in_the_history(unpacked):
+    root = unpacked("v8_mor_overlap")
     before = seen(root)
     folder = timeline_of(root)
     path = min(folder.glob("2*_*.deltacommit"))
@@ -392,8 +386,8 @@ def test_a_log_file_whose_write_is_archived_is_found_in_the_history(unpack):
     assert before.completions == seen(root).completions
 
 
-def test_a_completed_file_of_an_upgraded_table_completes_when_it_was_written(unpack):
-    root = unpack("v9_cow_nopart")
+def test_a_completed_file_of_an_upgraded_table_completes_when_it_was_written(unpacked):
+    root = unpacked("v9_cow_nopart")
     path = min(timeline_of(root).glob("2*_*.commit"))
     requested = path.name[:17]
     old = path.rename(path.with_name(f"{requested}.commit"))
@@ -402,8 +396,8 @@ def test_a_completed_file_of_an_upgraded_table_completes_when_it_was_written(unp
     assert "20260101000000250" == seen(root).completions[requested]
 
 
-def test_a_partition_whose_name_is_no_text_is_an_error_that_names_it(unpack):
-    table = unpack("v6_cow_part")
+def test_a_partition_whose_name_is_no_text_is_an_error_that_names_it(unpacked):
+    table = unpacked("v6_cow_part")
     folder = os.fsencode(table) + b"/p=\xff"
     os.mkdir(folder)
     os.close(os.open(folder + b"/.hoodie_partition_metadata", os.O_CREAT))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 from pathlib import Path
 
 import fastavro
@@ -22,6 +21,7 @@ from reconciler.hudi.load import load_properties, load_timeline, read_instant_fi
 from reconciler.hudi.payloads import decode_instant
 from reconciler.hudi.savepoint import SavepointMetadata
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 TABLES = Path(__file__).parent
 NAMES = sorted(path.stem for path in TABLES.glob("*.zip") if not path.stem.endswith("_src"))
@@ -45,8 +45,7 @@ def payloads(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     found = []
     for name in NAMES:
-        archive = TABLES / f"{name}.zip"
-        subprocess.run(["unzip", "-qo", archive, f"{name}/.hoodie/*", "-d", folder], check=True)
+        unpack(TABLES / f"{name}.zip", folder, hollow=True)
         storage = open_storage(str(folder / name))
         properties = load_properties(storage)
         for file in load_timeline(storage, properties).files:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from reconciler.hudi.load import (
 from reconciler.hudi.properties import checksum, parse_java, print_java
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 TABLES = Path(__file__).parent
 ANSWERED = sorted(path.name.removesuffix(".expected.json") for path in TABLES.glob("*.json"))
@@ -30,10 +29,9 @@ ZIPPED_SECONDS = 2
 
 @pytest.fixture(scope="module", params=ANSWERED)
 def table(request, tmp_path_factory):
-    """A table and what Hudi says of it; the zips hold modification times of UTC."""
+    """A table and what Hudi says of it."""
     name, folder = request.param, tmp_path_factory.mktemp("tables")
-    command = ["unzip", "-qo", TABLES / f"{name}.zip", f"{name}/.hoodie/*", "-d", folder]
-    subprocess.run(command, check=True, env=os.environ | {"TZ": "UTC"})
+    unpack(TABLES / f"{name}.zip", folder, hollow=True)
     said = json.loads((TABLES / f"{name}.expected.json").read_text())
     return open_storage(str(folder / name)), said
 

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import time
-import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +18,7 @@ from reconciler.state.model import Savepoint
 from reconciler.state.observe import observe
 from reconciler.status import SIZE_CLASSES, LastApply, LockStatus, TableStatus, table_status
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 TABLES = Path(__file__).parents[1] / "tables"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -30,11 +28,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 def seen(tmp_path_factory):
     """A version 6 table with a savepoint, two pending writes and a clean by Hudi."""
     root = tmp_path_factory.mktemp("table")
-    with zipfile.ZipFile(TABLES / "v6_cow_part.zip") as packed:
-        for entry in packed.infolist():
-            path = Path(packed.extract(entry, root))
-            at = time.mktime((*entry.date_time, 0, 0, -1))
-            os.utime(path, (at, at))
+    unpack(TABLES / "v6_cow_part.zip", root, hollow=True)
     path = next(root.rglob(".hoodie")).parent
     spec = TableSpec(
         name="sales.orders",

@@ -17,6 +17,7 @@ from reconciler.cli import app, execution
 from reconciler.cli.audit import AuditFile
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 CASES = Path(__file__).parents[2] / "cases" / "clean"
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas/audit.v1.json").read_text())
@@ -48,9 +49,7 @@ class Repository:
         self.specs.mkdir()
         (root / "tables").mkdir()
         for name in ("a", "b"):
-            archive = CASES / "cow_basic__1.2.0" / "table.zip"
-            folder = root / "tables" / name
-            subprocess.run(["unzip", "-q", archive, "-d", folder], check=True)
+            unpack(CASES / "cow_basic__1.2.0" / "table.zip", root / "tables" / name)
             self.declare(name)
 
     def declare(self, name: str, *, commits: int = 2, path: str | None = None) -> None:

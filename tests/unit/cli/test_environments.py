@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import fsspec
@@ -15,6 +14,7 @@ from reconciler.cli import app, execution
 from reconciler.cli.environment import spark_of
 from reconciler.errors import SpecError
 from reconciler.plan.document import load
+from tests.trees import unpack
 
 TABLE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"
 SECRET = "hunter2-and-more"
@@ -60,7 +60,7 @@ def lake(tmp_path_factory) -> Path:
     """Two tables; nothing here writes to them."""
     folder = tmp_path_factory.mktemp("lake")
     for name in ("sales.orders", "web.clicks"):
-        subprocess.run(["unzip", "-q", TABLE, "-d", folder / name], check=True)
+        unpack(TABLE, folder / name)
     return folder
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from reconciler.cli import app
 from reconciler.plan.guard import Verdicts, judge
 from reconciler.plan.model import TablePlan
 from reconciler.spec.load import load_specs
+from tests.trees import unpack
 
 CASE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"
 SPEC = """\
@@ -45,7 +45,7 @@ NOW = ("--now", "2026-11-22T00:00:00+00:00")
 def _repository(tmp_path, monkeypatch):
     for folder in (".git", "specs", "policies", "lake"):
         (tmp_path / folder).mkdir()
-    subprocess.run(["unzip", "-q", CASE, "-d", tmp_path / "lake" / "orders"], check=True)
+    unpack(CASE, tmp_path / "lake" / "orders")
     (tmp_path / "specs" / "orders.yaml").write_text(SPEC)
     monkeypatch.chdir(tmp_path)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from reconciler.cli import app
 from reconciler.hudi.properties import checksum
 from reconciler.spec.load import load_specs
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 TESTS = Path(__file__).parents[2]
 
@@ -23,15 +23,8 @@ def run(*arguments: object) -> int:
     return app.run([str(argument) for argument in arguments])
 
 
-def unpack(archive: Path, folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    # half of the files are checksums that nobody here looks at
-    subprocess.run(["unzip", "-q", "-o", archive, "-d", folder, "-x", "*.crc"], check=True)
-    return folder
-
-
 def unpack_case(case: str, folder: Path) -> Path:
-    return unpack(TESTS / "cases" / "clean" / case / "table.zip", folder)
+    return unpack(TESTS / "cases" / "clean" / case / "table.zip", folder, hollow=True)
 
 
 def rename(table: Path, name: str, database: str = "") -> Path:
@@ -81,10 +74,10 @@ def everything(tmp_path_factory) -> Path:
     """Tables of every version and kind in folders of folders, and one whose bytes are damaged."""
     lake = tmp_path_factory.mktemp("everything") / "lake"
     for archive in sorted((TESTS / "tables").glob("*.zip")):
-        unpack(archive, lake / "layouts" / archive.stem[:2])
+        unpack(archive, lake / "layouts" / archive.stem[:2], hollow=True)
     cases = sorted((TESTS / "cases" / "clean").glob("*/table.zip"))
     for archive in {case.parent.name.partition("__")[0]: case for case in cases}.values():
-        unpack(archive, lake / "cases" / archive.parent.name)
+        unpack(archive, lake / "cases" / archive.parent.name, hollow=True)
     corrupt = unpack_case("cow_few__1.2.0", lake / "damaged" / "corrupt")
     (corrupt / ".hoodie" / "hoodie.properties").write_bytes(b"\xff\x00garbage")
     return lake

@@ -9,7 +9,6 @@ import signal
 import threading
 import time
 import weakref
-import zipfile
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from reconciler.state.model import TableState
 from reconciler.storage.wrappers import Recording
 from tests.bench.many_tables import make_tables
 from tests.crash.drill import TestClock, process
+from tests.trees import unpack
 
 CASE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"
 RESTORING = Path(__file__).parents[2] / "tables" / "v6_restore_pending.zip"
@@ -77,9 +77,7 @@ class Lake:
 @pytest.fixture(scope="module")
 def first(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("first") / "table"
-    with zipfile.ZipFile(CASE) as archive:
-        archive.extractall(folder)
-    return folder
+    return unpack(CASE, folder)
 
 
 @pytest.fixture
@@ -90,8 +88,7 @@ def lake(tmp_path, first) -> Lake:
 @pytest.fixture
 def refused(lake) -> None:
     """A table of which nothing may be believed: a restore is pending."""
-    with zipfile.ZipFile(RESTORING) as archive:
-        archive.extractall(lake.top / "tables")
+    unpack(RESTORING, lake.top / "tables")
     (lake.top / "tables/v6_restore_pending").rename(lake.declare("refused"))
 
 

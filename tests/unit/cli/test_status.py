@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from reconciler.cli import app
+from tests.trees import unpack
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "schemas/status.v1.json").read_text())
@@ -30,7 +30,7 @@ NOW = ("--now", "2026-11-22T00:00:00+00:00")
 def specs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("specs")
     packed = ROOT / "tests/cases/clean/cow_basic__1.2.0/table.zip"
-    subprocess.run(["unzip", "-q", packed, "-d", folder / "orders"], check=True)
+    unpack(packed, folder / "orders")
     (folder / "orders.yaml").write_text(SPEC.format(name="orders"))
     return folder
 

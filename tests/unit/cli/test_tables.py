@@ -15,6 +15,7 @@ import pytest
 from reconciler.cli import app
 from reconciler.storage import open as opening
 from reconciler.storage.wrappers import Recording
+from tests.trees import unpack
 
 CASES = Path(__file__).parents[2] / "cases" / "clean"
 SPEC = """\
@@ -30,14 +31,13 @@ spec:
 NOW = ("--now", "2026-11-22T00:00:00+00:00")
 
 
-def unpack(case: str, folder: Path) -> Path:
-    subprocess.run(["unzip", "-q", CASES / case / "table.zip", "-d", folder], check=True)
-    return folder
+def unpack_case(case: str, folder: Path) -> Path:
+    return unpack(CASES / case / "table.zip", folder)
 
 
 @pytest.fixture
 def table(tmp_path) -> Path:
-    return unpack("cow_basic__1.2.0", tmp_path / "orders")
+    return unpack_case("cow_basic__1.2.0", tmp_path / "orders")
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ class _Ready:
     "case", ["cow_basic__1.2.0", "cow_archived__1.2.0", "cow_mdt_incremental__1.2.0"]
 )
 def test_the_first_spec_of_a_live_table_plans_nothing(case, tmp_path):
-    table = unpack(case, tmp_path / "live")
+    table = unpack_case(case, tmp_path / "live")
     path = tmp_path / "live.yaml"
 
     assert run("init", "--from", table, "-o", path) == 0
@@ -254,7 +254,7 @@ def test_the_first_spec_of_a_live_table_plans_nothing(case, tmp_path):
 
 def test_a_retention_that_holds_already_is_declared(tmp_path, capsys):
     archive = CASES.parents[1] / "tables" / "v9_cow_nopart.zip"
-    subprocess.run(["unzip", "-q", archive, "-d", tmp_path], check=True)
+    unpack(archive, tmp_path)
 
     assert run("init", "--from", tmp_path / "v9_cow_nopart") == 0
     assert "  retention:\n    commits: 1\n" in capsys.readouterr().out
@@ -262,7 +262,7 @@ def test_a_retention_that_holds_already_is_declared(tmp_path, capsys):
 
 def test_a_table_between_two_states_is_blocked(tmp_path, capsys):
     archive = CASES.parents[1] / "tables" / "v6_restore_pending.zip"
-    subprocess.run(["unzip", "-q", archive, "-d", tmp_path], check=True)
+    unpack(archive, tmp_path)
     path = tmp_path / "spec.yaml"
     path.write_text(SPEC.format(name="torn", path="v6_restore_pending", commits=1))
 
@@ -281,7 +281,7 @@ def test_status_is_for_people_and_for_programs(spec, capsys):
 
 
 def test_status_names_what_holds_a_clean_back_and_what_to_do(tmp_path, capsys):
-    unpack("cow_lazy_failed_write__1.2.0", tmp_path / "held")
+    unpack_case("cow_lazy_failed_write__1.2.0", tmp_path / "held")
     path = tmp_path / "spec.yaml"
     path.write_text(SPEC.format(name="held", path="held", commits=1))
 

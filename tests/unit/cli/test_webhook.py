@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from reconciler import world
 from reconciler.cli import app
 from reconciler.errors import BlockedError, BusyError, PartialError, ReconcilerError, StaleError
+from tests.trees import unpack
 from tests.unit.forge.server import Server, serving
 
 ROOT = Path(__file__).parents[3]
@@ -42,7 +42,7 @@ def server(monkeypatch) -> Iterator[Server]:
 @pytest.fixture
 def specs(tmp_path) -> Path:
     packed = ROOT / "tests/cases/clean/cow_basic__1.2.0/table.zip"
-    subprocess.run(["unzip", "-q", packed, "-d", tmp_path / "orders"], check=True)
+    unpack(packed, tmp_path / "orders")
     (tmp_path / "orders.yaml").write_text(SPEC.format(name="orders", commits=2))
     return tmp_path
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from reconciler.planners.clean import plan_clean
 from reconciler.spec.model import Policy, Retention
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 TABLE = Path(__file__).parents[2] / "cases" / "clean" / "cow_delete_partition__1.2.0" / "table.zip"
 KEEP_ONE = Retention(policy=Policy.FILE_VERSIONS, keep=1)
@@ -25,8 +25,7 @@ def deleted_partitions(root):
 
 @pytest.fixture
 def table(tmp_path):
-    subprocess.run(["unzip", "-qo", TABLE, "-d", tmp_path], check=True)
-    return tmp_path
+    return unpack(TABLE, tmp_path, hollow=True)
 
 
 def test_an_emptied_partition_goes(table):

@@ -1,0 +1,104 @@
+"""Folders as values: one table is unpacked, and copied, by many tests and many times by some."""
+
+from __future__ import annotations
+
+import calendar
+import os
+import struct
+import zipfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+#: of an entry's extra field: the modification time in UTC, as Info-ZIP keeps it
+_TIMES = 0x5455
+_HAS_MODIFIED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """``data`` is None where only the size matters."""
+
+    path: str
+    data: bytes | None
+    size: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Files by their paths below a folder, and every folder below it, those above first."""
+
+    folders: tuple[str, ...]
+    files: tuple[File, ...]
+
+    @classmethod
+    def of_folder(cls, folder: Path | str) -> Tree:
+        """What is there now, with its times."""
+        folders, files = [], []
+        for at, _, names in os.walk(folder):
+            below = os.path.relpath(at, folder)
+            folders.append(below)
+            for name in names:
+                full = os.path.join(at, name)
+                with open(full, "rb") as file:
+                    data, modified = file.read(), os.fstat(file.fileno()).st_mtime_ns
+                files.append(File(os.path.join(below, name), data, len(data), modified))
+        return cls(tuple(folders), tuple(files))
+
+    def write(self, folder: Path | str) -> None:
+        """Put it all into a folder, which may be there; no two trees share a file."""
+        for path in self.folders:
+            os.makedirs(os.path.join(folder, path), exist_ok=True)
+        for file in self.files:
+            handle = os.open(
+                os.path.join(folder, file.path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644
+            )
+            try:
+                if file.data is None:
+                    os.truncate(handle, file.size)
+                elif file.data:
+                    os.write(handle, file.data)
+                os.utime(handle, ns=(file.modified_ns, file.modified_ns))
+            finally:
+                os.close(handle)
+
+
+def is_data(path: str) -> bool:
+    """A file of rows, which planning does not open."""
+    return path.endswith(".parquet") and ".hoodie/" not in path
+
+
+def unpack(archive: Path, folder: Path, *, hollow: bool = False) -> Path:
+    """Unpack a zip into a folder, and give it; times are kept, which version 6 depends on.
+
+    ``hollow``: data files have their size and no content.
+    """
+    _tree_of(archive, hollow=hollow).write(folder)
+    return folder
+
+
+@lru_cache(maxsize=8)
+def _tree_of(archive: Path, *, hollow: bool) -> Tree:
+    folders, files = {""}, []
+    with zipfile.ZipFile(archive) as opened:
+        for entry in opened.infolist():
+            if entry.is_dir():
+                folders.add(entry.filename)
+                continue
+            folders.add(os.path.dirname(entry.filename))
+            data = None if hollow and is_data(entry.filename) else opened.read(entry)
+            modified_ns = _modified(entry) * 10**9
+            files.append(File(entry.filename, data, entry.file_size, modified_ns))
+    return Tree(tuple(sorted(folders)), tuple(files))
+
+
+def _modified(entry: zipfile.ZipInfo) -> int:
+    """Seconds; a zip without the extra field has the even second before, of no zone: UTC here."""
+    rest = entry.extra
+    while len(rest) > 4:
+        kind, length = struct.unpack_from("<HH", rest)
+        if kind == _TIMES and rest[4] & _HAS_MODIFIED:
+            return int(struct.unpack_from("<i", rest, 5)[0])
+        rest = rest[4 + length :]
+    return calendar.timegm((*entry.date_time, 0, 0, 0))
