@@ -169,13 +169,17 @@ class _Opening:
         return completed_schema(_read_footer(self.storage, *_file(picked, newest)), self.properties)
 
     def _writes(self) -> Iterator[tuple[str | None, dict[str, str], str]]:
-        """Operation and extra metadata of the writes that are seen, newest first."""
+        """Operation and extra metadata of writes, newest first.
+
+        Time travel shows the columns there were; an incremental read those there are now, as Hudi.
+        """
+        until = Until() if self.request.kind == "incremental" else self.until
         active = []
         for entry in self.state.timeline.entries:
             instant = entry.instant
             ended = self.state.completions.get(instant.requested)
             is_write = instant.is_completed and instant.action in COMMITS
-            if is_write and self.until.sees(instant.requested, ended):
+            if is_write and until.sees(instant.requested, ended):
                 active.append((ended or instant.requested, entry))
         for _ended, entry in sorted(active, key=lambda found: found[0], reverse=True):
             found = self._commit(entry)

@@ -13,7 +13,7 @@ from reconciler.errors import UnsupportedError
 from reconciler.merge.slice import FileSliceRef, SliceReading, Source, read_slice
 from reconciler.reader.model import Scan
 
-_COMMIT_TIME: Final = "_hoodie_commit_time"
+COMMIT_TIME: Final = "_hoodie_commit_time"
 #: how the base files of a metadata-only bootstrap end: their data lie elsewhere
 _SKELETON: Final = "_00000000000001.parquet"
 
@@ -35,8 +35,8 @@ class RowReading:
     def of(cls, scan: Scan) -> Self:
         restored = frozenset(scan.partition_schema.names)
         columns = [name for name in scan.schema.names if name not in restored]
-        if scan.commit_times is not None and _COMMIT_TIME not in columns:
-            columns.append(_COMMIT_TIME)
+        if scan.commit_times is not None and COMMIT_TIME not in columns:
+            columns.append(COMMIT_TIME)
         return cls(
             slices=SliceReading(
                 rules=scan.rules,
@@ -63,7 +63,7 @@ class RowReading:
 
     def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = pa.array(self.commit_times, pa.string())
-        return batch.filter(pc.is_in(batch.column(_COMMIT_TIME), value_set=times))
+        return batch.filter(pc.is_in(batch.column(COMMIT_TIME), value_set=times))
 
     def _completed(self, rows: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
         if not self.schema.names:
