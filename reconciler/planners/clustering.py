@@ -130,7 +130,7 @@ def plan_clustering(
     gate = _closed_gate(table)
     if spec.clustering.when.always:
         fired, groups, weight = None, _as_hudi(table), _hudi_weight(table)
-        outputs = -(-groups.sums(weight) // files.target)
+        outputs = np.maximum(-(-groups.sums(weight) // files.target), 1)
     else:
         need = _need(table)
         fired, groups = need.triggers, by_benefit(need, table.standing)

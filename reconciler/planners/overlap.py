@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 _POINTS: Final = (32, 512)
 _MOST: Final = 2**25
 _CHUNK: Final = 2**21
+#: what files of uneven width come to that don't overlap
+_SIDE_BY_SIDE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +52,7 @@ class Ranges:
 
 def _ranked(lower: Any, upper: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     both = pa.concat_arrays([lower, upper])
-    ranks = pc.rank(both, sort_keys="ascending", null_placement="at_end", tiebreaker="dense")
+    ranks = pc.rank(both, tiebreaker="dense")  # nulls come last
     found = np.asarray(ranks, np.float64)
     found[np.asarray(pc.is_null(both, nan_is_null=True), np.bool_)] = np.nan
     return found[: len(lower)], found[len(lower) :]
@@ -133,14 +135,16 @@ def _steps(columns: int) -> NDArray[np.float64]:
     return root ** -np.arange(1.0, columns + 1.0)
 
 
-def widest(shares: NDArray[np.float64], rest: float) -> NDArray[np.bool_]:
-    """The fewest widest files without which the mean overlap is at most ``rest``."""
-    order = np.argsort(-shares, kind="stable")
-    left = shares.sum() - np.cumsum(shares[order])
-    count = int(np.searchsorted(-left, -rest)) + 1 if shares.sum() > rest else 0
-    found = np.zeros(len(shares), np.bool_)
-    found[order[:count]] = True
-    return found
+def to_blame(shares: NDArray[np.float64], above: float) -> NDArray[np.bool_]:
+    """The files that are to blame for an overlap ``above`` the limit.
+
+    Were all files like one of them, more than half of the limit would cover a row: so without them
+    the rest overlaps no more than that. Files side by side are not to blame, where
+    they are not of very uneven width.
+    """
+    least = max(above / 2, min(above, _SIDE_BY_SIDE))
+    wide: NDArray[np.bool_] = shares * len(shares) > least
+    return wide
 
 
 def gain(boxes: Boxes, members: NDArray[np.int64]) -> float:

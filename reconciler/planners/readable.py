@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.hudi.arrow import unique
@@ -80,13 +82,29 @@ def _covered(
 
 
 def _removed_earlier(state: TableState) -> Iterator[tuple[str, list[str], list[int]]]:
-    """What completed cleans removed, partition by partition."""
+    """What completed cleans removed, partition by partition.
+
+    One whose record is blank removed what it planned to and is not there.
+    """
     names: dict[str, list[str]] = {}
     for clean in state.cleans:
-        for path, removed in clean.removed.items():
+        for path, removed in (clean.removed or not_there(state.files, clean.planned)).items():
             names.setdefault(path, []).extend(removed)
     for path, in_path in names.items():
         yield path, in_path, [0] * len(in_path)
+
+
+def not_there(files: Files, planned: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Of each partition the names that no file has."""
+    codes = {path: code for code, path in enumerate(files.partitions)}
+    found = {}
+    for path, names in planned.items():
+        code = codes.get(path, len(files.partitions))
+        low, high = np.searchsorted(files.partition, [code, code + 1]).tolist()
+        wanted = pa.array(names, pa.string())
+        is_there = pc.is_in(wanted, value_set=files.name.slice(low, high - low))
+        found[path] = tuple(wanted.filter(pc.invert(is_there)).to_pylist())
+    return found
 
 
 def _base_extension(properties: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from reconciler import units
 from reconciler.planners.candidates import Candidates
-from reconciler.planners.overlap import Boxes, Ranges, widest
+from reconciler.planners.overlap import Boxes, Ranges, to_blame
 from reconciler.planners.phrases import plural
 from reconciler.spec.model import ClusteringTrigger
 
@@ -20,7 +20,7 @@ class Triggers:
 
     ``files``, ``small``: int64 per partition, base files of the newest slices.
     ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
-    ``is_wide``: the slice is one of the few whose going brings the overlap down.
+    ``is_wide``: the slice is one of those that are to blame for too much overlap.
     """
 
     fires: NDArray[np.bool_]
@@ -100,7 +100,7 @@ def _measure(
 ) -> None:
     """Fill in the overlap of every partition, and the wide slices of those where it is too much.
 
-    What is not wide may overlap half as much as what fires: so the next few files don't fire again.
+    What is not wide overlaps half as much as what fires: so the next few files don't fire again.
     """
     bases = np.flatnonzero(found.has_base)
     ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
@@ -114,4 +114,4 @@ def _measure(
         shares = boxes.shares(boxes.points())
         overlap[partition] = shares.sum()
         if overlap[partition] > above:
-            is_wide[here] = widest(shares, above / 2)
+            is_wide[here] = to_blame(shares, above)

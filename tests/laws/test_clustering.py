@@ -1,0 +1,368 @@
+"""Laws of planning a clustering, on tables of every version and type and on piles of files."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.hudi.files import build_files
+from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.planners.clustering import plan_clustering
+from reconciler.planners.overlap import Ranges
+from reconciler.planners.standing import RULES
+from reconciler.sizing.estimate import RecordSize
+from reconciler.spec.model import (
+    Clustering,
+    ClusteringBudget,
+    ClusteringTrigger,
+    FileSizes,
+    PartitionFilter,
+    TableSpec,
+)
+from reconciler.state.layout import PastClustering
+from tests.laws.clean_tables import groups_of, stamp, tables
+from tests.unit.planners.cow import table
+
+LAW = settings(max_examples=60, deadline=None)
+TARGET = 100
+ENDLESS = ClusteringBudget(per_group=250, groups=10**6)
+
+
+def spec(clustering):
+    files = FileSizes(target=TARGET, small=80)
+    return TableSpec(name="t", path="/t", files=files, clustering=clustering)
+
+
+budgets = st.builds(
+    ClusteringBudget,
+    rewrite=st.sampled_from([None, 60, 300]),
+    per_group=st.sampled_from([90, 250, 10**6]),
+    groups=st.sampled_from([1, 3, 30]),
+)
+triggers = st.sampled_from(
+    [
+        ClusteringTrigger(always=True),
+        ClusteringTrigger(),
+        ClusteringTrigger(small_file_share_above=0.9),
+        ClusteringTrigger(small_file_share_above=None, overlap_above=2.0),
+    ]
+)
+layouts = st.sampled_from(
+    [{"columns": ()}, {"columns": ("x", "y"), "curve": "kd-tree", "mapping": "rank"}]
+)
+
+
+@st.composite
+def clusterings(draw, budget=budgets):
+    return Clustering(
+        **draw(layouts),
+        when=draw(triggers),
+        single_file=draw(st.booleans()),
+        partitions=draw(st.sampled_from([PartitionFilter(), PartitionFilter(exclude=("b",))])),
+        budget=draw(budget),
+    )
+
+
+@st.composite
+def sized_tables(draw):
+    """A table with history, its files of any size."""
+    state = draw(tables())
+    sizes = draw(
+        st.lists(st.integers(0, 130), min_size=len(state.files), max_size=len(state.files))
+    )
+    return replace(state, files=replace(state.files, size=np.array(sizes, np.int64)))
+
+
+@st.composite
+def piles(draw):
+    """Partitions with the sizes of their base files, each a file group, all of one commit."""
+    sizes = st.lists(st.integers(1, 120), max_size=25)
+    return {path: draw(sizes) for path in ("a", "b", "c")}
+
+
+def pile(sizes, past=(), shuffle=None):
+    """A table of the piles; ``past`` are outputs of clusterings: (instant, partition, sizes)."""
+    folders = {path: [] for path in (*sizes, "zz")}
+    for path, found in sizes.items():
+        folders[path] += [(f"g{n:03d}-0_0-0-0_{stamp(1)}.parquet", s) for n, s in enumerate(found)]
+    for number, (time, path, found) in enumerate(past):
+        folders[path] += [
+            (f"c{number:03d}x{n:03d}-0_0-0-0_{time}.parquet", s) for n, s in enumerate(found)
+        ]
+    times = sorted({time for time, _, _ in past})
+    last = max([stamp(1), *times])
+    folders["zz"].append((f"z-0_0-0-0_{last[:-1]}7.parquet", TARGET))
+    listing = list(folders.items())
+    if shuffle is not None:
+        shuffle.shuffle(listing)
+        for _, files in listing:
+            shuffle.shuffle(files)
+    files = build_files(
+        ((path, [n for n, _ in found], [s for _, s in found]) for path, found in listing),
+        ".parquet",
+    )
+    instants = [Instant(stamp(1), Action.COMMIT, State.COMPLETED, stamp(1))]
+    instants += [Instant(time, Action.REPLACECOMMIT, State.COMPLETED, time) for time in times]
+    instants.append(Instant(f"{last[:-1]}7", Action.COMMIT, State.COMPLETED, f"{last[:-1]}8"))
+    line = Timeline.of(TimelineFile(i, i.file_name, 1, 0) for i in instants)
+    state = table({"a": []}, [])
+    return replace(state, files=files, partitions=files.partitions, timeline=line)
+
+
+def ranges_of(state, seed):
+    """Statistics on two columns of every file, made up of its name."""
+    chance = random.Random(f"{seed}")
+    pairs = [sorted(chance.choices(range(20), k=2)) for _ in range(2 * len(state.files))]
+    bounds = np.array(pairs, np.float64).reshape(2, len(state.files), 2)
+    rows = np.full(len(state.files), 10, np.int64)
+    return Ranges(lower=bounds[:, :, 0], upper=bounds[:, :, 1], rows=rows)
+
+
+def groups_in(decision):
+    """Per group: partition, outputs, bytes, file ids."""
+    groups = decision.groups
+    ids = groups.file_id.to_pylist()
+    bounds = groups.starts.tolist()
+    return [
+        (path, outputs, size, ids[start:end])
+        for path, outputs, size, start, end in zip(
+            groups.partition.to_pylist(),
+            groups.outputs.tolist(),
+            groups.bytes.tolist(),
+            bounds[:-1],
+            bounds[1:],
+            strict=True,
+        )
+    ]
+
+
+def said(decision):
+    """Everything that a decision says, as plain values."""
+    return (
+        groups_in(decision),
+        decision.groups.base.to_pylist(),
+        decision.groups.logs.to_pylist(),
+        decision.groups.because.to_pylist(),
+        [RULES[code] for code in decision.rule.tolist()],
+        decision.because.to_pylist(),
+        decision.warnings,
+    )
+
+
+@LAW
+@given(sized_tables(), clusterings(), st.none() | st.integers(0, 5))
+def test_every_slice_is_in_one_group_or_stays_for_a_reason(state, clustering, seed):
+    ranges = None if seed is None else ranges_of(state, seed)
+    decision = plan_clustering(spec(clustering), state, ranges=ranges)
+    found = decision.found
+    members = [(path, file_id) for path, _, _, ids in groups_in(decision) for file_id in ids]
+    ids = found.view.files.group_id.to_pylist()
+    all_ids = [
+        (found.view.files.partitions[partition], ids[group])
+        for partition, group in zip(found.partition.tolist(), found.group.tolist(), strict=True)
+    ]
+    in_group = [pair for pair, rule in zip(all_ids, decision.rule, strict=True) if rule == 0]
+
+    assert sorted(in_group) == sorted(members)
+    assert len(set(members)) == len(members)
+    assert all(decision.because.to_pylist())
+    assert all(decision.groups.because.to_pylist())
+    assert (decision.group_of >= 0).tolist() == (decision.rule == 0).tolist()
+
+
+@LAW
+@given(sized_tables(), clusterings())
+def test_the_slices_are_the_newest_of_every_live_group(state, clustering):
+    """A second opinion: the slices as the laws of cleaning find them."""
+    decision = plan_clustering(spec(clustering), state)
+    completions = None if state.table_version < 8 else state.completions
+    expected = {}
+    for group, slices in groups_of(state, completions).items():
+        newest = next((s for s in slices if s.files), None)
+        if group not in state.replaced and newest is not None:
+            expected[group] = sorted(n for n in newest.files if not n.startswith("."))[-1:]
+    found = decision.found
+    files = found.view.files
+    ids, names = files.group_id.to_pylist(), files.name.to_pylist()
+    ours = {
+        (files.partitions[partition], ids[group]): [names[row]] if row >= 0 else []
+        for partition, group, row in zip(
+            found.partition.tolist(), found.group.tolist(), found.base_row.tolist(), strict=True
+        )
+    }
+
+    assert expected == ours
+
+
+@LAW
+@given(sized_tables(), clusterings(), st.none() | st.integers(0, 5))
+def test_no_group_is_above_the_most_unless_it_is_one_slice(state, clustering, seed):
+    ranges = None if seed is None else ranges_of(state, seed)
+    decision = plan_clustering(spec(clustering), state, ranges=ranges)
+    found, budget = decision.found, clustering.budget
+    for number, (_, outputs, size, ids) in enumerate(groups_in(decision)):
+        rows = np.flatnonzero(decision.group_of == number)
+        weight = size
+        if clustering.when.always:  # Hudi does not weigh log files
+            weight = int(np.where(found.has_base, found.base, TARGET)[rows].sum())
+        assert outputs >= 1
+        assert len(set(found.partition[rows].tolist())) == 1
+        assert len(ids) == 1 or weight <= budget.per_group
+    assert len(decision.groups) <= budget.groups
+    assert int(decision.groups.bytes.sum()) <= (budget.rewrite or 10**9)
+
+
+@LAW
+@given(sized_tables(), clusterings())
+def test_nothing_that_others_have_in_hand_is_rewritten(state, clustering):
+    """No group of a pending service, and no log file of a pending write."""
+    decision = plan_clustering(spec(clustering), state)
+    held = {(op.partition, op.file_id) for op in state.compactions}
+    held |= {(given.partition, given.file_id) for given in state.clusterings}
+    members = {(path, file_id) for path, _, _, ids in groups_in(decision) for file_id in ids}
+
+    done = {i.requested for i in state.timeline.commits}
+    names = [name for logs in decision.groups.logs.to_pylist() for name in logs]
+    instants = {name.split("_")[1].split(".")[0] for name in names}
+
+    assert set() == held & members
+    assert state.table_version < 8 or not {
+        i for i in instants if i not in done and i >= state.timeline.start
+    }
+
+
+@LAW
+@given(piles(), clusterings(), st.randoms(use_true_random=False))
+def test_the_order_of_the_listing_means_nothing(sizes, clustering, shuffle):
+    first = plan_clustering(spec(clustering), pile(sizes))
+    again = plan_clustering(spec(clustering), pile(sizes, shuffle=shuffle))
+
+    assert said(first) == said(again)
+
+
+def applied(sizes, past, decision, record, time):
+    """The piles after the groups were rewritten: files of equal size at ``time``."""
+    taken = {}
+    outputs = []
+    for path, count, _, ids in groups_in(decision):
+        taken.setdefault(path, set()).update(ids)
+        data = 0
+        for file_id in ids:
+            data += max(size_of(sizes, past, path, file_id) - record.fixed, 0)
+        outputs.append((time, path, [record.fixed + data // count] * count))
+    # a file that goes leaves its place: numbers are names
+    rest = {
+        path: [s if f"g{n:03d}-0" not in taken.get(path, ()) else None for n, s in enumerate(found)]
+        for path, found in sizes.items()
+    }
+    kept = [
+        (
+            t,
+            path,
+            [
+                s if f"c{i:03d}x{n:03d}-0" not in taken.get(path, ()) else None
+                for n, s in enumerate(found)
+            ],
+        )
+        for i, (t, path, found) in enumerate(past)
+    ]
+    return rest, kept + outputs
+
+
+def size_of(sizes, past, path, file_id):
+    if file_id.startswith("g"):
+        return sizes[path][int(file_id[1:4])]
+    return past[int(file_id[1:4])][2][int(file_id[5:8])]
+
+
+def without_gaps(state):
+    """The table without the files that are gone (their size is -1)."""
+    keep = state.files.size >= 0
+    names = state.files.name.to_pylist()
+    folders = {path: ([], []) for path in state.files.partitions}
+    for name, partition, size, stays in zip(
+        names, state.files.partition.tolist(), state.files.size.tolist(), keep, strict=True
+    ):
+        if stays:
+            folders[state.files.partitions[partition]][0].append(name)
+            folders[state.files.partitions[partition]][1].append(size)
+    files = build_files(((p, n, s) for p, (n, s) in folders.items()), ".parquet")
+    return replace(state, files=files)
+
+
+def now(sizes, past):
+    def known(found):
+        return [-1 if size is None else size for size in found]
+
+    return without_gaps(
+        pile(
+            {path: known(found) for path, found in sizes.items()},
+            [(time, path, known(found)) for time, path, found in past],
+        )
+    )
+
+
+def memory(past, decision):
+    return tuple(
+        PastClustering(instant=time, layout=decision.layout)
+        for time in sorted({time for time, _, _ in past})
+    )
+
+
+@LAW
+@given(piles(), clusterings(budget=st.just(ENDLESS)), st.sampled_from([0, 5, 30]))
+def test_what_was_applied_is_not_planned_again(sizes, clustering, fixed):
+    """A commit elsewhere opens the gate of afterCommits; Hudi's own rule alone forgets."""
+    if clustering.when.always:
+        clustering = replace(clustering, when=ClusteringTrigger())
+    record = RecordSize(fixed=fixed, per_row=1.0, because="")
+    first = plan_clustering(spec(clustering), now(sizes, []), sizes=record)
+    rest, past = applied(sizes, [], first, record, stamp(2))
+    second = plan_clustering(
+        spec(clustering), now(rest, past), sizes=record, past=memory(past, first)
+    )
+
+    assert [] == groups_in(second)
+
+
+@LAW
+@given(piles(), clusterings())
+def test_bounded_runs_come_to_an_end(sizes, clustering):
+    if clustering.when.always:
+        clustering = replace(clustering, when=ClusteringTrigger())
+    record = RecordSize(fixed=5, per_row=1.0, because="")
+    past, seen = [], ()
+    for run in range(90):
+        decision = plan_clustering(spec(clustering), now(sizes, past), sizes=record, past=seen)
+        if not len(decision.groups):
+            break
+        sizes, past = applied(sizes, past, decision, record, f"{20260101010000000 + 10 * run}")
+        seen = memory(past, decision)
+    assert not len(decision.groups)
+
+
+@LAW
+@given(piles(), clusterings(budget=st.just(ENDLESS)))
+def test_without_a_commit_since_nothing_is_planned(sizes, clustering):
+    state = now(sizes, [])
+    last = state.timeline.newest_time
+    decision = plan_clustering(
+        spec(clustering), state, past=(PastClustering(instant=last, layout=None),)
+    )
+
+    assert [] == groups_in(decision)
+    assert ["nothingToDo"] == [note.rule for note in decision.warnings]
+
+
+@LAW
+@given(piles())
+def test_packing_makes_fewer_files_in_every_group(sizes):
+    clustering = Clustering(columns=(), budget=ENDLESS)
+    for _, outputs, size, ids in groups_in(plan_clustering(spec(clustering), pile(sizes))):
+        assert outputs < len(ids)
+        assert outputs == max(-(-size // TARGET), 1)
