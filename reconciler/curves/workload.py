@@ -1,0 +1,164 @@
+"""The queries that a layout is for, as boxes among a sample's rows.
+
+A declared query counts twice, with the same weight: as it is, and as one of its kind, with ranges
+as narrow on the same columns, anywhere that there are rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.curves.lanes import is_text
+from reconciler.curves.predicate import Box, Literal, Range, boxes_of
+from reconciler.curves.sampled import Sampled
+
+_KINDS: Final = 1500  # boxes that stand for the kinds of all queries
+_GOLDEN: Final = 0.6180339887498949
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Boxes:
+    """Boxes by columns: shares of the rows, from ``low`` to ``high``, and how much each counts."""
+
+    low: Floats
+    high: Floats
+    weights: Floats
+
+    def meeting(self, low: Floats, high: Floats) -> Boxes:
+        """Those that meet the box of these rows, columns by one."""
+        met = self._meets(low, high)[0]
+        return Boxes(low=self.low[:, met], high=self.high[:, met], weights=self.weights[met])
+
+    def met(self, low: Floats, high: Floats) -> Floats:
+        """The weight of those that meet each of the given boxes, columns by boxes."""
+        return self._meets(low, high) @ self.weights
+
+    def _meets(self, low: Floats, high: Floats) -> NDArray[np.bool_]:
+        found = np.ones((low.shape[1], len(self.weights)), np.bool_)
+        for column in range(len(low)):
+            found &= self.low[column] < high[column][:, np.newaxis]
+            found &= self.high[column] > low[column][:, np.newaxis]
+        return found
+
+
+def boxes_among(queries: Sequence[str], seen: Sequence[Sampled]) -> Boxes | None:
+    """Of SQL predicates; None where none of them bounds a column of the layout."""
+    found = [spans for where in queries if (spans := _spans(where, seen))]
+    if not found or not seen[0].valid:
+        return None
+    lows, highs, weights = [], [], []
+    each = max(_KINDS // sum(map(len, found)), 4)
+    rows = _spread_out(seen, each)
+    for spans in found:
+        for span in spans:
+            for low, high in (_exact(span, len(seen)), _alike(span, seen, rows)):
+                lows.append(low)
+                highs.append(high)
+                weights.append(np.full(low.shape[1], 1 / (len(spans) * low.shape[1])))
+    return Boxes(
+        low=np.concatenate(lows, axis=1),
+        high=np.concatenate(highs, axis=1),
+        weights=np.concatenate(weights),
+    )
+
+
+#: by column, the shares of the rows between which a query looks
+_Span = Mapping[int, tuple[float, float]]
+
+
+def _spans(where: str, seen: Sequence[Sampled]) -> list[_Span]:
+    """Nothing where an alternative is not bounded on any column of the layout."""
+    found = [_span(box, seen) for box in boxes_of(where)]
+    return found if all(found) else []
+
+
+def _span(box: Box, seen: Sequence[Sampled]) -> _Span:
+    found = {}
+    for nth, column in enumerate(seen):
+        ends = [_ends(one, column) for one in box.get(column.name.lower(), ())]
+        known = [end for end in ends if end is not None]
+        if known:
+            low = max(low for low, _ in known)
+            found[nth] = (low, max(low, min(high for _, high in known)))
+    return found
+
+
+def _ends(bounds: Range, seen: Sampled) -> tuple[float, float] | None:
+    """The shares of the rows below a range and up to its end; None for what does not compare."""
+    try:
+        low = 0 if bounds.low is None else _below(seen, bounds.low, or_equal=bounds.above)
+        high = bounds.high
+        up_to = seen.valid if high is None else _below(seen, high, or_equal=not bounds.below)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError):
+        return None
+    return low / seen.rows, max(low, up_to) / seen.rows
+
+
+def _below(seen: Sampled, value: Literal, *, or_equal: bool) -> int:
+    """Rows with a smaller value, or one that is the same."""
+    compare = pc.less_equal if or_equal else pc.less
+    kind = seen.column.type
+    column = seen.column
+    if pa.types.is_decimal(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.float64(), safe=False)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    return int(pc.sum(compare(column, _scalar(value, column.type))).as_py() or 0)
+
+
+def _scalar(value: Literal, kind: pa.DataType) -> Any:
+    if isinstance(value, Decimal | int) and pa.types.is_floating(kind):
+        return pa.scalar(float(value), kind)
+    if isinstance(value, str) and pa.types.is_timestamp(kind):
+        moment = datetime.fromisoformat(value)
+        if kind.tz is not None and moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return pa.scalar(moment, kind)
+    if isinstance(value, str) and is_text(kind) and not _is_string(kind):
+        return pa.scalar(value.encode(), kind)
+    return pa.scalar(value).cast(kind)
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _exact(span: _Span, columns: int) -> tuple[Floats, Floats]:
+    low, high = np.full((columns, 1), -1.0), np.full((columns, 1), 2.0)
+    for column, ends in span.items():
+        low[column], high[column] = ends
+    return low, high
+
+
+def _spread_out(seen: Sequence[Sampled], count: int) -> NDArray[np.int64]:
+    """Rows of the sample from all over it, the same ones in whatever order it is."""
+    order = np.lexsort([column.run for column in reversed(seen)])
+    found: NDArray[np.int64] = order[
+        (np.arange(1, count + 1) * _GOLDEN % 1 * len(order)).astype(np.int64)
+    ]
+    return found
+
+
+def _alike(span: _Span, seen: Sequence[Sampled], rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Boxes of the same sides around some rows of the sample."""
+    low, high = np.full((len(seen), len(rows)), -1.0), np.full((len(seen), len(rows)), 2.0)
+    for column, (begin, end) in span.items():
+        width = end - begin
+        starts = seen[column].starts / seen[column].rows
+        run = seen[column].run[rows]
+        middle = (starts[run] + starts[run + 1]) / 2
+        low[column] = np.clip(middle - width / 2, 0, 1 - width)
+        high[column] = low[column] + width
+    return low, high
