@@ -7,7 +7,6 @@ Time travel sees the table as it was when only the writes up to the instant had 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -180,39 +179,20 @@ def _sees(state: TableState, until: Until, requested: str) -> bool:
 
 def _half_done(state: TableState) -> list[CompletedClean]:
     """What pending cleans have removed so far: the files they plan to that are not there."""
-    found = []
-    for clean in state.pending_cleans:
-        there = _names_in(state.files, clean.files)
-        gone = {
-            path: tuple(name for name in names if name not in there[path])
-            for path, names in clean.files.items()
-        }
-        found.append(
-            CompletedClean(
-                instant=clean.instant,
-                is_blank=False,
-                policy=clean.policy,
-                earliest_instant_to_retain="",
-                last_completed_commit="",
-                savepointed=(),
-                removed=gone,
-                extra={},
-            )
+    return [
+        CompletedClean(
+            instant=clean.instant,
+            is_blank=True,
+            policy=None,
+            earliest_instant_to_retain="",
+            last_completed_commit="",
+            savepointed=(),
+            removed={},
+            extra={},
+            planned=clean.files,
         )
-    return found
-
-
-def _names_in(files: Files, paths: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
-    """Of each partition the names that are there among those given."""
-    codes = {path: code for code, path in enumerate(files.partitions)}
-    found = {}
-    for path, names in paths.items():
-        code = codes.get(path, len(files.partitions))
-        low, high = np.searchsorted(files.partition, [code, code + 1]).tolist()
-        here = files.name.slice(low, high - low)
-        is_wanted = pc.is_in(here, value_set=pa.array(names, pa.string()))
-        found[path] = frozenset(here.filter(is_wanted).to_pylist())
-    return found
+        for clean in state.pending_cleans
+    ]
 
 
 def _of_rows(files: Files, mask: NDArray[np.bool_]) -> Files:

@@ -48,7 +48,8 @@ class ClusteringInput:
 class CompletedClean:
     """What a completed clean of the active timeline recorded.
 
-    ``is_blank``: its file is empty (Hudi leaves such files after a crash) and says nothing.
+    ``is_blank``: its file is empty (Hudi leaves such files after a crash) and says nothing; what it
+    meant to delete is in ``planned`` then, where its plan is still there.
     ``removed`` maps a partition to the names it successfully deleted.
     """
 
@@ -60,6 +61,7 @@ class CompletedClean:
     savepointed: tuple[str, ...]
     removed: Mapping[str, tuple[str, ...]]
     extra: Mapping[str, str]
+    planned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

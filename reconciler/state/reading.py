@@ -125,6 +125,7 @@ class Reader:
                 savepointed=(),
                 removed={},
                 extra={},
+                planned=self._planned(time),
             )
         found = CleanMetadata.parse(data, self._path(entry))
         savepointed = found.extra.get("savepointed_timestamps", "").split(",")
@@ -138,6 +139,16 @@ class Reader:
             removed={path: p.deleted for path, p in found.partitions.items() if p.deleted},
             extra=found.extra,
         )
+
+    def _planned(self, time: str) -> Mapping[str, tuple[str, ...]]:
+        """What a clean meant to delete; nothing where its plan is gone or cannot be decoded."""
+        requested = self.timeline.file(time, Action.CLEAN, State.REQUESTED)
+        if requested is None:
+            return {}
+        try:
+            return CleanerPlan.parse(self._data(requested), self._path(requested)).files
+        except FormatError:
+            return {}
 
     def pending_cleans(self) -> tuple[PendingClean, ...]:
         return tuple(

@@ -150,6 +150,11 @@ def test_a_clean_is_known_completed_blank_pending_and_broken(name, unpacked):
     path.write_bytes(b"")
     (clean,) = seen(root).cleans
     assert (True, "", {}) == (clean.is_blank, clean.earliest_instant_to_retain, clean.removed)
+    assert planned == clean.planned
+    content = requested.read_bytes()
+    requested.write_bytes(content[:-1])
+    assert {} == seen(root).cleans[0].planned
+    requested.write_bytes(content)
 
     path.unlink()
     os.utime(the(folder, "2*.clean.inflight"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from reconciler.hudi.instant import Action, Instant, State
@@ -123,3 +125,18 @@ def test_removed_logs_belong_to_the_slice_that_began_before_they_ended():
     )
 
     assert (stamp(2), None) == readable(state, base("g", 2), log(3))
+
+
+def test_a_clean_with_a_blank_record_removed_what_it_planned_and_is_not_there():
+    planned = {"a": (base("g", 0), base("g", 1)), "gone": (base("h", 0),)}
+    blank = replace(clean(), is_blank=True, removed={}, planned=planned)
+    writes = [commit(hour) for hour in range(3)]
+    state = table({"a": [base("g", 1), base("g", 2)]}, writes, cleans=(blank,))
+    untouched = table(
+        {"a": [base("g", 0), base("g", 1), base("g", 2)], "gone": [base("h", 0)]},
+        writes,
+        cleans=(blank,),
+    )
+
+    assert (stamp(0), stamp(0)) == readable(untouched)
+    assert (stamp(1), stamp(1)) == readable(state)
