@@ -38,6 +38,33 @@ SAYS_WHAT_IS_REPLACED = ("replacecommit", "clustering")
 SAYS_WHAT_IS_SAVED = ("savepoint",)
 
 
+class Remembered(ReadOnly):
+    """A storage that nothing changes, asked for everything once; ``opened``: whose bytes it was."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.opened, self._known = set(), {}
+
+    def read(self, path):
+        self.opened.add(path)
+        return self._once("read", path)
+
+    def read_range(self, path, start, length):
+        self.opened.add(path)
+        return self._once("read_range", path, start, length)
+
+    def stat(self, path):
+        return self._once("stat", path)
+
+    def list(self, folder):
+        return self._once("list", folder)
+
+    def _once(self, *call):
+        if call not in self._known:
+            self._known[call] = getattr(super(), call[0])(*call[1:])
+        return self._known[call]
+
+
 class Damaged(ReadOnly):
     """A storage in which one file has other bytes."""
 
@@ -148,15 +175,19 @@ def table(request, tmp_path_factory):
 
 def test_no_damage_of_one_file_harms_a_table(table):
     name, root = table
-    spec, storage = spec_of(root, name), open_storage(str(root))
+    spec, storage = spec_of(root, name), Remembered(open_storage(str(root)))
     newest, saved = newest_files(name), savepointed_files(root)
     whole = removed(plan_with(storage, spec))
+    opened = frozenset(storage.opened)
     files = [p for p in sorted((root / ".hoodie").rglob("*")) if p.is_file() and p.stat().st_size]
     files = [p for p in files if p.suffix != ".crc"]
     wrong, errors, same = [], 0, 0
     for file in files:
         path, data = file.relative_to(root).as_posix(), file.read_bytes()
         for what, bytes_ in damages(path, data):
+            if path not in opened and len(bytes_) == len(data):
+                same += 1  # to planning, which opens no such file, nothing has changed
+                continue
             try:
                 found = removed(plan_with(Damaged(storage, path, bytes_), spec))
             except ReconcilerError as error:
