@@ -211,26 +211,47 @@ def _clean(history, draw, time):
 @st.composite
 def tables(draw):
     """A table with some history, of any version and type."""
-    mor = draw(st.booleans())
-    history = History(mor=mor, version=draw(st.sampled_from([6, 6, 8, 9])))
-    kinds = ["upsert"] * 6 + ["replace", "schedule", "schedule", "pend", "save", "clean"]
-    for minute, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=14))):
-        time = stamp(minute + 10)
-        match kind:
-            case "upsert":
-                _upsert(history, draw, time, minute + 10)
-            case "replace":
-                _replace(history, draw, time)
-            case "schedule":
-                _schedule(history, draw, time)
-            case "pend":
-                _pend(history, draw, time)
-            case "save":
-                _save(history, draw)
-            case "clean":
-                _clean(history, draw, time)
-    shift = draw(st.sampled_from([0, 30]))  # a copied timeline of version 6
+    steps, shift = draw(_steps), draw(_shifts)
+    history = History(mor=draw(st.booleans()), version=draw(_versions))
+    for minute, kind in enumerate(steps):
+        _step(history, draw, kind, minute + 10)
     return state_of(history, shift)
+
+
+@st.composite
+def tables_at_two_times(draw):
+    """(time, a table then, the same table later): what happened since began after that time."""
+    steps, shift = draw(_steps), draw(_shifts)
+    history = History(mor=draw(st.booleans()), version=draw(_versions))
+    at = draw(st.integers(0, len(steps) - 1))
+    for minute, kind in enumerate(steps):
+        _step(history, draw, kind, minute + 10)
+        if minute == at:
+            then = state_of(history, shift)
+    return stamp(at + 10), then, state_of(history, shift)
+
+
+_kinds = ["upsert"] * 6 + ["replace", "schedule", "schedule", "pend", "save", "clean"]
+_steps = st.lists(st.sampled_from(_kinds), min_size=1, max_size=14)
+_shifts = st.sampled_from([0, 30])  # a copied timeline of version 6
+_versions = st.sampled_from([6, 6, 8, 9])
+
+
+def _step(history, draw, kind, minute):
+    time = stamp(minute)
+    match kind:
+        case "upsert":
+            _upsert(history, draw, time, minute)
+        case "replace":
+            _replace(history, draw, time)
+        case "schedule":
+            _schedule(history, draw, time)
+        case "pend":
+            _pend(history, draw, time)
+        case "save":
+            _save(history, draw)
+        case "clean":
+            _clean(history, draw, time)
 
 
 def state_of(history, shift=0):
@@ -275,7 +296,7 @@ def state_of(history, shift=0):
         cleans=tuple(history.cleans),
         pending_cleans=(),
         touched=dict(history.touched),
-        completions=history.completions if history.version >= 8 else {},
+        completions=dict(history.completions) if history.version >= 8 else {},
         v6_completions=late if history.version < 8 else {},
         observed_ms=0,
     )

@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from reconciler.errors import BlockedError, UnsupportedError
@@ -46,6 +47,23 @@ def rows_of(scan, storage):
     return by_key(found)
 
 
+def columns_of(scan, storage, *names):
+    """The text of some columns by id."""
+    reading = RowReading.of(scan)
+    found = {}
+    for row in range(len(scan.slices)):
+        values = scan.values(scan.slices.column("partition")[row].as_py())
+        for batch in reading.read(slice_files(scan, row), values, storage):
+            texts = [pc.cast(batch.column(name), "string").to_pylist() for name in names]
+            ids = batch.column("id").to_pylist()
+            found |= {key: list(row) for key, *row in zip(ids, *texts, strict=True)}
+    return dict(sorted(found.items()))
+
+
+def bases_of(scan):
+    return scan.slices.column("base").to_pylist()
+
+
 def by_key(rows):
     return sorted(rows, key=lambda row: [str(value) for value in row])
 
@@ -63,3 +81,149 @@ def test_the_rows_and_columns_are_those_that_hudi_reads(name, query, tmp_path):
 
     assert answer["cols"] == names
     assert by_key([[row[at] for at in order] for row in answer["rows"]]) == rows_of(scan, storage)
+
+
+WITH_VIEW = [
+    name for name, expected in EXPECTED.items() if (expected.get("fsview") or {}).get("partitions")
+]
+
+
+def names_of(slices, path):
+    folder = f"{path}/" if path else ""
+    return {
+        (base and folder + base, tuple(sorted(folder + log for log in logs)))
+        for _file_id, _key, base, logs in slices
+        if base or logs
+    }
+
+
+@pytest.mark.parametrize("name", WITH_VIEW)
+def test_the_slices_are_those_of_hudis_view(name, tmp_path):
+    expected = EXPECTED[name]
+    storage = opened(name, tmp_path)
+    snapshot = open_scan(storage, ReadRequest()).slices.to_pylist()
+    bases = bases_of(open_scan(storage, ReadRequest(kind="readOptimized")))
+    hudi, hudis_bases = set(), set()
+    for path, answers in expected["fsview"]["partitions"].items():
+        without_changes = [
+            (*found[:3], [log for log in found[3] if not log.endswith(".cdc")])
+            for found in answers["merged"]
+        ]
+        hudi |= names_of(without_changes, path)
+        hudis_bases |= {f"{path}/{base}".lstrip("/") for base in answers["latest_base"]}
+
+    if not expected.get("skip_merged"):
+        assert hudi == {(row["base"], tuple(sorted(row["logs"]))) for row in snapshot}
+    assert hudis_bases == set(bases)
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _query in READ}))
+def test_every_readable_write_shows_rows_of_its_time(name, tmp_path):
+    storage = opened(name, tmp_path)
+    active = EXPECTED[name]["timeline"]["active"]
+    writes = [row[0] for row in active if row[1].endswith("commit") and row[2] == "COMPLETED"]
+    newest = open_scan(storage, ReadRequest())
+    rows, earliest = [], None
+    for time in writes:
+        try:
+            scan = open_scan(storage, ReadRequest(as_of=time))
+        except BlockedError as refused:
+            earliest = str(refused).rpartition("as of ")[2]
+            continue
+        assert scan.as_of == time
+        assert earliest is None or earliest <= time
+        if any(
+            "_00000000000001." in (base or "") for base in scan.slices.column("base").to_pylist()
+        ):
+            continue
+        rows = rows_of(scan, storage)
+        assert all(row[0] <= time for row in rows)
+
+    assert rows_of(newest, storage) == rows
+
+
+def test_time_travel_before_a_clean_is_refused_with_the_earliest_instant(tmp_path):
+    storage = opened("v9_cow_part", tmp_path)
+    scan = open_scan(storage, ReadRequest(as_of="20261121045506208"))
+
+    assert "20261121045506208" == scan.as_of  # a savepoint keeps it
+    with pytest.raises(BlockedError, match="the earliest read possible is as of 20261121045506208"):
+        open_scan(storage, ReadRequest(as_of="20261121045418920"))
+
+
+def test_an_archived_range_is_refused_with_where_it_could_begin(tmp_path):
+    storage = opened("v9_cow_nopart", tmp_path)
+    with pytest.raises(BlockedError, match=r"are archived, .* begin at \d{17} or later"):
+        open_scan(storage, ReadRequest(kind="incremental", begin="20261121045859151"))
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("v6_cow_nopart", ".hoodie"), ("v9_cow_nopart", ".hoodie/timeline")]
+)
+def test_the_archive_says_the_columns_where_no_active_write_does(name, folder, tmp_path):
+    storage = opened(name, tmp_path)
+    columns = open_scan(storage, ReadRequest()).schema
+    # nor does hoodie.properties, then
+    (tmp_path / name / ".hoodie/hoodie.properties").write_bytes(
+        storage.read(".hoodie/hoodie.properties").replace(b".create.schema", b".another")
+    )
+    for file in (tmp_path / name / folder).glob("*commit"):
+        data = file.read_bytes().replace(b'"schema"', b'"scheme"')
+        file.write_bytes(data.replace(b"\x0cschema", b"\x0cscheme"))  # a map's key in Avro
+    for file in (tmp_path / name).glob("*.parquet"):
+        file.unlink()
+
+    assert columns == open_scan(storage, ReadRequest()).schema
+
+
+def test_a_pending_restore_is_refused(tmp_path):
+    with pytest.raises(BlockedError, match="restore"):
+        open_scan(opened("v6_restore_pending", tmp_path), ReadRequest())
+
+
+def test_partial_updates_are_refused_by_name(tmp_path):
+    storage = opened("v8_mor_partial", tmp_path)
+    scan = open_scan(storage, ReadRequest())
+
+    with pytest.raises(UnsupportedError, match="partial update"):
+        rows_of(scan, storage)
+
+
+@pytest.mark.parametrize("name", ["v6_bootstrap", "v8_bootstrap"])
+def test_a_bootstrap_skeleton_is_refused_by_name_where_a_read_needs_it(name, tmp_path):
+    storage = opened(name, tmp_path)
+    scan = open_scan(storage, ReadRequest(as_of="00000000000001"))
+
+    assert all(scan.slices.column("evolves").to_pylist())
+    with pytest.raises(UnsupportedError, match="bootstrap skeleton"):
+        refuse_unreadable(scan)
+
+
+PARTITIONED = json.loads((TABLES / "partitioned" / "expected.json").read_text())
+#: where Hudi misreads the name of a folder, or reads nothing at all; files hold the truth
+BETTER = {
+    "plain": {"1": ["a%2Fb"], "4": ["x=y"], "5": ["p=1"]},
+    "hive": {"1": ["a%2Fb"]},
+    "moment": {"1": ["2024-01-02 03:04:05.000000Z"]},
+    "two_slashes": {"1": ["a/b", "qa/b"], "2": ["c", "qc"]},
+    "custom": {"1": ["c1704164645000", "1704164645000"]},
+    "double": {"2": ["1e+20"]},  # no more than another spelling
+}
+
+
+@pytest.fixture(scope="module")
+def partitioned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("partitioned")
+    archive = TABLES / "partitioned" / "tables.zip"
+    subprocess.run(["unzip", "-qo", archive, "-d", folder], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", PARTITIONED)
+def test_partition_columns_hold_what_was_written(name, partitioned):
+    storage = open_storage(str(partitioned / name))
+    scan = open_scan(storage, ReadRequest())
+    names = [column for column in ("p", "q") if column in scan.schema.names]
+    hudi = PARTITIONED[name] or {}
+
+    assert hudi | BETTER.get(name, {}) == columns_of(scan, storage, *names)

@@ -8,7 +8,7 @@ import numpy as np
 
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.names import LogName
-from reconciler.planners.readable import earliest_readable
+from reconciler.planners.readable import earliest_readable, readable_writes
 from reconciler.planners.slices import view_of
 from reconciler.state.model import CompletedClean
 from tests.unit.planners.cow import base, commit, stamp, table, upserts
@@ -140,3 +140,22 @@ def test_a_clean_with_a_blank_record_removed_what_it_planned_and_is_not_there():
 
     assert (stamp(0), stamp(0)) == readable(untouched)
     assert (stamp(1), stamp(1)) == readable(state)
+
+
+def test_a_write_behind_a_hole_can_be_read_again():
+    state = table(
+        {"a": [base("g", 0), base("g", 3)]},
+        [commit(hour) for hour in range(4)],
+        cleans=(clean(base("g", 1), base("g", 2)),),
+    )
+    writes, found = readable_writes(state, view_of(state))
+
+    assert tuple(map(stamp, range(4))) == writes
+    assert [True, False, False, True] == found.tolist()
+
+
+def test_a_table_without_commits_has_no_readable_writes():
+    state = table({}, [])
+    writes, found = readable_writes(state, view_of(state))
+
+    assert ((), []) == (writes, found.tolist())
