@@ -10,9 +10,9 @@ result = reconciler.apply(plan, spark=session)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,9 +23,12 @@ from reconciler.plan.model import Note, Plan, Selection, TablePlan
 from reconciler.spec.model import TableSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from reconciler.apply.result import Result
+    from reconciler.reader.model import Scan
+    from reconciler.reader.request import Asked
+    from reconciler.spec.model import Option
     from reconciler.state.model import TableState
     from reconciler.status import LockStatus, TableStatus
     from reconciler.storage.api import Storage
@@ -234,3 +237,47 @@ def apply(
         expected_digest=digest,
         now=now,
     )
+
+
+def read(  # noqa: PLR0913 (the options of a read)
+    spark: SparkSession,
+    path: Location,
+    where: str | None = None,
+    as_of: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    kind: str = "snapshot",
+    begin: str | None = None,
+    end: str | None = None,
+    storage_options: Mapping[str, Option] | None = None,
+) -> DataFrame:
+    """The rows of a table as they are now, or as of an instant. Needs no Hudi jar; writes nothing.
+
+    ``where``: a condition of Spark SQL on the table's columns; it spares partitions and, with
+    ``columns``, what is read of files. ``as_of``: an instant of the timeline, or a time in its zone
+    as 2026-01-31 04:00:00. ``kind``: snapshot, readOptimized (no log files are merged), or
+    incremental: the rows written after ``begin`` up to ``end`` (the newest). ``storage_options`` go
+    to the store's client.
+    Raises UsageError, BlockedError for a time that can no longer be read, UnsupportedError,
+    FormatError and StorageError. What goes wrong on a worker is raised when rows are asked for.
+    """
+    from reconciler.reader.request import Asked  # noqa: PLC0415
+    from reconciler.reader.spark import data_frame  # noqa: PLC0415
+
+    if isinstance(columns, str):
+        raise TypeError("columns is a sequence of names")
+    asked = Asked(kind=kind, as_of=as_of, begin=begin, end=end, columns=columns)
+    storage = world.open_storage(os.fspath(path), storage_options)
+    return data_frame(spark, open_scan(storage, asked), storage.ref, where)
+
+
+def open_scan(storage: Storage, asked: Asked, *, zone: tzinfo | None = None) -> Scan:
+    """What a read touches. ``zone``: of the timeline, where the table does not say it."""
+    from reconciler.hudi.load import load_properties  # noqa: PLC0415
+    from reconciler.reader.load import open_scan as opened  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+
+    guarded = ReadOnly(storage)
+    if asked.needs_zone and load_properties(guarded).timezone == "UTC":
+        zone = UTC
+    return opened(guarded, asked.request(zone))

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -15,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.cluster.spark import ship
+from reconciler.errors import ReconcilerError
 from reconciler.hudi.arrow import integers, numbers, unique
 from reconciler.reader.arrow_spark import is_void, spark_schema
+from reconciler.reader.failures import sentence
 from reconciler.reader.manifest import BATCH, FOLDER, manifest, quoted
 from reconciler.reader.model import Scan
 from reconciler.reader.predicate import check_where, is_of_spark, partition_condition
@@ -25,6 +29,7 @@ from reconciler.reader.rows import COMMIT_TIME, refuse_unreadable
 from reconciler.reader.tasks import in_tasks, weights
 from reconciler.reader.worker import Worker, packed
 from reconciler.storage.api import StorageRef
+from reconciler.storage.redaction import redacted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,6 +92,26 @@ def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
     mask = np.zeros(len(values), np.bool_)
     mask[kept] = True
     return scan.of_partitions(mask)
+
+
+@contextmanager
+def reading(ref: StorageRef) -> Iterator[None]:
+    """While the block asks for rows of a table, an error of Spark is a ReconcilerError of a line.
+
+    It names the file or the table and repeats no secret of ``ref``.
+    """
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped] # noqa: PLC0415
+
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise ReconcilerError("the Java process of Spark's driver has ended") from error
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        said = redacted(sentence(str(error)), ref.secrets)
+        said = said if ".parquet" in said or ".log." in said else f"{ref.location}: {said}"
+        raise ReconcilerError(said) from error
 
 
 def reaches(session: SparkSession, location: str) -> bool:

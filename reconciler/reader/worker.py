@@ -85,6 +85,6 @@ class Worker:
             except NotFoundError as gone:
                 raise StorageError(
                     gone.path,
-                    "went away after the read began: a clean or a rollback of the table has "
+                    "went away after the read began: a clean or a rollback has "
                     "removed it; read again",
                 ) from None

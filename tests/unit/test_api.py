@@ -12,11 +12,11 @@ from reconciler import api
 
 
 def test_what_is_exported_is_what_is_there():
-    assert sorted(reconciler.__all__) == ["apply", "load_specs", "observe", "plan"]
+    assert sorted(reconciler.__all__) == ["apply", "load_specs", "observe", "plan", "read"]
     for name in reconciler.__all__:
         assert callable(getattr(reconciler, name))
         assert callable(getattr(api, name))
-    assert not hasattr(reconciler, "read")
+    assert not hasattr(reconciler, "write")
 
 
 def test_importing_the_package_imports_nothing_else():
@@ -45,7 +45,7 @@ def test_a_function_that_shares_its_name_with_a_room_can_be_called(first):
     assert done.stdout == "()\n()\nPlan\n"
 
 
-@pytest.mark.parametrize("name", ["apply", "load_specs", "observe", "plan"])
+@pytest.mark.parametrize("name", ["apply", "load_specs", "observe", "plan", "read"])
 def test_what_is_exported_tells_how_it_is_called(name):
     found, function = getattr(reconciler, name), getattr(api, name)
 

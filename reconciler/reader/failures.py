@@ -1,0 +1,50 @@
+"""Why a read failed, in one sentence, from what Spark says of it; pure.
+
+Spark repeats a Python worker's traceback, of which the last line is ours. Of Java's exceptions it
+repeats the trace, of which the innermost cause says most.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_OURS: Final = re.compile(r"^reconciler\.errors\.[A-Za-z]+: (.*)$", re.MULTILINE)
+_WORKER: Final = re.compile(
+    r"^Traceback \(most recent call last\):\n(?: .*\n|\s*\n)*(\S.*)", re.MULTILINE
+)
+_GONE: Final = re.compile(r"FileNotFoundException: (?:File )?(.+?) does not exist")
+_READING: Final = re.compile(r"while reading file (.+?)\.? +Details:")
+_CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.*)$", re.MULTILINE)
+_ABORTED: Final = re.compile(r"Job aborted due to stage failure: (.*)")
+_TASK: Final = re.compile(r"^Task .*? most recent failure: Lost task .*?\): ")
+_CLASS: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]+: ")
+_CALLED: Final = re.compile(r"^An error occurred while calling [\w.]+\s*:?\s*")
+
+
+def sentence(message: str) -> str:
+    r"""What went wrong, where Spark says it.
+
+    >>> sentence("Traceback (most recent call last):\n  f\nreconciler.errors.FormatError: f: bad\n")
+    'f: bad'
+    >>> sentence("E\nTraceback (most recent call last):\n  f\n    g\nMemoryError: of g\n")
+    'MemoryError: of g'
+    >>> sentence("E: x.SparkFileNotFoundException: File file:/t/f does not exist\nIt is possible")
+    'file:/t/f: went away after the read began: a clean or a rollback has removed it; read again'
+    """
+    if ours := _OURS.findall(message):
+        return str(ours[-1])
+    if worker := _WORKER.search(message):
+        return worker[1]
+    if gone := _GONE.search(message):
+        return (
+            f"{gone[1]}: went away after the read began: a clean or a rollback has removed it; "
+            "read again"
+        )
+    if file := _READING.search(message):
+        causes = _CAUSE.findall(message.partition("Driver stacktrace:")[0])
+        because = f": {causes[-1]}" if causes else ""
+        return f"{file[1]}: cannot be read as parquet{because}"
+    aborted = _ABORTED.search(message)
+    said = _TASK.sub("", aborted[1]) if aborted else _CALLED.sub("", message.strip())
+    return _CLASS.sub("", said.strip()).partition("\n")[0]

@@ -1,0 +1,110 @@
+"""What people ask for, as a request: instants and date-times, a kind, columns; pure.
+
+Source of the spellings: HoodieSqlCommonUtils.formatQueryInstant (``as.of.instant``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Final, get_args
+
+from reconciler.errors import UsageError
+from reconciler.reader.model import ReadKind, ReadRequest
+
+KINDS: Final[tuple[str, ...]] = get_args(ReadKind)
+_INSTANT: Final = re.compile(r"[0-9]{14}([0-9]{3})?")
+_ZEROS: Final = re.compile("0+")
+_OFFSET: Final = re.compile(r"(Z|[+-][0-9]{2}:?[0-9]{2})$")
+_FORMS: Final = "20260131040000000, 2026-01-31, 2026-01-31 04:00:00 or 2026-01-31 04:00:00.000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A read as it is asked for, checked when the request is made; what is not given is None."""
+
+    kind: str = "snapshot"
+    as_of: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    columns: Sequence[str] | None = None
+
+    @property
+    def needs_zone(self) -> bool:
+        """Whether a time has an offset."""
+        return any(_OFFSET.search(text) for text in self._times if "T" in text or ":" in text)
+
+    @property
+    def _times(self) -> tuple[str, ...]:
+        return tuple(text for text in (self.as_of, self.begin, self.end) if text is not None)
+
+    def request(self, zone: tzinfo | None = None) -> ReadRequest:
+        """The request; ``zone``: of the timeline's instants, None where only its writers know.
+
+        Raises UsageError for what contradicts itself or is no time.
+        """
+        kind = _kind(self.kind)
+        if kind == "incremental":
+            self._check_incremental()
+        elif self.begin is not None or self.end is not None:
+            raise UsageError("begin and end are of incremental reads; ask for kind incremental")
+        if self.columns is not None and not self.columns:
+            raise UsageError("columns: name at least one")
+        times = [
+            None if text is None else instant_of(text, zone, what)
+            for text, what in ((self.as_of, "as of"), (self.begin, "begin"), (self.end, "end"))
+        ]
+        columns = None if self.columns is None else tuple(self.columns)
+        if columns is not None and len(set(columns)) != len(columns):
+            raise UsageError(f"columns: {_twice(columns)} is named twice")
+        return ReadRequest(kind=kind, as_of=times[0], begin=times[1], end=times[2], columns=columns)
+
+    def _check_incremental(self) -> None:
+        if self.begin is None:
+            raise UsageError(
+                "an incremental read begins after an instant; give it (000 for the first write)"
+            )
+        if self.as_of is not None:
+            raise UsageError("as of is not of incremental reads; their end says how far they go")
+
+
+def _kind(text: str) -> ReadKind:
+    for kind in get_args(ReadKind):
+        if text == kind:
+            return kind  # type: ignore[no-any-return]
+    raise UsageError(f"kind {text!r}: say one of {', '.join(KINDS)}")
+
+
+def _twice(names: Sequence[str]) -> str:
+    return next(name for at, name in enumerate(names) if name in names[:at])
+
+
+def instant_of(text: str, zone: tzinfo | None, what: str) -> str:
+    """A time as an instant of a timeline whose instants are in a zone.
+
+    Times without an offset are in that zone already; None: it is not known.
+
+    >>> instant_of("2026-01-31 04:00:00", None, "as of")
+    '20260131040000000'
+    >>> from datetime import UTC
+    >>> instant_of("2026-01-31T04:00:00+02:00", UTC, "as of")
+    '20260131020000000'
+    """
+    if _INSTANT.fullmatch(text) or _ZEROS.fullmatch(text):
+        return text
+    try:
+        if text[:1] not in "12" or len(text) < len("2026-01-31") or "W" in text:
+            raise ValueError(text)  # noqa: TRY301 (other spellings of ISO 8601)
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{what} {text!r}: is no time of a timeline; write {_FORMS}") from None
+    if found.tzinfo is not None:
+        if zone is None:
+            raise UsageError(
+                f"{what} {text!r}: the table does not say the zone of its timeline, so an offset "
+                "means nothing; write the time as the timeline shows it, without one"
+            )
+        found = found.astimezone(zone)
+    return f"{found:%Y%m%d%H%M%S}{found.microsecond // 1000:03}"
