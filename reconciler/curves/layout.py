@@ -47,8 +47,8 @@ _TOP: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 class InOrder:
     """By the columns one after another, nulls last; ``kinds`` and ``lanes`` of each.
 
-    Text is in order as far as its lanes go: those that tell the sample's values apart. The two
-    greatest values of 64 bits count as one.
+    Text is in order as far as its lanes go: those that tell the sample's values apart, zeros at
+    the end left out. The two greatest values of 64 bits count as one.
     """
 
     kinds: tuple[pa.DataType, ...]

@@ -1,0 +1,237 @@
+"""Laws of layouts, for every curve and every type that has an order."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.curves.bits import hilbert
+from reconciler.curves.layout import files, fit, keys, order
+from reconciler.curves.ruler import quantile_ruler, ranks
+from reconciler.curves.sampled import sampled
+from reconciler.curves.ties import ties
+
+FEW = settings(max_examples=50, deadline=None)
+A_TYPE = settings(max_examples=20, deadline=None)
+MICROS = pa.timestamp("us", "UTC")
+ZERO = datetime(1, 1, 1, tzinfo=UTC)
+
+#: an Arrow type, its values, and what Python orders them by; of 64 bits the two greatest values
+#: count as one in linear order
+TYPES = {
+    "boolean": (pa.bool_(), st.booleans(), int),
+    "byte": (pa.int8(), st.integers(-(2**7), 2**7 - 1), int),
+    "short": (pa.int16(), st.integers(-(2**15), 2**15 - 1), int),
+    "int": (pa.int32(), st.integers(-(2**31), 2**31 - 1), int),
+    "long": (pa.int64(), st.integers(-(2**63), 2**63 - 2), int),
+    "unsigned": (pa.uint64(), st.integers(0, 2**64 - 2), int),
+    "float": (pa.float32(), st.floats(width=32, allow_nan=False), float),
+    "double": (pa.float64(), st.floats(allow_nan=False), float),
+    "decimal": (pa.decimal128(12, 3), st.decimals("-99999999", "99999999", places=3), Decimal),
+    "decimal38": (pa.decimal128(38, 2), st.decimals(-(10**30), 10**30, places=2), Decimal),
+    "decimal76": (pa.decimal256(76, 2), st.decimals(-(10**60), 10**60, places=2), Decimal),
+    "string": (pa.string(), st.text("ab\0é\uffff\U0001f600", max_size=20), str.encode),
+    "large string": (pa.large_string(), st.text(max_size=12), str.encode),
+    "binary": (pa.binary(), st.binary(max_size=20), bytes),
+    "fixed": (pa.binary(10), st.binary(min_size=10, max_size=10), bytes),
+    "date": (pa.date32(), st.dates(), date.toordinal),
+    "timestamp": (MICROS, st.datetimes(timezones=st.just(UTC)), lambda v: v - ZERO),
+    "local": (pa.timestamp("us"), st.datetimes(), lambda v: v - ZERO.replace(tzinfo=None)),
+    "time": (pa.time64("us"), st.times(), lambda v: (v.hour, v.minute, v.second, v.microsecond)),
+    "duration": (pa.duration("us"), st.timedeltas(timedelta(-9999), timedelta(9999)), lambda v: v),
+}
+every_type = pytest.mark.parametrize("name", TYPES)
+
+
+def by_value(name):
+    """Sorts values of a type: then NaN, then null."""
+    key = TYPES[name][2]
+
+    def sort_key(value):
+        if value is None:
+            return (2,)
+        if isinstance(value, float) and math.isnan(value):
+            return (1,)
+        return (0, key(value))
+
+    return sort_key
+
+
+def values_of(name, *, max_size=40):
+    kind, values, _ = TYPES[name]
+    odd = st.sampled_from([None, float("nan")]) if pa.types.is_floating(kind) else st.none()
+    return st.lists(values | odd, min_size=1, max_size=max_size)
+
+
+def without_last_zeros(value):
+    """Which linear order does not tell from the text before them."""
+    match value:
+        case str():
+            return value.rstrip("\0")
+        case bytes() if len(value) != 10:
+            return value.rstrip(b"\0")
+    return value
+
+
+def is_rising(numbers):
+    return all(a <= b for a, b in pairwise(numbers))
+
+
+@every_type
+@A_TYPE
+@given(data=st.data())
+def test_ranks_rise_with_values_then_nan_then_null(name, data):
+    sample, others = data.draw(values_of(name)), data.draw(values_of(name))
+    kind = TYPES[name][0]
+    ruler = quantile_ruler(sampled(pa.array(sample, kind), name), 12)
+    ordered = sorted(sample + others, key=by_value(name))
+
+    found = ranks(ruler, pa.array(ordered, kind)).tolist()
+
+    assert is_rising(found)
+    places = {}
+    for value, rank in zip(ordered, found, strict=True):
+        places.setdefault(by_value(name)(value)[0], set()).add(rank)
+    assert sum(map(len, places.values())) == len(set(found)), "a place of their own"
+
+
+@every_type
+@A_TYPE
+@given(data=st.data())
+def test_linear_is_the_order_of_values(name, data):
+    kind = TYPES[name][0]
+    sample = [without_last_zeros(value) for value in data.draw(values_of(name))]
+    table = pa.table({"c": pa.array(sample, kind), "n": np.arange(len(sample))})
+
+    layout = fit(table, ["c", "n"], files=1, curve="linear")
+
+    expected = sorted(range(len(sample)), key=[by_value(name)(v) for v in sample].__getitem__)
+    assert expected == order(keys(layout, table)).tolist()
+
+
+small = st.none() | st.sampled_from([0.0, -0.0, float("nan"), 1.0, 2.0, 3.0]) | st.floats(-9, 9)
+rows = st.lists(
+    st.tuples(small, st.integers(0, 5), st.text("ab", max_size=2)), min_size=1, max_size=60
+)
+curves = st.sampled_from(["linear", "z-order", "hilbert", "kd-tree"])
+QUERIES = ("x between 0 and 1", "y = 3", "x > 2 and s like 'a%'")
+
+
+def table_of(taken):
+    x, y, s = zip(*taken, strict=True)
+    columns = {"x": pa.array(x, pa.float64()), "y": pa.array(y, pa.int32()), "s": pa.array(s)}
+    return pa.table({**columns, "id": pa.array(np.arange(len(x)))})
+
+
+def ties_of(table):
+    return ties(table["id"], "id")
+
+
+@FEW
+@given(rows, curves, st.integers(1, 9), st.randoms(use_true_random=False))
+def test_a_key_does_not_depend_on_other_rows(taken, curve, count, shuffled):
+    table = table_of(taken)
+    mixed = list(range(len(taken)))
+    shuffled.shuffle(mixed)
+    layout = fit(table, "xys", files=count, curve=curve, queries=QUERIES, ties=ties_of(table))
+    again = pickle.loads(pickle.dumps(layout))
+    other = table.take(mixed)
+
+    expected = keys(layout, table, ties=ties_of(table))[:, mixed].tolist()
+
+    assert expected == keys(again, other, ties=ties_of(other)).tolist()
+    half = [other.slice(0, len(mixed) // 2), other.slice(len(mixed) // 2)]
+    parts = [keys(layout, part, ties=ties_of(part)) for part in half]
+    assert expected == np.concatenate(parts, axis=1).tolist()
+
+
+@FEW
+@given(rows, curves, st.integers(1, 9), st.randoms(use_true_random=False))
+def test_a_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count, shuffled):
+    table = table_of(taken)
+    mixed = list(range(len(taken)))
+    shuffled.shuffle(mixed)
+    other = table.take(mixed)
+
+    found = [
+        fit(sample, "xys", files=count, curve=curve, queries=QUERIES, ties=ties_of(sample))
+        for sample in (table, other)
+    ]
+
+    first, second = (keys(layout, table, ties=ties_of(table)).tolist() for layout in found)
+    assert first == second
+
+
+@FEW
+@given(rows, rows, st.sampled_from(["linear", "z-order", "kd-tree"]), st.integers(1, 9))
+def test_the_way_rises_along_each_column_where_the_others_stay(taken, others, curve, count):
+    layout = fit(table_of(taken), "xys", files=count, curve=curve, queries=QUERIES)
+    _, y, s = others[0]
+    xs = sorted((x for x, _, _ in others), key=by_value("double"))
+    table = table_of([(x, y, s) for x in xs])
+
+    key = keys(layout, table)
+
+    found = files(layout, key).tolist() if curve == "kd-tree" else key.T.tolist()
+    assert is_rising(found)
+
+
+@FEW
+@given(rows, curves)
+def test_zeros_of_either_sign_have_one_key(taken, curve):
+    layout = fit(table_of(taken), "xys", files=5, curve=curve)
+    _, y, s = taken[0]
+
+    plus, minus = keys(layout, table_of([(0.0, y, s), (-0.0, y, s)])).T.tolist()
+
+    assert plus == minus
+
+
+@FEW
+@given(rows, curves, st.integers(1, 9))
+def test_rows_fill_files_alike_whatever_they_hold(taken, curve, count):
+    taken = taken * (2000 // len(taken))
+    table = table_of(taken)
+    layout = fit(table, "xys", files=count, curve=curve, ties=ties_of(table))
+    key = keys(layout, table, ties=ties_of(table))
+
+    found = np.bincount(files(layout, key, ties=ties_of(table)), minlength=count)
+
+    assert count == len(found)
+    mean = len(taken) / count
+    assert found.max() <= 1.15 * mean + 2
+    assert found.min() >= 0.85 * mean - 2
+
+
+@FEW
+@given(rows, curves, st.integers(1, 9))
+def test_files_are_ranges_of_the_way(taken, curve, count):
+    table = table_of(taken)
+    layout = fit(table, "xys", files=count, curve=curve, queries=QUERIES)
+    key = keys(layout, table)
+
+    found = files(layout, key)[order(key)].tolist()
+
+    assert is_rising(found)
+    assert 0 <= found[0] <= found[-1] < layout.files <= count
+
+
+@pytest.mark.parametrize("sides", [(2, 1), (2, 4), (3, 3), (4, 2), (5, 2)])
+def test_a_step_on_hilberts_curve_goes_to_a_neighbour(sides):
+    columns, bits = sides
+    cube = np.indices((1 << bits,) * columns).reshape(columns, -1)
+
+    key = hilbert(list(cube), bits)[0]
+
+    assert np.arange(cube.shape[1]).tolist() == sorted(key.tolist())
+    steps = np.abs(np.diff(cube[:, np.argsort(key)], axis=1)).sum(axis=0)
+    assert {1} == set(steps.tolist())
