@@ -142,6 +142,24 @@ def test_every_readable_write_shows_rows_of_its_time(name, tmp_path):
     assert rows_of(newest, storage) == rows
 
 
+@pytest.mark.parametrize(
+    ("name", "time"),
+    [
+        ("v8_mor_overlap", "20261121051650743"),
+        ("v8_mor_overlap_done", "20261121051650743"),
+        ("v9_mor_overlap_done", "20261121051411773"),
+    ],
+)
+def test_time_travel_to_a_write_shows_it_though_it_ended_after_a_compaction_began(
+    name, time, tmp_path
+):
+    """Hudi 1.2.0 files its log under the later compaction, and shows neither 50 nor the updates."""
+    storage = opened(name, tmp_path)
+    rows = rows_of(open_scan(storage, ReadRequest(as_of=time, columns=("id", "ts"))), storage)
+
+    assert [[0, 3], [1, 3], [2, 2], *([i, 1] for i in range(3, 9)), [50, 3]] == sorted(rows)
+
+
 def test_time_travel_before_a_clean_is_refused_with_the_earliest_instant(tmp_path):
     storage = opened("v9_cow_part", tmp_path)
     scan = open_scan(storage, ReadRequest(as_of="20261121045506208"))

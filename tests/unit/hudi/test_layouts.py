@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError, NotFoundError, ReconcilerError, UnsupportedError
+from reconciler.hudi import layout_v2
 from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.layout_v1 import read_archive
+from reconciler.hudi.layout_v1 import read_archive, read_contents
 from reconciler.hudi.layout_v2 import newest_archived, read_history
 from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block
 from reconciler.storage.api import Entry
@@ -94,6 +95,17 @@ def test_without_a_manifest_nothing_is_archived(files):
     assert None is newest_archived(Shelf(files), "h")
 
 
+def test_what_archived_files_held_comes_newest_first_and_a_file_at_a_time():
+    more = history(("21", "22", "commit"), ("23", "24", "clean"))
+    files = LSM | {"manifest_2": manifest("10_10_0.parquet", "21_23_0.parquet")}
+    shelf = Shelf(files | {"21_23_0.parquet": more})
+    found = layout_v2.read_contents(shelf, "h")
+
+    assert (completed("23", "24", "clean"), b"m", "h/21_23_0.parquet") == next(found)
+    assert "10_10_0.parquet" not in shelf.read_names
+    assert ["21", "10"] == [instant.requested for instant, _content, _path in found]
+
+
 def test_only_files_that_may_hold_a_wanted_instant_are_read():
     shelf = Shelf(LSM)
 
@@ -172,12 +184,14 @@ ENTRY = {
         {"name": "actionType", "type": ["null", "string"]},
         {"name": "actionState", "type": ["null", "string"]},
         {"name": "stateTransitionTime", "type": ["null", "string"]},
+        {"name": "hoodieCommitMetadata", "type": ["null", {"type": "map", "values": "string"}]},
     ],
 }
 
 
-def entry(time, action="commit", state="COMPLETED", at=None):
+def entry(time, action="commit", state="COMPLETED", at=None, content=None):
     return {
+        "hoodieCommitMetadata": content,
         "commitTime": time,
         "actionType": action,
         "actionState": state,
@@ -238,6 +252,23 @@ def test_only_a_completed_state_has_a_completion_time():
 
     assert [State.REQUESTED, State.COMPLETED] == [a.instant.state for a in found]
     assert [None, "5"] == [a.completed for a in found]
+
+
+def test_what_archived_writes_held_comes_newest_first_and_a_file_at_a_time():
+    said = {"operationType": "UPSERT"}
+    late = block(entry("3", content=said), entry("4", "clean"), entry("5", content=said))
+    shelf = Shelf(
+        {
+            ".commits_.archive.1": block(entry("1", content=said)),
+            ".commits_.archive.2": late + block(entry("6", state="INFLIGHT", content=said)),
+        }
+    )
+    found = read_contents(shelf, "archived")
+
+    instant, content, path = next(found)
+    assert ("5", said, "archived/.commits_.archive.2") == (instant.requested, content, path)
+    assert [".commits_.archive.2"] == shelf.read_names
+    assert ["3", "1"] == [instant.requested for instant, _content, _path in found]
 
 
 FIRST, SECOND, BOTH = (f".commits_.archive.{n}_1-0-1" for n in (1, 2, 3))
