@@ -54,8 +54,10 @@ class Boxes:
 
 def boxes_among(queries: Sequence[str], seen: Sequence[Sampled]) -> Boxes | None:
     """Of SQL predicates; None where none of them bounds a column of the layout."""
+    if not seen[0].rows:
+        return None
     found = [spans for where in queries if (spans := _spans(where, seen))]
-    if not found or not seen[0].valid:
+    if not found:
         return None
     lows, highs, weights = [], [], []
     each = max(_KINDS // sum(map(len, found)), 4)

@@ -1,0 +1,98 @@
+"""What a predicate bounds, and that nothing is guessed."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from reconciler.curves.predicate import MOST_BOXES, Range, boxes_of
+
+ONE = Range(low=1, high=1)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("a = 1", ({"a": (ONE,)},)),
+        ("1 = a", ({"a": (ONE,)},)),
+        ("`A`=1", ({"a": (ONE,)},)),
+        ("a <=> 1L", ({"a": (ONE,)},)),
+        ("s.a < 2", ({"s.a": (Range(high=2, below=True),)},)),
+        ("2 < a", ({"a": (Range(low=2, above=True),)},)),
+        ("a >= -1.50", ({"a": (Range(low=Decimal("-1.5")),)},)),
+        ("a between 1 and 3 and b = 1", ({"a": (Range(low=1, high=3),), "b": (ONE,)},)),
+        ("a > 1 and a < 3", ({"a": (Range(low=1, above=True), Range(high=3, below=True))},)),
+        ("a = 1 or b = 1", ({"a": (ONE,)}, {"b": (ONE,)})),
+        ("(a = 1 or b = 1) and c = 1", ({"a": (ONE,), "c": (ONE,)}, {"b": (ONE,), "c": (ONE,)})),
+        ("a in (1, 'x')", ({"a": (ONE,)}, {"a": (Range(low="x", high="x"),)})),
+        ("a like 'x_y%'", ({"a": (Range(low="x", high="x\U0010ffff"),)},)),
+        ("a like 'xy'", ({"a": (Range(low="xy", high="xy"),)},)),
+        ("a = 'it''s'", ({"a": (Range(low="it's", high="it's"),)},)),
+        ("a = date '2026-01-01'", ({"a": (Range(low="2026-01-01", high="2026-01-01"),)},)),
+        ("a = true", ({"a": (Range(low=True, high=True),)},)),
+    ],
+)
+def test_plain_comparisons_bound_columns(where, expected):
+
+    assert expected == boxes_of(where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "f(a) = 1",
+        "a + 1 = 2",
+        "a = 1 + 2",
+        "a = b",
+        "a != 1",
+        "a <> 1",
+        "not a = 1",
+        "not (a = 1 and b = 2)",
+        "a not in (1, 2)",
+        "a not between 1 and 2",
+        "a is null",
+        "a like '%x'",
+        "a like concat('x', '%')",
+        "a in (select 1)",
+        "a = 1 or f(b)",
+        "a = 1 is true",
+        "a = 1 = b",
+        "case when a = 1 then b = 2 end",
+        "case when a = 1 and b = 2 then c end and d = 1",
+        "a = ",
+        "a = 1)",
+        "(a = 1",
+        "a = 'x",
+        "a -- = 1",
+        "",
+        "§",
+        "a in (" + ", ".join(map(str, range(MOST_BOXES + 1))) + ")",
+    ],
+)
+def test_anything_else_bounds_nothing(where):
+
+    assert ({},) == boxes_of(where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "a = 1 and f(b) = 2",
+        "f(b, 1) = 2 and a = 1",
+        "a = 1 and not (b = 1 or c = 2)",
+        "x between f(1) and f(2) and a = 1",
+        "a = 1 and (b = 1 or f(c))",
+        "a = 1 and c is not null",
+        "a = 1 and c in (select x from y where z = 1 and v = 2)",
+    ],
+)
+def test_what_is_understood_beside_and_still_bounds(where):
+
+    assert ({"a": (ONE,)},) == boxes_of(where)
+
+
+def test_alternatives_that_would_multiply_are_left_out():
+    nine = "in (1, 2, 3, 4, 5, 6, 7, 8, 9)"
+
+    assert 9 == len(boxes_of(f"a {nine} and b {nine}"))
