@@ -34,16 +34,17 @@ class Tree:
 
     @classmethod
     def of_folder(cls, folder: Path | str) -> Tree:
-        """What is there now, with its times."""
+        """What is there now, with its times; data files hollow, see ``unpack``."""
         folders, files = [], []
         for at, _, names in os.walk(folder):
             below = os.path.relpath(at, folder)
             folders.append(below)
             for name in names:
                 full = os.path.join(at, name)
-                with open(full, "rb") as file:
-                    data, modified = file.read(), os.fstat(file.fileno()).st_mtime_ns
-                files.append(File(os.path.join(below, name), data, len(data), modified))
+                status = os.stat(full)
+                data = None if is_data(full) else Path(full).read_bytes()
+                path = os.path.join(below, name)
+                files.append(File(path, data, status.st_size, status.st_mtime_ns))
         return cls(tuple(folders), tuple(files))
 
     def write(self, folder: Path | str) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import calendar
 import os
 import shutil
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +29,7 @@ from reconciler.state.observe import observe
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.process import Process
 from reconciler.world import open_storage
+from tests.trees import Tree, unpack
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"
 #: later than every instant of the fixtures
@@ -84,21 +83,18 @@ class Drill:
 
     folder: Path
     said: Mapping[str, str]
+    spec: TableSpec = field(init=False)
     clock: TestClock = field(default_factory=TestClock)
     runs: int = 0
 
     def __post_init__(self) -> None:
         text = SPEC.format(name="t", path=self.table, **{"lock": "filesystem", **self.said})
         (self.folder / "spec.yaml").write_text(text)
+        (self.spec,) = load_specs([self.folder / "spec.yaml"])
 
     @property
     def table(self) -> Path:
         return self.folder / "table"
-
-    @property
-    def spec(self) -> TableSpec:
-        (spec,) = load_specs([self.folder / "spec.yaml"])
-        return spec
 
     @property
     def storage(self) -> Storage:
@@ -145,39 +141,41 @@ class Drill:
 
     def copy(self, folder: Path, **said: str) -> Drill:
         """The same table elsewhere, times kept; the plan of one is not of the other."""
-        shutil.copytree(self.folder, folder)
+        Tree.of_folder(self.folder).write(folder)
         return Drill(folder, {**self.said, **said})
+
+    def begin_again(self, tree: Tree) -> None:
+        """Make the folder what it was, and forget what has happened: its plan is that of then."""
+        shutil.rmtree(self.folder)
+        tree.write(self.folder)
+        self.clock, self.runs = TestClock(), 0
 
 
 def drill(zipped: Path, folder: Path, **said: str) -> Drill:
-    """Unpack a table with its times; data files are cut to a few bytes, nobody reads them."""
-    table = folder / "table"
-    table.mkdir(parents=True)
-    with zipfile.ZipFile(zipped) as archive:
-        for entry in archive.infolist():
-            target = Path(archive.extract(entry, table))
-            if target.suffix == ".parquet" and ".hoodie" not in target.parts:
-                target.write_bytes(b"PAR1")
-            when = calendar.timegm((*entry.date_time, 0, 0, 0))
-            os.utime(target, (when, when))
+    """Unpack a table with its times; data files are hollow, nobody reads them."""
+    unpack(zipped, folder / "table", hollow=True)
     return Drill(folder, said)
 
 
 def data_files(table: Path) -> set[str]:
     """Every file outside ``.hoodie``, relative; checksums aside."""
     return {
-        str(path.relative_to(table))
-        for path in table.rglob("*")
-        if path.is_file() and ".hoodie" not in path.parts and path.suffix != ".crc"
+        os.path.relpath(os.path.join(folder, name), table)
+        for folder, names in _data_folders(table)
+        for name in names
+        if not name.endswith(".crc")
     }
 
 
 def folders(table: Path) -> set[str]:
-    return {
-        str(path.relative_to(table))
-        for path in table.rglob("*")
-        if path.is_dir() and ".hoodie" not in path.relative_to(table).parts
-    }
+    return {os.path.relpath(folder, table) for folder, _ in _data_folders(table)} - {"."}
+
+
+def _data_folders(table: Path) -> Iterator[tuple[str, list[str]]]:
+    for folder, below, names in os.walk(table):
+        if ".hoodie" in below:
+            below.remove(".hoodie")
+        yield folder, names
 
 
 def newest(state: TableState) -> set[str]:
@@ -228,11 +226,14 @@ def cleans(table: Path) -> list[tuple[str, dict[str, tuple[tuple[str, ...], bool
     return found
 
 
-def unlisted(it: Drill) -> set[str]:
-    """Where the metadata table and the disk differ; nothing where there is no metadata table."""
-    ms = it.clock.now_ms()
-    disk = observe(it.storage, it.spec, observed_ms=ms)
+def unlisted(it: Drill, disk: TableState | None = None) -> set[str]:
+    """Where the metadata table and the disk differ; nothing where there is no metadata table.
+
+    ``disk``: the table's state if it has been observed already.
+    """
+    disk = disk or it.state()
     if not disk.metadata_partitions:
         return set()
+    ms = it.clock.now_ms()
     listed = observe(it.storage, it.spec, observed_ms=ms, listing="metadata")
     return set(keys_present(disk.files).to_pylist()) ^ set(keys_present(listed.files).to_pylist())
