@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "show",
     "apply",
     "status",
+    "read",
     "comment",
     "unlock",
     "demo",

@@ -28,6 +28,9 @@ _PLAIN: Final = {
     pa.timestamp("us"): "timestamp_ntz",
 }
 
+#: where Spark's simpleString is not its JSON
+_SHORT: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
 
 def spark_schema(schema: pa.Schema) -> dict[str, Any]:
     """A schema as ``StructType.fromJson`` takes it; UnsupportedError names what Spark has not.
@@ -78,3 +81,27 @@ def is_void(kind: pa.DataType) -> bool:
     if pa.types.is_null(kind):
         return True
     return any(is_void(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def spark_name(kind: pa.DataType) -> str:
+    """A type as Spark's ``simpleString`` spells it.
+
+    >>> spark_name(pa.list_(pa.struct([pa.field("a", pa.int32())])))
+    'array<struct<a:int>>'
+    """
+    return _spelled(_type(kind, ""))
+
+
+def _spelled(kind: str | dict[str, Any]) -> str:
+    match kind:
+        case str():
+            return _SHORT.get(kind, kind)
+        case {"type": "struct", "fields": fields}:
+            inner = ",".join(f"{field['name']}:{_spelled(field['type'])}" for field in fields)
+            return f"struct<{inner}>"
+        case {"type": "array", "elementType": element}:
+            return f"array<{_spelled(element)}>"
+        case {"keyType": key, "valueType": value}:
+            return f"map<{_spelled(key)},{_spelled(value)}>"
+        case _:
+            raise AssertionError(kind)

@@ -20,6 +20,7 @@ from reconciler.cluster.spark import ship
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.arrow import integers, numbers, unique
 from reconciler.reader.arrow_spark import is_void, spark_schema
+from reconciler.reader.cells import quoted as column_name
 from reconciler.reader.failures import sentence
 from reconciler.reader.manifest import BATCH, FOLDER, manifest, quoted
 from reconciler.reader.model import Scan
@@ -66,7 +67,7 @@ def data_frame(
     more = [scan.table_schema.field(name) for name in names if name not in scan.schema.names]
     wide = replace(matching(session, scan, where), schema=pa.schema([*scan.schema, *more]))
     found = _rows(session, wide, ref).filter(where)
-    return found.select(*map(_quoted, scan.schema.names)) if more else found
+    return found.select(*map(column_name, scan.schema.names)) if more else found
 
 
 def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
@@ -84,7 +85,9 @@ def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
     row = "_".join(["row", *values.column_names])  # a name that none of them has
     frame = _local(session, values.append_column(row, integers(np.arange(len(values)))))
     try:
-        kept = [row[0] for row in frame.filter(_column(condition)).select(_quoted(row)).collect()]
+        kept = [
+            row[0] for row in frame.filter(_column(condition)).select(column_name(row)).collect()
+        ]
     except Exception as error:
         if not is_of_spark(error):
             raise
@@ -210,7 +213,7 @@ def _columns(
         if values is not None and field.name in restored:
             column = values[f"v{restored.index(field.name)}"]
         elif field.name in frame.columns:
-            column = frame[_quoted(field.name)]
+            column = frame[column_name(field.name)]
         else:
             column = functions.lit(None).cast(_struct(pa.schema([field]))[0].dataType)
         columns.append(column.alias(field.name))
@@ -269,12 +272,3 @@ def _column(java: Any) -> Column:
     from pyspark.sql import Column  # noqa: PLC0415 (heavy)
 
     return Column(java)
-
-
-def _quoted(name: str) -> str:
-    """A column's name that is nothing else.
-
-    >>> _quoted("a.`b")
-    '`a.``b`'
-    """
-    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,111 @@
+"""Reading a table from a command: a Spark session where there is work, and rows as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+from reconciler import api
+from reconciler.cli import interruption
+from reconciler.cli.read import SHOWN, Reading, RowFormat
+from reconciler.cli.spark import spark_session
+from reconciler.cli.terminal import emit, say, wants_color
+from reconciler.reader.arrow_spark import spark_name
+from reconciler.reader.cells import json_row, text_cells
+from reconciler.reader.explain import explained
+from reconciler.render import read as render
+from reconciler.render import words
+
+if TYPE_CHECKING:
+    from reconciler.reader.model import Scan
+
+#: lines that are written at once
+_TOGETHER: Final = 1000
+
+
+def say_what_is_read(reading: Reading) -> None:
+    """Write what a read would touch; Spark starts only where a condition is to be understood."""
+    scan = api.open_scan(reading.storage, reading.asked, zone=reading.zone)
+    kept, reaches = scan, True
+    if reading.where is not None:
+        from reconciler.reader import spark  # noqa: PLC0415 (heavy)
+
+        with _session(reading) as session, spark.reading(reading.storage.ref):
+            kept = spark.matching(session, scan, reading.where)
+            reaches = spark.reaches(session, scan.location)
+    found = explained(
+        scan,
+        kept,
+        reading.asked,
+        where=reading.where,
+        spark_reaches=reaches,
+    )
+    if reading.format is RowFormat.JSON:
+        emit(render.explained_json(found))
+    else:
+        emit(render.explained_text(found, color=wants_color()))
+
+
+def write_rows(reading: Reading) -> None:
+    """Write the rows of a read."""
+    from reconciler.reader import spark  # noqa: PLC0415 (heavy)
+
+    scan = api.open_scan(reading.storage, reading.asked, zone=reading.zone)
+    ref = reading.storage.ref
+    with _session(reading) as session, spark.reading(ref):
+        _write(spark.data_frame(session, scan, ref, reading.where), scan, reading)
+
+
+@contextmanager
+def _session(reading: Reading) -> Iterator[Any]:
+    """A session; an error after an interruption is the interruption."""
+    say("starting Spark")
+    with spark_session(reading.master, reading.settings) as session:
+        try:
+            yield session
+        except Exception:
+            interruption.check()
+            raise
+
+
+def _write(frame: Any, scan: Scan, reading: Reading) -> None:
+    match reading.format:
+        case RowFormat.JSON:
+            rows = _rows(frame.selectExpr(json_row(scan.schema)), reading.limit)
+            _emit(f"{row[0]}\n" for row in rows)
+        case RowFormat.CSV:
+            emit("".join(render.csv_lines([scan.schema.names])))
+            rows = _rows(frame.selectExpr(*text_cells(scan.schema)), reading.limit)
+            _emit(render.csv_lines(rows))
+        case RowFormat.TEXT:
+            limit = SHOWN if reading.limit is None else reading.limit
+            cells = list(_rows(frame.selectExpr(*text_cells(scan.schema)), limit + 1))
+            kinds = [spark_name(field.type) for field in scan.schema]
+            emit(render.table_text(scan.schema.names, kinds, cells[:limit]))
+            _say_how_many(cells, limit)
+        case _:
+            assert_never(reading.format)
+
+
+def _say_how_many(rows: Sequence[Any], limit: int) -> None:
+    if len(rows) > limit:
+        say(f"the first {words.count(limit, 'row')}; --limit N shows more, "
+            "and --format csv or json writes all")  # fmt: skip
+    else:
+        say(words.count(len(rows), "row"))
+
+
+def _rows(frame: Any, limit: int | None) -> Iterator[Any]:
+    """The rows of a frame, a part at a time; few at once."""
+    if limit is not None:
+        return iter(frame.limit(limit).collect())
+    found: Iterator[Any] = frame.toLocalIterator(prefetchPartitions=True)
+    return found
+
+
+def _emit(lines: Iterable[str]) -> None:
+    rest = iter(lines)
+    while some := list(islice(rest, _TOGETHER)):
+        emit("".join(some))
