@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.view import LOGS_BY_COMPLETION
 
 _RECORD_KEY: Final = "_hoodie_record_key"
 _EVENT: Final = "EVENT_TIME_ORDERING"
@@ -29,6 +30,8 @@ _BY_MODE: Final = 9
 _PAYLOADS: Final = ("hoodie.compaction.payload.class", "hoodie.datasource.write.payload.class")
 _STRATEGIES: Final = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _PREFIX: Final = "hoodie.record.merge.property."
+#: Hudi 1.x writes it whatever the table's version, 0.x does not know it
+_MADE_BY_1: Final = "hoodie.timeline.path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +55,16 @@ class MergeRules:
     precombines: bool = False
 
     @classmethod
-    def of(cls, properties: TableProperties, *, precombines: bool = False) -> Self:
-        """The rules of a table, as the readers of Hudi 1.x follow them.
+    def of(cls, properties: TableProperties, *, precombines: bool | None = None) -> Self:
+        """The rules of a table, as the readers of the Hudi that made it follow them.
 
-        ``precombines``: as those of Hudi 0.x do. The two differ where log records of one key do not
-        come in the order of their event times; see ``precombine``.
+        ``precombines``: as those of Hudi 0.x do, or not (1.x); None for what the table says. The
+        two differ where log records of one key do not come in the order of their event times; see
+        ``precombine``.
         """
         raw = properties.raw
+        if precombines is None:
+            precombines = _is_of_hudi_0(properties)
         mode, why = _mode(raw, properties)
         marker = _marker(raw)
         keys: tuple[str, ...] = (_RECORD_KEY,)
@@ -87,6 +93,17 @@ class MergeRules:
         marker = self.delete_marker[:1] if self.delete_marker else ()
         names = (*self.keys, *self.ordering, *marker, IS_DELETED, OPERATION)
         return tuple(dict.fromkeys(name.partition(".")[0] for name in names))
+
+
+def _is_of_hudi_0(properties: TableProperties) -> bool:
+    """Whether Hudi 0.x made the table, and so merges it.
+
+    What log records come to is not on disk: each version's compaction makes of them what its own
+    readers read, and 0.x and 1.x do not read the same. Hudi 1.x upgrades a table before it writes,
+    unless it is told to keep version 6 for readers of 0.x; a version 6 table that it made itself
+    names the place of its timeline.
+    """
+    return properties.table_version < LOGS_BY_COMPLETION and _MADE_BY_1 not in properties.raw
 
 
 #: a record with true here is a deletion

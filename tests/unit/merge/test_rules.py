@@ -23,7 +23,8 @@ def rules(version, keys=("id",), ordering=("ts",), **raw):
             ordering_fields=ordering,
             record_keys=keys,
             raw=found,
-        )
+        ),
+        precombines=False,
     )
 
 
@@ -121,16 +122,26 @@ def test_keys_that_are_not_stored_are_columns():
     assert "names no column" in rules(9, keys=(), **off).refusal
 
 
-def test_hudi_0_orders_log_records_by_event_time_whatever_the_payload():
-    found = MergeRules.of(
-        SimpleNamespace(
-            table_name="t",
-            table_version=6,
-            ordering_fields=("ts",),
-            record_keys=("id",),
-            raw={PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"},
-        ),
-        precombines=True,
+def overwriting(version, **raw):
+    return SimpleNamespace(
+        table_name="t",
+        table_version=version,
+        ordering_fields=("ts",),
+        record_keys=("id",),
+        raw={PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload", **raw},
     )
 
+
+def test_hudi_0_orders_log_records_by_event_time_whatever_the_payload():
+    found = MergeRules.of(overwriting(6), precombines=True)
+
     assert (("ts",), True, True) == (found.ordering, found.overwrites, found.precombines)
+
+
+def test_a_table_is_merged_as_the_hudi_that_made_it_merges():
+    by_1 = {"hoodie.timeline.path": "timeline"}
+
+    assert MergeRules.of(overwriting(6)).precombines
+    assert not MergeRules.of(overwriting(6, **by_1)).precombines
+    assert not MergeRules.of(overwriting(8, **by_1)).precombines
+    assert not MergeRules.of(overwriting(6), precombines=False).precombines
