@@ -198,6 +198,18 @@ def test_a_log_that_ended_after_a_pending_compaction_began_comes_last_though_it_
     assert [(f"a/{base('f', 0)}", [f"a/{log('f', 2)}", f"a/{log('f', 1)}"])] == seen(state)
 
 
+def test_a_pending_compaction_orders_no_log_files_for_reads_before_it():
+    state = mor(
+        [base("f", 0), log("f", 1), log("f", 2)],
+        [commit(0), delta(1, ended=4), delta(2), pending(3)],
+        compactions=compaction(3, "f"),
+    )
+
+    assert [(f"a/{base('f', 0)}", [f"a/{log('f', 1)}", f"a/{log('f', 2)}"])] == seen(
+        state, before(2)
+    )
+
+
 def test_a_pending_compaction_of_a_slice_without_base_file_takes_nothing_away():
     state = mor(
         [log("f", 1), log("f", 3)], [delta(1), pending(2), delta(3)], compactions=compaction(2, "f")
