@@ -186,6 +186,17 @@ def test_a_symbolic_link_in_the_table_is_reported_and_not_followed(tmp_path):
     assert os.listdir(outside) == ["f"]
 
 
+@pytest.mark.parametrize("path", ["a/link/f", "a/link/b/f", "link/f"])
+def test_nothing_below_a_link_is_touched_however_deep_it_lies(storage, tmp_path, path):
+    below, folder = tmp_path / path.partition("link")[0], path.rpartition("/")[0]
+    write(tmp_path.parent / f"{tmp_path.name} outside" / folder, "f")
+    below.mkdir(exist_ok=True)
+    (below / "link").symlink_to(tmp_path.parent / f"{tmp_path.name} outside")
+
+    with pytest.raises(StorageError, match=f"{folder}: is or lies behind a symbolic link"):
+        storage.read(path)
+
+
 def test_a_linked_file_is_not_read(storage, tmp_path):
     write(tmp_path, "real")
     (tmp_path / "linked").symlink_to(tmp_path / "real")
