@@ -40,10 +40,19 @@ def _struct(column: Any, wanted: pa.DataType, where: str) -> Any:
     """Children lie as the struct's own buffers do, whatever slice of them it is."""
     whole = column.slice(0) if not column.offset else _at_start(column)
     children = [
-        stored(whole.field(at), field.type, f"{where}.{field.name}")
+        stored(_visible(whole, at, field.type), field.type, f"{where}.{field.name}")
         for at, field in enumerate(wanted)
     ]
     return _over(whole, wanted, children)
+
+
+def _visible(column: Any, at: int, wanted: pa.DataType) -> Any:
+    """A child; where the struct is null it may hold anything, so also what would not fit."""
+    child = column.field(at)
+    if column.null_count and pa.types.is_fixed_size_binary(wanted):
+        filler = pa.scalar(bytes(wanted.byte_width), child.type)
+        return pc.if_else(column.is_valid(), child, filler)
+    return child
 
 
 def _at_start(column: Any) -> Any:

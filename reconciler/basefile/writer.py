@@ -7,6 +7,7 @@ and no reader minds: dictionaries and pages are cut elsewhere, and the root's na
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -74,9 +75,9 @@ def write_base_file(
 class BaseFileWriter:
     """Writes one base file to a sink, which it leaves open.
 
-    ``sink``: a pyarrow output stream or a Python file opened to write bytes. ``stamp`` for rows
-    that are new; without one, rows bring their meta columns with them. Memory: one row group as
-    Arrow holds it and encoded, and a byte for every bit of the bloom filter.
+    ``sink``: a pyarrow output stream or a Python file opened to write bytes, still empty. ``stamp``
+    for rows that are new; without one, rows bring their meta columns with them. Memory: one row
+    group as Arrow holds it and encoded, and a byte for every bit of the bloom filter.
     """
 
     def __init__(
@@ -92,7 +93,6 @@ class BaseFileWriter:
         self._columns = _columns(schema, form, stamp)
         self._keys = _Keys(form)
         self._sink = sink if isinstance(sink, pa.NativeFile) else pa.PythonFile(sink, "w")
-        self._start = self._sink.tell()
         self._footers: list[Any] = []
         self._parquet = _parquet(self._sink, self._columns, form, self._footers)
         self._waiting: list[Any] = []
@@ -109,10 +109,7 @@ class BaseFileWriter:
             return
         self.rows += len(rows)
         self._keys.add(rows)
-        step = self._form.group_rows
-        step = max(1, min(step, self._form.group_bytes * len(rows) // max(1, rows.nbytes)))
-        for start in range(0, len(rows), step):
-            self._wait(rows.slice(start, step))
+        self._wait(rows)
 
     @property
     def estimated_bytes(self) -> int:
@@ -125,7 +122,7 @@ class BaseFileWriter:
             waiting = int(groups.waiting * groups.share)
         chunks = (groups.count + bool(self._waiting)) * len(self._columns)
         footer = _FOOTER + _CHUNK_FOOTER * chunks + len(self._schema.avro) + self._keys.text_bytes
-        return int(self._sink.tell() - self._start) + waiting + footer
+        return int(self._sink.tell()) + waiting + footer
 
     def close(self) -> WrittenFile:
         """End the file. Raises FormatError where a column that may not be null is."""
@@ -137,16 +134,17 @@ class BaseFileWriter:
         return WrittenFile(
             name=self.name,
             rows=self.rows,
-            size=int(self._sink.tell()) - self._start,
+            size=int(self._sink.tell()),
             least_key=self._keys.range.least,
             greatest_key=self._keys.range.greatest,
             footer=self._footers[0],
         )
 
     def abandon(self) -> None:
-        """Write nothing more: what the sink holds is no file."""
-        self._parquet.is_open = False
+        """Let go of the sink, which then holds no base file of Hudi's and is to be thrown away."""
         self._waiting.clear()
+        with suppress(Exception):  # as it was given up for another one
+            self._parquet.close()  # else it writes when the garbage collector comes
 
     def _stored(self, batch: Any) -> Any:
         columns = [self._column(field, batch) for field in self._columns]
@@ -165,15 +163,18 @@ class BaseFileWriter:
         return stored(batch.column(at), field.type, where)
 
     def _wait(self, rows: Any) -> None:
-        groups, form = self._groups, self._form
-        size = rows.nbytes
-        if groups.waiting and groups.waiting + size > form.group_bytes:
-            self._end_group()
-        self._waiting.append(rows)
-        groups.waiting_rows += len(rows)
-        groups.waiting += size
-        if groups.waiting_rows >= form.group_rows or groups.waiting >= form.group_bytes:
-            self._end_group()
+        """Into row groups: each takes what it has room for, and at least a row."""
+        groups, form, start = self._groups, self._form, 0
+        width = max(1, rows.nbytes // len(rows))
+        while start < len(rows):
+            room = (form.group_bytes - groups.waiting) // width
+            count = max(1, min(len(rows) - start, form.group_rows - groups.waiting_rows, room))
+            self._waiting.append(rows.slice(start, count))
+            start += count
+            groups.waiting_rows += count
+            groups.waiting += count * width
+            if groups.waiting_rows >= form.group_rows or groups.waiting + width > form.group_bytes:
+                self._end_group()
 
     def _end_group(self) -> None:
         if not self._waiting:

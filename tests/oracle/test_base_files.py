@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import fastavro
 import pyarrow.parquet as pq
@@ -199,3 +200,25 @@ def test_hudi_merges_changes_into_our_files_of_all_types(of_all_types, version):
 
     assert ["empty", "full", "old"] == [row[0] for row in expected]
     assert expected == [row[:last] for row in all_rows(hudi, name)]
+
+
+def test_hudi_finds_keys_beyond_two_bytes_in_our_files_alone(real_hudi, tmp_path):
+    hudi = real_hudi("1.2.0")
+    table = hudi.table(tmp_path / "t", options=ALONE | DYNAMIC)
+    hudi.write(table, [("ｱ", "a", 1), ("😀", "a", 1)], "bulk_insert")
+    ours = table.at(tmp_path / "ours")
+    shutil.copytree(table.path, ours.path)
+    ((before, after),) = write_again(ours)
+    for each in (table, ours):
+        hudi.write(each, [("😀", "a", 2)], options={"hoodie.index.type": "BLOOM"})
+    found = [[(row[0], row[2]) for row in hudi.rows(each)] for each in (table, ours)]
+
+    # its row writer orders keys by their bytes and its index by UTF-16
+    assert ["ｱ", "😀"] == key_range(before)
+    assert ["😀", "ｱ"] == key_range(after)
+    assert [("ｱ", 1), ("😀", 1), ("😀", 2)] == found[0]
+    assert [("ｱ", 1), ("😀", 2)] == found[1]
+
+
+def key_range(footer):
+    return [footer[b"hoodie_%s_record_key" % end].decode() for end in (b"min", b"max")]

@@ -1,0 +1,47 @@
+"""What a commit says of a base file that begins a file group.
+
+Source: HoodieWriteStat as HoodieCreateHandle fills it, for clusterings and inserts alike; the names
+are those of JSON commits (version 6) and of Avro ones (8 and on).
+"""
+
+from __future__ import annotations
+
+from reconciler.basefile.writer import WrittenFile
+from reconciler.errors import FormatError
+from reconciler.hudi.names import BaseName
+
+#: of log files, or of files that are merged with older ones
+_NOTHING = (
+    "numDeletes",
+    "numUpdateWrites",
+    "totalWriteErrors",
+    "totalLogRecords",
+    "totalLogFilesCompacted",
+    "totalLogSizeCompacted",
+    "totalUpdatedRecordsCompacted",
+    "totalLogBlocks",
+    "totalCorruptLogBlock",
+    "totalRollbackBlocks",
+)
+
+
+def created_stat(written: WrittenFile, partition: str) -> dict[str, str | int]:
+    """The write statistic of a file in a partition, "" where the table has none.
+
+    Fields that are null in such a statistic are left out. Raises FormatError when the file's name
+    is not one of a base file.
+    """
+    name = BaseName.parse(written.name)
+    if name is None:
+        raise FormatError(written.name, "is no name of a base file")
+    return {
+        "fileId": name.file_id,
+        "path": f"{partition}/{written.name}" if partition else written.name,
+        "prevCommit": "null",
+        "numWrites": written.rows,
+        "numInserts": written.rows,
+        "totalWriteBytes": written.size,
+        "fileSizeInBytes": written.size,
+        "partitionPath": partition,
+        **dict.fromkeys(_NOTHING, 0),
+    }
