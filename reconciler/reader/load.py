@@ -12,7 +12,7 @@ import pyarrow as pa
 from reconciler.errors import FormatError, NotFoundError, StorageError, UnsupportedError
 from reconciler.hudi.arrow import strings
 from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.instant import COMMITS
+from reconciler.hudi.instant import COMMITS, Instant
 from reconciler.hudi.load import (
     PROPERTIES,
     archived_commits,
@@ -29,6 +29,7 @@ from reconciler.merge.rules import MergeRules
 from reconciler.reader.incremental import check_range, commit_times, is_touched, until_of
 from reconciler.reader.model import PATH, ReadRequest, Scan
 from reconciler.reader.partitions import partition_columns
+from reconciler.reader.renames import FOLDER, VERSIONED, read_versions, renamed_column
 from reconciler.reader.schema import (
     CREATED,
     SCHEMA,
@@ -128,6 +129,11 @@ class _Opening:
             commit_times=times,
         )
 
+    @property
+    def _until_of_columns(self) -> Until:
+        """Time travel shows the columns of then; an incremental read those of now, as in Hudi."""
+        return Until() if self.request.kind == "incremental" else self.until
+
     def _last_block(self) -> str | None:
         """The instant after which log blocks do not count: version 6 has several in a file."""
         by_name = self.state.table_version < LOGS_BY_COMPLETION
@@ -155,6 +161,8 @@ class _Opening:
         for operation, extra, path in self._writes():
             text = declared_schema(operation, extra)
             if text:
+                if extra.get(VERSIONED):
+                    self._refuse_renamed(picked)
                 return table_schema(text, path, self.properties)
             services = services or ((extra[SCHEMA], path) if extra.get(SCHEMA) else None)
         created = self.properties.raw.get(CREATED)
@@ -168,18 +176,43 @@ class _Opening:
         newest = rows[np.argmax(picked.files.instant[rows])]
         return completed_schema(_read_footer(self.storage, *_file(picked, newest)), self.properties)
 
-    def _writes(self) -> Iterator[tuple[str | None, dict[str, str], str]]:
-        """Operation and extra metadata of writes, newest first.
+    def _refuse_renamed(self, picked: Picked) -> None:
+        """Raises UnsupportedError where files hold a column of the table under another name."""
+        rows = np.concatenate([picked.base[picked.base >= 0], picked.logs])
+        try:
+            entries = self.storage.list(FOLDER)
+        except NotFoundError:  # evolution was switched on and never used
+            return
+        found = [
+            (instant, entry.name)
+            for entry in entries
+            if (instant := Instant.parse(entry.name)) and instant.is_completed
+        ]
+        if not len(rows) or not found:
+            return
+        path = f"{FOLDER}/{max(found, key=lambda pair: pair[0].requested)[1]}"
+        oldest = picked.files.instants[int(picked.files.instant[rows].min())]
+        newest = newest_write(self.state, self._until_of_columns) or oldest
+        renamed = renamed_column(
+            read_versions(self.storage.read(path), path), oldest=oldest, as_of=newest
+        )
+        if renamed is not None:
+            column, before = renamed
+            was = "another column" if column == before else f"called {before}"
+            raise UnsupportedError(
+                f"table {self.properties.table_name}: what is column {column} now was {was} when "
+                f"its oldest files were written (at {oldest}), and files are read by name; rewrite "
+                "them with Hudi, for example by clustering, to read the table here"
+            )
 
-        Time travel shows the columns there were; an incremental read those there are now, as Hudi.
-        """
-        until = Until() if self.request.kind == "incremental" else self.until
+    def _writes(self) -> Iterator[tuple[str | None, dict[str, str], str]]:
+        """Operation and extra metadata of writes, newest first."""
         active = []
         for entry in self.state.timeline.entries:
             instant = entry.instant
             ended = self.state.completions.get(instant.requested)
             is_write = instant.is_completed and instant.action in COMMITS
-            if is_write and until.sees(instant.requested, ended):
+            if is_write and self._until_of_columns.sees(instant.requested, ended):
                 active.append((ended or instant.requested, entry))
         for _ended, entry in sorted(active, key=lambda found: found[0], reverse=True):
             found = self._commit(entry)

@@ -217,6 +217,18 @@ def test_a_bootstrap_skeleton_is_refused_by_name_where_a_read_needs_it(name, tmp
         refuse_unreadable(scan)
 
 
+def test_a_column_that_files_hold_under_another_name_is_refused(tmp_path):
+    """Hudi 1.2.0 reads null for it, unless schema evolution on read is switched on."""
+    storage = opened("renamed_column", tmp_path)
+
+    with pytest.raises(UnsupportedError, match="what is column z now was called x when its oldest"):
+        open_scan(storage, ReadRequest())
+    with pytest.raises(UnsupportedError, match="what is column z now"):
+        open_scan(storage, ReadRequest(kind="incremental", begin="0", end="20261121173417"))
+    before = open_scan(storage, ReadRequest(as_of="20261121173410295", columns=("id", "x", "y")))
+    assert [["a", 1, 2]] == rows_of(before, storage)
+
+
 PARTITIONED = json.loads((TABLES / "partitioned" / "expected.json").read_text())
 #: where Hudi misreads the name of a folder, or reads nothing at all; files hold the truth
 BETTER = {

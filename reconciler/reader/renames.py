@@ -1,0 +1,81 @@
+"""Columns that changed their name while files under the old one are still there; pure.
+
+Source: SerDeHelper, InternalSchemaCache: what ``ALTER TABLE`` did is kept below ``.hoodie/.schema``
+as every version of the table's schema, in which a column keeps its id whatever it is called. Files
+are read by name here, so those that hold a column under another name are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from reconciler.hudi.schemaless import decoding, require
+
+#: where the versions are, and the key of a commit's extra metadata that says there are some
+FOLDER: Final = ".hoodie/.schema"
+VERSIONED: Final = "latest_schema"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A version of a table's schema: the path of each column and field by its id.
+
+    ``since``: the instant from which on files are written with it, as a number.
+    """
+
+    since: int
+    names: Mapping[int, str]
+
+    @classmethod
+    def of(cls, schema: Mapping[str, Any]) -> Self:
+        return cls(since=int(schema["version_id"]), names=dict(_named(schema, "")))
+
+
+def read_versions(data: bytes, path: str) -> tuple[Version, ...]:
+    """Every version, oldest first; raises FormatError naming ``path``."""
+    with decoding(path, "the history of the schema"):
+        schemas = json.loads(data)["schemas"]
+        require(isinstance(schemas, list), "it lists no schemas")
+        return tuple(sorted(map(Version.of, schemas), key=lambda version: version.since))
+
+
+def renamed_column(
+    versions: tuple[Version, ...], *, oldest: str, as_of: str
+) -> tuple[str, str] | None:
+    """A column as of an instant that files may hold under another name, and that name.
+
+    ``oldest``: the instant of the oldest of the files that are read. A column that was dropped and
+    made again counts too: what the old files hold is not it.
+    """
+    seen = [version for version in versions if version.since <= int(as_of)]
+    begin = max((v.since for v in seen if v.since <= int(oldest)), default=0)
+    used = [version for version in seen if version.since >= begin]
+    if not used:
+        return None
+    now = used[-1].names
+    for version in used[:-1]:
+        ids = {name: number for number, name in version.names.items()}
+        for number, name in now.items():
+            if version.names.get(number, name) != name:
+                return name, version.names[number]
+            if ids.get(name, number) != number:
+                return name, name
+    return None
+
+
+def _named(kind: Mapping[str, Any], path: str) -> Iterator[tuple[int, str]]:
+    """Ids and paths of the fields of a type, and of those in them."""
+    for field in kind.get("fields", ()):
+        name = f"{path}{field['name']}"
+        yield int(field["id"]), name
+        yield from _inside(field["type"], name)
+    for part in ("element", "value"):
+        yield from _inside(kind.get(part), f"{path}{part}")
+
+
+def _inside(kind: Any, name: str) -> Iterator[tuple[int, str]]:
+    if isinstance(kind, Mapping):
+        yield from _named(kind, f"{name}.")
