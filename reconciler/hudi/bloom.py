@@ -162,11 +162,17 @@ def _row(data: bytes, at: int, wanted: int) -> tuple[NDArray[np.uint8], int]:
 
 
 class BloomBuilder:
-    """Takes keys in the order of the file's rows and gives the filter that Hudi makes of them."""
+    """Takes keys in the order of the file's rows and gives the filter that Hudi makes of them.
+
+    Memory: a byte a bit of every row begun, or a bit where that would be more than 64 MiB.
+    """
 
     def __init__(self, shape: BloomShape) -> None:
         self._shape = shape
-        self._rows: list[NDArray[np.uint8]] = []
+        self._is_wide = shape.bits * shape.rows <= _MOST_FLAGS
+        self._width = shape.bits if self._is_wide else -(-shape.bits // 8)
+        self._flags = np.zeros(self._width, np.uint8)  # row after row
+        self._rows = 1
         self._count = 0
 
     def add(self, keys: Any) -> None:
@@ -177,30 +183,42 @@ class BloomBuilder:
     @property
     def text_bytes(self) -> int:
         """The length of the text of the filter as it is now."""
-        rows = max(1, len(self._rows))
-        size = rows * (_HEAD.size + -(-self._shape.bits // 8))
+        size = self._rows * (_HEAD.size + -(-self._shape.bits // 8))
         if self._shape.entries:
             size += _HEAD.size + _ROWS.size
         return -(-size // 3) * 4
 
     def build(self) -> BloomFilter:
         """The filter of what was added; keys may follow, and then another filter."""
-        rows = self._rows or [_no_bits(self._shape.bits)]
-        last = self._count - (len(rows) - 1) * self._shape.entries if self._shape.entries else 0
-        packed = tuple(_packed(row, self._shape.bits) for row in rows)
-        return BloomFilter(shape=self._shape, rows=packed, last=last)
+        rows = self._flags[: self._rows * self._width].reshape(self._rows, self._width)
+        packed = np.packbits(rows, axis=1, bitorder="little") if self._is_wide else rows.copy()
+        begun = (self._rows - 1) * self._shape.entries
+        last = self._count - begun if self._shape.entries else 0
+        return BloomFilter(shape=self._shape, rows=tuple(packed), last=last)
 
     def _add(self, keys: Any) -> None:
         some = _Keys.of(keys)
         of_row = self._places(len(keys))[some.order]
-        while len(self._rows) <= of_row.max(initial=0):
-            self._rows.append(_no_bits(self._shape.bits))
+        self._grow(int(of_row.max(initial=0)) + 1)
         self._count += len(keys)
-        split = [(row, np.flatnonzero(of_row == row)) for row in np.unique(of_row).tolist()]
+        starts = of_row * self._width
+        at = np.empty(len(keys), np.int64)  # what numpy indexes with, made once
         for places in some.positions(self._shape):
-            for row, theirs in split:
-                some_places = places if len(split) == 1 else places[theirs]
-                _set(self._rows[row], some_places, self._shape.bits)
+            if self._is_wide:
+                np.add(starts, places, out=at)
+                self._flags[at] = 1
+            else:
+                bit = np.uint8(1) << (places & 7).astype(np.uint8)
+                np.bitwise_or.at(self._flags, starts + (places >> 3), bit)
+
+    def _grow(self, rows: int) -> None:
+        """Room for so many rows, and for more of them than that, as they come one by one."""
+        self._rows = max(self._rows, rows)
+        room = len(self._flags) // self._width
+        if rows > room:
+            flags = np.zeros(min(self._shape.rows, max(rows, 2 * room)) * self._width, np.uint8)
+            flags[: len(self._flags)] = self._flags
+            self._flags = flags
 
     def _places(self, count: int) -> NDArray[np.int64]:
         """The row of each of so many keys more: row after row, then one after the other.
@@ -220,21 +238,6 @@ def bloom_filter(keys: Any, shape: BloomShape) -> BloomFilter:
     builder = BloomBuilder(shape)
     builder.add(keys)
     return builder.build()
-
-
-def _no_bits(bits: int) -> NDArray[np.uint8]:
-    return np.zeros(bits if bits <= _MOST_FLAGS else -(-bits // 8), np.uint8)
-
-
-def _set(row: NDArray[np.uint8], places: Words, bits: int) -> None:
-    if bits <= _MOST_FLAGS:
-        row[places] = 1
-    else:
-        np.bitwise_or.at(row, places >> 3, np.uint8(1) << (places & 7).astype(np.uint8))
-
-
-def _packed(row: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    return np.packbits(row, bitorder="little") if bits <= _MOST_FLAGS else row.copy()
 
 
 @dataclass(frozen=True, slots=True)
