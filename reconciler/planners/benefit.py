@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
+from reconciler.hudi.arrow import unique
 from reconciler.planners.candidates import Candidates
 from reconciler.planners.grouping import Groups, joined, next_fit, settle
-from reconciler.planners.overlap import Boxes, Ranges, gain
+from reconciler.planners.overlap import Boxes, Ranges, locality, worth
 from reconciler.planners.standing import Standing
 from reconciler.planners.triggers import Triggers
 from reconciler.sizing.estimate import RecordSize
@@ -118,11 +119,10 @@ def _in_order(need: Need, slices: NDArray[np.int64]) -> NDArray[np.int64]:
     found = need.found
     near = np.zeros(len(slices), np.uint64)
     if need.ranges is not None and len(slices):
-        is_wide = need.triggers.overlap > (need.clustering.when.overlap_above or np.inf)
-        ends = np.searchsorted(found.partition[slices], np.arange(len(is_wide) + 1))
-        for partition in np.flatnonzero(is_wide & (np.diff(ends) > 0)).tolist():
-            here = slice(ends[partition], ends[partition + 1])
-            near[here] = Boxes.of(need.ranges, found.base_row[slices[here]]).locality()
+        overlap = need.triggers.overlap[found.partition[slices]]
+        here = np.flatnonzero(overlap > (need.clustering.when.overlap_above or np.inf))
+        of = found.partition[slices[here]]
+        near[here] = locality(need.ranges, found.base_row[slices[here]], of)
     return slices[np.lexsort((slices, -found.bytes[slices], near, found.partition[slices]))]
 
 
@@ -163,18 +163,20 @@ def _with_companions(need: Need, groups: Groups, is_able: NDArray[np.bool_]) -> 
     if not len(able) or not len(groups):
         return groups
     able = able[np.lexsort((able, found.bytes[able], found.partition[able]))]
-    ends = np.searchsorted(found.partition[able], np.arange(len(need.triggers.fires) + 1))
+    every = np.arange(len(need.triggers.fires) + 1)
+    bounds = np.searchsorted(found.partition[able], every)
+    starts, ends = bounds[:-1].copy(), bounds[1:]
     total, data = groups.sums(found.bytes), groups.sums(need.data)
     partition = found.partition[groups.first]
     joining: list[list[int]] = [[] for _ in range(len(groups))]
-    for number in np.flatnonzero(np.diff(ends)[partition]).tolist():
-        at, end = int(ends[partition[number]]), int(ends[partition[number] + 1])
+    for number in np.flatnonzero((starts < ends)[partition]).tolist():
+        at, end = int(starts[partition[number]]), int(ends[partition[number]])
         while at < end and _fits(need, int(able[at]), total[number], data[number]):
             joining[number].append(int(able[at]))
             total[number] += found.bytes[able[at]]
             data[number] += need.data[able[at]]
             at += 1
-        ends[partition[number]] = at
+        starts[partition[number]] = at
     parts = [
         Groups(members, np.array([0, len(members)], np.int64))
         for number, more in enumerate(joining)
@@ -200,14 +202,17 @@ def _overlapping(need: Need, settled: NDArray[np.int64]) -> Groups:
     if need.ranges is None or not len(settled):
         return nothing
     groups = next_fit(_in_order(need, settled), found.partition, found.bytes, need.most)
-    worth = [number for number in range(len(groups)) if _gain(need, groups[number]) >= _LEAST_GAIN]
-    return groups.take(np.array(worth, np.int64))
-
-
-def _gain(need: Need, members: NDArray[np.int64]) -> float:
-    if need.ranges is None or len(members) == 1:
-        return 0.0
-    found = need.found
-    here = np.flatnonzero((found.partition == found.partition[members[0]]) & found.has_base)
-    boxes = Boxes.of(need.ranges, found.base_row[here])
-    return gain(boxes, np.searchsorted(here, np.sort(members)))
+    bases = np.flatnonzero(found.has_base)
+    of = found.partition[groups.first]
+    is_worth = np.zeros(len(groups), np.bool_)
+    every = np.arange(len(need.triggers.fires) + 1)
+    of_bases = np.searchsorted(found.partition[bases], every).tolist()
+    of_groups = np.searchsorted(of, every).tolist()
+    for partition in unique(of[groups.sizes > 1]).tolist():
+        start, end = of_bases[partition : partition + 2]
+        first, last = of_groups[partition : partition + 2]
+        some = groups.take(np.arange(first, last))
+        boxes = Boxes.of(need.ranges, found.base_row[bases[None, start:end]])
+        places = np.searchsorted(bases[start:end], some.members)
+        is_worth[first:last] = worth(boxes, places, some.starts[:-1], _LEAST_GAIN)
+    return groups.take(np.flatnonzero(is_worth))

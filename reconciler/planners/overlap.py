@@ -16,9 +16,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 #: points looked at in a partition, and the most of points times files
-_POINTS: Final = (32, 512)
+_POINTS: Final = (32, 128)
 _MOST: Final = 2**25
 _CHUNK: Final = 2**21
+#: points for a file, as long as there are few
+_A_FILE: Final = 8
+#: bits of a column in a z-order
+_BITS: Final = 16
 #: what files of uneven width come to that don't overlap
 _SIDE_BY_SIDE: Final = 2.0
 
@@ -60,7 +64,10 @@ def _ranked(lower: Any, upper: Any) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boxes:
-    """Some files as boxes, columns by files; what is not known reaches from end to end."""
+    """Files as boxes, many partitions of equally many files at once; (columns, partitions, files).
+
+    What is not known reaches from end to end of its partition. ``rows``: (partitions, files).
+    """
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -68,59 +75,86 @@ class Boxes:
 
     @classmethod
     def of(cls, ranges: Ranges, files: NDArray[np.int64]) -> Self:
+        """The boxes of files, by their rows: int64, (partitions, files)."""
         lower, upper = ranges.lower[:, files], ranges.upper[:, files]
         unknown = np.isnan(lower) | np.isnan(upper)
-        known = np.where(unknown, np.inf, lower), np.where(unknown, -np.inf, upper)
-        least = known[0].min(axis=1, initial=np.inf)
-        most = known[1].max(axis=1, initial=-np.inf)
+        rows = np.maximum(ranges.rows[files], 1).astype(np.float64)
+        if not unknown.any():
+            return cls(lower, upper, rows)
+        least = np.where(unknown, np.inf, lower).min(axis=-1, keepdims=True)
+        most = np.where(unknown, -np.inf, upper).max(axis=-1, keepdims=True)
         nothing = least > most
         least[nothing] = most[nothing] = 0.0
-        return cls(
-            np.where(unknown, least[:, None], lower),
-            np.where(unknown, most[:, None], upper),
-            np.maximum(ranges.rows[files], 1).astype(np.float64),
-        )
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, which: NDArray[np.int64]) -> Boxes:
-        return Boxes(self.lower[:, which], self.upper[:, which], self.rows[which])
+        return cls(np.where(unknown, least, lower), np.where(unknown, most, upper), rows)
 
     def points(self) -> NDArray[np.float64]:
-        """Values of rows, columns by points: evenly over rows and boxes, and always the same."""
-        count = int(np.clip(_MOST // max(len(self), 1), *_POINTS))
-        ends = np.cumsum(self.rows)
-        which = np.searchsorted(ends, (np.arange(count) + 0.5) / count * ends[-1])
-        within = (0.5 + np.arange(1, count + 1) * _steps(len(self.lower))[:, None]) % 1.0
-        lower, upper = self.lower[:, which], self.upper[:, which]
-        return lower + within * (upper - lower)
+        """Values of rows, evenly over rows and boxes: (columns, partitions, points)."""
+        count, files = self.rows.shape
+        points = int(np.clip(_MOST // files, *_POINTS))
+        points = min(points, max(_A_FILE * files, 2 * _POINTS[0]))
+        ends = np.cumsum(self.rows, axis=1)
+        each = np.arange(count)[:, None]
+        flat = (ends / ends[:, -1:] + each).ravel()
+        at = np.searchsorted(flat, (np.arange(points) + 0.5) / points + each)
+        which = np.minimum(at - each * files, files - 1)
+        within = (0.5 + np.arange(1, points + 1) * _steps(len(self.lower))[:, None]) % 1.0
+        lower, upper = self.lower[:, each, which], self.upper[:, each, which]
+        found: NDArray[np.float64] = lower + within[:, None, :] * (upper - lower)
+        return found
+
+    def covers(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which point is in which file of its partition: (partitions, points, files)."""
+        is_in = np.ones((*points.shape[1:], self.rows.shape[-1]), np.bool_)
+        for lower, upper, value in zip(self.lower, self.upper, points[..., None], strict=True):
+            is_in &= lower[:, None, :] <= value
+            is_in &= value <= upper[:, None, :]
+        return is_in
 
     def shares(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Per file the share of the points that it covers; their sum is the mean overlap."""
-        covered = np.zeros(len(self), np.int64)
-        step = max(_CHUNK // max(len(self), 1), 1)
-        for start in range(0, points.shape[1], step):
-            some = points[:, start : start + step]
-            is_in = np.ones((some.shape[1], len(self)), np.bool_)
-            for lower, upper, values in zip(self.lower, self.upper, some, strict=True):
-                is_in &= (lower <= values[:, None]) & (values[:, None] <= upper)
-            covered += is_in.sum(axis=0)
-        share: NDArray[np.float64] = covered / points.shape[1]
+        """Per file, (partitions, files), the share of the points of its partition that it covers.
+
+        Their sum is the mean overlap.
+        """
+        count, files = self.rows.shape
+        width = points.shape[-1]
+        step = max(_CHUNK // (files * width), 1)
+        some = max(_CHUNK // (files * step), 1)
+        covered = np.zeros((count, files), np.int64)
+        for first in range(0, count, step):
+            here = slice(first, first + step)
+            boxes = Boxes(self.lower[:, here], self.upper[:, here], self.rows[here])
+            for start in range(0, width, some):
+                covered[here] += boxes.covers(points[:, here, start : start + some]).sum(axis=1)
+        share: NDArray[np.float64] = covered / width
         return share
 
-    def locality(self) -> NDArray[np.uint64]:
-        """A number a box: boxes that lie near each other have numbers near each other (z-order)."""
-        centre = (self.lower + self.upper) / 2
-        bits = min(64 // max(len(centre), 1), 16)
-        keys = np.zeros(len(self), np.uint64)
-        span = np.maximum(np.ptp(centre, axis=1, keepdims=True), 1e-300) if len(self) else 1.0
-        low = centre.min(axis=1, keepdims=True, initial=np.inf)
-        cells = np.minimum((centre - low) / span * 2**bits, 2**bits - 1).astype(np.uint64)
-        for bit in range(bits - 1, -1, -1):
-            for column in cells:
-                keys = (keys << np.uint64(1)) | ((column >> np.uint64(bit)) & np.uint64(1))
+
+def locality(
+    ranges: Ranges, files: NDArray[np.int64], partition: NDArray[np.int32]
+) -> NDArray[np.uint64]:
+    """A number a file: files near each other in a partition have numbers near each other (z-order).
+
+    ``files``: their rows, partition by partition; ``partition``: of each. Files of which nothing is
+    known lie in the middle.
+    """
+    keys = np.zeros(len(files), np.uint64)
+    if not len(files):
         return keys
+    starts = np.flatnonzero(np.diff(partition, prepend=-1))
+    sizes = np.diff(np.append(starts, len(files)))
+    bits = min(64 // max(len(ranges.lower), 1), _BITS)
+    cells = []
+    for lower, upper in zip(ranges.lower[:, files], ranges.upper[:, files], strict=True):
+        centre = (lower + upper) / 2
+        low = np.repeat(np.fmin.reduceat(centre, starts), sizes)
+        high = np.repeat(np.fmax.reduceat(centre, starts), sizes)
+        place = np.where(high > low, (centre - low) / np.where(high > low, high - low, 1.0), 0.5)
+        place[np.isnan(place)] = 0.5
+        cells.append(np.minimum(place * 2**bits, 2**bits - 1).astype(np.uint64))
+    for bit in range(bits - 1, -1, -1):
+        for cell in cells:
+            keys = (keys << np.uint64(1)) | ((cell >> np.uint64(bit)) & np.uint64(1))
+    return keys
 
 
 def _steps(columns: int) -> NDArray[np.float64]:
@@ -143,16 +177,30 @@ def to_blame(shares: NDArray[np.float64], above: float) -> NDArray[np.bool_]:
     they are not of very uneven width.
     """
     least = max(above / 2, min(above, _SIDE_BY_SIDE))
-    wide: NDArray[np.bool_] = shares * len(shares) > least
+    wide: NDArray[np.bool_] = shares * shares.shape[-1] > least
     return wide
 
 
-def gain(boxes: Boxes, members: NDArray[np.int64]) -> float:
-    """Share of the overlap at the members' rows that goes when the members don't overlap any more.
+def worth(
+    boxes: Boxes, members: NDArray[np.int64], starts: NDArray[np.int64], least: float
+) -> NDArray[np.bool_]:
+    """The groups to rewrite for less overlap: files of one group overlap no more afterwards.
 
-    ``members`` are places in the boxes; what is not among them stays as it is.
+    ``boxes`` are those of one partition; ``members`` are places in them, group by group from
+    ``starts`` on. Such a group loses the share ``least`` of the overlap of its own files at least,
+    and all together do of their partition's; else none is worth it.
     """
-    points = boxes.take(members).points()
-    overlap = float(boxes.shares(points).sum())
-    inside = float(boxes.take(members).shares(points).sum())
-    return (inside - 1.0) / overlap if overlap > 0 else 0.0
+    points = boxes.points()
+    saved = np.zeros(len(starts), np.int64)
+    own = np.zeros(len(starts), np.int64)
+    total = 0
+    step = max(_CHUNK // len(boxes.rows[0]), 1)
+    for first in range(0, points.shape[-1], step):
+        covered = boxes.covers(points[:, :, first : first + step])[0]
+        inside = np.add.reduceat(covered[:, members], starts, axis=1, dtype=np.int32)
+        saved += np.maximum(inside - 1, 0).sum(axis=0)
+        own += inside.sum(axis=0)
+        total += int(np.count_nonzero(covered))
+    gains: NDArray[np.bool_] = saved > 0
+    gains &= saved >= least * own
+    return gains if saved[gains].sum() >= least * total else np.zeros(len(starts), np.bool_)

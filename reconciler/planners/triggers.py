@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
+from reconciler.hudi.arrow import unique
 from reconciler.planners.candidates import Candidates
 from reconciler.planners.overlap import Boxes, Ranges, to_blame
 from reconciler.planners.phrases import plural
 from reconciler.spec.model import ClusteringTrigger
+
+#: files measured at once
+_AT_ONCE: Final = 2**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,14 +109,16 @@ def _measure(
     """
     bases = np.flatnonzero(found.has_base)
     ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
-    for partition, (start, end) in enumerate(
-        zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-    ):
-        if end - start <= above:  # no more files than may overlap
-            continue
-        here = bases[start:end]
-        boxes = Boxes.of(ranges, found.base_row[here])
-        shares = boxes.shares(boxes.points())
-        overlap[partition] = shares.sum()
-        if overlap[partition] > above:
-            is_wide[here] = to_blame(shares, above)
+    counts = np.diff(ends)
+    # no more files than may overlap: nothing to measure
+    for count in unique(counts[counts > above]).tolist():
+        alike = np.flatnonzero(counts == count)
+        step = max(_AT_ONCE // count, 1)
+        for first in range(0, len(alike), step):
+            partitions = alike[first : first + step]
+            here = bases[ends[partitions][:, None] + np.arange(count)]
+            boxes = Boxes.of(ranges, found.base_row[here])
+            shares = boxes.shares(boxes.points())
+            overlap[partitions] = shares.sum(axis=1)
+            fires = overlap[partitions] > above
+            is_wide[here[fires]] = to_blame(shares[fires], above)

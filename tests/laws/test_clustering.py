@@ -341,6 +341,10 @@ def test_bounded_runs_come_to_an_end(sizes, clustering):
         decision = plan_clustering(spec(clustering), now(sizes, past), sizes=record, past=seen)
         if not len(decision.groups):
             break
+        for number in range(len(decision.groups)):
+            of = decision.found.partition[decision.group_of == number].tolist()
+            assert len(set(of)) == 1
+            assert int(decision.groups.bytes[number]) <= clustering.budget.per_group or len(of) == 1
         sizes, past = applied(sizes, past, decision, record, f"{20260101010000000 + 10 * run}")
         seen = memory(past, decision)
     assert not len(decision.groups)

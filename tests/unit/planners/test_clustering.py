@@ -249,6 +249,23 @@ class TestMemory:
         assert [("a", 1, 18, ["n0", "n1"])] == groups_of(decision)
         assert ["clustered", "clustered", "group", "group"] == rules_of(decision)
 
+    def test_they_join_groups_of_their_own_partition_alone(self):
+        """Groups that form late, of what others left, come after those of later partitions."""
+        new = {"n0": 60, "n1": 35, "n2": 34, "n3": 9}
+        state = sized(
+            {
+                "a": {base(name, 2): size for name, size in new.items()} | {base("c0", 1): 3},
+                "b": {base(name, 2): 20 for name in ("n0", "n1")} | {base("c1", 1): 4},
+            },
+            [commit(0), instant(1, Action.REPLACECOMMIT), commit(2)],
+        )
+        decision = decide(state, past=self.past(), budget=ClusteringBudget(per_group=90))
+
+        assert [
+            ("a", 1, 81, ["n1", "n2", "n3", "c0"]),
+            ("b", 1, 44, ["n0", "n1", "c1"]),
+        ] == groups_of(decision)
+
     def test_small_ones_do_not_join_where_another_file_would_come_of_it(self):
         decision = decide(self.table((base("n0", 2), 45), (base("n1", 2), 45)), past=self.past())
 
