@@ -51,8 +51,9 @@ def cuts(
     at, snaps = at[keeps], snaps[keeps]
     found = lanes[:, at]
     found[-1, snaps] = 0
-    found = np.unique(found, axis=1)
-    return _ready(found)
+    needs_ties = bool(found[-1].any())
+    found = np.unique(found if needs_ties else found[:-1], axis=1)
+    return _ready(found, needs_ties=needs_ties)
 
 
 def leaf_cuts(leaves: int, shift: int) -> Cuts:
@@ -72,13 +73,9 @@ def _nearest(
     return begins[np.where(is_left, left, after)]
 
 
-def _ready(found: Lane) -> Cuts:
-    one = len(found) == 1 or not found.shape[1]
-    return Cuts(
-        seek=search(found[0]) if one else trie(found),
-        count=found.shape[1],
-        needs_ties=not one and bool(found[-1].any()),
-    )
+def _ready(found: Lane, *, needs_ties: bool = False) -> Cuts:
+    seek = search(found[0]) if len(found) == 1 or not found.shape[1] else trie(found)
+    return Cuts(seek=seek, count=found.shape[1], needs_ties=needs_ties)
 
 
 def file_of(ready: Cuts, keys: Lane, ties: Lane | None = None) -> NDArray[np.int32]:

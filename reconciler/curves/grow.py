@@ -22,6 +22,8 @@ from reconciler.curves.workload import Boxes
 
 #: a cut moves to where another value begins if that is not farther, as a share of a leaf
 SNAP: Final = 0.03
+#: another column is cut if a cut is farther off than that, as a share of a leaf
+FAR: Final = 0.1
 
 _TIES: Final = np.uint64(TIE_BITS)
 _LOOKED_AT: Final = 20_000  # rows of a node, and at least so many a leaf
@@ -106,11 +108,14 @@ def _hang(side: list[int], parent: int, node: int) -> None:
 
 def _cut(sample: _Sample, rows: Rows, leaves: int) -> tuple[int, int, int] | None:
     """The column, the place in it, and how many leaves are below; None where nothing differs."""
+    best, least = None, np.inf
     for column, first in _candidates(sample, rows, leaves):
-        place = _place(sample, rows, column, first, leaves)
-        if place is not None:
-            return column, place, first
-    return None
+        place, off = _place(sample, rows, column, first, leaves)
+        if off < least:
+            best, least = (column, place, first), off
+        if off <= FAR:
+            break
+    return best
 
 
 def _candidates(sample: _Sample, rows: Rows, leaves: int) -> list[tuple[int, int]]:
@@ -162,25 +167,29 @@ def _hulls(
     return (below[0][:, :-1], below[1][:, :-1]), (above[0][:, 1:], above[1][:, 1:])
 
 
-def _place(sample: _Sample, rows: Rows, column: int, first: int, leaves: int) -> int | None:
-    """Where ``first`` of the leaves are below; at the begin of a value where one is near."""
+def _place(sample: _Sample, rows: Rows, column: int, first: int, leaves: int) -> tuple[int, float]:
+    """Where ``first`` of the leaves are below, and by how much of a leaf it is off.
+
+    A cut is where a value begins if that is near, or if there are no ties.
+    """
     places = sample.places[column][rows]
     order = np.argsort(places)
     places = places[order]
     filled = np.concatenate([[0.0], np.cumsum(sample.sizes[rows][order])])
     if not len(places):
-        return None
-    wanted = filled[-1] * first / leaves
+        return 0, np.inf
+    leaf = filled[-1] / leaves
+    wanted = leaf * first
     nth = min(int(np.searchsorted(filled, wanted)), len(places) - 1)
     run = places[nth] >> _TIES
     begin, end = np.searchsorted(places, [run << _TIES, (run + np.uint64(1)) << _TIES])
     near = [at for at in (int(begin), int(end)) if 0 < at < len(places)]
-    near.sort(key=lambda at: abs(filled[at] - wanted))
-    is_near = near and abs(filled[near[0]] - wanted) <= SNAP * filled[-1] / leaves
-    if near and (is_near or not sample.has_ties):
-        return int(places[near[0]] >> _TIES) << TIE_BITS
+    off = {at: abs(float(filled[at]) - wanted) / leaf for at in near}
+    nearest = min(near, key=off.__getitem__, default=nth)
+    if nearest in off and (off[nearest] <= SNAP or not sample.has_ties):
+        return int(places[nearest] >> _TIES) << TIE_BITS, off[nearest]
     inside = sample.has_ties and places[nth] > places[0]
-    return int(places[nth]) if inside else None
+    return int(places[nth]), 0.0 if inside else np.inf
 
 
 def _finished(seen: Sequence[Sampled], growing: _Growing) -> Tree:

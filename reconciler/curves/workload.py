@@ -21,7 +21,7 @@ from reconciler.curves.lanes import is_text
 from reconciler.curves.predicate import Box, Literal, Range, boxes_of
 from reconciler.curves.sampled import Sampled
 
-_KINDS: Final = 1500  # boxes that stand for the kinds of all queries
+_KINDS: Final = 4000  # boxes that stand for the kinds of all queries
 _GOLDEN: Final = 0.6180339887498949
 
 Floats = NDArray[np.float64]
@@ -60,11 +60,11 @@ def boxes_among(queries: Sequence[str], seen: Sequence[Sampled]) -> Boxes | None
     if not found:
         return None
     lows, highs, weights = [], [], []
-    each = max(_KINDS // sum(map(len, found)), 4)
-    rows = _spread_out(seen, each)
+    count = sum(map(len, found))
+    anywhere = iter(_spread_out(seen, count, max(_KINDS // count, 4)))
     for spans in found:
         for span in spans:
-            for low, high in (_exact(span, len(seen)), _alike(span, seen, rows)):
+            for low, high in (_exact(span, len(seen)), _alike(span, seen, next(anywhere))):
                 lows.append(low)
                 highs.append(high)
                 weights.append(np.full(low.shape[1], 1 / (len(spans) * low.shape[1])))
@@ -144,13 +144,12 @@ def _exact(span: _Span, columns: int) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _spread_out(seen: Sequence[Sampled], count: int) -> NDArray[np.int64]:
-    """Rows of the sample from all over it, the same ones in whatever order it is."""
+def _spread_out(seen: Sequence[Sampled], count: int, each: int) -> NDArray[np.int64]:
+    """So many times some rows from all over the sample, the same ones in whatever order it is."""
     order = np.lexsort([column.run for column in reversed(seen)])
-    found: NDArray[np.int64] = order[
-        (np.arange(1, count + 1) * _GOLDEN % 1 * len(order)).astype(np.int64)
-    ]
-    return found
+    shares = np.arange(1, count * each + 1) * _GOLDEN % 1
+    found: NDArray[np.int64] = order[(shares * len(order)).astype(np.int64)]
+    return found.reshape(count, each)
 
 
 def _alike(span: _Span, seen: Sequence[Sampled], rows: NDArray[np.int64]) -> tuple[Floats, Floats]:

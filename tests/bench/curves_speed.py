@@ -1,0 +1,94 @@
+"""How fast rows get their keys: millions of rows a second of CPU, on one core.
+
+python -m tests.bench.curves_speed                  4 000 000 rows
+python -m tests.bench.curves_speed --rows 1000000
+
+Of two and of three columns, and of text: fitting to a sample (seconds); keys from the columns'
+values; keys from their ranks alone; files from keys; the rows of a file in order. CPU seconds of
+this process, the best of three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.curves.bits import hilbert, interleaved
+from reconciler.curves.layout import files, fit, keys, order
+from tests.bench.curve_data import trips
+
+FILES = 71
+SAMPLE = 200_000
+
+
+def cpu_seconds(work: Callable[[], Any], times: int = 3) -> float:
+    """The least that the work took."""
+    found = []
+    for _ in range(times):
+        started = time.process_time()
+        work()
+        found.append(time.process_time() - started)
+    return min(found)
+
+
+def timed(name: str, table: pa.Table, columns: list[str], **options: Any) -> None:
+    """A line of a layout."""
+    rows = table.num_rows
+    sample = table.take(np.linspace(0, rows - 1, SAMPLE).astype(np.int64))
+    layout = fit(sample, columns, files=FILES, **options)
+    key = keys(layout, table)
+    part = np.ascontiguousarray(key[:, files(layout, key) == 0])
+    work = {
+        "keys": (lambda: keys(layout, table), rows),
+        "files": (lambda: files(layout, key), rows),
+        "order": (lambda: order(part), part.shape[1]),
+    }
+    fitted = cpu_seconds(lambda: fit(sample, columns, files=FILES, **options), 1)
+    speeds = [f"{what} {n / cpu_seconds(do) / 1e6:6.1f}" for what, (do, n) in work.items()]
+    print(
+        f"{len(columns)} {name:22} fit {fitted:4.1f} s  {'  '.join(speeds)}  M rows/s", flush=True
+    )
+
+
+def from_ranks(columns: int, rows: int) -> None:
+    """Lines of the curves alone."""
+    rng = np.random.default_rng(1)
+    ranks = [rng.integers(0, 1 << 12, rows, dtype=np.uint16) for _ in range(columns)]
+    for name, curve in (("z-order", interleaved), ("hilbert", hilbert)):
+        taken = cpu_seconds(lambda curve=curve: curve(ranks, 12))
+        print(f"{columns} {name} from ranks: {rows / taken / 1e6:.1f} M rows/s", flush=True)
+
+
+def main() -> None:
+    """Print every layout's speed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    said = parser.parse_args()
+    table = trips(said.rows).table
+    places = {"pu_lon": 10, "pu_lat": 11, "pickup_us": 7}
+    queries = [
+        "pu_lon between -73.95 and -73.94 and pu_lat between 40.7 and 40.71",
+        "pickup_us = 0",
+    ]
+    for columns in (["pu_lon", "pu_lat"], table.column_names):
+        from_ranks(len(columns), said.rows)
+        at = [places[name] for name in columns]
+        for curve in ("linear", "z-order", "hilbert", "kd-tree"):
+            timed(curve, table, columns, curve=curve)
+        timed("kd-tree, queries", table, columns, curve="kd-tree", queries=queries)
+        for curve in ("z-order", "hilbert"):
+            timed(f"{curve}, direct", table, columns, curve=curve, mapping="direct", places=at)
+    numbers = np.random.default_rng(2).integers(0, 10**9, said.rows)
+    text = pa.array(numbers).cast(pa.string())
+    table = pa.table({"customer": text, "pickup_us": table["pickup_us"]})
+    for curve in ("linear", "z-order", "hilbert", "kd-tree"):
+        timed(f"{curve}, text", table, table.column_names, curve=curve)
+
+
+if __name__ == "__main__":
+    main()
