@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import calendar
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.trees import unpack
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "ci"
@@ -173,7 +173,7 @@ def make_lake(home: Path) -> Lake:
     """Three tables and the repository that declares them as they are, pushed to main."""
     lake = Lake(home)
     for name, kind in TABLES.items():
-        _unzip(CASES / kind / "table.zip", lake.tables / name)
+        unpack(CASES / kind / "table.zip", lake.tables / name, hollow=True)
         lake.write(f"specs/{name}.yaml", TABLE.format(name=name))
     for path, text in FILES.items():
         lake.write(path, text)
@@ -196,11 +196,3 @@ def _with_options(workflows: Path) -> None:
         chosen = chosen.replace("apply=scheduled", "apply=scheduled --env prod", 1)
         assert chosen != text, file
         file.write_text(chosen)
-
-
-def _unzip(archive: Path, target: Path) -> None:
-    with zipfile.ZipFile(archive) as file:
-        for info in file.infolist():
-            path = Path(file.extract(info, target))
-            when = calendar.timegm((*info.date_time, 0, 0, 0))
-            os.utime(path, (when, when))

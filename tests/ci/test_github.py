@@ -135,6 +135,7 @@ def plan_of(folder: Path) -> dict:
     return json.loads((folder / "plan.json").read_bytes())
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_pull_request_gets_its_plan_as_a_comment_and_an_artifact(lake, runner, forge):
     head = shortened(lake, "sales.orders")
     run = runner.pull_request(lake.would_be_merged("shorter"), head)

@@ -176,6 +176,7 @@ def reviewed(lake: Lake, runner: Runner, forge: Pipelines) -> tuple[str, str]:
 
 
 @needs("curl")
+@pytest.mark.usefixtures("installed")
 def test_a_merge_request_gets_its_plan_and_a_merge_finds_it_by_its_digest(lake, runner, forge):
     before, after = reviewed(lake, runner, forge)
     digest = json.loads(forge.plan)["digest"]

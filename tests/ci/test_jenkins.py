@@ -110,6 +110,7 @@ def test_it_installs_where_it_is_told(lake, forge, tmp_path):
     assert "hudi-reconciler 0.1.0" in said.text
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_pull_request_gets_its_plan_as_a_comment(lake, forge):
     lake.branch("shorter")
     lake.keep("sales.orders", 3)

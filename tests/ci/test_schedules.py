@@ -73,6 +73,7 @@ def test_the_crontab_has_lines_of_cron_that_run_the_script():
 
 
 @with_flock
+@pytest.mark.usefixtures("installed")
 def test_drift_is_told_after_the_specs_are_pulled(lake):
     assert cron(lake, "drift").code == 0
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import calendar
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.trees import unpack
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"
 #: later than every instant of the tables; the machine's clock is of no importance to the plans
@@ -147,14 +146,9 @@ def name_of(number: int) -> str:
 def make_team(home: Path, **environment: Any) -> Team:
     """Thirty tables and the repository that declares them, committed and pushed to main."""
     team = Team(home=home, environment=environment)
-    kept: dict[str, Path] = {}
     for number in range(TABLES):
-        kind, place = KINDS[number % len(KINDS)], team.lake / name_of(number)
-        if kind in kept:
-            shutil.copytree(kept[kind], place)
-        else:
-            unzip(CASES / kind / "table.zip", place)
-            kept[kind] = place
+        kind = KINDS[number % len(KINDS)]
+        unpack(CASES / kind / "table.zip", team.lake / name_of(number), hollow=True)
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(home / "origin")], check=True)
     subprocess.run(["git", "init", "-q", "-b", "main", str(team.repository)], check=True)
     team.git("remote", "add", "origin", str(home / "origin"))
@@ -166,14 +160,6 @@ def make_team(home: Path, **environment: Any) -> Team:
     team.commit("Declare every table as it is")
     team.git("push", "-q", "origin", "main")
     return team
-
-
-def unzip(archive: Path, target: Path) -> None:
-    with zipfile.ZipFile(archive) as file:
-        for info in file.infolist():
-            path = Path(file.extract(info, target))
-            when = calendar.timegm((*info.date_time, 0, 0, 0))
-            os.utime(path, (when, when))
 
 
 _ANN = {

@@ -11,7 +11,8 @@ import pytest
 
 from reconciler.hudi import avro
 from tests.forge import StandIn
-from tests.story.team import CASES, KINDS, NOW, Said, Team, make_team, unzip
+from tests.story.team import CASES, KINDS, NOW, Said, Team, make_team
+from tests.trees import unpack
 
 COMMENTS = Path(__file__).parent / "comments"
 PLAN = ("plan", "specs", "--env", "prod", "--now", NOW)
@@ -167,7 +168,7 @@ def removed_by(plan: dict, name: str) -> set[str]:
 
 def nightly_scan_finds_a_drift_made_by_hand(team: Team, forge: StandIn) -> None:
     """Somebody puts older files back from a backup; the scan opens an issue, and one only."""
-    unzip(CASES / KINDS[2] / "table.zip", team.lake / "sales.t02")
+    unpack(CASES / KINDS[2] / "table.zip", team.lake / "sales.t02")
     for _night in range(2):
         said = team.run(*PLAN, "--detailed-exitcode", "--format", "markdown")
         post(team, said.out, "--issue", "Tables have drifted")
