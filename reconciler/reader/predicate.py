@@ -31,7 +31,9 @@ def check_where(frame: Any, where: str) -> tuple[str, ...]:
         if (said := _said(error)) is None:
             raise
         raise UsageError(f"where {where!r}: {said}") from None
-    return tuple(refs.apply(at).name() for at in range(refs.size()))
+    named = [refs.apply(at).name() for at in range(refs.size())]
+    spelled = {column.lower(): column for column in frame.columns}  # names are as they were typed
+    return tuple(name if name in frame.columns else spelled[name.lower()] for name in named)
 
 
 def _said(error: Exception) -> str | None:

@@ -245,7 +245,18 @@ def _through_python(session: SparkSession, scan: Scan, ref: StorageRef) -> DataF
     if sum(map(len, packs)) > _BIG:
         packs = context.broadcast(packs)
     numbered = session.range(0, len(tasks), 1, len(tasks))
-    return numbered.mapInArrow(Worker.of(scan, ref, packs), _struct(scan.schema))
+    return _map_in_arrow(numbered, Worker.of(scan, ref, packs), _struct(scan.schema))
+
+
+def _map_in_arrow(frame: DataFrame, work: Worker, schema: Any) -> DataFrame:
+    """As ``frame.mapInArrow``, which imports pandas (a second) to look at its version."""
+    from pyspark.rdd import PythonEvalType  # noqa: PLC0415 (heavy)
+    from pyspark.sql import DataFrame  # noqa: PLC0415
+    from pyspark.sql.udf import UserDefinedFunction  # noqa: PLC0415
+
+    kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    call = UserDefinedFunction(work, schema, evalType=kind)(*(frame[n] for n in frame.columns))
+    return DataFrame(frame._jdf.pythonMapInArrow(call._jc.expr(), False), frame.sparkSession)
 
 
 def _local(session: SparkSession, table: pa.Table) -> DataFrame:
