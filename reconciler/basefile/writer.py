@@ -6,7 +6,7 @@ and no reader minds: dictionaries and pages are cut elsewhere, and the root's na
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,11 +23,13 @@ from reconciler.basefile.form import (
     FileForm,
 )
 from reconciler.basefile.keys import KeyRange
+from reconciler.basefile.ranges import Ranges
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.stamp import COMMIT_TIME, FILE_NAME, REPEATED, Stamp, meta_column
 from reconciler.basefile.stored import stored
 from reconciler.errors import FormatError
 from reconciler.hudi.bloom import BloomBuilder
+from reconciler.hudi.metadata_records import ColumnRange
 from reconciler.merge.avro_schema import META_COLUMNS
 
 #: rows that are encoded aside to see how small they become, before the first row group is
@@ -41,8 +43,9 @@ _FOOTER: Final = 500
 class WrittenFile:
     """A finished base file. ``size`` in bytes; the keys are None where the table stores none.
 
-    ``footer``: pyarrow's FileMetaData with the statistics of every row group. It holds the bloom
-    filter too: take from it what is needed before a result is sent elsewhere.
+    ``bloom``: the text of the filter in the footer, None without one. ``ranges``: of the columns
+    that were asked for. ``footer``: pyarrow's FileMetaData with the statistics of every row group;
+    it holds the bloom filter too, so take from it what is needed before a result is sent elsewhere.
     """
 
     name: str
@@ -50,19 +53,23 @@ class WrittenFile:
     size: int
     least_key: str | None
     greatest_key: str | None
-    footer: Any
+    bloom: str | None = None
+    ranges: tuple[ColumnRange, ...] = ()
+    footer: Any = None
 
 
-def write_base_file(
+def write_base_file(  # noqa: PLR0913
     batches: Iterable[Any],
     sink: Any,
     name: str,
     schema: FileSchema,
     form: FileForm,
+    *,
     stamp: Stamp | None = None,
+    ranges: Sequence[str] = (),
 ) -> WrittenFile:
     """All batches in one file; arguments and errors are those of BaseFileWriter."""
-    writer = BaseFileWriter(sink, name, schema, form, stamp)
+    writer = BaseFileWriter(sink, name, schema, form, stamp=stamp, ranges=ranges)
     try:
         for batch in batches:
             writer.write(batch)
@@ -76,8 +83,9 @@ class BaseFileWriter:
     """Writes one base file to a sink, which it leaves open.
 
     ``sink``: a pyarrow output stream or a Python file opened to write bytes, still empty. ``stamp``
-    for rows that are new; without one, rows bring their meta columns with them. Memory: one row
-    group as Arrow holds it and encoded, and a byte for every bit of the bloom filter.
+    for rows that are new; without one, rows bring their meta columns with them. ``ranges``: the
+    columns whose ranges the result tells, for indexes. Memory: one row group as Arrow holds it and
+    encoded, and a byte for every bit of the bloom filter.
     """
 
     def __init__(
@@ -86,12 +94,14 @@ class BaseFileWriter:
         name: str,
         schema: FileSchema,
         form: FileForm,
+        *,
         stamp: Stamp | None = None,
+        ranges: Sequence[str] = (),
     ) -> None:
         self.name, self.rows = name, 0
         self._schema, self._form, self._stamp = schema, form, stamp
         self._columns = _columns(schema, form, stamp)
-        self._keys = _Keys(form)
+        self._keys, self._ranges = _Keys(form), Ranges(ranges, name)
         self._sink = sink if isinstance(sink, pa.NativeFile) else pa.PythonFile(sink, "w")
         self._footers: list[Any] = []
         self._parquet = _parquet(self._sink, self._columns, form, self._footers)
@@ -109,6 +119,7 @@ class BaseFileWriter:
             return
         self.rows += len(rows)
         self._keys.add(rows)
+        self._ranges.add(rows)
         self._wait(rows)
 
     @property
@@ -137,6 +148,8 @@ class BaseFileWriter:
             size=int(self._sink.tell()),
             least_key=self._keys.range.least,
             greatest_key=self._keys.range.greatest,
+            bloom=said.get(BLOOM),
+            ranges=self._ranges.of_file(self._footers[0]),
             footer=self._footers[0],
         )
 

@@ -55,7 +55,7 @@ TEN = rows("abcdefghij")
 
 def written(batches, form=FORM, stamp=None):
     sink = io.BytesIO()
-    return write_base_file(batches, sink, NAME, SCHEMA, form, stamp), pq.ParquetFile(sink)
+    return write_base_file(batches, sink, NAME, SCHEMA, form, stamp=stamp), pq.ParquetFile(sink)
 
 
 def test_rows_keep_their_commit_and_number_and_get_the_name_of_the_new_file():

@@ -1,0 +1,100 @@
+"""The ranges of columns while rows are written, for indexes.
+
+From the rows themselves, because footers say nothing of NaN and leave long texts out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import FormatError
+from reconciler.hudi.metadata_records import Bound, ColumnRange
+from reconciler.merge.ordering import column_at
+
+
+class Ranges:
+    """Takes the rows of a file as it stores them; ``columns`` are names, or dots into structs."""
+
+    def __init__(self, columns: Sequence[str], path: str) -> None:
+        self._path = path
+        self._found = {column: _range(column, None, None, 0, 0) for column in columns}
+
+    def add(self, rows: Any) -> None:
+        """More rows. Raises FormatError naming the file where a column is not there."""
+        for name, before in self._found.items():
+            column = column_at(rows, name)
+            if column is None:
+                raise FormatError(self._path, f"rows to be written have no column {name}")
+            least, greatest = _bounds(column)
+            after = _range(name, least, greatest, len(column), column.null_count)
+            self._found[name] = before.merged(after)
+
+    def of_file(self, footer: Any) -> tuple[ColumnRange, ...]:
+        """The ranges of the finished file, with the sizes that its footer (FileMetaData) says."""
+        sizes: dict[str, tuple[int, int]] = {}
+        for group in range(footer.num_row_groups if self._found else 0):
+            of_group = footer.row_group(group)
+            for at in range(of_group.num_columns):
+                chunk = of_group.column(at)
+                small, plain = sizes.get(chunk.path_in_schema, (0, 0))
+                sizes[chunk.path_in_schema] = (
+                    small + chunk.total_compressed_size,
+                    plain + chunk.total_uncompressed_size,
+                )
+        none = (0, 0)
+        return tuple(
+            found.merged(_range(name, None, None, 0, 0, *sizes.get(name, none)))
+            for name, found in self._found.items()
+        )
+
+
+def _range(  # noqa: PLR0913, PLR0917
+    column: str,
+    least: Bound | None,
+    greatest: Bound | None,
+    values: int,
+    nulls: int,
+    size: int = 0,
+    plain_size: int = 0,
+) -> ColumnRange:
+    return ColumnRange(
+        column=column,
+        least=least,
+        greatest=greatest,
+        values=values,
+        nulls=nulls,
+        size=size,
+        plain_size=plain_size,
+    )
+
+
+def _bounds(column: Any) -> tuple[Bound | None, Bound | None]:
+    """The least and the greatest value as the file stores them; of numbers NaN is the greatest."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.null_count == len(column):
+        return None, None
+    if not pa.types.is_floating(column.type):
+        found = pc.min_max(column)
+        return _bound(found["min"]), _bound(found["max"])
+    numbers = column.filter(pc.invert(pc.is_nan(column)))  # nulls go too
+    if not len(numbers):
+        return math.nan, math.nan
+    found = pc.min_max(numbers)
+    has_nan = len(numbers) + column.null_count < len(column)
+    return found["min"].as_py(), math.nan if has_nan else found["max"].as_py()
+
+
+def _bound(scalar: Any) -> Bound:
+    kind, types = scalar.type, pa.types
+    if types.is_date32(kind) or types.is_timestamp(kind) or types.is_time(kind):
+        return int(scalar.value)
+    found = scalar.as_py()
+    assert isinstance(found, bool | int | str | bytes | Decimal), "indexes keep no other columns"
+    return found

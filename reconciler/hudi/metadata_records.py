@@ -1,0 +1,311 @@
+"""What the metadata table's indexes say of a new base file: keys and encoded records.
+
+A cell is (key, value) as an HFile holds it: the value is the Avro record of the table's own schema
+with an empty key. How a column's bounds are wrapped differs by Hudi's version and by column type,
+so it is learned from records that are there and never invented.
+Source: HoodieMetadataPayload, HoodieTableMetadataUtil (convertMetadataToColumnStatsRecords,
+…ToBloomFilterRecords, …ToRecordIndexRecords), HoodieAvroWrapperUtils.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, Self
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.metadata_keys import bloom_filter_keys, column_stats_keys, name_id
+from reconciler.hudi.names import BaseName
+from reconciler.hudi.schemaless import decoding, encode, parsed_schema
+
+Cell = tuple[bytes, bytes]
+#: a bound of a column as its file stores it: dates in days, times in their column's own unit
+Bound = bool | int | float | str | bytes | Decimal
+
+_COLUMN_STATS: Final = 3
+_BLOOM_FILTERS: Final = 4
+_RECORD_INDEX: Final = 5
+_PARTITION_STATS: Final = 6
+_NULL: Final = "null"
+#: what the older wrapper of decimals keeps behind the point
+_DIGITS: Final = 15
+#: Python's types of the values of each wrapper; a bool is an int to Python, but not here
+_HOLDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "BooleanWrapper": (bool,),
+    "IntWrapper": (int,),
+    "LongWrapper": (int,),
+    "FloatWrapper": (float,),
+    "DoubleWrapper": (float,),
+    "StringWrapper": (str,),
+    "BytesWrapper": (bytes, Decimal),
+    "DecimalWrapper": (Decimal,),
+    "DateWrapper": (int,),
+    "TimestampMicrosWrapper": (int,),
+    "TimeMicrosWrapper": (int,),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRange:
+    """What a base file holds in one column, nulls among the ``values``.
+
+    ``least`` and ``greatest`` are None where all values are null. Of numbers NaN is the greatest,
+    as Spark orders them. ``size`` and ``plain_size`` are the column's bytes in the file.
+    """
+
+    column: str
+    least: Bound | None
+    greatest: Bound | None
+    values: int
+    nulls: int
+    size: int
+    plain_size: int
+
+    def merged(self, other: Self) -> Self:
+        """The range of both files together."""
+        known = [found for found in (self, other) if found.least is not None]
+        return type(self)(
+            column=self.column,
+            least=min((r.least for r in known), key=_order, default=None),
+            greatest=max((r.greatest for r in known), key=_order, default=None),
+            values=self.values + other.values,
+            nulls=self.nulls + other.nulls,
+            size=self.size + other.size,
+            plain_size=self.plain_size + other.plain_size,
+        )
+
+
+def _order(bound: Any) -> tuple[bool, Any]:
+    """NaN last; text by its bytes, as parquet and Spark compare it."""
+    if isinstance(bound, float) and math.isnan(bound):
+        return (True, 0.0)
+    return (False, bound.encode() if isinstance(bound, str) else bound)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapping:
+    """How the index says the bounds of one column. ``wrapper``: its record's full name.
+
+    ``value_type``: what versions from 1.1 on add, null before.
+    """
+
+    wrapper: str
+    value_type: Any = None
+
+    @classmethod
+    def learn(
+        cls, values: Iterable[bytes], schema: str, path: str, columns: Iterable[str]
+    ) -> dict[str, Self]:
+        """The wrappings of those of the columns that records of the index show.
+
+        ``values``: records of column_stats or partition_stats, of one schema; no more of them are
+        read than are needed. Raises FormatError naming ``path``.
+        """
+        missing, found, left = set(columns), {}, iter(values)
+        while missing and (value := next(left, None)) is not None:
+            stats = _stats_of(value, schema, path)
+            column, bound = stats["columnName"], stats.get("minValue")
+            if bound is not None and column in missing:
+                missing.remove(column)
+                found[column] = cls(wrapper=bound[0], value_type=stats.get("valueType"))
+        return found
+
+    def of(self, bound: Bound | None, where: str) -> Any:
+        """A bound as a branch of the schema's union; UnsupportedError when it cannot be one."""
+        if bound is None:
+            return None
+        kind = self.wrapper.rpartition(".")[2]
+        if type(bound) not in _HOLDS.get(kind, ()):
+            raise UnsupportedError(
+                f"{where}: the index keeps its bounds in a {kind}, which a "
+                f"{type(bound).__name__} does not fit; drop the index column_stats"
+            )
+        if isinstance(bound, Decimal):
+            bound = _unscaled(bound) if kind == "BytesWrapper" else _rescaled(bound, where)
+        return (self.wrapper, {"value": bound})
+
+
+def _stats_of(value: bytes, schema: str, path: str) -> dict[str, Any]:
+    """The statistics of a record, branches of unions with their names."""
+    import fastavro  # noqa: PLC0415
+
+    with decoding(path, "an Avro record"):
+        parsed = parsed_schema(schema, path)
+        record: Any = fastavro.schemaless_reader(
+            io.BytesIO(value), parsed, None, return_record_name=True
+        )
+        _name, stats = record["ColumnStatsMetadata"] or (_NULL, {})
+        return dict(stats)
+
+
+def _unscaled(bound: Decimal) -> bytes:
+    """The digits as Java's BigInteger.toByteArray.
+
+    >>> [_unscaled(Decimal(digits)).hex() for digits in ("3.25", "-3.125", "1.28", "-1.28")]
+    ['0145', 'f3cb', '0080', '80']
+    """
+    number = _whole(bound)
+    length = (number + (number < 0)).bit_length() // 8 + 1
+    return number.to_bytes(length, "big", signed=True)
+
+
+def _whole(bound: Decimal) -> int:
+    sign, digits, _exponent = bound.as_tuple()
+    number = int("".join(map(str, digits)) or "0")
+    return -number if sign else number
+
+
+def _rescaled(bound: Decimal, where: str) -> Decimal:
+    exponent = bound.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent < -_DIGITS:
+        raise UnsupportedError(
+            f"{where}: the index keeps {_DIGITS} digits behind the point, which {bound} exceeds; "
+            "drop the index column_stats"
+        )
+    return Decimal(_whole(bound) * 10 ** (_DIGITS + exponent)).scaleb(-_DIGITS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataRecords:
+    """Makes the cells of one schema, the one that the table's newest records were written with."""
+
+    schema: str
+    path: str
+
+    def column_stats(
+        self,
+        partition: str,
+        name: str,
+        ranges: Sequence[ColumnRange],
+        wrappings: Mapping[str, Wrapping],
+    ) -> list[Cell]:
+        """Of a base file, a cell for each range. ``partition`` is "." where the table has none.
+
+        Raises UnsupportedError for a column without wrapping: without its range, a reader that
+        skips by it would lose the file's rows.
+        """
+        columns = [found.column for found in ranges]
+        keys = column_stats_keys(columns, partition, [name])
+        return [
+            (key.encode(), self._stats(_COLUMN_STATS, name, found, wrappings, is_tight=False))
+            for key, found in zip(keys, ranges, strict=True)
+        ]
+
+    def partition_stats(
+        self, partition: str, ranges: Sequence[ColumnRange], wrappings: Mapping[str, Wrapping]
+    ) -> list[Cell]:
+        """Of a partition; ``ranges`` are those of all its files, so they are said to be tight."""
+        tail = name_id(partition)
+        return [
+            (
+                (name_id(found.column) + tail).encode(),
+                self._stats(_PARTITION_STATS, partition, found, wrappings, is_tight=True),
+            )
+            for found in ranges
+        ]
+
+    def bloom_filter(self, partition: str, name: str, instant: str, code: str, text: str) -> Cell:
+        """Of a base file: ``code`` and ``text`` are those of its footer."""
+        (key,) = bloom_filter_keys(partition, [name])
+        said = {
+            "type": code,
+            "timestamp": instant,
+            "bloomFilter": text.encode(),
+            "isDeleted": False,
+        }
+        return key.encode(), self._record(_BLOOM_FILTERS, "BloomFilterMetadata", said)
+
+    def record_location(self, partition: str, name: str, instant_ms: int) -> bytes:
+        """The value of every record of a base file in the record index; its keys are the records'.
+
+        ``partition`` is "" where the table has none. ``instant_ms``: the instant in milliseconds
+        since 1970, read in the timeline's zone. Raises UnsupportedError when the file's id is not a
+        UUID with a number.
+        """
+        parsed = BaseName.parse(name)
+        uid, _, index = (parsed.file_id if parsed else name).rpartition("-")
+        try:
+            high, low = _halves(uuid.UUID(uid)), int(index)
+        except ValueError:
+            raise UnsupportedError(
+                f"{name}: its file id is no UUID with a number, which the record index needs; drop "
+                "the index record_index"
+            ) from None
+        said = {
+            "partitionName": partition,
+            "fileIdHighBits": high[0],
+            "fileIdLowBits": high[1],
+            "fileIndex": low,
+            "fileId": "",
+            "instantTime": instant_ms,
+            "fileIdEncoding": 0,
+        }
+        return self._record(_RECORD_INDEX, "recordIndexMetadata", said)
+
+    def _stats(
+        self,
+        kind: int,
+        name: str,
+        found: ColumnRange,
+        wrappings: Mapping[str, Wrapping],
+        *,
+        is_tight: bool,
+    ) -> bytes:
+        where = f"{name}, column {found.column}"
+        wrapping = wrappings.get(found.column)
+        if wrapping is None:
+            raise UnsupportedError(
+                f"{where}: the index has no record that shows how it is kept; drop the index "
+                "column_stats"
+            )
+        said = {
+            "fileName": name,
+            "columnName": found.column,
+            "minValue": wrapping.of(found.least, where),
+            "maxValue": wrapping.of(found.greatest, where),
+            "valueCount": found.values,
+            "nullCount": found.nulls,
+            "totalSize": found.size,
+            "totalUncompressedSize": found.plain_size,
+            "isDeleted": False,
+            "isTightBound": is_tight,
+            "valueType": wrapping.value_type,
+        }
+        return self._record(kind, "ColumnStatsMetadata", said)
+
+    def _record(self, kind: int, field: str, said: Mapping[str, Any]) -> bytes:
+        parsed = parsed_schema(self.schema, self.path)
+        fields = {part["name"]: part["type"] for part in parsed["fields"]}
+        if field not in fields:
+            raise UnsupportedError(f"{self.path}: its records have no field {field!r}")
+        record = {"key": "", "type": kind, field: self._filled(fields[field], said)}
+        return encode(self._filled(parsed, record), parsed)
+
+    def _filled(self, schema: Any, said: Mapping[str, Any]) -> dict[str, Any]:
+        """A record with null wherever nothing is said, and without what its schema has not.
+
+        Raises UnsupportedError for a field that may not be null: the schema is of a Hudi that we do
+        not know.
+        """
+        branches = schema if isinstance(schema, list) else [schema]
+        (record,) = [branch for branch in branches if branch != _NULL]
+        for field in record["fields"]:
+            if field["name"] not in said and _NULL not in field["type"]:
+                raise UnsupportedError(
+                    f"{self.path}: its records have a field {field['name']!r} that this version of "
+                    "reconciler cannot fill"
+                )
+        return {field["name"]: said.get(field["name"]) for field in record["fields"]}
+
+
+def _halves(number: uuid.UUID) -> tuple[int, int]:
+    """The two longs of Java's UUID."""
+    data = number.bytes
+    return (
+        int.from_bytes(data[:8], "big", signed=True),
+        int.from_bytes(data[8:], "big", signed=True),
+    )

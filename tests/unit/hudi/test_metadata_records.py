@@ -1,0 +1,140 @@
+"""Records of the metadata table's indexes; those of real tables are in tests/tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+
+import pytest
+
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.metadata_records import ColumnRange, MetadataRecords, Wrapping
+from reconciler.hudi.schemaless import decode, encode, parsed_schema
+
+SPACE = "org.apache.hudi.avro.model"
+NAME = "6f7b3a71-31e5-4c46-b329-a84dbac6e0aa-0_0-1-2_20261121045646282.parquet"
+
+
+def wrapper(name, kind):
+    fields = [{"name": "value", "type": kind}]
+    return {"type": "record", "name": name, "namespace": SPACE, "fields": fields}
+
+
+def schema(*more):
+    bounds = ["null", wrapper("IntWrapper", "int"), wrapper("DoubleWrapper", "double")]
+    known = ["null", f"{SPACE}.IntWrapper", f"{SPACE}.DoubleWrapper"]
+    stats = [
+        *(("fileName", ["null", "string"]), ("columnName", ["null", "string"])),
+        *(("minValue", bounds), ("maxValue", known), ("valueCount", ["null", "long"])),
+        *more,
+    ]
+    inner = {"type": "record", "name": "HoodieMetadataColumnStats", "namespace": SPACE}
+    inner["fields"] = [{"name": name, "type": kind} for name, kind in stats]
+    fields = [
+        {"name": "key", "type": "string"},
+        {"name": "type", "type": "int"},
+        {"name": "ColumnStatsMetadata", "type": ["null", inner]},
+    ]
+    return json.dumps({"type": "record", "name": "HoodieMetadataRecord", "fields": fields})
+
+
+INT = Wrapping(wrapper=f"{SPACE}.IntWrapper")
+DOUBLE = Wrapping(wrapper=f"{SPACE}.DoubleWrapper")
+
+
+def one(column="c", least=1, greatest=2):
+    return ColumnRange(
+        column=column, least=least, greatest=greatest, values=3, nulls=0, size=1, plain_size=1
+    )
+
+
+def stats(found, wrappings, text=None):
+    records = MetadataRecords(schema=text or schema(), path="metadata")
+    ((_, value),) = records.column_stats("p", NAME, [found], wrappings)
+    return decode(value, parsed_schema(records.schema, ""), "")["ColumnStatsMetadata"]
+
+
+def test_a_schema_without_newer_fields_gets_none():
+    expected = {
+        "fileName": NAME,
+        "columnName": "c",
+        "minValue": {"value": 1},
+        "maxValue": {"value": 2},
+        "valueCount": 3,
+    }
+
+    assert expected == stats(one(), {"c": INT})
+
+
+def test_bounds_of_nulls_are_null():
+    found = stats(one(least=None, greatest=None), {"c": INT})
+
+    assert (None, None) == (found["minValue"], found["maxValue"])
+
+
+def test_nan_is_kept():
+    assert math.isnan(stats(one(least=0.0, greatest=math.nan), {"c": DOUBLE})["maxValue"]["value"])
+
+
+@pytest.mark.parametrize(
+    ("found", "wrappings", "problem"),
+    [
+        (one("d"), {"c": INT}, "column d: the index has no record that shows how it is kept"),
+        (one(least="a"), {"c": INT}, "column c: the index keeps its bounds in a IntWrapper"),
+        (one(least=True), {"c": INT}, "column c: .* which a bool does not fit"),
+        (one(), {"c": Wrapping(wrapper="n.NewWrapper")}, "keeps its bounds in a NewWrapper"),
+        (
+            one(least=Decimal("0.0000000000000001")),
+            {"c": Wrapping(wrapper="n.DecimalWrapper")},
+            "15 digits behind the point",
+        ),
+    ],
+)
+def test_what_the_index_cannot_say_is_refused(found, wrappings, problem):
+    with pytest.raises(UnsupportedError, match=problem):
+        stats(found, wrappings)
+
+
+def test_a_field_that_must_be_filled_and_is_not_known_is_refused():
+    with pytest.raises(UnsupportedError, match="metadata: its records have a field 'newer'"):
+        stats(one(), {"c": INT}, schema(("newer", "long")))
+
+
+def test_an_index_that_the_schema_does_not_have_is_refused():
+    records = MetadataRecords(schema=schema(), path="metadata")
+
+    with pytest.raises(UnsupportedError, match="no field 'recordIndexMetadata'"):
+        records.record_location("p", NAME, 1)
+
+
+@pytest.mark.parametrize("name", ["files-0000-0_0-1-2_2024.parquet", "part.parquet"])
+def test_a_file_id_that_is_no_uuid_is_refused(name):
+    with pytest.raises(UnsupportedError, match="its file id is no UUID with a number"):
+        MetadataRecords(schema=schema(), path="metadata").record_location("p", name, 1)
+
+
+def record(column, least):
+    inner = {"columnName": column, "fileName": NAME, "valueCount": 1, "maxValue": None}
+    inner["minValue"] = least
+    value = {"key": "", "type": 3, "ColumnStatsMetadata": inner}
+    return encode(value, parsed_schema(schema(), ""))
+
+
+def test_wrappings_are_learned_from_records_with_bounds():
+    values = iter(
+        [
+            record("c", None),
+            record("other", (INT.wrapper, {"value": 1})),
+            record("c", (DOUBLE.wrapper, {"value": 1.0})),
+            b"not read any more",
+        ]
+    )
+
+    assert {"c": DOUBLE} == Wrapping.learn(values, schema(), "m", ["c"])
+    assert [b"not read any more"] == list(values)
+
+
+def test_a_damaged_record_names_the_file():
+    with pytest.raises(FormatError, match=r"^m: an Avro record cannot be decoded"):
+        Wrapping.learn([b"\x00"], schema(), "m", ["c"])
