@@ -54,6 +54,7 @@ class Explained:
     def document(self) -> dict[str, Any]:
         """The same as a JSON object has it."""
         found = asdict(self)
+        found["through_python"] = list(found["through_python"])
         found["columns"] = [{"name": name, "type": kind} for name, kind in self.columns]
         return {"format": 1, **{_camel(name): value for name, value in found.items()}}
 
@@ -83,7 +84,7 @@ def explained(
         direct_slices=int(np.count_nonzero(found < 0)),
         python_slices=sum(counts),
         through_python=tuple(
-            ThroughPython(reason=reason, because=BECAUSE[reason], slices=count)
+            ThroughPython(reason=str(reason), because=BECAUSE[reason], slices=count)
             for reason, count in zip(Reason, counts, strict=True)
             if count
         ),

@@ -17,8 +17,10 @@ from reconciler.errors import (
     UsageError,
 )
 
-COMMANDS = ("init", "lint", "plan", "show", "apply", "status", "comment", "unlock", "demo")
-NOT_BUILT = ("read", "write", "advise", "options", "fmt", "diff", "explain", "history")
+COMMANDS = (
+    *("init", "lint", "plan", "show", "apply", "status", "read", "comment", "unlock", "demo"),
+)
+NOT_BUILT = ("write", "advise", "options", "fmt", "diff", "explain", "history")
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable

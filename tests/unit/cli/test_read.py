@@ -1,0 +1,108 @@
+"""``reconciler read`` without Spark: what cannot be, and explanations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import app
+from tests.trees import unpack
+
+TABLES = Path(__file__).parents[2] / "tables"
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: sales.orders}
+spec:
+  path: v8_mor_part
+  timezone: America/New_York
+  retention: {commits: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("read")
+    unpack(TABLES / "v8_mor_part.zip", made)
+    (made / "orders.yaml").write_text(SPEC)
+    return made
+
+
+def run(*arguments: object) -> int:
+    return app.run([str(argument) for argument in arguments])
+
+
+def test_a_read_is_explained_without_spark(folder, capsys):
+    assert 0 == run("read", folder / "v8_mor_part", "--explain", "--columns", "id,p")
+    out, err = capsys.readouterr()
+
+    assert "" == err
+    assert (
+        f"{folder}/v8_mor_part  snapshot, as of 20261121050604109\n"
+        "  columns  id bigint, p string\n"
+        "  partitions  3 of 3 partitions read\n"
+        "  files  4 base files (439.0 KiB), 6 log files (6.8 KiB)\n"
+        "  by Spark's reader  1 slice\n"
+        "  through Python  3 slices\n"
+        "      3 slices: log files are merged with the base file\n"
+    ) == out
+
+
+def test_a_table_may_be_named_by_its_spec(folder, capsys):
+    arguments = ("--specs", folder, "--explain", "--format", "json", "--read-optimized")
+    assert 0 == run("read", "sales.orders", *arguments)
+    found = json.loads(capsys.readouterr().out)
+
+    assert str(folder / "v8_mor_part") == found["table"]
+    assert ("readOptimized", 4, 0) == (found["kind"], found["directSlices"], found["logFiles"])
+
+
+def test_an_offset_is_told_by_the_zone_of_the_spec(folder, capsys):
+    arguments = ("--specs", folder, "--explain", "--format", "json")
+    # 05:06:04.109 of the timeline is New York's
+    assert 0 == run("read", "sales.orders", *arguments, "--as-of", "2026-11-21T11:06:05+01:00")
+    assert "20261121050604109" == json.loads(capsys.readouterr().out)["asOf"]
+
+    path = folder / "v8_mor_part"
+    assert 64 == run("read", path, "--explain", "--as-of", "2026-11-21T11:06:05+01:00")
+    assert "does not say the zone of its timeline" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--env", "prod"], 64, "--env goes with --specs"),
+        (["--explain", "--format", "csv"], 64, "say text or json"),
+        (["--format", "parquet"], 64, "parquet"),
+        (["--limit", "-1"], 64, "--limit"),
+        (["--spark-conf", "x=y"], 64, "--spark-conf x: write it as spark.some.key=value"),
+        (["--columns", "id,,p"], 64, "one of the names is empty"),
+        (["--columns", "id,id"], 64, "columns: id is named twice"),
+        (["--columns", "nosuch"], 64, "has no column 'nosuch'"),
+        (["--as-of", "yesterday"], 64, "as of 'yesterday': is no time of a timeline"),
+        (["--as-of", "20200101000000"], 3, "20261121"),
+        (["--incremental", "000"], 64, "write it as BEGIN..END"),
+        (["--incremental", "..2026"], 64, "write it as BEGIN..END"),
+        (["--incremental", "000..", "--as-of", "2026-01-01"], 64, "say one of them"),
+        (["--incremental", "000..", "--read-optimized"], 64, "say one of them"),
+        (["--incremental", "soon.."], 64, "begin 'soon': is no time of a timeline"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_line_before_spark_starts(
+    folder, arguments, code, said, capsys
+):
+    assert code == run("read", folder / "v8_mor_part", *arguments)
+    out, err = capsys.readouterr()
+
+    assert "" == out
+    assert 1 == len(err.splitlines())
+    assert said in err
+
+
+def test_a_path_without_a_table_and_a_name_without_a_spec_are_errors(folder, capsys):
+    assert 1 == run("read", folder / "nothing")
+    assert "is the path the folder of a Hudi table?" in capsys.readouterr().err
+    assert 64 == run("read", "sales.order", "--specs", folder)
+    assert "none of the 1 specs is called so; did you mean sales.orders?" in capsys.readouterr().err

@@ -1,0 +1,70 @@
+"""What Spark 3.5 said, shortened to the lines that matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.reader.failures import sentence
+
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/x/reconciler/reader/worker.py", line 76, in __call__
+    yield from self._task(packs[number], storage)
+{error}
+
+"""
+TASK = (
+    "An error occurred while calling o76.collectToPython.\n"
+    ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 "
+    "failed 1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.1 executor "
+    "driver): {error}\n\tat x.y.Z.f(Z.java:1)\n\nDriver stacktrace:\n\tat x"
+)
+LOCAL_ITERATOR = (
+    "An error occurred while calling o82.getResult.\n"
+    ": org.apache.spark.SparkException: Exception thrown in awaitResult: \n\tat x\n"
+    "Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage "
+    "2.0 failed 1 times, most recent failure: Lost task 0.0 in stage 2.0 (TID 2) (h executor 1): "
+    "java.lang.RuntimeException: file:/t/f.parquet is not a Parquet file. Expected magic number\n"
+)
+READING = (
+    "org.apache.spark.SparkException: Encountered error while reading file file:///t/a b.parquet. "
+    "Details:\n\tat x\nCaused by: org.apache.parquet.io.ParquetDecodingException: Can not read "
+    "value at 0\n\tat y\nCaused by: java.io.IOException: could not read page\n\tat z"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            WORKER.format(error="reconciler.errors.FormatError: p=1/.f.log.1_0: no log block"),
+            "p=1/.f.log.1_0: no log block",
+        ),
+        (WORKER.format(error="ValueError: what nobody foresaw"), "ValueError: what nobody foresaw"),
+        (
+            TASK.format(
+                error="org.apache.spark.SparkFileNotFoundException: File file:/t/a b.parquet "
+                "does not exist\nIt is possible the underlying files have been updated."
+            ),
+            "file:/t/a b.parquet: went away after the read began: a clean or a rollback has "
+            "removed it; read again",
+        ),
+        (
+            TASK.format(error="x.fs.ChecksumException: Checksum error: file:/t/f.parquet at 4608"),
+            "Checksum error: file:/t/f.parquet at 4608",
+        ),
+        (
+            LOCAL_ITERATOR,
+            "file:/t/f.parquet is not a Parquet file. Expected magic number",
+        ),
+        (
+            TASK.format(error=READING),
+            "file:///t/a b.parquet: cannot be read as parquet: could not read page",
+        ),
+        ("[CAST_INVALID_INPUT] The value 'x' cannot be cast.\n== SQL ==", "[CAST_INVALID_INPUT] The value 'x' cannot be cast."),
+    ],
+)  # fmt: skip
+def test_the_sentence_that_matters_is_found(message, said):
+
+    assert said == sentence(message)

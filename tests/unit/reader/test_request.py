@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from reconciler.errors import UsageError
+from reconciler.reader.model import ReadRequest
+from reconciler.reader.request import Asked, instant_of
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("20260131040000123", "20260131040000123"),
+        ("20260131040000", "20260131040000"),
+        ("000", "000"),
+        ("2026-01-31", "20260131000000000"),
+        ("2026-01-31 04:00:00", "20260131040000000"),
+        ("2026-01-31 04:00:00.123", "20260131040000123"),
+        ("2026-01-31T04:00:00.999999", "20260131040000999"),
+    ],
+)
+def test_a_time_of_the_timelines_zone_is_an_instant(text, instant):
+
+    assert instant == instant_of(text, None, "as of")
+
+
+def test_a_time_with_an_offset_needs_the_zone_of_the_timeline():
+    asked = Asked(as_of="2026-01-31T04:00:00+01:00")
+
+    assert asked.needs_zone
+    assert "20260131030000000" == asked.request(UTC).as_of
+    assert "20260130220000000" == asked.request(ZoneInfo("America/New_York")).as_of
+    with pytest.raises(UsageError, match="does not say the zone of its timeline"):
+        asked.request()
+
+
+@pytest.mark.parametrize("text", ["2026-01-31", "20260131040000000", "2026-01-31 04:00:00.123"])
+def test_a_time_without_one_does_not(text):
+
+    assert not Asked(as_of=text).needs_zone
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "", "2026", "20260131", "2026-W05-6", "2026-02-30", "202601310400001"]
+)
+def test_what_is_no_time_is_refused_with_the_ways_to_write_one(text):
+    with pytest.raises(UsageError, match="is no time of a timeline; write 2026") as raised:
+        instant_of(text, None, "as of")
+
+    assert repr(text) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(kind="latest"), "say one of snapshot, readOptimized, incremental"),
+        (Asked(kind="incremental"), "give it"),
+        (Asked(kind="incremental", begin="000", as_of="20260131040000"), "their end says"),
+        (Asked(begin="000"), "ask for kind incremental"),
+        (Asked(end="000"), "ask for kind incremental"),
+        (Asked(columns=()), "name at least one"),
+        (Asked(columns=("a", "b", "a")), "a is named twice"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(asked, said):
+    with pytest.raises(UsageError, match=said):
+        asked.request()
+
+
+def test_what_is_asked_becomes_a_request():
+    asked = Asked(kind="incremental", begin="000", end="2026-01-31", columns=["b", "a"])
+
+    assert asked.request() == ReadRequest(
+        kind="incremental", begin="000", end="20260131000000000", columns=("b", "a")
+    )
