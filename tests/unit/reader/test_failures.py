@@ -32,6 +32,10 @@ READING = (
     "Details:\n\tat x\nCaused by: org.apache.parquet.io.ParquetDecodingException: Can not read "
     "value at 0\n\tat y\nCaused by: java.io.IOException: could not read page\n\tat z"
 )
+GONE = (
+    "file:/t/a b.parquet: went away after the read began: a clean or a rollback has removed it; "
+    "read again"
+)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +51,7 @@ READING = (
                 error="org.apache.spark.SparkFileNotFoundException: File file:/t/a b.parquet "
                 "does not exist\nIt is possible the underlying files have been updated."
             ),
-            "file:/t/a b.parquet: went away after the read began: a clean or a rollback has "
-            "removed it; read again",
+            GONE,
         ),
         (
             TASK.format(error="x.fs.ChecksumException: Checksum error: file:/t/f.parquet at 4608"),
@@ -62,9 +65,9 @@ READING = (
             TASK.format(error=READING),
             "file:///t/a b.parquet: cannot be read as parquet: could not read page",
         ),
-        ("[CAST_INVALID_INPUT] The value 'x' cannot be cast.\n== SQL ==", "[CAST_INVALID_INPUT] The value 'x' cannot be cast."),
+        ("[CAST] The value 'x' is none.\n== SQL ==", "[CAST] The value 'x' is none."),
     ],
-)  # fmt: skip
+)
 def test_the_sentence_that_matters_is_found(message, said):
 
     assert said == sentence(message)

@@ -80,7 +80,7 @@ def test_a_file_that_went_away_says_so(scan, tmp_path):
     (tmp_path / "y" / "0.parquet").unlink()
     worker = Worker.of(scan, StorageRef(scan.location), packed(scan, [np.array([2])]))
 
-    with pytest.raises(StorageError, match="0.parquet: went away after the read began"):
+    with pytest.raises(StorageError, match=r"0\.parquet: went away after the read began"):
         rows(worker, 0)
 
 
@@ -89,7 +89,7 @@ def test_a_damaged_file_is_named(scan, tmp_path):
     file.write_bytes(b"x" * file.stat().st_size)
     worker = Worker.of(scan, StorageRef(scan.location), packed(scan, [np.array([2])]))
 
-    with pytest.raises(FormatError, match="^y/0.parquet: cannot be read as parquet"):
+    with pytest.raises(FormatError, match=r"^y/0\.parquet: cannot be read as parquet"):
         rows(worker, 0)
 
 
