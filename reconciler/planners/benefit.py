@@ -127,29 +127,28 @@ def _in_order(need: Need, slices: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _is_worth(need: Need, groups: Groups) -> NDArray[np.bool_]:
-    """Fewer files come out, or ordered ones."""
+    """Fewer files come out, or several that are laid out anew; a lone small one if it may."""
     outputs = need.outputs(groups)
     if not need.clustering.columns:
         return outputs < groups.sizes
     worth: NDArray[np.bool_] = (groups.sizes > 1) | (outputs > 1)
-    return worth | need.clustering.single_file
+    if need.clustering.single_file:
+        worth |= need.triggers.is_small[groups.first]
+    return worth
 
 
 def _say_left(need: Need, standing: Standing, left: NDArray[np.int64]) -> None:
-    if need.clustering.columns:
+    if not need.clustering.columns:
+        no_gain = "packing it with others of its partition would make no fewer files"
+    else:
+        no_gain = "by itself it would cover as many rows as before"
         standing.decide(
             "singleFile",
-            left,
+            left[need.triggers.is_small[left]],
             0,
             lambda _: "nothing else of its partition is rewritten with it (clustering.singleFile)",
         )
-    else:
-        standing.decide(
-            "noGain",
-            left,
-            0,
-            lambda _: "packing it with others of its partition would make no fewer files",
-        )
+    standing.decide("noGain", left, 0, lambda _: no_gain)
 
 
 def _with_companions(need: Need, groups: Groups, is_able: NDArray[np.bool_]) -> Groups:

@@ -172,11 +172,11 @@ def _steps(columns: int) -> NDArray[np.float64]:
 def to_blame(shares: NDArray[np.float64], above: float) -> NDArray[np.bool_]:
     """The files that are to blame for an overlap ``above`` the limit.
 
-    Were all files like one of them, more than half of the limit would cover a row: so without them
-    the rest overlaps no more than that. Files side by side are not to blame, where
-    they are not of very uneven width.
+    Were all files like one of them, half of the limit or more would cover a row: so the rest, and
+    what they become, overlap less than the limit. Where the limit has the room, files side by side
+    are not to blame for their uneven widths.
     """
-    least = max(above / 2, min(above, _SIDE_BY_SIDE))
+    least = max(above / 2, _SIDE_BY_SIDE) if above > _SIDE_BY_SIDE + 1 else above - 1
     wide: NDArray[np.bool_] = shares * shares.shape[-1] > least
     return wide
 

@@ -1,1 +1,0 @@
-"""File-size arithmetic: how many bytes a record takes, how many files a run of records makes."""

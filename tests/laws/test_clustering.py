@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ from reconciler.state.layout import PastClustering
 from tests.laws.clean_tables import groups_of, stamp, tables
 from tests.unit.planners.cow import table
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=50, deadline=None)
 TARGET = 100
 endless = st.builds(ClusteringBudget, per_group=st.sampled_from([90, 130, 250]), groups=st.just(99))
 
@@ -369,3 +370,45 @@ def test_packing_makes_fewer_files_in_every_group(sizes, budget):
     for _, outputs, size, ids in groups_in(plan_clustering(spec(clustering), pile(sizes))):
         assert outputs < len(ids)
         assert outputs == max(-(-size // TARGET), 1)
+
+
+spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20)), min_size=1, max_size=30)
+
+
+@LAW
+@given(spans, st.sampled_from([3.0, 4.0, 8.0]))
+def test_files_that_were_laid_side_by_side_are_not_rewritten_again(found, above):
+    """Statistics of one column; the outputs of a group share out the span of its files."""
+    clustering = Clustering(
+        columns=("x",),
+        curve="linear",
+        when=ClusteringTrigger(small_file_share_above=None, overlap_above=above),
+        budget=ClusteringBudget(per_group=10**6, groups=99),
+    )
+    sizes = {"a": [TARGET] * len(found)}
+    bounds = {f"g{n:03d}-0": (low, low + width) for n, (low, width) in enumerate(found)}
+    state = now(sizes, [])
+    first = plan_clustering(spec(clustering), state, ranges=of_bounds(state, bounds))
+    record = RecordSize(fixed=0, per_row=1.0, because="")
+    rest, past = applied(sizes, [], first, record, stamp(2))
+    for _, outputs, _, ids in groups_in(first):
+        low = min(bounds[file_id][0] for file_id in ids)
+        high = max(bounds[file_id][1] for file_id in ids)
+        cuts = np.linspace(low, high, outputs + 1).tolist()
+        for n in range(outputs):
+            bounds[f"c000x{n:03d}-0"] = (cuts[n] + (0.01 if n else 0.0), cuts[n + 1])
+    state = now(rest, past)
+    second = plan_clustering(
+        spec(clustering), state, ranges=of_bounds(state, bounds), past=memory(past, first)
+    )
+
+    assert [] == groups_in(second)
+
+
+def of_bounds(state, bounds):
+    """Statistics of one column, by file id; the file of the partition beside has any."""
+    files = state.files
+    ids = [files.group_id[group].as_py() for group in files.group.tolist()]
+    pairs = [bounds.get(file_id, (0, 0)) for file_id in ids]
+    lower, upper = (pa.array([float(pair[side]) for pair in pairs]) for side in (0, 1))
+    return Ranges.of([(lower, upper)], np.full(len(ids), 10, np.int64))

@@ -188,8 +188,6 @@ def instant(hour, action=Action.DELTACOMMIT):
 
 
 class TestMemory:
-    PAST = (PastClustering(instant=stamp(1), layout=Layout(columns=("x",), curve="linear")),)
-
     def past(self, **layout):
         return (PastClustering(instant=stamp(1), layout=Layout(**layout)),)
 
@@ -309,7 +307,8 @@ class TestOverlap:
         sides = [(10 * n, 10 * n + 9) for n in range(12)]
         state = sized({"a": bases(*[100] * 15)})
         found = ranges(*sides, (0, 119), (0, 119), (0, 119))
-        decision = decide(state, when=OVERLAP, ranges=found, **BY_X)
+        when = ClusteringTrigger(small_file_share_above=None, overlap_above=3.0)
+        decision = decide(state, when=when, ranges=found, **BY_X)
 
         assert [("a", 3, 300, ["g12", "g13", "g14"])] == groups_of(decision)
         assert {"large": 12, "group": 3} == {
@@ -318,6 +317,19 @@ class TestOverlap:
         assert decision.because.to_pylist()[0] == (
             "its base file is not below files.small (80B) and few files cover its rows"
         )
+
+    def test_a_lone_wide_file_stays_unless_it_is_split(self):
+        found = ranges((0, 9), (0, 9), (0, 9))
+        for size, expected in ((100, []), (130, [("a", 2, 130, ["g2"])])):
+            state = sized({"a": bases(100, 100, size)}, clusterings=(held("g0"), held("g1")))
+            decision = decide(
+                replace(state, timeline=timeline(commit(0), commit(7))),
+                when=OVERLAP,
+                ranges=found,
+                **BY_X,
+            )
+
+            assert expected == groups_of(decision)
 
     def test_files_near_each_other_are_rewritten_together(self):
         state = sized({"a": bases(100, 100, 100, 100, 100, 100)})
@@ -383,7 +395,7 @@ class TestHeld:
                 operation("g0", Action.COMPACTION),
                 operation("g1", Action.LOGCOMPACTION),
             ),
-            clusterings=(clustered("g2"),),
+            clusterings=(held("g2"),),
         )
         state = replace(state, timeline=timeline(commit(0), commit(7)))
         for when in (SHARE, ALWAYS):
@@ -419,7 +431,7 @@ def operation(group, action):
     )
 
 
-def clustered(group):
+def held(group):
     return ClusteringInput(
         instant=stamp(6), partition="a", file_id=group, base_file=base(group, 0), log_files=()
     )
@@ -453,7 +465,7 @@ class TestGate:
         )
 
     def test_a_pending_clustering_counts_as_the_last(self):
-        state = sized({"a": bases(10, 10, 10)}, clusterings=(clustered("g2"),))
+        state = sized({"a": bases(10, 10, 10)}, clusterings=(held("g2"),))
         decision = decide(state)
 
         assert ["afterCommits", "afterCommits", "pendingClustering"] == rules_of(decision)

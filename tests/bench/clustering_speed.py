@@ -1,0 +1,80 @@
+"""How long the clustering planner takes for a million files, by the shape of the table.
+
+python -m tests.bench.clustering_speed                   a million files
+python -m tests.bench.clustering_speed --files 100000
+
+CPU seconds of the planner alone: listing a table and reading footers are not in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from reconciler.hudi.files import build_files
+from reconciler.planners.clustering import plan_clustering
+from reconciler.planners.overlap import Ranges
+from reconciler.spec.model import Clustering, ClusteringBudget, ClusteringTrigger, TableSpec
+from reconciler.state.layout import Layout, PastClustering
+from reconciler.state.model import TableState
+from tests.unit.planners.cow import commit, stamp, table
+
+MiB = 1024**2
+BY = {"columns": ("x", "y"), "curve": "kd-tree"}
+DONE = Layout(columns=("x", "y"), curve="kd-tree", mapping="rank")
+ASKED = {
+    "as Hudi": Clustering(columns=(), when=ClusteringTrigger(always=True)),
+    "packing": Clustering(columns=()),
+    "by overlap": Clustering(**BY),
+    "by overlap, all laid out before": Clustering(**BY),
+}
+
+
+def table_of(partitions: int, files: int) -> TableState:
+    """Base files of 1 to 200 MiB, written at one time."""
+    chance = np.random.default_rng(1)
+    each = files // partitions
+    folders = []
+    for number in range(partitions):
+        names = [f"{n:08x}-{number:06x}-0_0-0-0_{stamp(1)}.parquet" for n in range(each)]
+        folders.append((f"p{number:06d}", names, chance.integers(1, 200 * MiB, each).tolist()))
+    found = build_files(folders, ".parquet")
+    state = table({"a": []}, [commit(1), commit(2)])
+    return replace(state, files=found, partitions=found.partitions)
+
+
+def ranges_of(state: TableState) -> Ranges:
+    """Two columns, a file covers a tenth of each."""
+    chance = np.random.default_rng(2)
+    lower = chance.uniform(0, 0.9, (2, len(state.files)))
+    rows = np.full(len(state.files), 1000, np.int64)
+    return Ranges(lower=lower, upper=lower + 0.1, rows=rows)
+
+
+def seconds(state: TableState, name: str, ranges: Ranges) -> tuple[float, int]:
+    """CPU seconds of one plan without a limit of groups, and the number of its groups."""
+    asked = replace(ASKED[name], budget=ClusteringBudget(groups=10**9))
+    spec = TableSpec(name="t", path="/t", clustering=asked)
+    past = (PastClustering(instant=stamp(1), layout=DONE),) if "laid out" in name else ()
+    started = time.process_time()
+    decision = plan_clustering(spec, state, past=past, ranges=ranges if "overlap" in name else None)
+    return time.process_time() - started, len(decision.groups)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=1_000_000)
+    files = parser.parse_args().files
+    for partitions in (1, files // 1000, files // 10):
+        state = table_of(partitions, files)
+        ranges = ranges_of(state)
+        for name in ASKED:
+            spent, groups = seconds(state, name, ranges)
+            print(f"{files} files, {partitions:6} partitions, {name:32}{spent:6.2f} s {groups:6}")
+
+
+if __name__ == "__main__":
+    main()
