@@ -18,6 +18,7 @@ KINDS: Final[tuple[str, ...]] = get_args(ReadKind)
 _INSTANT: Final = re.compile(r"[0-9]{14}([0-9]{3})?")
 _ZEROS: Final = re.compile("0+")
 _OFFSET: Final = re.compile(r"(Z|[+-][0-9]{2}:?[0-9]{2})$")
+_SECONDS: Final = re.compile(r"[T ][0-9]{2}:?[0-9]{2}:?[0-9]{2}(Z|[+-].*)?$")
 _FORMS: Final = "20260131040000000, 2026-01-31, 2026-01-31 04:00:00 or 2026-01-31 04:00:00.000"
 
 
@@ -84,13 +85,15 @@ def _twice(names: Sequence[str]) -> str:
 def instant_of(text: str, zone: tzinfo | None, what: str) -> str:
     """A time as an instant of a timeline whose instants are in a zone.
 
-    Times without an offset are in that zone already; None: it is not known.
+    Times without an offset are in that zone already; None: it is not known. A second without a
+    fraction is its last millisecond, as Hudi takes it (HoodieInstantTimeGenerator,
+    DEFAULT_MILLIS_EXT), so that the writes of that second are in it.
 
     >>> instant_of("2026-01-31 04:00:00", None, "as of")
-    '20260131040000000'
+    '20260131040000999'
     >>> from datetime import UTC
     >>> instant_of("2026-01-31T04:00:00+02:00", UTC, "as of")
-    '20260131020000000'
+    '20260131020000999'
     """
     if _INSTANT.fullmatch(text) or _ZEROS.fullmatch(text):
         return text
@@ -107,4 +110,5 @@ def instant_of(text: str, zone: tzinfo | None, what: str) -> str:
                 "means nothing; write the time as the timeline shows it, without one"
             )
         found = found.astimezone(zone)
-    return f"{found:%Y%m%d%H%M%S}{found.microsecond // 1000:03}"
+    millis = 999 if _SECONDS.search(text) else found.microsecond // 1000
+    return f"{found:%Y%m%d%H%M%S}{millis:03}"
