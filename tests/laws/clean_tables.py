@@ -7,6 +7,7 @@ object a file; it shares nothing with the planner but the table's state.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -67,12 +68,28 @@ class History:
         self.instants.append(Instant(time, action, State.REQUESTED))
 
 
+@cache
+def _numbers(end):
+    """Strategies are looked into when they are made, which takes longer than drawing from one."""
+    return st.integers(0, end - 1)
+
+
+def _one(draw, things):
+    return things[draw(_numbers(len(things)))]
+
+
+def _some(draw, things):
+    """Any of them, none and all included: one draw, however many there are."""
+    chosen = draw(_numbers(1 << len(things)))
+    return [thing for place, thing in enumerate(things) if chosen >> place & 1]
+
+
 def _live(history):
     return [g for g in history.groups if g not in history.dead]
 
 
 def _new_group(history, draw, time):
-    path = draw(st.sampled_from(["a", "b", "c"]))
+    path = _one(draw, ["a", "b", "c"])
     group = (path, f"g{len(history.groups):02d}-0")
     history.groups.append(group)
     history.base(group, time)
@@ -83,11 +100,12 @@ def _new_group(history, draw, time):
 def _upsert(history, draw, time, minute):
     action = Action.DELTACOMMIT if history.mor else Action.COMMIT
     busy = {(o.partition, o.file_id) for o in history.compactions}
-    groups = draw(st.lists(st.sampled_from(_live(history)), unique=True)) if _live(history) else []
+    groups = _some(draw, _live(history))
+    appended = busy | set(_some(draw, groups) if history.mor else ())
     wrote = set()
     for group in groups:
         wrote.add(group[0])
-        if history.mor and draw(st.booleans() if group not in busy else st.just(True)):
+        if history.mor and group in appended:
             key = history.latest[group]
             if history.version < 8:
                 number = sum(n.startswith(f".{group[1]}_{key}.") for _, n in history.files) + 1
@@ -97,20 +115,20 @@ def _upsert(history, draw, time, minute):
         elif group not in busy:
             history.base(group, time)
             history.latest[group] = time
-    if not groups or draw(st.booleans()):
+    if not groups or draw(_maybe):
         wrote.add(_new_group(history, draw, time)[0])
-    late = draw(st.integers(0, 2)) if history.version >= 8 else 0
+    late = draw(_numbers(3)) if history.version >= 8 else 0
     history.done(time, action, f"{stamp(minute + late)[:-1]}9")
     history.touched[time] = frozenset(wrote)
 
 
 def _replace(history, draw, time):
-    groups = draw(st.lists(st.sampled_from(_live(history)), unique=True)) if _live(history) else []
+    groups = _some(draw, _live(history))
     busy = {(o.partition, o.file_id) for o in history.compactions}
     groups = [g for g in groups if g not in busy]
     history.dead |= dict.fromkeys(groups, time)
     wrote = {g[0] for g in groups}
-    if draw(st.booleans()):
+    if draw(_maybe):
         wrote.add(_new_group(history, draw, time)[0])
     history.done(time, Action.REPLACECOMMIT, f"{time[:-1]}9")
     history.touched[time] = frozenset(wrote)
@@ -120,17 +138,17 @@ def _schedule(history, draw, time):
     """A compaction, executed at once or left pending."""
     busy = {(o.partition, o.file_id) for o in history.compactions}
     able = [g for g in _live(history) if g not in busy]
-    groups = draw(st.lists(st.sampled_from(able), unique=True, min_size=1)) if able else []
+    groups = _some(draw, able)
     if not groups or not history.mor:
         return
-    if draw(st.booleans()):
+    if draw(_maybe):
         for group in groups:
             history.base(group, time)
             history.latest[group] = time
         history.done(time, Action.COMMIT, f"{time[:-1]}9")
         history.touched[time] = frozenset(g[0] for g in groups)
         return
-    action = draw(st.sampled_from([Action.COMPACTION, Action.COMPACTION, Action.LOGCOMPACTION]))
+    action = _one(draw, [Action.COMPACTION, Action.COMPACTION, Action.LOGCOMPACTION])
     history.pending(time, action)
     for path, file_id in groups:
         key = history.latest[(path, file_id)]
@@ -147,8 +165,8 @@ def _pend(history, draw, time):
     """A write that hasn't ended, or a clustering that waits."""
     busy = {(o.partition, o.file_id) for o in history.compactions}
     able = [g for g in _live(history) if g not in busy]
-    if able and draw(st.booleans()):
-        path, file_id = draw(st.sampled_from(able))
+    if able and draw(_maybe):
+        path, file_id = _one(draw, able)
         base = next(n for p, n in reversed(history.files) if p == path and n.startswith(file_id))
         history.pending(time, Action.CLUSTERING)
         history.clusterings.append(
@@ -158,8 +176,8 @@ def _pend(history, draw, time):
         )
         return
     history.pending(time, Action.COMMIT if not history.mor else Action.DELTACOMMIT)
-    if able and draw(st.booleans()):
-        group = draw(st.sampled_from(able))
+    if able and draw(_maybe):
+        group = _one(draw, able)
         if not history.mor:
             history.base(group, time, token="9-9-9")
         elif history.version >= 8:
@@ -170,7 +188,7 @@ def _save(history, draw):
     done = [i for i in history.instants if i.is_completed and i.action.value in WRITES]
     if not done:
         return
-    time = draw(st.sampled_from(done)).requested
+    time = _one(draw, done).requested
     if any(s.instant == time for s in history.savepoints):
         return
     names = set()
@@ -183,7 +201,7 @@ def _save(history, draw):
             if p == group[0] and n.startswith(group[1]) and BaseName.parse(n).instant <= time
         ]
         names |= set(bases[-1:])
-    completed = draw(st.booleans())
+    completed = draw(_maybe)
     history.savepoints.append(
         Savepoint(instant=time, completed=completed, files=frozenset(names if completed else ()))
     )
@@ -191,7 +209,7 @@ def _save(history, draw):
 
 def _clean(history, draw, time):
     done = [i.requested for i in history.instants if i.is_completed and i.action.value in WRITES]
-    blank = draw(st.integers(0, 5)) == 0
+    blank = draw(_numbers(6)) == 0
     history.instants.append(Instant(time, Action.CLEAN, State.COMPLETED))
     saved = [s.instant for s in history.savepoints if s.completed]
     history.cleans.append(
@@ -199,9 +217,9 @@ def _clean(history, draw, time):
             instant=time,
             is_blank=blank,
             policy=None,
-            earliest_instant_to_retain="" if blank or not done else draw(st.sampled_from(done)),
+            earliest_instant_to_retain="" if blank or not done else _one(draw, done),
             last_completed_commit="" if blank or not done else done[-1],
-            savepointed=() if blank else tuple(saved + draw(st.sampled_from([[], ["1"]]))),
+            savepointed=() if blank else tuple(saved + ["1"] * draw(_maybe)),
             removed={},
             extra={},
         )
@@ -212,7 +230,7 @@ def _clean(history, draw, time):
 def tables(draw):
     """A table with some history, of any version and type."""
     steps, shift = draw(_steps), draw(_shifts)
-    history = History(mor=draw(st.booleans()), version=draw(_versions))
+    history = History(mor=draw(_maybe), version=draw(_versions))
     for minute, kind in enumerate(steps):
         _step(history, draw, kind, minute + 10)
     return state_of(history, shift)
@@ -222,7 +240,7 @@ def tables(draw):
 def tables_at_two_times(draw):
     """(time, a table then, the same table later): what happened since began after that time."""
     steps, shift = draw(_steps), draw(_shifts)
-    history = History(mor=draw(st.booleans()), version=draw(_versions))
+    history = History(mor=draw(_maybe), version=draw(_versions))
     at = draw(st.integers(0, len(steps) - 1))
     for minute, kind in enumerate(steps):
         _step(history, draw, kind, minute + 10)
@@ -231,6 +249,7 @@ def tables_at_two_times(draw):
     return stamp(at + 10), then, state_of(history, shift)
 
 
+_maybe = st.booleans()
 _kinds = ["upsert"] * 6 + ["replace", "schedule", "schedule", "pend", "save", "clean"]
 _steps = st.lists(st.sampled_from(_kinds), min_size=1, max_size=14)
 _shifts = st.sampled_from([0, 30])  # a copied timeline of version 6
