@@ -22,11 +22,12 @@ from reconciler.curves import direct
 from reconciler.curves.bits import hilbert, interleaved
 from reconciler.curves.cuts import Cuts, cuts, file_of, leaf_cuts
 from reconciler.curves.grow import grow
+from reconciler.curves.halves import DEPTH, Halves, halved, part_of
 from reconciler.curves.lanes import Lane, fixed, is_null, is_text, plain
-from reconciler.curves.ruler import Ruler, quantile_ruler, ranks
+from reconciler.curves.ruler import Ranks, Ruler, quantile_ruler, ranks
 from reconciler.curves.sampled import Sampled, lanes_of, marks_of, ordered_rows, sampled
 from reconciler.curves.tree import Tree, leaf_of
-from reconciler.curves.workload import boxes_among
+from reconciler.curves.workload import Boxes, boxes_among
 from reconciler.errors import UnsupportedError
 
 Curve = Literal["linear", "z-order", "hilbert", "kd-tree"]
@@ -38,6 +39,7 @@ DEFAULT: Final[Curve] = "kd-tree"
 MOST_FILES: Final = 1 << 16
 
 _LEAF: Final = 48  # bits below a leaf's number
+_PART: Final = _LEAF - DEPTH  # bits below a part's number
 _INSIDE: Final = 12  # columns that order rows inside a leaf
 _LONGEST: Final = 16  # lanes of text
 _TOP: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -75,9 +77,10 @@ class AsHudi:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InLeaves:
-    """Leaf by leaf of a tree, inside a leaf along Hilbert's curve."""
+    """Leaf by leaf of a tree, inside a leaf part by part, inside a part by z-order."""
 
     tree: Tree
+    halves: Halves
     inside: OnCurve
 
 
@@ -149,10 +152,7 @@ def fit(  # noqa: PLR0913 - what a layout depends on
         case "kd-tree":
             boxes = boxes_among(queries, seen)
             tree = grow(seen, files, ties=ties, sizes=sizes, boxes=boxes)
-            inside = seen[:_INSIDE]
-            path = InLeaves(
-                tree=tree, inside=_on_curve(inside, "hilbert", min(_LEAF // len(inside), 12))
-            )
+            path = _in_leaves(sample, seen, tree, boxes, ties)
             leaf = leaf_cuts(tree.leaves, _LEAF)
             return Layout(columns=tuple(columns), path=path, cuts=leaf)
         case _:
@@ -172,6 +172,25 @@ def _cut(
     uncut = Layout(columns=tuple(columns), path=path, cuts=leaf_cuts(1, 0))
     found = cuts(keys(uncut, sample), files, ties=ties, sizes=sizes)
     return Layout(columns=tuple(columns), path=path, cuts=found)
+
+
+def _in_leaves(
+    sample: pa.Table,
+    seen: Sequence[Sampled],
+    tree: Tree,
+    boxes: Boxes | None,
+    ties: Lane | None,
+) -> InLeaves:
+    """The way inside the leaves of a tree."""
+    columns = [sample.column(one.name) for one in seen]
+    inside = _on_curve(seen[:_INSIDE], "z-order", min(_PART // min(len(seen), _INSIDE), 12))
+    halves = halved(
+        leaf_of(tree, columns, ties),
+        _ranks(inside, columns),
+        tree.leaves,
+        np.ones(len(inside.rulers)) if boxes is None else boxes.bound()[: len(inside.rulers)],
+    )
+    return InLeaves(tree=tree, halves=halves, inside=inside)
 
 
 def _told_apart(seen: Sampled) -> int:
@@ -203,16 +222,22 @@ def keys(layout: Layout, batch: pa.Table | pa.RecordBatch, *, ties: Lane | None 
             along = direct.z_order if path.curve == "z-order" else direct.hilbert_order
             return along(first, names, path.zone)
         case InLeaves():
-            key = _curve_keys(path.inside, columns)
-            key |= leaf_of(path.tree, columns, ties).astype(np.uint64) << np.uint64(_LEAF)
+            leaf, found = leaf_of(path.tree, columns, ties), _ranks(path.inside, columns)
+            key = interleaved(found, path.inside.bits)
+            key |= part_of(path.halves, leaf, found) << np.uint64(_PART)
+            key |= leaf.astype(np.uint64) << np.uint64(_LEAF)
             return key
         case _:
             assert_never(path)
 
 
+def _ranks(path: OnCurve, columns: Sequence[Any]) -> list[Ranks]:
+    """Of the columns that the path goes through: inside a leaf, of the first ones alone."""
+    return [ranks(ruler, column) for ruler, column in zip(path.rulers, columns, strict=False)]
+
+
 def _curve_keys(path: OnCurve, columns: Sequence[Any]) -> Lane:
-    pairs = zip(path.rulers, columns, strict=False)  # inside a leaf, of the first columns alone
-    found = [ranks(ruler, column) for ruler, column in pairs]
+    found = _ranks(path, columns)
     return interleaved(found, path.bits) if path.curve == "z-order" else hilbert(found, path.bits)
 
 
@@ -237,3 +262,26 @@ def files(layout: Layout, key: Lane, *, ties: Lane | None = None) -> NDArray[np.
 def order(key: Lane) -> NDArray[np.int64]:
     """The rows in the order of their keys; rows of one key stay in the order they are in."""
     return ordered_rows(list(key))
+
+
+def row_groups(layout: Layout, key: Lane, count: int) -> NDArray[np.int64]:
+    """Where row groups of a file begin, of the rows in order, and where the last one ends.
+
+    They have the same number of rows, or up to a quarter more or less where that lets one begin
+    with a part of a leaf: its statistics then are those of few parts.
+    """
+    rows = key.shape[1]
+    starts: NDArray[np.int64] = np.arange(count + 1) * rows // max(count, 1)
+    if not isinstance(layout.path, InLeaves) or not rows:
+        return starts
+    part = key[0] >> np.uint64(_PART)
+    begins = np.append(np.flatnonzero(np.diff(part, prepend=part[:1])), rows)
+    after = np.minimum(np.searchsorted(begins, starts), len(begins) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(
+        starts - begins[before] <= begins[after] - starts, begins[before], begins[after]
+    )
+    is_near = np.abs(nearest - starts) * 8 <= rows // max(count, 1)
+    is_near[[0, -1]] = False
+    starts[is_near] = nearest[is_near]
+    return starts

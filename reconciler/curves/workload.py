@@ -35,6 +35,12 @@ class Boxes:
     high: Floats
     weights: Floats
 
+    def bound(self) -> Floats:
+        """Per column the share of the weight that is on boxes with ends there."""
+        ends = (self.low > 0) | (self.high < 1)
+        found: Floats = ends @ self.weights / self.weights.sum()
+        return found
+
     def meeting(self, low: Floats, high: Floats) -> Boxes:
         """Those that meet the box of these rows, columns by one."""
         met = self._meets(low, high)[0]

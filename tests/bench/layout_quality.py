@@ -17,14 +17,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.curves.bits import interleaved
 from reconciler.curves.lanes import fixed
+from reconciler.curves.layout import Layout, fit, keys, order, row_groups
 from reconciler.curves.layout import files as files_of
-from reconciler.curves.layout import fit, keys, order
 from reconciler.curves.ties import ties
 from tests.bench.curve_data import Data, Query, pairs, trips, where
 
@@ -35,7 +36,8 @@ SAMPLE = 200_000
 #: the parts that statistics are kept of inside a file
 ROW_GROUPS = 8
 
-Files = tuple[np.ndarray, np.ndarray]  # of each row: its file, its key there
+#: of each row its file and its key there; the layout, where it is ours
+Files = tuple[np.ndarray, np.ndarray, Layout | None]
 OURS = {
     "linear": {"curve": "linear"},
     "z-order": {"curve": "z-order"},
@@ -51,7 +53,7 @@ def evenly(key: np.ndarray, files: int) -> Files:
     """Files of the same number of rows, to the row."""
     found = np.empty(key.shape[1], np.int64)
     found[order(key)] = np.arange(key.shape[1]) * files // key.shape[1]
-    return found, key
+    return found, key, None
 
 
 def by_hudi(curve: str) -> Callable[[Data], Files]:
@@ -101,16 +103,20 @@ def by_us(data: Data, *, curve: str, queries: bool = False) -> Files:
         ties=tie[picked],
     )
     key = keys(layout, data.table, ties=tie)
-    return files_of(layout, key, ties=tie), key
+    return files_of(layout, key, ties=tie), key, layout
 
 
-def row_groups(file: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Each file in parts of the same number of rows, along its keys."""
-    in_order = np.lexsort([*key[::-1], file])
-    rows = np.bincount(file)
-    nth = np.arange(len(file)) - np.repeat(np.cumsum(rows) - rows, rows)
+def grouped(file: np.ndarray, key: np.ndarray, layout: Layout | None) -> np.ndarray:
+    """The row group of each row, among those of all files: along a file's keys."""
     found = np.empty(len(file), np.int64)
-    found[in_order] = file[in_order] * ROW_GROUPS + nth * ROW_GROUPS // np.repeat(rows, rows)
+    in_files = np.argsort(file, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(file))])
+    for nth, (start, end) in enumerate(pairwise(starts)):
+        rows = in_files[start:end]
+        rows = rows[order(key[:, rows])]
+        even = np.arange(ROW_GROUPS + 1) * len(rows) // ROW_GROUPS
+        at = even if layout is None else row_groups(layout, key[:, rows], ROW_GROUPS)
+        found[rows] = nth * ROW_GROUPS + np.repeat(np.arange(ROW_GROUPS), np.diff(at))
     return found
 
 
@@ -148,11 +154,11 @@ def measured(data: Data) -> dict[str, float]:
     print(f"\n{data.name}: {rows} rows, {data.files} files, {len(data.mix)} queries")
     means = {}
     for name, layout in layouts.items():
-        file, key = layout()
+        file, key, ours = layout()
         shares = shares_read(data, file, data.mix)
         means[name] = float(shares.mean())
         even = np.bincount(file, minlength=data.files) * data.files / rows
-        groups = shares_read(data, row_groups(file, key), data.mix).mean()
+        groups = shares_read(data, grouped(file, key, ours), data.mix).mean()
         more = f"  others {shares_read(data, file, data.more).mean():.4f}" if data.more else ""
         parts = " ".join(f"{part.mean():.3f}" for part in kinds(data, shares))
         print(

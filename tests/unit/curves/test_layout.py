@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from reconciler.curves.layout import MOST_FILES, files, fit, keys, sample_rows
+from reconciler.curves.layout import MOST_FILES, files, fit, keys, order, row_groups, sample_rows
 from reconciler.curves.ties import ties
 from reconciler.errors import UnsupportedError
 
@@ -176,3 +177,47 @@ def test_a_layout_is_small_enough_to_send(curve):
 def test_a_sample_grows_with_the_files(files, expected):
 
     assert expected == sample_rows(files)
+
+
+def test_row_groups_begin_with_parts_of_a_leaf():
+    table = grid(32)
+    layout = fit(table, ["x", "y"], files=1)
+    key = keys(layout, table)
+    rows = order(key)
+
+    starts = row_groups(layout, key[:, rows], 4)
+
+    assert [0, 256, 512, 768, 1024] == starts.tolist()
+    ordered = [table.column(name).to_numpy()[rows] for name in ("x", "y")]
+    sides = [
+        tuple(int(np.ptp(values[start:end])) + 1 for values in ordered)
+        for start, end in pairwise(starts)
+    ]
+    assert [(16, 16)] * 4 == sides
+
+
+def test_a_row_group_begins_with_a_part_only_where_one_is_near():
+    table = pa.table({"x": np.repeat([0, 1, 2], [270, 270, 460])})
+    layout = fit(table, ["x"], files=1)
+
+    starts = row_groups(layout, keys(layout, table), 4)
+
+    assert [0, 270, 500, 750, 1000] == starts.tolist()
+
+
+@pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert"])
+def test_row_groups_of_a_curve_are_even(curve):
+    table = pa.table({"x": np.arange(10)})
+    layout = fit(table, ["x"], files=1, curve=curve)
+
+    assert [0, 3, 6, 10] == row_groups(layout, keys(layout, table), 3).tolist()
+
+
+def test_columns_that_no_query_bounds_are_not_halved_inside_a_leaf():
+    table = grid()
+    layout = fit(table, ["x", "y"], files=2, queries=["y between 3 and 4"])
+    key = keys(layout, table)
+    rows = order(key)[:64]
+
+    assert {0, 1, 2, 3} == set(table["y"].to_numpy()[rows].tolist())
+    assert 16 == len(set(table["x"].to_numpy()[rows].tolist()))
