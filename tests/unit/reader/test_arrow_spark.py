@@ -28,9 +28,12 @@ from reconciler.reader.arrow_spark import is_void, spark_name, spark_schema
         (pa.decimal128(38, 18), "decimal(38,18)"),
         (pa.null(), "void"),
         (pa.list_(pa.decimal128(5, 0)), "array<decimal(5,0)>"),
-        (pa.map_(pa.string(), pa.struct([pa.field("", pa.int8())])), "map<string,struct<:tinyint>>"),
+        (
+            pa.map_(pa.string(), pa.struct([pa.field("x y", pa.int64())])),
+            "map<string,struct<x y:bigint>>",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_type_is_the_one_that_spark_gives_it(kind, name):
 
     assert name == spark_name(kind)
