@@ -54,8 +54,8 @@ class Answer:
         """Of what `Worker.read_all` gives."""
         if "error" in said:
             return cls(refusal=tuple(said["error"]))
-        with pa.ipc.open_file(Path(said["file"]).open("rb")) as file:
-            return cls(types=types_of(said["schema"]), rows=file.read_all())
+        with Path(said["file"]).open("rb") as file, pa.ipc.open_file(file) as rows:
+            return cls(types=types_of(said["schema"]), rows=rows.read_all())
 
     def rows_as_text(self) -> list[str]:
         """A text a row, equal where the rows are; sorted."""

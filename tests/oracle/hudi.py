@@ -31,7 +31,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tests.oracle.answers import Answer
 from tests.oracle.bundles import TABLE_VERSION, bundle
 
 Options = Mapping[str, object]
@@ -233,13 +232,12 @@ class RealHudi:
         )
         return found
 
-    def answers(
-        self, path: Path, queries: Mapping[str, Options], folder: Path
-    ) -> dict[str, Answer]:
-        """What each query (read options) answers, by its name; rows pass through ``folder``."""
-        said = [_strings(options) for options in queries.values()]
-        found = self.ask("read_all", table=HudiTable(path=path), queries=said, folder=str(folder))
-        return {name: Answer.recorded(one) for name, one in zip(queries, found, strict=True)}
+    def read_all(self, path: Path, queries: Sequence[Options], folder: Path) -> list[Any]:
+        """What each query (read options) answers, for `Answer.recorded`; rows are in ``folder``."""
+        said = [_strings(options) for options in queries]
+        table = HudiTable(path=path)
+        found: list[Any] = self.ask("read_all", table=table, queries=said, folder=str(folder))
+        return found
 
     # table services
 

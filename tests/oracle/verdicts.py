@@ -1,0 +1,87 @@
+"""What our reader's answers are worth beside real Hudi's: equal, refused with reason, or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.oracle.answers import Answer, differences
+from tests.oracle.reading import completed_instants, completed_writes
+
+#: what our reader refuses by name: the words that say so
+NAMED_REFUSALS = (
+    "is a bootstrap skeleton",
+    "is a partial update",
+    "until it is finished",  # a restore
+    "files are read by name",  # a renamed column
+)
+_TOO_EARLY = "the table can no longer be read"
+#: writes that completed after a compaction requested after them (tables v8_ and v9_mor_overlap):
+#: Hudi 1.x puts their log files into the compaction's slice, and looks for that slice only as of
+#: the compaction's time. As of the time of such a write it does not show what that write wrote
+LATE_WRITES = ("20261121051650743", "20261121051411773")
+
+
+def verdicts(
+    version: str, table: Path, theirs: Mapping[str, Answer], ours: Mapping[str, Answer]
+) -> list[str]:
+    """What is wrong with our answers, a line each; nothing when they are right.
+
+    Right is an answer equal to Hudi's, a refusal by name, and a refusal of an instant that can no
+    longer be read, which names the first write that can, and the next. Two faults of Hudi are
+    known: the order of columns of 0.15 (`in_order`), and LATE_WRITES.
+    """
+    wrong = list(_travel(table, ours))
+    for name, answer in ours.items():
+        expected = theirs[name]
+        if version.startswith("0."):
+            expected = in_order(expected, answer)
+        if name in LATE_WRITES:
+            wrong += _late(name, expected, answer, theirs[_before(table, name)])
+        elif not answer.refusal:
+            wrong += [f"{name}: {line}" for line in differences(expected, answer)]
+        elif name not in completed_instants(table) and not is_by_name(answer):
+            wrong.append(f"{name}: refused: {answer.refusal[0]}")
+    return wrong
+
+
+def is_by_name(answer: Answer) -> bool:
+    return any(words in line for words in NAMED_REFUSALS for line in answer.refusal)
+
+
+def in_order(theirs: Answer, ours: Answer) -> Answer:
+    """Hudi 0.15's answer in our order of columns: it puts partition columns last, 1.x does not."""
+    names = [name for name, _ in ours.types]
+    if theirs.rows is None or sorted(names) != sorted(theirs.rows.column_names):
+        return theirs
+    types = dict(theirs.types)
+    return Answer(
+        types=tuple((name, types[name]) for name in names), rows=theirs.rows.select(names)
+    )
+
+
+def _travel(table: Path, ours: Mapping[str, Answer]) -> Iterator[str]:
+    """Faults of refusals to travel: they name the first write that can be read, and the next."""
+    instants = completed_instants(table)
+    if any(is_by_name(ours[at]) for at in instants):
+        return
+    writes = [at for at in completed_writes(table) if not ours[at].refusal]
+    for at in instants:
+        words = ours[at].refusal[0] if ours[at].refusal else _TOO_EARLY
+        if _TOO_EARLY not in words:
+            yield f"{at}: refused for another reason: {words}"
+        later = [write for write in writes if write > at]
+        if ours[at].refusal and not all(write in words for write in writes[:1] + later[:1]):
+            yield f"{at}: the refusal does not name {writes[:1]} and {later[:1]}: {words}"
+
+
+def _late(name: str, theirs: Answer, ours: Answer, theirs_before: Answer) -> Iterator[str]:
+    """Hudi shows what it shows as of the write before; we show what the late write wrote."""
+    yield from (f"{name}: Hudi now: {line}" for line in differences(theirs_before, theirs))
+    times = ours.rows.column("_hoodie_commit_time").to_pylist() if ours.rows is not None else []
+    if name not in times:
+        yield f"{name}: the rows of the write itself are not there"
+
+
+def _before(table: Path, instant: str) -> str:
+    return max(write for write in completed_writes(table) if write < instant)
