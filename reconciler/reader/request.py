@@ -57,10 +57,13 @@ class Asked:
             None if text is None else instant_of(text, zone, what)
             for text, what in ((self.as_of, "as of"), (self.begin, "begin"), (self.end, "end"))
         ]
+        as_of, begin, end = times
+        if begin is not None and end is not None and begin > end:
+            raise UsageError(f"begin {begin} is after its end {end}")
         columns = None if self.columns is None else tuple(self.columns)
         if columns is not None and len(set(columns)) != len(columns):
             raise UsageError(f"columns: {_twice(columns)} is named twice")
-        return ReadRequest(kind=kind, as_of=times[0], begin=times[1], end=times[2], columns=columns)
+        return ReadRequest(kind=kind, as_of=as_of, begin=begin, end=end, columns=columns)
 
     def _check_incremental(self) -> None:
         if self.begin is None:

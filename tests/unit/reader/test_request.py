@@ -61,6 +61,10 @@ def test_what_is_no_time_is_refused_with_the_ways_to_write_one(text):
         (Asked(kind="latest"), "say one of snapshot, readOptimized, incremental"),
         (Asked(kind="incremental"), "give it"),
         (Asked(kind="incremental", begin="000", as_of="20260131040000"), "their end says"),
+        (
+            Asked(kind="incremental", begin="20260201000000000", end="2026-01-31"),
+            "is after its end",
+        ),
         (Asked(begin="000"), "ask for kind incremental"),
         (Asked(end="000"), "ask for kind incremental"),
         (Asked(columns=()), "name at least one"),
