@@ -71,7 +71,7 @@ def hilbert_order(columns: Sequence[Any], names: Sequence[str], zone: str) -> La
             f"Hudi's Hilbert keys hold {MOST_COLUMNS} columns, not {len(columns)}: "
             "declare mapping rank"
         )
-    words = [_h(plain(c), n, zone) & ~SIGN for c, n in zip(columns, names, strict=True)]
+    words = [_h(plain(c), n, zone) for c, n in zip(columns, names, strict=True)]
     return hilbert(words, 63)
 
 

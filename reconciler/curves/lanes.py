@@ -155,7 +155,8 @@ def doubles(column: Any) -> NDArray[np.float64]:
 
 
 def _doubles(column: Any) -> Lane:
-    values = _stored(column, "<f8") + 0.0  # -0.0 becomes 0.0
+    with np.errstate(invalid="ignore"):  # a NaN may be a signalling one
+        values = _stored(column, "<f8") + 0.0  # -0.0 becomes 0.0
     bits = values.view(np.uint64)
     below_zero = (bits.view(np.int64) >> np.int64(63)).view(np.uint64)  # all ones or none
     found: Lane = bits ^ (below_zero | SIGN)
