@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: not "parquet": another source may have taken that name, and version 2 of it has no _metadata
-_PARQUET: Final = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 _OPTIONS: Final = {
     "recursiveFileLookup": "true",  # folders say nothing to Spark: their values are ours
     "ignoreMissingFiles": "false",  # whatever the session says, no row is left out
@@ -187,12 +185,35 @@ def _stored(scan: Scan) -> pa.Schema:
 
 
 def _of_manifest(session: SparkSession, schema: pa.Schema, files: bytes) -> DataFrame:
-    """The files of a manifest as Spark sees them; it forgets the manifest at once."""
+    """The files of a manifest as Spark sees them; it forgets the manifest at once.
+
+    As DataSource.resolveRelation puts it together, but for what a session can set: another parquet
+    source, or that logs of files are passed over, which would read none.
+    """
+    from pyspark.sql import DataFrame  # noqa: PLC0415 (heavy)
+
+    java = session._jsparkSession
+    option = session._jvm.scala.Option
+    sources = session._jvm.org.apache.spark.sql.execution
+    options = session._jvm.PythonUtils.toScalaMap(dict(_OPTIONS))
+    columns = java.parseDataType(json.dumps(spark_schema(schema))).asNullable()
     with tempfile.TemporaryDirectory(prefix="reconciler-read-") as folder:
         (Path(folder) / FOLDER).mkdir()
         (Path(folder) / FOLDER / BATCH).write_bytes(files)
-        reader = session.read.format(_PARQUET).options(**_OPTIONS).schema(_struct(schema))
-        return reader.load(f"file://{quoted(folder)}")
+        path = session._jvm.org.apache.hadoop.fs.Path(
+            session._jvm.java.net.URI(f"file://{quoted(folder)}")
+        )
+        index = sources.streaming.MetadataLogFileIndex(java, path, options, option.apply(columns))
+    relation = sources.datasources.HadoopFsRelation(
+        index,
+        index.partitionSchema(),
+        columns,
+        option.empty(),
+        sources.datasources.parquet.ParquetFileFormat(),
+        options,
+        java,
+    )
+    return DataFrame(java.baseRelationToDataFrame(relation), session)
 
 
 def _columns(

@@ -215,6 +215,7 @@ def test_a_session_that_passes_over_files_is_not_followed(sessions, tmp_path):
         sql_files_ignoreCorruptFiles="true",
         sql_streaming_fileSink_log_compactInterval="1",
         sql_sources_useV1SourceList="",
+        sql_streaming_fileStreamSink_ignoreMetadata="true",
     )
     scan = scan_by_hand(tmp_path)
     ref = StorageRef(str(tmp_path))
