@@ -47,7 +47,7 @@ names = texts.map(lambda t: t.replace("/", "").replace("\\", "").replace("\0", "
 partitions = st.just("") | st.lists(names, min_size=1, max_size=3).map("/".join).filter(
     lambda p: not p.startswith(".hoodie") and "://" not in p
 )
-instants = st.from_regex(r"[0-9]{17}", fullmatch=True)
+instants = st.integers(0, 10**17 - 1).map("{:017}".format)
 counts = st.integers(0, 2**63 - 1)
 values = st.recursive(
     st.none()
