@@ -23,6 +23,17 @@ def test_the_leaves_of_a_query_are_cut_off_in_one_go():
     assert [100] * 8 == np.bincount(found).tolist()
 
 
+def test_the_first_cut_is_where_a_query_ends():
+    x = np.arange(800)
+    table = pa.table({"x": x, "y": x * 7 % 800})
+
+    layout = fit(table, ["x", "y"], files=8, queries=["x < 100"])
+
+    tree = layout.path.tree
+    first = tree.rulers[0].seek.marks[(int(tree.cut[0]) >> 16) - 1]
+    assert (0, 100 + 2**63) == (tree.column[0], first)
+
+
 def test_nulls_make_no_column_wider():
     y = np.arange(1000)
     x = [n if n % 2 else None for n in range(1000)]
