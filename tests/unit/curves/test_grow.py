@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from reconciler.curves.grow import grow
 from reconciler.curves.layout import files, fit, keys
+from reconciler.curves.sampled import sampled
+from reconciler.curves.workload import Boxes
 
 
 def files_of(table, count, **options):
@@ -25,13 +28,15 @@ def test_the_leaves_of_a_query_are_cut_off_in_one_go():
 
 def test_the_first_cut_is_where_a_query_ends():
     x = np.arange(800)
-    table = pa.table({"x": x, "y": x * 7 % 800})
+    seen = [sampled(pa.array(x), "x"), sampled(pa.array(x * 7 % 800), "y")]
+    below_300 = Boxes(
+        low=np.array([[-1.0], [-1.0]]), high=np.array([[0.375], [2.0]]), weights=np.ones(1)
+    )
 
-    layout = fit(table, ["x", "y"], files=8, queries=["x < 100"])
+    tree = grow(seen, 8, ties=None, sizes=None, boxes=below_300)
 
-    tree = layout.path.tree
     first = tree.rulers[0].seek.marks[(int(tree.cut[0]) >> 16) - 1]
-    assert (0, 100 + 2**63) == (tree.column[0], first)
+    assert (0, 300 + 2**63) == (tree.column[0], first)
 
 
 def test_nulls_make_no_column_wider():
