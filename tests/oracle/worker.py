@@ -23,6 +23,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 _NAMES = ("id", "p", "ts", "x", "n")
 _COLUMNS = "id string, p string, ts bigint, x string, n double"
+#: of all columns of all rows
+SUM = ("count(1)", "sum(cast(xxhash64(*) as decimal(38, 0)))")
 _AVRO = {
     "type": "record",
     "name": "t_record",
@@ -40,7 +42,8 @@ _AVRO = {
 def session(jar: str, heap: str) -> SparkSession:
     """Hudi on the driver's class path: with spark.jars its delete blocks can't be read."""
     jvm = "-Duser.timezone=UTC -XX:+UseSerialGC"
-    if heap.endswith("!"):
+    is_benchmark = heap.endswith("!")
+    if is_benchmark:
         heap, jvm = heap[:-1], "-Duser.timezone=UTC"
     else:
         jvm += " -XX:TieredStopAtLevel=1"
@@ -64,6 +67,10 @@ def session(jar: str, heap: str) -> SparkSession:
         "spark.default.parallelism": "1",
         "spark.sql.warehouse.dir": os.path.join(os.getcwd(), "warehouse"),
     }
+    if is_benchmark:
+        for small in ("sql.shuffle.partitions", "sql.adaptive.enabled", "default.parallelism"):
+            del conf[f"spark.{small}"]
+        del conf["spark.sql.parquet.enableVectorizedReader"]
     builder = SparkSession.builder.master("local[2]").appName("real-hudi")
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -90,6 +97,11 @@ class Worker:
         frame = self.spark.sql(f"select row.* from ({parsed})")
         frame.coalesce(1).write.format("hudi").options(**options).mode("append").save(table)
 
+    def write_query(self, table: str, query: str, options: dict[str, str], files: int = 1) -> None:
+        """One commit of a query's rows, in so many tasks."""
+        frame = self.spark.sql(query).coalesce(files)
+        frame.write.format("hudi").options(**options).mode("append").save(table)
+
     def read(
         self, table: str, options: dict[str, str], columns: list[str], where: str | None
     ) -> list[list[Any]]:
@@ -105,10 +117,14 @@ class Worker:
 
         Two at a time: a read of a small table is mostly planning, which one core does.
         """
+        return self.read_tables([{"table": table, "options": query} for query in queries], folder)
+
+    def read_tables(self, reads: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
+        """As ``read_all``, of several tables: a read is ``{"table": path, "options": {...}}``."""
         os.makedirs(folder, exist_ok=True)
-        numbered = [(os.path.join(folder, f"{n}.arrow"), q) for n, q in enumerate(queries)]
+        files = [os.path.join(folder, f"{number}.arrow") for number in range(len(reads))]
         with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(lambda one: self._answer(table, *one), numbered))
+            return list(pool.map(lambda read, file: self._answer(**read, file=file), reads, files))
 
     def _answer(self, table: str, file: str, options: dict[str, str]) -> dict[str, Any]:
         try:
@@ -120,6 +136,18 @@ class Worker:
         with pa.ipc.new_file(file, rows.schema) as out:
             out.write_table(rows)
         return {"schema": frame.schema.jsonValue(), "file": file}
+
+    def timed_read(self, table: str, options: dict[str, str]) -> dict[str, float]:
+        """Every row and column of a table to nowhere; CPU and wall seconds."""
+        cpu, wall = self._cpu(), time.perf_counter()
+        frame = self.spark.read.format("hudi").options(**options).load(table)
+        frame.write.format("noop").mode("overwrite").save()
+        return {"cpu": self._cpu() - cpu, "wall": time.perf_counter() - wall}
+
+    def sum_of(self, table: str, options: dict[str, str]) -> list[str]:
+        """How many rows there are, and the sum of their hashes over all columns."""
+        frame = self.spark.read.format("hudi").options(**options).load(table)
+        return [str(value) for value in frame.selectExpr(*SUM).first() or ()]
 
     def sql(self, statement: str) -> list[list[Any]]:
         return [[_plain(v) for v in row] for row in self.spark.sql(statement).collect()]
