@@ -13,11 +13,10 @@ from typing import Final
 
 from reconciler.render import words
 
-#: what stays as it is; all the rest of ASCII is referred to by number
+#: what is referred to by number; nothing outside of ASCII is
 _SPECIAL: Final = re.compile(
-    r"[^\w\s.,;:%/=+→…—()'-]|_|^/|(?<=:)/(?=/)|(?<=\b(?i:www))\.", re.ASCII
+    r"[^\w\s.,;:%/=+()'\x80-\U0010ffff-]|_|^/|(?<=:)/(?=/)|(?<=\b(?i:www))\.", re.ASCII
 )
-_KEPT_AS_IS: Final = re.compile(r"[^\x00-\x7f]")
 _BACKTICKS: Final = re.compile(r"`+")
 _JOINER: Final = "&#8288;"  # a word joiner: no width, and a link or a mention ends at it
 
@@ -68,8 +67,6 @@ def _referred(text: str) -> str:
 
 def _reference(found: re.Match[str]) -> str:
     character = found[0]
-    if _KEPT_AS_IS.match(character):
-        return character
     return f"&#{ord(character)};" + (_JOINER if character in "@#" else "")
 
 

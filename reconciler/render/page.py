@@ -12,7 +12,7 @@ def utf16_length(text: str) -> int:
     >>> utf16_length("a→"), utf16_length(chr(0x1F308))
     (2, 2)
     """
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @dataclass(slots=True)
