@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Folders of tests are made and removed by the ten thousand: in memory, unless told where."""
     told = config.option.basetemp or os.environ.get("TMPDIR")
     if not told and _holds_programs(MEMORY):
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None  # it was looked up once
 
 
 def _holds_programs(disk: Path) -> bool:
