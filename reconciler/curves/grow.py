@@ -141,7 +141,7 @@ def _cheapest(sample: _Sample, boxes: Boxes, rows: Rows, leaves: int) -> tuple[i
     for column in range(len(low)):
         order = rows[np.argsort(sample.places[column][rows])]
         filled = np.cumsum(sample.sizes[order])
-        bounds = np.searchsorted(filled, filled[-1] * firsts / leaves)
+        bounds = np.searchsorted(filled, filled[-1] * firsts / leaves) + 1
         bounds = np.concatenate([[0], np.clip(bounds, 1, len(order) - 1)])
         if len(order) < 2 or (np.diff(bounds) <= 0).any():  # noqa: PLR2004 - nothing to cut
             continue
