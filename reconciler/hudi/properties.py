@@ -17,6 +17,8 @@ from reconciler.errors import FormatError, UnsupportedError
 KNOWN_VERSIONS: Final = (6, 8, 9)
 _LAYOUTS: Final = {6: 1, 8: 2, 9: 2}
 _TYPES: Final = ("COPY_ON_WRITE", "MERGE_ON_READ")
+#: a key up to what ends it where no backslash is before, the sign between, the value
+_LINE: Final = re.compile(r"((?:[^=: \t\f\\]+|\\.?)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _REMEDY: Final = "restore it from a copy, or let a Hudi writer repair the table"
 
@@ -144,13 +146,9 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    at = 0
-    while at < len(line) and line[at] not in "=: \t\f":
-        at += 2 if line[at] == "\\" else 1
-    key, rest = line[:at], line[at:].lstrip(" \t\f")
-    if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip(" \t\f")
-    return _unescape(key), _unescape(rest)
+    found = _LINE.fullmatch(line)
+    assert found is not None  # whatever a line is, it is these parts
+    return _unescape(found[1]), _unescape(found[2])
 
 
 def _unescape(text: str) -> str:
