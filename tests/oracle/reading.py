@@ -79,8 +79,14 @@ def completed_instants(table: Path) -> list[str]:
 
 def completed_writes(table: Path) -> list[str]:
     """Requested times of the completed writes of the active timeline, table services too."""
-    done = {i for i, action, state in _timeline(table) if action in _WRITES and not state}
-    return sorted(done)
+    return sorted({instant for instant, _ in completed_files(table)})
+
+
+def completed_files(table: Path) -> list[tuple[str, Path]]:
+    """(requested time, timeline file) of every completed write of the active timeline."""
+    parsed = [(*_parsed(file.name), file) for file in _timeline_files(table)]
+    writes = ((i, file) for i, action, state, file in parsed if action in _WRITES and not state)
+    return sorted(writes)
 
 
 def queries(table: Path) -> list[Query]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.oracle.answers import Answer, differences
+from tests.oracle.needed import missing_files
 from tests.oracle.reading import completed_instants, completed_writes
 
 #: what our reader refuses by name: the words that say so
@@ -27,8 +28,8 @@ def verdicts(
 ) -> list[str]:
     """What is wrong with our answers, a line each; nothing when they are right.
 
-    Right is an answer equal to Hudi's, a refusal by name, and a refusal of an instant that can no
-    longer be read, which names the first write that can, and the next. Two faults of Hudi are
+    Right is an answer equal to Hudi's, a refusal by name, and, where files are gone and only there,
+    a refusal that names the first write that can be read, and the next. Two faults of Hudi are
     known: the order of columns of 0.15 (`in_order`), and LATE_WRITES.
     """
     wrong = list(_travel(table, ours))
@@ -61,18 +62,22 @@ def in_order(theirs: Answer, ours: Answer) -> Answer:
 
 
 def _travel(table: Path, ours: Mapping[str, Answer]) -> Iterator[str]:
-    """Faults of refusals to travel: they name the first write that can be read, and the next."""
+    """Faults of refusals to travel: none too many, none too few, each says where one can go."""
     instants = completed_instants(table)
     if any(is_by_name(ours[at]) for at in instants):
         return
-    writes = [at for at in completed_writes(table) if not ours[at].refusal]
+    writes = completed_writes(table)
+    readable = [at for at in writes if not ours[at].refusal]
     for at in instants:
-        words = ours[at].refusal[0] if ours[at].refusal else _TOO_EARLY
-        if _TOO_EARLY not in words:
-            yield f"{at}: refused for another reason: {words}"
-        later = [write for write in writes if write > at]
-        if ours[at].refusal and not all(write in words for write in writes[:1] + later[:1]):
-            yield f"{at}: the refusal does not name {writes[:1]} and {later[:1]}: {words}"
+        gone = missing_files(table, at) or (["all: there was none"] if at < writes[0] else [])
+        refusal = "".join(ours[at].refusal)
+        if gone and not refusal:
+            yield f"{at}: answered, though files are missing: {gone[:2]}"
+        if refusal and not (gone and _TOO_EARLY in refusal):
+            yield f"{at}: refused, though no file is missing: {refusal}"
+        later = [write for write in readable if write > at]
+        if refusal and not all(write in refusal for write in readable[:1] + later[:1]):
+            yield f"{at}: the refusal does not name {readable[:1]} and {later[:1]}: {refusal}"
 
 
 def _late(name: str, theirs: Answer, ours: Answer, theirs_before: Answer) -> Iterator[str]:
