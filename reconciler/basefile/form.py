@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-from reconciler.basefile.calendar import UNSAID, Calendar
 from reconciler.hudi.bloom import BloomFilter, BloomShape
+from reconciler.merge.calendar import UNSAID, Calendar
 
 BLOOM: Final = "org.apache.hudi.bloomfilter"
 BLOOM_CODE: Final = "hoodie_bloom_filter_type_code"

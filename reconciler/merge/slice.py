@@ -21,6 +21,7 @@ from reconciler.hudi.arrow import booleans, flags, numbers
 from reconciler.hudi.names import BaseName
 from reconciler.hudi.slices import FileSlice
 from reconciler.merge.blocks import Committed, counted_blocks
+from reconciler.merge.calendar import PROLEPTIC, Calendar, in_calendar
 from reconciler.merge.evolve import evolve_batch
 from reconciler.merge.keys import keys_of
 from reconciler.merge.logs import LogRecords, Wanted, merged_logs, ordering_fields, ordering_of
@@ -93,6 +94,7 @@ def read_slice(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice as a snapshot query sees them, in batches of the wanted columns.
 
+    Dates of a base file that says it counts them in the hybrid calendar come in the proleptic one.
     A read-optimised query gives a slice without logs. Raises FormatError for damage and
     UnsupportedError, by name, for what must not be merged: before the first row in both cases as
     far as log files and the base file's schema go.
@@ -153,6 +155,7 @@ class _Merge:
         drops = self._drops(file, group, path)
         names = [name for name in file.schema_arrow.names if name in self.wanted.columns.names]
         batches = file.iter_batches(_TOGETHER, row_groups=[group], columns=names)
+        calendar = Calendar.of(file.metadata.metadata)
         start = 0
         for batch in batches:
             end = start + len(batch)
@@ -162,6 +165,8 @@ class _Merge:
                 rows = batch if not dropped.any() else batch.filter(booleans(~dropped))
             start = end
             if len(rows):
+                if calendar.kind == "hybrid":  # as Spark's reader does whatever its settings say
+                    rows = in_calendar(rows, calendar, PROLEPTIC, path)
                 yield evolve_batch(rows, self.wanted.columns, path, self.wanted.missing)
 
     def _drops(self, file: Any, group: int, path: str) -> NDArray[np.bool_] | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.basefile.calendar import PROLEPTIC
+from reconciler.merge.calendar import PROLEPTIC
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.stamp import Stamp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
@@ -390,3 +390,13 @@ def test_the_header_of_a_block_may_hold_record_positions():
     )
 
     assert [row("a", 1, "x")] == found
+
+
+def test_old_dates_of_a_base_file_in_the_hybrid_calendar_keep_their_year_month_and_day():
+    schema = pa.schema([(KEY, pa.string()), ("d", pa.date32())])
+    said = {"org.apache.spark.version": "3.5.9", "org.apache.spark.legacyDateTime": ""}
+    rows = pa.table([["a", "b"], [date(1000, 2, 25), date(1600, 1, 1)]], schema.with_metadata(said))
+
+    found = rows_of(schema, COMMIT, [], base=rows)
+
+    assert [{KEY: "a", "d": date(1000, 2, 20)}, {KEY: "b", "d": date(1600, 1, 1)}] == found

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reconciler.basefile.calendar import (
+from reconciler.errors import UnsupportedError
+from reconciler.merge.calendar import (
     PROLEPTIC,
     UNSAID,
     Calendar,
@@ -16,7 +17,6 @@ from reconciler.basefile.calendar import (
     gregorian,
     in_calendar,
 )
-from reconciler.errors import UnsupportedError
 
 SPARK, LEGACY, ZONE = (
     f"org.apache.spark.{name}".encode() for name in ("version", "legacyDateTime", "timeZone")
