@@ -13,8 +13,9 @@ import pytest
 
 from reconciler.curves.layout import fit, keys, order
 
-CASE = Path(__file__).parent / "curves" / "zkey_1.2.0.zip"
-CASES = (
+FOLDER = Path(__file__).parent / "curves"
+#: 1500 rows of every type with nulls, NaN and signed zeros, in UTC
+TYPES = (
     "hilbert b,i2",
     "hilbert d,l2",
     "hilbert i2,dp,l2",
@@ -33,25 +34,35 @@ CASES = (
     "z-order s,bin",
     "z-order t,dec",
 )
+#: 800 dates and timestamps from 1570 to 1586, by a session and a JVM in New York
+OLD_DATES = ("hilbert dt,l", "hilbert dt,t", "hilbert t,l", "z-order dt,l", "z-order t,l")
+CASES = [
+    *(("zkey_1.2.0.zip", case, "UTC") for case in TYPES),
+    *(("old_dates_1.2.0.zip", case, "America/New_York") for case in OLD_DATES),
+]
 
 
-@pytest.fixture(scope="module")
-def seen():
-    """1500 rows with nulls, NaN and signed zeros; the ids as Hudi ordered them; column places."""
-    with zipfile.ZipFile(CASE) as case:
+def read(name):
+    """The rows by id; the ids in Hudi's order, by case; the places of columns in Hudi's file."""
+    with zipfile.ZipFile(FOLDER / name) as case:
         rows = pq.read_table(io.BytesIO(case.read("rows.parquet")))
         orders = pq.read_table(io.BytesIO(case.read("orders.parquet")))
         return rows, orders, json.loads(case.read("places.json"))
 
 
-def test_every_clustering_is_compared(seen):
+def test_every_clustering_is_compared():
+    recorded = {
+        (name, case)
+        for name in ("zkey_1.2.0.zip", "old_dates_1.2.0.zip")
+        for case in read(name)[1].column_names
+    }
 
-    assert list(CASES) == sorted(seen[1].column_names, key=CASES.index)
+    assert recorded == {(name, case) for name, case, _ in CASES}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_rows_are_in_the_order_that_hudi_gave_them(seen, case):
-    rows, orders, places = seen
+@pytest.mark.parametrize(("name", "case", "zone"), CASES)
+def test_rows_are_in_the_order_that_hudi_gave_them(name, case, zone):
+    rows, orders, places = read(name)
     curve, columns = case.split()
     columns = columns.split(",")
     by_hudi = np.asarray(orders[case])
@@ -63,6 +74,7 @@ def test_rows_are_in_the_order_that_hudi_gave_them(seen, case):
         curve=curve,
         mapping="direct",
         places=[places[column] for column in columns],
+        zone=zone,
     )
     key = keys(layout, rows)[:, by_hudi]
 
