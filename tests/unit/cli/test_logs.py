@@ -228,7 +228,7 @@ def test_what_libraries_and_python_say_is_a_record(capsys):
 
 
 SPEAKER = """\
-import subprocess, sys
+import subprocess, sys, threading
 from reconciler.cli import logs
 from reconciler.cli.terminal import say
 
@@ -238,6 +238,8 @@ with logs.speaking() as speak:
         program = subprocess.Popen(["sh", "-c", sys.argv[2]])
         say("ours")
     program.wait()
+    for thread in threading.enumerate()[1:]:  # what repeats it; no process waits for that to end
+        thread.join(10)
     say("ours again")
 print("result")
 """

@@ -155,7 +155,7 @@ def test_a_table_without_a_schema_is_not_put_among_those_that_have_one():
     ("places", "problem"),
     [
         ("tables: {t: /}", "environments/prod.yaml:5:12: spec.tables.t: is the root folder"),
-        ("tables: {t: ../../../../../../..}", "spec.tables.t: is the root folder"),
+        (f"tables: {{t: {'../' * 20}}}", "spec.tables.t: is the root folder"),
         ("pattern: /{name}/..", "environments/prod.yaml:5:3: spec.pattern: is the root folder"),
     ],
 )
