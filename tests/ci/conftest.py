@@ -8,7 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests import warm
-from tests.ci.lake import REAL
+from tests.ci.lake import REAL, Lake, make_lake
+from tests.ci.pipelines import Pipelines
+
+
+@pytest.fixture
+def forge() -> Iterator[Pipelines]:
+    with Pipelines() as standing:
+        yield standing
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return make_lake(tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import yaml
 
 from reconciler import world
 from tests.ci.actions import Runner
-from tests.ci.lake import TEMPLATES, Lake, make_lake, needs
+from tests.ci.lake import TEMPLATES, Lake, needs
 from tests.ci.pipelines import Pipelines
 
 #: GitHub's machines have them
@@ -99,17 +99,6 @@ def test_the_version_is_this_one():
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
 
     assert world.VERSION == action["inputs"]["version"]["default"]
-
-
-@pytest.fixture
-def forge() -> Iterator[Pipelines]:
-    with Pipelines() as standing:
-        yield standing
-
-
-@pytest.fixture
-def lake(tmp_path) -> Lake:
-    return make_lake(tmp_path)
 
 
 @pytest.fixture

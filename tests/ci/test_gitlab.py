@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 import yaml
 
 from reconciler import world
-from tests.ci.lake import PROGRAMS, REAL, TEMPLATES, TOOLS, Lake, make_lake, needs
+from tests.ci.lake import PROGRAMS, REAL, TEMPLATES, TOOLS, Lake, needs
 from tests.ci.pipelines import Pipelines
 
 DOCUMENT = yaml.safe_load((TEMPLATES / "gitlab" / "reconciler.gitlab-ci.yml").read_text("utf-8"))
@@ -140,17 +139,6 @@ class Runner:
         if (said := artifacts.get("reports", {}).get("dotenv")) and (folder / said).exists():
             pairs = (line.split("=", 1) for line in (folder / said).read_text().splitlines())
             self.variables |= dict(pairs)
-
-
-@pytest.fixture
-def forge() -> Iterator[Pipelines]:
-    with Pipelines() as standing:
-        yield standing
-
-
-@pytest.fixture
-def lake(tmp_path) -> Lake:
-    return make_lake(tmp_path)
 
 
 @pytest.fixture

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reconciler import world
-from tests.ci.lake import COMMAND, TEMPLATES, Lake, make_lake, needs
+from tests.ci.lake import COMMAND, TEMPLATES, Lake, needs
 from tests.ci.pipelines import Pipelines
 from tests.ci.shell import Said, run
 
@@ -69,17 +68,6 @@ def test_an_apply_waits_for_a_person_and_only_it_may_write():
 def test_the_version_is_this_one():
 
     assert f"=={world.VERSION} " in TEXT
-
-
-@pytest.fixture
-def forge() -> Iterator[Pipelines]:
-    with Pipelines() as standing:
-        yield standing
-
-
-@pytest.fixture
-def lake(tmp_path) -> Lake:
-    return make_lake(tmp_path)
 
 
 def built(lake: Lake, forge: Pipelines, stage: str, **variables: str) -> Said:

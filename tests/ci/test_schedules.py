@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from reconciler import world
-from tests.ci.lake import COMMAND, REAL, TEMPLATES, TOOLS, Lake, make_lake, needs
+from tests.ci.lake import COMMAND, REAL, TEMPLATES, TOOLS, Lake, needs
 from tests.ci.shell import Said, run
 
 SCRIPT = TEMPLATES / "cron" / "reconciler.sh"
@@ -23,11 +23,6 @@ CLUSTER = list(
 )
 CRON_JOBS = {d["metadata"]["name"]: d["spec"] for d in CLUSTER if d["kind"] == "CronJob"}
 DAG = TEMPLATES / "airflow" / "reconciler_dag.py"
-
-
-@pytest.fixture
-def lake(tmp_path) -> Lake:
-    return make_lake(tmp_path)
 
 
 def drift(lake: Lake) -> str:

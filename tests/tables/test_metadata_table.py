@@ -12,7 +12,7 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from reconciler.errors import FormatError, NotFoundError, StaleError, UnsupportedError
+from reconciler.errors import FormatError, StaleError, UnsupportedError
 from reconciler.hudi import hfile
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.logfile import BlockType, delete_keys, read_blocks
@@ -22,8 +22,8 @@ from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.metadata_write import clean_sync
 from reconciler.hudi.schemaless import encode_container
 from reconciler.hudi.timeline import Timeline, TimelineFile
-from reconciler.storage.api import Entry
 from tests.indexes import index_keys, slice_keys
+from tests.memory import Memory
 
 TESTS = Path(__file__).parents[1]
 NOW = "20270101000000000"
@@ -61,30 +61,12 @@ def unzipped(name):
     return {n.removeprefix(root): data for n, data in files.items() if not _is_crc(n)}
 
 
-class Table:
+class Table(Memory):
     """A zipped table as a source: nothing is unpacked; files can be added and taken away."""
 
     def __init__(self, name):
         self.version = {**TABLES, **CASES}[name]
         self.files = dict(unzipped(name))
-
-    def list(self, folder):
-        found = {}
-        for path, data in self.files.items():
-            if path.startswith(f"{folder}/"):
-                name, _, below = path.removeprefix(f"{folder}/").partition("/")
-                found[name] = Entry(name, len(data), 0, bool(below))
-        if not found:
-            raise NotFoundError(folder, "is not there")
-        return [*found.values()]
-
-    def read(self, path):
-        if path not in self.files:
-            raise NotFoundError(path, "is not there")
-        return self.files[path]
-
-    def read_range(self, path, start, length):
-        return self.files[path][start : start + length]
 
     def data_timeline(self, *more):
         folder = ".hoodie/timeline" if self.version >= 8 else ".hoodie"

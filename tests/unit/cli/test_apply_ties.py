@@ -13,10 +13,11 @@ import pytest
 
 from reconciler import canonical, world
 from reconciler.apply.executor import InProcess
-from reconciler.cli import app, execution
+from reconciler.cli import execution
 from reconciler.cli.audit import AuditFile
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.storage.open import open_storage
+from tests.command import run
 from tests.trees import unpack
 
 CASES = Path(__file__).parents[2] / "cases" / "clean"
@@ -105,10 +106,6 @@ class _Ready:
 
     def __exit__(self, *_: object) -> None:
         return
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def apply(repository: Repository, *more: object) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.cli import app
+from tests.command import run
 from tests.forge import StandIn
 
 BODY = "<!-- reconciler:plan:default -->\n### plan\n"
@@ -45,10 +45,6 @@ def plan(tmp_path):
     path = tmp_path / "plan.md"
     path.write_text(BODY)
     return path
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def test_a_plan_is_posted_once_and_edited_after(github, plan, capsys):

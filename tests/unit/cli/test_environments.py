@@ -10,10 +10,11 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from reconciler import api
-from reconciler.cli import app, execution
+from reconciler.cli import execution
 from reconciler.cli.environment import spark_of
 from reconciler.errors import SpecError
 from reconciler.plan.document import load
+from tests.command import run
 from tests.trees import unpack
 
 TABLE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"
@@ -78,10 +79,6 @@ def repo(tmp_path, monkeypatch, lake) -> Path:
     monkeypatch.chdir(root)
     monkeypatch.setenv("LAKE_SECRET", SECRET)
     return root
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def planned() -> Path:

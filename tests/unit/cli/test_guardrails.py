@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from reconciler import world
-from reconciler.cli import app
 from reconciler.plan.guard import Verdicts, judge
 from reconciler.plan.model import TablePlan
 from reconciler.spec.load import load_specs
+from tests.command import run
 from tests.trees import unpack
 
 CASE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"
@@ -48,10 +48,6 @@ def _repository(tmp_path, monkeypatch):
     unpack(CASE, tmp_path / "lake" / "orders")
     (tmp_path / "specs" / "orders.yaml").write_text(SPEC)
     monkeypatch.chdir(tmp_path)
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def files() -> set[str]:

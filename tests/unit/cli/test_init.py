@@ -10,17 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.cli import app
 from reconciler.hudi.properties import checksum
 from reconciler.spec.load import load_specs
 from reconciler.storage.open import open_storage
+from tests.command import run
 from tests.trees import unpack
 
 TESTS = Path(__file__).parents[2]
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def unpack_case(case: str, folder: Path) -> Path:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import app, execution, logs, terminal
+from reconciler.cli import execution, logs, terminal
 from reconciler.cli.logs import LogFormat
+from tests.command import run
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -33,10 +34,6 @@ def spec(tmp_path) -> Path:
     path = tmp_path / "orders.yaml"
     path.write_text(SPEC)
     return path
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def records(err: str) -> list[dict[str, str]]:

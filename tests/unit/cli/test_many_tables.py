@@ -29,6 +29,7 @@ from reconciler.planners import compose
 from reconciler.state.model import TableState
 from reconciler.storage.wrappers import Recording
 from tests.bench.many_tables import make_tables
+from tests.command import run
 from tests.crash.drill import TestClock, process
 from tests.trees import unpack
 
@@ -103,10 +104,6 @@ def crash(monkeypatch) -> None:
         return planned(spec, *arguments)
 
     monkeypatch.setattr(compose, "plan_table", plan_table)
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize("at_once", [1, 4])

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.cli import app
+from tests.command import run
 from tests.trees import unpack
 
 ROOT = Path(__file__).parents[3]
@@ -33,10 +33,6 @@ def specs(tmp_path_factory) -> Path:
     unpack(packed, folder / "orders")
     (folder / "orders.yaml").write_text(SPEC.format(name="orders"))
     return folder
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def test_a_status_goes_to_a_file_as_json_whatever_people_see(specs, tmp_path, capsys):

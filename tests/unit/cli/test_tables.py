@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import app
 from reconciler.storage import open as opening
 from reconciler.storage.wrappers import Recording
+from tests.command import run
 from tests.trees import unpack
 
 CASES = Path(__file__).parents[2] / "cases" / "clean"
@@ -45,10 +45,6 @@ def spec(table) -> Path:
     path = table.parent / "orders.yaml"
     path.write_text(SPEC.format(name="orders", path="orders", commits=2))
     return path
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def fingerprint(folder: Path) -> dict[str, tuple[int, str]]:

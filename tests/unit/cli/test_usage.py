@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import app, failures
+from reconciler.cli import failures
 from reconciler.errors import (
     BlockedError,
     BusyError,
@@ -16,6 +16,7 @@ from reconciler.errors import (
     StorageError,
     UsageError,
 )
+from tests.command import run
 
 COMMANDS = (
     *("init", "lint", "plan", "show", "apply", "status", "read", "comment", "unlock", "demo"),
@@ -36,10 +37,6 @@ def spec(tmp_path) -> Path:
     path = tmp_path / "orders.yaml"
     path.write_text(SPEC)
     return path
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def test_help_names_what_is_built_and_nothing_else(capsys):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reconciler import world
-from reconciler.cli import app
 from reconciler.errors import BlockedError, BusyError, PartialError, ReconcilerError, StaleError
+from tests.command import run
 from tests.trees import unpack
 from tests.unit.forge.server import Server, serving
 
@@ -45,10 +45,6 @@ def specs(tmp_path) -> Path:
     unpack(packed, tmp_path / "orders")
     (tmp_path / "orders.yaml").write_text(SPEC.format(name="orders", commits=2))
     return tmp_path
-
-
-def run(*arguments: object) -> int:
-    return app.run([str(argument) for argument in arguments])
 
 
 def told(server: Server) -> dict[str, Any]:

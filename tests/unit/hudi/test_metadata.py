@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from reconciler.errors import BusyError, FormatError, NotFoundError, UnsupportedError
+from reconciler.errors import BusyError, FormatError, UnsupportedError
 from reconciler.hudi import avro, hfile_write
 from reconciler.hudi.instant import Action, Instant
 from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block
@@ -15,7 +15,7 @@ from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.metadata_write import clean_sync
 from reconciler.hudi.schemaless import encode, parsed_schema
 from reconciler.hudi.timeline import Timeline, TimelineFile
-from reconciler.storage.api import Entry
+from tests.memory import Memory
 
 ROOT = ".hoodie/metadata"
 SOLO = "00000000000000000"
@@ -81,7 +81,7 @@ def completed_rollback_of(commit):
     return avro.encode("HoodieRollbackMetadata.avsc", rollback_of(commit))
 
 
-class Made:
+class Made(Memory):
     """A metadata table in memory whose ``files`` partition is made of given base and log files."""
 
     def __init__(self, version, *, files, own=(), data=(), other=None):
@@ -94,22 +94,9 @@ class Made:
         self.files |= other or {}
         self.read_paths = []
 
-    def list(self, folder):
-        found = {}
-        for path, data in self.files.items():
-            if path.startswith(f"{folder}/"):
-                name, _, below = path.removeprefix(f"{folder}/").partition("/")
-                found[name] = Entry(name, len(data), 0, bool(below))
-        if not found:
-            raise NotFoundError(folder, "is not there")
-        return [*found.values()]
-
     def read(self, path):
         self.read_paths.append(path)
-        return self.files[path]
-
-    def read_range(self, path, start, length):
-        return self.files[path][start : start + length]
+        return super().read(path)
 
     def open(self):
         data = Timeline.of(TimelineFile(i, i.file_name, 1, 0) for i in self.data)

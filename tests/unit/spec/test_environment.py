@@ -10,6 +10,7 @@ from reconciler.errors import SpecError
 from reconciler.spec.environment import read_environment
 from reconciler.spec.load import Loaded, load_specs, read_specs
 from reconciler.spec.model import FromEnv, TableSpec
+from tests.golden import cases_of
 
 CASES = Path(__file__).parents[2] / "cases" / "spec" / "environments.txt"
 NOWHERE = "spec: {}\n"
@@ -52,33 +53,19 @@ def the_table(env: str | None = "prod") -> TableSpec:
     return spec
 
 
-def cases() -> dict[str, tuple[str, str]]:
-    found = {}
-    for part in CASES.read_text(encoding="utf-8").split("=== ")[1:]:
-        name, _, rest = part.partition("\n")
-        text, _, lines = rest.partition(">>>\n")
-        found[name] = (text, lines.strip())
-    return found
-
-
-@pytest.mark.parametrize("name", cases())
-def test_a_mistake_in_an_environment_has_a_place_and_a_remedy(name, request):
-    text, expected = cases()[name]
+@pytest.mark.parametrize("name", cases_of(CASES))
+def test_a_mistake_in_an_environment_has_a_place_and_a_remedy(name, golden):
+    text, _ = cases_of(CASES)[name]
     table("t")
     environment(text)
     found = "\n".join(said())
-    if request.config.getoption("--update-cases", default=False):
-        golden = CASES.read_text(encoding="utf-8")
-        before, after = f"=== {name}\n{text}>>>\n{expected}\n", f"=== {name}\n{text}>>>\n{found}\n"
-        CASES.write_text(golden.replace(before, after), encoding="utf-8")
-        return
 
-    assert expected == found
+    assert golden.of_case(CASES, name, found) == found
 
 
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", cases_of(CASES))
 def test_what_is_said_of_an_environment_is_short_and_keeps_secrets(name):
-    lines = cases()[name][1].splitlines()
+    lines = cases_of(CASES)[name][1].splitlines()
 
     assert lines
     assert all(len(line) <= 260 for line in lines)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.spec.load import read_specs
+from tests.golden import cases_of
 
 CASES = Path(__file__).parents[2] / "cases" / "spec" / "mistakes.txt"
 
@@ -21,15 +22,6 @@ metadata: {name: t}
 spec:
   path: ../t
 """
-
-
-def cases() -> dict[str, tuple[str, str]]:
-    found = {}
-    for part in CASES.read_text(encoding="utf-8").split("=== ")[1:]:
-        name, _, rest = part.partition("\n")
-        text, _, lines = rest.partition(">>>\n")
-        found[name] = (text, lines.strip())
-    return found
 
 
 @pytest.fixture
@@ -46,23 +38,18 @@ def said(tmp_path, monkeypatch):
     return about
 
 
-@pytest.mark.parametrize("name", cases())
-def test_a_mistake_has_a_place_and_a_remedy(name, said, request):
-    text, expected = cases()[name]
+@pytest.mark.parametrize("name", cases_of(CASES))
+def test_a_mistake_has_a_place_and_a_remedy(name, said, golden):
+    text, _ = cases_of(CASES)[name]
     found = said(text.replace("(table)\n", TABLE).encode())
-    if request.config.getoption("--update-cases", default=False):
-        golden = CASES.read_text(encoding="utf-8")
-        before, after = f"=== {name}\n{text}>>>\n{expected}\n", f"=== {name}\n{text}>>>\n{found}\n"
-        CASES.write_text(golden.replace(before, after), encoding="utf-8")
-        return
 
-    assert expected == found
+    assert golden.of_case(CASES, name, found) == found
 
 
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", cases_of(CASES))
 def test_what_is_said_can_be_read(name):
 
-    assert all(len(line) <= 180 for line in cases()[name][1].splitlines())
+    assert all(len(line) <= 180 for line in cases_of(CASES)[name][1].splitlines())
 
 
 @pytest.mark.parametrize(
