@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +29,7 @@ from reconciler.state.history import read_history
 from reconciler.state.layout import Layout, PastClustering
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 CASES = Path(__file__).parent / "cluster"
 SCENARIOS = sorted(path.name for path in CASES.iterdir() if path.is_dir())
@@ -140,12 +140,11 @@ def spec_of(scenario, path):
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
-    def unpack(scenario):
+    def of(scenario):
         folder = tmp_path_factory.mktemp(scenario, numbered=True)
-        subprocess.run(["unzip", "-qo", CASES / scenario / "table.zip", "-d", folder], check=True)
-        return folder
+        return unpack(CASES / scenario / "table.zip", folder, hollow=True)
 
-    return unpack
+    return of
 
 
 def decided(scenario, folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,6 +11,7 @@ import pytest
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.writer import write_base_file
+from tests.trees import unpack
 
 TABLES = Path(__file__).parent
 #: how many base files each has that Hudi's Avro writer wrote with rows in them
@@ -35,7 +35,7 @@ def columns_of(file):
 
 @pytest.mark.parametrize("table", WRITTEN)
 def test_a_file_written_again_has_the_footer_that_hudi_wrote(tmp_path, table):
-    subprocess.run(["unzip", "-qo", TABLES / f"{table}.zip", "-d", tmp_path], check=True)
+    unpack(TABLES / f"{table}.zip", tmp_path)
     seen = 0
     for path in sorted(tmp_path.rglob("*.parquet")):
         before = pq.ParquetFile(path)

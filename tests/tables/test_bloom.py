@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.hudi.bloom import BloomFilter, bloom_filter
+from tests.trees import unpack
 
 TABLES = Path(__file__).parent
 #: by three versions of Hudi, inserted, updated, bulk-inserted and clustered
@@ -34,7 +34,7 @@ def footers(folder):
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_the_same_keys_make_the_filter_that_hudi_wrote(tmp_path, name):
-    subprocess.run(["unzip", "-qo", TABLES / f"{name}.zip", "-d", tmp_path], check=True)
+    unpack(TABLES / f"{name}.zip", tmp_path)
     codes = set()
     for path, said, keys in footers(tmp_path):
         code = said.get("hoodie_bloom_filter_type_code", "SIMPLE")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from datetime import datetime
 from functools import reduce
 from pathlib import Path
@@ -16,6 +15,7 @@ from reconciler.hudi.logfile import BlockType, read_blocks, schema_text
 from reconciler.hudi.metadata_keys import record_groups
 from reconciler.hudi.metadata_records import ColumnRange, MetadataRecords, Wrapping
 from reconciler.hudi.names import BaseName
+from tests.trees import unpack
 
 INDEXED = Path(__file__).parent / "indexed"
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
@@ -34,8 +34,7 @@ class Indexed:
     """A table by real Hudi with all indexes: base files, and cells of log blocks by key."""
 
     def __init__(self, version, folder):
-        subprocess.run(["unzip", "-qo", INDEXED / f"{version}.zip", "-d", folder], check=True)
-        self.folder = folder
+        self.folder = unpack(INDEXED / f"{version}.zip", folder)
         self.schema = ""
         self.files = sorted(
             (path.parent.name, path.name, pq.ParquetFile(path))

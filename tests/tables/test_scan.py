@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -14,6 +13,7 @@ from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.rows import RowReading, refuse_unreadable, slice_files
 from reconciler.storage.open import open_storage
+from tests.trees import unpack
 
 TABLES = Path(__file__).parent
 EXPECTED = {
@@ -30,8 +30,7 @@ READ = [
 
 
 def opened(name, folder):
-    subprocess.run(["unzip", "-qo", TABLES / f"{name}.zip", "-d", folder], check=True)
-    return open_storage(str(folder / name))
+    return open_storage(str(unpack(TABLES / f"{name}.zip", folder) / name))
 
 
 def rows_of(scan, storage):
@@ -244,9 +243,7 @@ BETTER = {
 @pytest.fixture(scope="module")
 def partitioned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("partitioned")
-    archive = TABLES / "partitioned" / "tables.zip"
-    subprocess.run(["unzip", "-qo", archive, "-d", folder], check=True)
-    return folder
+    return unpack(TABLES / "partitioned" / "tables.zip", folder)
 
 
 @pytest.mark.parametrize("name", PARTITIONED)
