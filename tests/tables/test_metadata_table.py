@@ -24,6 +24,7 @@ from reconciler.hudi.schemaless import encode_container
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from tests.indexes import index_keys, slice_keys
 from tests.memory import Memory
+from tests.trees import is_data
 
 TESTS = Path(__file__).parents[1]
 NOW = "20270101000000000"
@@ -50,12 +51,20 @@ CASES = {
 ALL = pytest.mark.parametrize("name", [*TABLES, *CASES])
 
 
+def archive_of(name):
+    case = TESTS / f"cases/clean/{name}/table.zip"
+    return zipfile.ZipFile(TESTS / f"tables/{name}.zip" if name in TABLES else case)
+
+
 @functools.cache
 def unzipped(name):
-    """Path below the table -> bytes."""
-    case = TESTS / f"cases/clean/{name}/table.zip"
-    with zipfile.ZipFile(TESTS / f"tables/{name}.zip" if name in TABLES else case) as archive:
-        files = {i.filename: archive.read(i) for i in archive.infolist() if not i.is_dir()}
+    """Path below the table -> bytes; of data files, which nobody opens, their number is right."""
+    with archive_of(name) as archive:
+        files = {
+            i.filename: bytes(i.file_size) if is_data(i.filename) else archive.read(i)
+            for i in archive.infolist()
+            if not i.is_dir()
+        }
     root = min((n for n in files if n.endswith(".hoodie/hoodie.properties")), key=len)
     root = root.removesuffix(".hoodie/hoodie.properties")
     return {n.removeprefix(root): data for n, data in files.items() if not _is_crc(n)}
@@ -239,7 +248,12 @@ def test_a_second_attempt_at_more_takes_back_a_completed_one(name):
     assert clean.expected() == clean.after()
 
 
-INDEXED = [name for name in [*TABLES, *CASES] if any("/column_stats/" in p for p in unzipped(name))]
+def _is_indexed(name):
+    with archive_of(name) as archive:
+        return any("/column_stats/" in path for path in archive.namelist())
+
+
+INDEXED = [name for name in [*TABLES, *CASES] if _is_indexed(name)]
 
 
 @pytest.mark.parametrize("name", INDEXED)
