@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,32 +71,39 @@ def encoded(values: Sequence[str]) -> Any:
     )
 
 
+@cache
+def column(of: st.SearchStrategy[Any], length: int) -> st.SearchStrategy[list[Any]]:
+    """Strategies are looked into when they are made, which takes longer than drawing from one."""
+    return st.lists(of, min_size=length, max_size=length)
+
+
+kinds = st.integers(0, len(FILE_KINDS) - 1)
+removal_rules = st.integers(0, len(REMOVAL_RULES) - 1)
+keep_rules = st.integers(0, len(KEEP_RULES) - 1)
+
+
 @st.composite
 def removed(draw: Any) -> RemovedFiles:
     rows = draw(keys)
 
-    def column(of: Any) -> list[Any]:
-        return draw(st.lists(of, min_size=len(rows), max_size=len(rows)))
-
     return RemovedFiles(
         partition=encoded([p for p, _ in rows]),
         name=arrow.strings([n for _, n in rows]),
-        bytes=np.array(column(counts), np.int64),
-        kind=np.array(column(st.integers(0, len(FILE_KINDS) - 1)), np.int8),
-        rule=np.array(column(st.integers(0, len(REMOVAL_RULES) - 1)), np.int8),
-        because=encoded(column(texts)),
+        bytes=np.array(draw(column(counts, len(rows))), np.int64),
+        kind=np.array(draw(column(kinds, len(rows))), np.int8),
+        rule=np.array(draw(column(removal_rules, len(rows))), np.int8),
+        because=encoded(draw(column(texts, len(rows)))),
     )
 
 
 @st.composite
 def kept(draw: Any) -> KeptFiles:
     rows = draw(keys)
-    size = {"min_size": len(rows), "max_size": len(rows)}
     return KeptFiles(
         partition=encoded([p for p, _ in rows]),
         name=arrow.strings([n for _, n in rows]),
-        rule=np.array(draw(st.lists(st.integers(0, len(KEEP_RULES) - 1), **size)), np.int8),
-        because=encoded(draw(st.lists(texts, **size))),
+        rule=np.array(draw(column(keep_rules, len(rows))), np.int8),
+        because=encoded(draw(column(texts, len(rows)))),
     )
 
 
@@ -164,66 +173,62 @@ observed = st.builds(
 )
 
 
-@st.composite
-def tables(draw: Any, name: str) -> TablePlan:
-    spec = draw(st.dictionaries(texts, values, max_size=3))
-    return TablePlan(
-        name=name,
-        path=draw(st.sampled_from(["/warehouse/t", "s3://lake/t"])),
-        spec=spec,
-        spec_digest=spec_digest(spec),
-        error=draw(st.none() | texts),
-        observed=draw(st.none() | observed),
-        drift=draw(
-            st.lists(
-                st.builds(Finding, field=texts, desired=values, actual=values, because=texts),
-                max_size=2,
-            ).map(tuple)
+tables = st.builds(
+    TablePlan,
+    name=st.just(""),
+    path=st.sampled_from(["/warehouse/t", "s3://lake/t"]),
+    spec=st.dictionaries(texts, values, max_size=3),
+    spec_digest=st.just(""),
+    error=st.none() | texts,
+    observed=st.none() | observed,
+    drift=st.lists(
+        st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
+    ).map(tuple),
+    steps=st.lists(resumes | cleans, max_size=3).filter(_have_no_file_in_common).map(tuple),
+    kept=st.none() | kept(),
+    predictions=st.lists(
+        st.fixed_dictionaries(
+            {
+                "query": texts,
+                "filesBefore": counts,
+                "filesAfter": counts,
+                "bytesBefore": counts,
+                "bytesAfter": counts,
+                "error": st.floats(0, 1),
+            }
         ),
-        steps=tuple(draw(st.lists(resumes | cleans, max_size=3).filter(_have_no_file_in_common))),
-        kept=draw(st.none() | kept()),
-        predictions=draw(
-            st.lists(
-                st.fixed_dictionaries(
-                    {
-                        "query": texts,
-                        "filesBefore": counts,
-                        "filesAfter": counts,
-                        "bytesBefore": counts,
-                        "bytesAfter": counts,
-                        "error": st.floats(0, 1),
-                    }
-                ),
-                max_size=2,
-            ).map(tuple)
-        ),
-        impact=draw(
-            st.builds(
-                Impact,
-                files_removed=counts,
-                bytes_removed=counts,
-                bytes_rewritten=counts,
-                earliest_readable_before=st.none() | instants,
-                earliest_readable_after=st.none() | instants,
-            )
-        ),
-        refusals=draw(notes),
-        warnings=draw(notes),
-    )
+        max_size=2,
+    ).map(tuple),
+    impact=st.builds(
+        Impact,
+        files_removed=counts,
+        bytes_removed=counts,
+        bytes_rewritten=counts,
+        earliest_readable_before=st.none() | instants,
+        earliest_readable_after=st.none() | instants,
+    ),
+    refusals=notes,
+    warnings=notes,
+)
+table_names = st.lists(texts, max_size=3, unique=True)
+selections = st.none() | st.builds(
+    Selection,
+    tables=st.just(0),
+    of=st.integers(0, 500),
+    by=st.lists(texts, max_size=2).map(tuple),
+)
 
 
 @st.composite
 def plans(draw: Any) -> Plan:
-    table_names = draw(st.lists(texts, max_size=3, unique=True))
-    selected = st.builds(
-        Selection,
-        tables=st.just(len(table_names)),
-        of=st.integers(len(table_names), 500),
-        by=st.lists(texts, max_size=2).map(tuple),
-    )
+    found = []
+    for name in draw(table_names):
+        table = draw(tables)
+        found.append(replace(table, name=name, spec_digest=spec_digest(table.spec)))
+    chosen = draw(selections)
     return Plan(
         created_at="2026-11-21T09:00:00+00:00",
         tool=draw(texts),
-        tables=tuple(draw(tables(name)) for name in table_names),
-        selection=draw(st.none() | selected),
+        tables=tuple(found),
+        selection=chosen and replace(chosen, tables=len(found), of=len(found) + chosen.of),
     )
