@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.merge.calendar import PROLEPTIC
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.stamp import Stamp
@@ -20,6 +19,7 @@ from reconciler.basefile.writer import BaseFileWriter, write_base_file
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.bloom import BloomFilter, BloomShape
 from reconciler.merge.avro_schema import META_COLUMNS
+from reconciler.merge.calendar import PROLEPTIC
 
 NAME = "f1-0_0-1-2_20240101000000000.parquet"
 OLD = "f0-0_0-1-2_20230101000000000.parquet"
