@@ -67,7 +67,7 @@ def with_times_of_names(table: Path) -> Path:
 
 
 def judges(table: Path) -> tuple[str, ...]:
-    """The versions of Hudi that say what a table holds: the newest, and the last of its own."""
+    """The versions of Hudi that say what a table holds: the last of its own, and the newest."""
     is_old = table_version(table) < FIRST_WITH_COMPLETION_TIMES
     return ("0.15.0", "1.2.0") if is_old else ("1.2.0",)
 
