@@ -78,9 +78,9 @@ def _one(draw, things):
     return things[draw(_numbers(len(things)))]
 
 
-def _some(draw, things):
-    """Any of them, none and all included: one draw, however many there are."""
-    chosen = draw(_numbers(1 << len(things)))
+def _some(draw, things, least=0):
+    """Any of them, none (unless there is a least) and all included: one draw for however many."""
+    chosen = draw(_numbers((1 << len(things)) - least)) + least if things else 0
     return [thing for place, thing in enumerate(things) if chosen >> place & 1]
 
 
@@ -138,7 +138,7 @@ def _schedule(history, draw, time):
     """A compaction, executed at once or left pending."""
     busy = {(o.partition, o.file_id) for o in history.compactions}
     able = [g for g in _live(history) if g not in busy]
-    groups = _some(draw, able)
+    groups = _some(draw, able, least=1)
     if not groups or not history.mor:
         return
     if draw(_maybe):
@@ -251,7 +251,7 @@ def tables_at_two_times(draw):
 
 _maybe = st.booleans()
 _kinds = ["upsert"] * 6 + ["replace", "schedule", "schedule", "pend", "save", "clean"]
-_steps = st.lists(st.sampled_from(_kinds), min_size=1, max_size=14)
+_steps = st.lists(st.sampled_from(_kinds), min_size=4, max_size=14)
 _shifts = st.sampled_from([0, 30])  # a copied timeline of version 6
 _versions = st.sampled_from([6, 6, 8, 9])
 

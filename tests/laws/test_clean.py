@@ -29,7 +29,7 @@ from tests.laws.clean_tables import (
 )
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
-LAW = settings(max_examples=150, deadline=None)
+LAW = settings(max_examples=100, deadline=None)
 
 
 def pairs(files):

@@ -24,7 +24,7 @@ from reconciler.spec.model import (
 from reconciler.spec.rules import COUNT_OF
 from tests.laws.clean_tables import retentions, tables
 
-LAW = settings(max_examples=150, deadline=None)
+LAW = settings(max_examples=100, deadline=None)
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 RULES = (
     "minRetention",

@@ -27,7 +27,7 @@ from tests.laws.clean_tables import (
     without,
 )
 
-LAW = settings(max_examples=150, deadline=None)
+LAW = settings(max_examples=100, deadline=None)
 NOW = datetime(2026, 1, 1, 0, 45, tzinfo=UTC)
 windows = st.integers(10, 42).map(
     lambda minute: Window(reader="a query runs", seconds=60, start=stamp(minute), zone=UTC)
