@@ -3,16 +3,19 @@
 Every payload class of 0.x compares event times here, also the one that then overwrites the base
 file (OverwriteWithLatestAvroPayload.preCombine). A record always follows a deletion of a delete
 block, whatever their event times; and such a deletion of a textual event time always deletes,
-because Java compares it as another class of text (HoodieMergedLogRecordScanner).
+because Java compares it as another class of text (HoodieMergedLogRecordScanner). Decimals compare
+as the bytes that Avro holds of them, so those below zero come last (SpillableMapUtils).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.merge.ordering import newest_of_each, ranks
@@ -28,6 +31,7 @@ def precombined(
 ) -> NDArray[np.int64]:
     """Per group the row that wins; arguments as of ``newest_of_each``."""
     ends = is_listed & (is_final | any(map(_is_of_another_class, ordering)))
+    ordering = [part for column in ordering for part in _as_bytes(column)]
     found = newest_of_each(codes, groups, ordering, is_final=ends, is_listed=is_listed)
     timed = is_listed & ~ends
     if timed.any():
@@ -38,6 +42,13 @@ def precombined(
 def _is_of_another_class(column: Any) -> bool:
     kind, types = column.type, pa.types
     return bool(types.is_string(kind) or types.is_decimal(kind) or types.is_date(kind))
+
+
+def _as_bytes(column: Any) -> list[Any]:
+    """Columns that compare as a column's Avro bytes do, of equal length and without signs."""
+    if not pa.types.is_decimal(column.type):
+        return [column]
+    return [pc.less(column, pa.scalar(Decimal(), column.type)).cast(pa.int8()), column]
 
 
 def _one_by_one(
