@@ -98,7 +98,8 @@ class Shape:
     """How a table is set up.
 
     ``ordering``: the type of the event time; ``flags``: rows may be marked as deleted; ``blocks``:
-    what log files hold; ``pads_small_files``: inserts go to groups that there are.
+    what log files hold; ``pads_small_files``: inserts go to groups that there are;
+    ``breaks_ties``: of equal event times, column ``l`` decides.
     """
 
     merges: Merges
@@ -108,6 +109,11 @@ class Shape:
     index: str = "SIMPLE"
     blocks: str = "avro"
     pads_small_files: bool = False
+    breaks_ties: bool = False
+
+    def age(self, time: int, value: int) -> tuple[int, int]:
+        """Compares as event times do."""
+        return time, value if self.breaks_ties else 0
 
     def options(self, version: str) -> dict[str, str]:
         """Of every write of the table."""
@@ -139,7 +145,7 @@ class Shape:
             by = "hoodie.table.ordering.fields"
         if version < "1.0":
             return {by: "ts", "hoodie.datasource.write.payload.class": PAYLOADS[self.merges]}
-        ordering = {by: "ts"} if self.merges == "event" else {}
+        ordering = {by: "ts,l" if self.breaks_ties else "ts"} if self.merges == "event" else {}
         return {"hoodie.record.merge.mode": MODES[self.merges], **ordering}
 
     def query(self, rows: tuple[Row, ...], changes: int) -> str:
@@ -190,6 +196,7 @@ def _history(version: str, random: Random) -> History:
         index=some("SIMPLE", "BUCKET"),
         blocks=some("avro", "avro", "avro" if is_text else "parquet"),  # see `TEXT`
         pads_small_files=some(False, True),
+        breaks_ties=some(False, False, version >= "1.1"),
     )
 
     def rows(least: int) -> tuple[Row, ...]:
@@ -238,7 +245,9 @@ class Teller:
     #: the write that never completed, until a later one or a clean rolls it back
     broken_off: str = ""
     #: keys that were deleted, and the newest event time each had
-    graves: dict[str, int] = field(default_factory=dict)
+    graves: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: keys that were ever written
+    known: set[str] = field(default_factory=set)
     #: the completed writes since the last table service, oldest first, and what was before each
     before: list[tuple[str, dict[str, tuple[int, int]] | None]] = field(default_factory=list)
     model: dict[str, tuple[int, int]] | None = field(default_factory=dict)
@@ -287,6 +296,7 @@ class Teller:
         self.hudi.ask("write_query", table=self.table, query=query, options=options)
         self.before.append((self._newest(), None if self.model is None else dict(self.model)))
         self.broken_off = ""
+        self.known |= {row.key for row in rows}
         for row in rows:
             self._expect(row, operation)
         return operation
@@ -296,8 +306,9 @@ class Teller:
         if self.model is None:
             return
         merges = self.shape.merges
-        newest = max(self.model.get(row.key, (0, 0))[0], self.graves.get(row.key, 0))
-        is_late = row.time < newest
+        none = (0, 0)
+        newest = max(self.model.get(row.key, none), self.graves.get(row.key, none))
+        is_late = self.shape.age(row.time, row.value) < self.shape.age(*newest)
         if operation == "delete":
             self.model.pop(row.key, None)
             self.graves[row.key] = newest
@@ -313,11 +324,8 @@ class Teller:
 
     def _insert(self, step: Step) -> str:
         """Keys that were never there: of others an insert would make duplicates."""
-        known = set() if self.model is None else self.model.keys()
-        if self.model is None or self.before:
-            return ""
-        rows = tuple(row for row in step.rows if row.key not in known)
-        return self._write(step, "insert", rows)
+        rows = tuple(row for row in step.rows if row.key not in self.known)
+        return self._write(step, "insert", rows) if rows else ""
 
     def _clean(self) -> str:
         made = self.hudi.clean(self._served(), keep_commits(1))
