@@ -88,7 +88,47 @@ class ResumeStep:
     because: str = ""
 
 
-# The other members of DESIGN §4 (rollback, cluster, index) join with their planners.
+@dataclass(frozen=True, slots=True, eq=False)
+class Rewrites:
+    """Groups of file slices in the order of partitions.
+
+    Group g has the slices ``starts[g]:starts[g + 1]``.
+
+    A group each: ``partition``: pyarrow dictionary<int32, string>; ``outputs``: int64, files that
+    come out; ``bytes``: int64, bytes of base and log files that are read; ``because``: a dictionary
+    array of sentences; ``starts``: int64, one more than groups.
+    A slice each: ``file_id``: pyarrow string; ``base``: pyarrow string, null for a slice of logs
+    alone; ``logs``: pyarrow list<string>, names in merge order.
+    """
+
+    partition: Any
+    outputs: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    because: Any
+    starts: NDArray[np.int64]
+    file_id: Any
+    base: Any
+    logs: Any
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterStep:
+    """Rewrite groups of file slices, rows in the order of ``columns`` along ``curve``.
+
+    Without columns files are packed as they are, and ``curve`` and ``mapping`` are None.
+    """
+
+    kind: Literal["cluster"] = "cluster"
+    columns: tuple[str, ...]
+    curve: str | None
+    mapping: str | None
+    groups: Rewrites
+
+
+# The other members of DESIGN §4 (rollback, index) join with their planners.
 Step = ResumeStep | CleanStep
 
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from reconciler import units
 from reconciler.hudi.arrow import flags
 from reconciler.hudi.view import View
-from reconciler.plan.model import Note
+from reconciler.plan.model import Note, Rewrites
 from reconciler.planners.benefit import Need, by_benefit
 from reconciler.planners.candidates import Candidates, candidates
 from reconciler.planners.grouping import Groups, at_most_in_each, next_fit
 from reconciler.planners.overlap import Ranges
 from reconciler.planners.partitions import left_out
 from reconciler.planners.phrases import amount_of, plural
-from reconciler.planners.rewrites import Rewrites, rewrites
+from reconciler.planners.rewrites import rewrites
 from reconciler.planners.slices import view_of
 from reconciler.planners.standing import RULES, Standing
 from reconciler.planners.triggers import Triggers, triggers

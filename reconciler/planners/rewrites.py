@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,32 +10,9 @@ from numpy.typing import NDArray
 
 from reconciler.hudi.arrow import booleans, integers
 from reconciler.plan.columns import dictionary
+from reconciler.plan.model import Rewrites
 from reconciler.planners.candidates import Candidates
 from reconciler.planners.grouping import Groups
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rewrites:
-    """Groups in the order of partitions; group g has the slices ``starts[g]:starts[g + 1]``.
-
-    A group each: ``partition``: pyarrow dictionary<int32, string>; ``outputs``: int64, files that
-    come out; ``bytes``: int64, bytes of base and log files that are read; ``because``: a dictionary
-    array of sentences; ``starts``: int64, one more than groups.
-    A slice each: ``file_id``: pyarrow string; ``base``: pyarrow string, null for a slice of logs
-    alone; ``logs``: pyarrow list<string>, names in merge order.
-    """
-
-    partition: Any
-    outputs: NDArray[np.int64]
-    bytes: NDArray[np.int64]
-    because: Any
-    starts: NDArray[np.int64]
-    file_id: Any
-    base: Any
-    logs: Any
-
-    def __len__(self) -> int:
-        return len(self.outputs)
 
 
 def rewrites(
