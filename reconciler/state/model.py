@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from reconciler.hudi.files import Files
 from reconciler.hudi.instant import Action, Instant
 from reconciler.hudi.timeline import Timeline
+
+if TYPE_CHECKING:
+    from reconciler.state.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,7 @@ class TableState:
     ``v6_completions``: version 6 only: requested time -> completion time derived from the
     modification time of the completed file, as Hudi 1.x reads it.
     ``observed_ms``: epoch milliseconds at which the listing began.
+    ``evidence``: what a clustering is judged by; None where the spec has no clustering block.
     """
 
     location: str
@@ -122,6 +127,7 @@ class TableState:
     completions: Mapping[str, str]
     v6_completions: Mapping[str, str]
     observed_ms: int
+    evidence: Evidence | None = None
 
     @property
     def is_partitioned(self) -> bool:

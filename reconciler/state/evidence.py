@@ -1,0 +1,49 @@
+"""What a clustering is judged by, beside the listing: past writes, past clusterings, statistics.
+
+Loaded only for tables whose spec has a clustering block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.sizing.history import Footers, Written
+    from reconciler.state.layout import PastClustering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """Something that could not be found out: what is not judged for want of it, and what to do.
+
+    ``rule`` and ``because`` are those of a plan's warning.
+    """
+
+    rule: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """What was read of a table for its clustering.
+
+    ``written``: the newest completed writes, oldest first; ``clusterings``: all completed ones of
+    the active timeline, likewise. ``footers``: of some base files, None where none were read.
+    ``bounds``: per declared column the least and the greatest values, two Arrow arrays of one type
+    with an order and one element a file of the state's ``files``, null where nothing is known (of
+    log files nothing is); None where no overlap is to be judged, or nothing is known of any file.
+    ``rows``: int64 per file, records; estimated from its size where nothing tells, 0 for log files.
+    ``doubts``: what a plan has to warn of.
+    """
+
+    written: tuple[Written, ...]
+    clusterings: tuple[PastClustering, ...]
+    footers: Footers | None
+    bounds: tuple[tuple[Any, Any], ...] | None
+    rows: NDArray[np.int64]
+    doubts: tuple[Doubt, ...] = ()
