@@ -27,12 +27,14 @@ class RequestedReplace:
 
     ``strategy``: what the plan tells its executor, by Hudi's option names. Hudi writes the sort
     columns there and nothing else; curve and target size are options of whoever executes it.
+    ``extra``: what the request says of itself.
     """
 
     operation: str | None
     is_clustering: bool
     slices: tuple[InputSlice, ...]
     strategy: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
@@ -46,9 +48,10 @@ class RequestedReplace:
                 operation=operation,
                 is_clustering=operation == "CLUSTER" and plan is not None,
                 slices=tuple(
-                    _slice(found, path) for group in groups for found in group["slices"] or ()
+                    read_slice(found, path) for group in groups for found in group["slices"] or ()
                 ),
                 strategy=_strategy(plan),
+                extra=text_map(record.get("extraMetadata")),
             )
 
 
@@ -57,7 +60,8 @@ def _strategy(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
     return text_map(strategy.get("strategyParams")) if strategy else {}
 
 
-def _slice(found: dict[str, Any], path: str) -> InputSlice:
+def read_slice(found: Mapping[str, Any], path: str) -> InputSlice:
+    """A slice as a plan names it; raises what ``decoding`` turns into a FormatError."""
     partition, file_id = found["partitionPath"], found["fileId"]
     require(isinstance(partition, str), "a slice names no partition")
     require(isinstance(file_id, str) and bool(file_id), "a slice names no file group")
