@@ -18,7 +18,17 @@ from reconciler.hudi.arrow import strings
 from reconciler.hudi.instant import WRITES
 from reconciler.hudi.properties import TableProperties
 from reconciler.plan.guard import judge
-from reconciler.plan.model import CleanStep, Impact, Note, ResumeStep, Step, TablePlan
+from reconciler.plan.model import (
+    CleanStep,
+    ClusterStep,
+    Impact,
+    Note,
+    Removal,
+    ResumeStep,
+    TablePlan,
+    removals,
+    rewritten,
+)
 from reconciler.plan.safety import apply_refusals
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
@@ -76,20 +86,21 @@ def running(reviewed: TablePlan, look: Look) -> TablePlan:
     ]
     left = [step for step in rest if len(step.files) or step.delete_partitions]
     sized = (replace(step, files=as_large_as(step.files, look.state.files)) for step in left)
-    return counted(replace(reviewed, steps=(*resumed, *sized)))
+    clusters = [step for step in reviewed.steps if isinstance(step, ClusterStep)]
+    return counted(replace(reviewed, steps=(*resumed, *clusters, *sized)))
 
 
 def counted(plan: TablePlan) -> TablePlan:
     """The plan with the sums of its own steps, which an edited plan may tell wrong."""
     impact = Impact(
-        files_removed=sum(len(step.files) for step in plan.steps),
-        bytes_removed=sum(int(step.files.bytes.sum()) for step in plan.steps),
-        bytes_rewritten=plan.impact.bytes_rewritten,
+        files_removed=sum(len(step.files) for step in removals(plan.steps)),
+        bytes_removed=sum(int(step.files.bytes.sum()) for step in removals(plan.steps)),
+        bytes_rewritten=sum(int(groups.bytes.sum()) for groups in rewritten(plan.steps)),
     )
     return replace(plan, impact=impact)
 
 
-def _among(step: Step, *others: Step) -> NDArray[np.bool_]:
+def _among(step: Removal, *others: Removal) -> NDArray[np.bool_]:
     """Per file of a step whether it is one of others'."""
     found = np.zeros(len(step.files), np.bool_)
     for other in others:
@@ -97,7 +108,7 @@ def _among(step: Step, *others: Step) -> NDArray[np.bool_]:
     return found
 
 
-def _is_there(step: Step, look: Look) -> NDArray[np.bool_]:
+def _is_there(step: Removal, look: Look) -> NDArray[np.bool_]:
     return is_in(keys(step.files), keys_present(look.state.files))
 
 
@@ -110,9 +121,13 @@ def check_identity(reviewed: TablePlan, state: TableState) -> None:
     last = reviewed.observed.last_completed if reviewed.observed else None
     if last is None or last in {instant.requested for instant in state.timeline.instants}:
         return
-    names = pa.concat_arrays([strings([]), *(step.files.name for step in reviewed.steps)])
-    groups = pc.extract_regex(names, r"^\.?(?P<id>[^_./]+)_").field("id")
-    if len(names) and not pc.any(pc.is_in(groups, value_set=state.files.group_id)).as_py():
+    names = [step.files.name for step in removals(reviewed.steps)]
+    ids = [groups.file_id for groups in rewritten(reviewed.steps)]
+    named = pc.extract_regex(
+        pa.concat_arrays([strings([]), *names]), r"^\.?(?P<id>[^_./]+)_"
+    ).field("id")
+    groups = pa.concat_arrays([named, *ids])
+    if len(groups) and not pc.any(pc.is_in(groups, value_set=state.files.group_id)).as_py():
         raise StaleError(
             f"{state.location} is not the table that was reviewed: its timeline does not know "
             f"{last}, the newest write that the review saw; plan again"

@@ -19,10 +19,10 @@ from reconciler.apply.resume import resume_pending, resume_reviewed
 from reconciler.apply.table import Opener, Table, Tools, open_table
 from reconciler.apply.tidy import tidy
 from reconciler.apply.ties import left_out_by_specs, of_other_specs
-from reconciler.errors import ReconcilerError, StaleError
+from reconciler.errors import ReconcilerError, StaleError, UnsupportedError
 from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
-from reconciler.plan.model import CleanStep, Note, Plan, ResumeStep, TablePlan
+from reconciler.plan.model import CleanStep, ClusterStep, Note, Plan, ResumeStep, TablePlan
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.locations import identity
 from reconciler.spec.model import TableSpec
@@ -251,6 +251,8 @@ def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
             case ResumeStep():
                 if step.instant not in pending:
                     yield resume_reviewed(look, step)
+            case ClusterStep():
+                raise UnsupportedError("this version cannot apply a cluster step yet")
             case CleanStep():
                 yield run_clean(table, step, None if pending else look)
             case _:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from reconciler.hudi import arrow
-from reconciler.plan import columns
+from reconciler.plan import columns, groups
 from reconciler.plan.model import (
     CleanStep,
+    ClusterStep,
     Finding,
     Impact,
     KeptFiles,
@@ -21,6 +22,7 @@ from reconciler.plan.model import (
     Plan,
     RemovedFiles,
     ResumeStep,
+    Rewrites,
     Selection,
     Step,
     TablePlan,
@@ -28,19 +30,20 @@ from reconciler.plan.model import (
 
 
 @dataclass(frozen=True, slots=True)
-class Removals:
-    """The ``partitions`` of one step."""
+class Parts:
+    """The ``partitions`` and the ``groups`` of one step."""
 
     files: RemovedFiles
     delete_partitions: tuple[str, ...]
+    groups: Rewrites | None
 
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The file lists of one table: ``kept``, and one Removals a step."""
+    """The file lists of one table: ``kept``, and those of every step."""
 
     kept: KeptFiles | None
-    steps: Sequence[Removals]
+    steps: Sequence[Parts]
 
 
 def no_files() -> RemovedFiles:
@@ -98,21 +101,28 @@ def _table(table: Mapping[str, Any], lists: Lists) -> TablePlan:
     )
 
 
-def _step(step: Mapping[str, Any], removals: Removals) -> Step:
+def _step(step: Mapping[str, Any], parts: Parts) -> Step:
+    if step["kind"] == "cluster":
+        return ClusterStep(
+            columns=tuple(step["columns"]),
+            curve=step["curve"],
+            mapping=step["mapping"],
+            groups=parts.groups or groups.none(),
+        )
     if step["kind"] == "resume":
         return ResumeStep(
             instant=step["instant"],
             action=step["action"],
-            files=removals.files,
-            delete_partitions=removals.delete_partitions,
-            groups=tuple(step["groups"]),
+            files=parts.files,
+            delete_partitions=parts.delete_partitions,
+            groups=parts.groups,
             because=step["because"],
         )
     return CleanStep(
         policy=step["policy"],
         earliest_instant_to_retain=step["earliestInstantToRetain"],
-        files=removals.files,
-        delete_partitions=removals.delete_partitions,
+        files=parts.files,
+        delete_partitions=parts.delete_partitions,
     )
 
 

@@ -11,30 +11,65 @@ import hashlib
 import io
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler import canonical
 from reconciler.errors import PlanError
 from reconciler.hudi import arrow
-from reconciler.plan import columns, decode, encode, formatted, rows, shape
-from reconciler.plan.decode import Lists, Removals
+from reconciler.plan import columns, decode, encode, formatted, groups, rows, shape
+from reconciler.plan.decode import Lists, Parts
 from reconciler.plan.encode import spec_digest
-from reconciler.plan.model import Plan, RemovedFiles, TablePlan
+from reconciler.plan.model import Plan, RemovedFiles, Rewrites, TablePlan, removals, rewritten
 
 __all__ = ["dump", "load", "plan_digest", "spec_digest", "steps_digest"]
 
-_KEPT, _KEPT_END = b'"kept":[{"because":"', b'"}],"name":"'
-_PARTITIONS = b'"partitions":[{"deletePartition":'
-_PARTITIONS_ENDS = (
-    b'"}],"policy":"',
-    b'"}]},{"earliestInstantToRetain":',
-    b'"}]},{"action":"',
-    b'"}]}],"stepsDigest":"',
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A long list: how it opens, what may follow it, and what reads what stands in its brackets.
+
+    No marker can occur inside a string: each has a bare word between two quotes, and the quotes of
+    a string's own text are escaped.
+    """
+
+    key: str
+    opens: bytes
+    ends: tuple[bytes, ...]
+    read: Callable[[bytes, int, int], Any]
+
+    @property
+    def before(self) -> int:
+        """How much of ``opens`` stands before the list."""
+        return len(self.key) + len('"":[')
+
+
+_KINDS = (
+    _Kind("kept", b'"kept":[{"because":"', (b'"}],"name":"',), rows.read_kept),
+    _Kind(
+        "partitions",
+        b'"partitions":[{"deletePartition":',
+        (
+            b'"}],"policy":"',
+            b'"}]},{"earliestInstantToRetain":',
+            b'"}]},{"action":"',
+            b'"}]},{"columns":[',
+            b'"}]}],"stepsDigest":"',
+        ),
+        rows.read_partitions,
+    ),
+    _Kind(
+        "groups",
+        b'"groups":[{"because":"',
+        (b']}],"instant":"', b']}],"kind":"'),
+        groups.read_groups,
+    ),
 )
 _STEPS_END = b'],"stepsDigest":"'
 
@@ -116,7 +151,7 @@ def _read_canonical(data: bytes) -> Plan | None:
         shape.check(document)
         plan = decode.plan(document, lists)
         is_sound = (
-            all(_is_inside(files) for table in lists for files in table.steps)
+            all(_is_inside(parts) for table in lists for parts in table.steps)
             and all(_are_names(table.kept) for table in lists if table.kept)
             and all(spec_digest(table.spec) == table.spec_digest for table in plan.tables)
             and _writes(plan, document["digest"], data)
@@ -131,51 +166,48 @@ def _lifted(data: bytes) -> tuple[dict[str, Any], list[Lists]]:
     pieces: list[bytes] = []
     blocks: list[Any] = []
     done = 0
-    for start, end, is_kept in _blocks(data):
+    for kind, start, end in _blocks(data):
         pieces += [data[done:start], b"%d" % len(blocks)]
-        blocks.append((rows.read_kept if is_kept else rows.read_partitions)(data, start, end))
+        blocks.append(kind.read(data, start, end))
         done = end
     document = json.loads(b"".join([*pieces, data[done:]]))
     lists = []
     for table in document["tables"]:
         kept = _taken(table, "kept", blocks)
-        steps = [_taken(step, "partitions", blocks) for step in table["steps"]]
-        no_files = (decode.no_files(), ())
-        lists.append(Lists(kept, [Removals(*(step or no_files)) for step in steps]))
+        lists.append(Lists(kept, [_parts(step, blocks) for step in table["steps"]]))
     return document, lists
 
 
+def _parts(step: dict[str, Any], blocks: Sequence[Any]) -> Parts:
+    files, deleted = _taken(step, "partitions", blocks) or (decode.no_files(), ())
+    return Parts(files, deleted, _taken(step, "groups", blocks))
+
+
 def _taken(holder: dict[str, Any], key: str, blocks: Sequence[Any]) -> Any:
-    found = holder[key]
+    found = holder.get(key)
     if not found:
         return None
     holder[key] = []
     return blocks[found[0]]
 
 
-def _blocks(data: bytes) -> Iterator[tuple[int, int, bool]]:
-    """Start and end of what stands between the brackets of a file list; whether it is ``kept``.
-
-    The markers can't occur inside a string: each has a bare word between two quotes, and the quotes
-    of a string's own text are escaped.
-    """
-    kept, partitions = data.find(_KEPT), data.find(_PARTITIONS)
-    while kept >= 0 or partitions >= 0:
-        is_kept = partitions < 0 or 0 <= kept < partitions
-        if is_kept:
-            start = kept + len(b'"kept":[')
-            end = data.index(_KEPT_END, start) + 2
-        else:
-            start = partitions + len(b'"partitions":[')
-            end = _partitions_end(data, start)
-        yield start, end, is_kept
-        kept = data.find(_KEPT, end) if 0 <= kept < end else kept
-        partitions = data.find(_PARTITIONS, end) if 0 <= partitions < end else partitions
+def _blocks(data: bytes) -> Iterator[tuple[_Kind, int, int]]:
+    """Every long list, with start and end of what stands between its brackets."""
+    at = {kind: data.find(kind.opens) for kind in _KINDS}
+    while found := [(start, kind) for kind, start in at.items() if start >= 0]:
+        first, kind = min(found, key=lambda each: each[0])
+        start = first + kind.before
+        end = _end(data, kind, start)
+        yield kind, start, end
+        at = {k: data.find(k.opens, end) if 0 <= old < end else old for k, old in at.items()}
 
 
-def _partitions_end(data: bytes, start: int) -> int:
-    limit = data.index(_STEPS_END, start) + len(_STEPS_END)
-    ends = [data.find(marker, start, limit) for marker in _PARTITIONS_ENDS]
+def _end(data: bytes, kind: _Kind, start: int) -> int:
+    """Where a list ends. What follows lists of steps is looked for among the steps alone."""
+    limit = len(data)
+    if len(kind.ends) > 1:
+        limit = data.index(_STEPS_END, start) + len(_STEPS_END)
+    ends = [data.find(marker, start, limit) for marker in kind.ends]
     return min(end for end in ends if end >= 0) + 2
 
 
@@ -197,12 +229,23 @@ def _writes(plan: Plan, digest: str, data: bytes) -> bool:
 # --- what a plan may name ------------------------------------------------------------------------
 
 
-def _is_inside(removals: Removals) -> bool:
-    paths = [*removals.files.partition.dictionary.to_pylist(), *removals.delete_partitions]
+def _is_inside(parts: Parts) -> bool:
+    paths = [*parts.files.partition.dictionary.to_pylist(), *parts.delete_partitions]
     return (
         all(map(shape.is_partition, paths))
-        and _are_names(removals.files)
-        and bool((removals.files.bytes >= 0).all())
+        and _are_names(parts.files)
+        and bool((parts.files.bytes >= 0).all())
+        and (parts.groups is None or _are_inside(parts.groups))
+    )
+
+
+def _are_inside(rewrites: Rewrites) -> bool:
+    names = (rewrites.file_id, rewrites.base.drop_null(), rewrites.logs.flatten())
+    return (
+        all(map(shape.is_partition, rewrites.partition.dictionary.to_pylist()))
+        and all(map(columns.are_file_names, names))
+        and bool((rewrites.bytes >= 0).all())
+        and bool((rewrites.outputs >= 0).all())
     )
 
 
@@ -213,7 +256,7 @@ def _are_names(files: Any) -> bool:
 
 
 def _check_once(plan: Plan) -> None:
-    """A table has one entry, and a file one step; as many are selected as there are."""
+    """A table has one entry, a file one step, a file group one rewrite; counts are true."""
     selected = plan.selection
     if selected is not None and not len(plan.tables) == selected.tables <= selected.of:
         tables = "1 table" if len(plan.tables) == 1 else f"{len(plan.tables)} tables"
@@ -224,10 +267,25 @@ def _check_once(plan: Plan) -> None:
         if before == after:
             raise PlanError(f"lists table {after} twice")
     for table in plan.tables:
-        for one, other in itertools.combinations(table.steps, 2):
+        for one, other in itertools.combinations(removals(table.steps), 2):
             twice = _in_both(one.files, other.files)
             if twice:
                 raise PlanError(f"lists file {twice!r} of table {table.name} in two steps")
+        again = _again([groups.paths(each) for each in rewritten(table.steps)])
+        if again:
+            raise PlanError(f"rewrites file group {again!r} of table {table.name} twice")
+
+
+def _again(paths: Sequence[Any]) -> str | None:
+    """A value that occurs twice."""
+    if not paths:
+        return None
+    found = pa.chunked_array(paths).combine_chunks()
+    encoded = found.dictionary_encode()
+    if len(encoded.dictionary) == len(found):
+        return None
+    counts = np.bincount(columns.codes(encoded))
+    return str(encoded.dictionary[int(counts.argmax())].as_py())
 
 
 def _in_both(one: RemovedFiles, other: RemovedFiles) -> str | None:

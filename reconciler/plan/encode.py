@@ -9,9 +9,10 @@ from typing import Any, assert_never
 import numpy as np
 
 from reconciler import canonical
-from reconciler.plan import columns, rows
+from reconciler.plan import columns, groups, rows
 from reconciler.plan.model import (
     CleanStep,
+    ClusterStep,
     Impact,
     KeptFiles,
     Note,
@@ -100,16 +101,18 @@ def _table(table: TablePlan) -> Iterator[Chunk]:
 def _step(step: Step) -> Iterator[Chunk]:
     match step:
         case ResumeStep():
-            before: dict[str, Any] = {
-                "action": step.action,
-                "because": step.because,
-                "groups": [dict(group) for group in step.groups],
-                "instant": step.instant,
-                "kind": step.kind,
-            }
-            yield canonical.dumps(before)[:-1] + b',"partitions":['
+            before: dict[str, Any] = {"action": step.action, "because": step.because}
+            yield canonical.dumps(before)[:-1] + b',"groups":['
+            yield from groups.groups_text(step.groups)
+            after = {"instant": step.instant, "kind": step.kind}
+            yield b"]," + canonical.dumps(after)[1:-1] + b',"partitions":['
             yield from _partitions(step.files, step.delete_partitions)
             yield b"]}"
+        case ClusterStep():
+            before = {"columns": list(step.columns), "curve": step.curve}
+            yield canonical.dumps(before)[:-1] + b',"groups":['
+            yield from groups.groups_text(step.groups)
+            yield b"]," + canonical.dumps({"kind": step.kind, "mapping": step.mapping})[1:]
         case CleanStep():
             before = {
                 "earliestInstantToRetain": step.earliest_instant_to_retain,

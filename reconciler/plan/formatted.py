@@ -16,8 +16,8 @@ import numpy as np
 from reconciler import canonical
 from reconciler.errors import EditedPlanError, PlanError
 from reconciler.hudi import arrow
-from reconciler.plan import columns, decode, foreign, shape
-from reconciler.plan.decode import Lists, Removals
+from reconciler.plan import columns, decode, foreign, groups, shape
+from reconciler.plan.decode import Lists, Parts
 from reconciler.plan.encode import spec_digest
 from reconciler.plan.model import (
     FILE_KINDS,
@@ -111,8 +111,9 @@ def _check_digests(document: Mapping[str, Any]) -> None:
 def _check_order(table: Mapping[str, Any]) -> None:
     """Files and partitions are sorted, each once; a partition without files goes itself."""
     for step in table["steps"]:
-        _rising([p["path"] for p in step["partitions"]], "partition", table)
-        for partition in step["partitions"]:
+        partitions = step.get("partitions", ())
+        _rising([p["path"] for p in partitions], "partition", table)
+        for partition in partitions:
             _rising([f["name"] for f in partition["files"]], "file", table)
             if not partition["files"] and not partition["deletePartition"]:
                 raise PlanError(
@@ -132,13 +133,14 @@ def _rising(values: Sequence[Any], what: str, table: Mapping[str, Any]) -> None:
 def _lists(table: Mapping[str, Any]) -> Lists:
     return Lists(
         kept=_kept(table["kept"]) if table["kept"] else None,
-        steps=[_removals(step["partitions"]) for step in table["steps"]],
+        steps=[_parts(step) for step in table["steps"]],
     )
 
 
-def _removals(partitions: Sequence[Mapping[str, Any]]) -> Removals:
+def _parts(step: Mapping[str, Any]) -> Parts:
+    partitions = step.get("partitions", ())
     files = [(p["path"], f) for p in partitions for f in p["files"]]
-    return Removals(
+    return Parts(
         files=RemovedFiles(
             partition=_encoded(path for path, _ in files),
             name=arrow.strings([f["name"] for _, f in files]),
@@ -148,6 +150,7 @@ def _removals(partitions: Sequence[Mapping[str, Any]]) -> Removals:
             because=_encoded(f["because"] for _, f in files),
         ),
         delete_partitions=tuple(p["path"] for p in partitions if p["deletePartition"]),
+        groups=groups.from_values(step.get("groups", ())),
     )
 
 

@@ -5,13 +5,15 @@ Files are columns, never an object a file: a plan may name a million of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+CURVES = ("linear", "z-order", "hilbert", "kd-tree")
+MAPPINGS = ("rank", "direct")
 FILE_KINDS = ("base", "log", "cdc")
 REMOVAL_RULES = ("retention", "replaced")
 KEEP_RULES = (
@@ -75,19 +77,6 @@ class CleanStep:
     delete_partitions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ResumeStep:
-    """Finish (or undo) a pending clean or clustering that its owner left behind."""
-
-    kind: Literal["resume"] = "resume"
-    instant: str
-    action: Literal["clean", "clustering"]
-    files: RemovedFiles
-    delete_partitions: tuple[str, ...] = ()
-    groups: tuple[Mapping[str, Any], ...] = ()
-    because: str = ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewrites:
     """Groups of file slices in the order of partitions.
@@ -115,6 +104,22 @@ class Rewrites:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ResumeStep:
+    """Finish (or undo) a pending clean or clustering that its owner left behind.
+
+    ``groups``: what a pending clustering rewrites; None where there is nothing.
+    """
+
+    kind: Literal["resume"] = "resume"
+    instant: str
+    action: Literal["clean", "clustering"]
+    files: RemovedFiles
+    delete_partitions: tuple[str, ...] = ()
+    groups: Rewrites | None = None
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterStep:
     """Rewrite groups of file slices, rows in the order of ``columns`` along ``curve``.
 
@@ -129,7 +134,20 @@ class ClusterStep:
 
 
 # The other members of DESIGN §4 (rollback, index) join with their planners.
-Step = ResumeStep | CleanStep
+Step = ResumeStep | ClusterStep | CleanStep
+#: a step that removes files
+Removal = ResumeStep | CleanStep
+
+
+def removals(steps: Iterable[Step]) -> tuple[Removal, ...]:
+    """The steps that remove files, in their order."""
+    return tuple(step for step in steps if not isinstance(step, ClusterStep))
+
+
+def rewritten(steps: Iterable[Step]) -> tuple[Rewrites, ...]:
+    """The groups that steps rewrite, in the order of the steps; a step without groups has none."""
+    found = (None if isinstance(step, CleanStep) else step.groups for step in steps)
+    return tuple(groups for groups in found if groups is not None and len(groups))
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.errors import PlanError
-from reconciler.plan.model import FILE_KINDS, KEEP_RULES, REMOVAL_RULES
+from reconciler.plan.model import CURVES, FILE_KINDS, KEEP_RULES, MAPPINGS, REMOVAL_RULES
 
 Check = Callable[[Any, str], None]
 
@@ -212,6 +212,13 @@ _STEPS: Mapping[str, Check] = {
         groups=_GROUPS,
         because=_text,
     ),
+    "cluster": _record(
+        kind=_text,
+        columns=_list(_text),
+        curve=_nullable(_one_of(CURVES)),
+        mapping=_nullable(_one_of(MAPPINGS)),
+        groups=_GROUPS,
+    ),
     "clean": _record(
         kind=_text,
         policy=_text,
@@ -219,7 +226,7 @@ _STEPS: Mapping[str, Check] = {
         partitions=_PARTITIONS,
     ),
 }
-_FUTURE = ("rollback", "cluster", "index")
+_FUTURE = ("rollback", "index")
 _TABLE = _record(
     name=_text,
     path=_location,

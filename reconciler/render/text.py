@@ -10,8 +10,10 @@ from reconciler.plan.model import (
     FILE_KINDS,
     REMOVAL_RULES,
     CleanStep,
+    ClusterStep,
     Note,
     Plan,
+    Removal,
     RemovedFiles,
     ResumeStep,
     Step,
@@ -139,6 +141,7 @@ def _step(step: Step, table: TablePlan, paint: Paint, *, full: bool) -> Iterator
         case ResumeStep():
             what = f"{step.action} {step.instant}, {_amount(step.files)}"
             yield from item(paint.warn("+ resume"), f"{what}: {step.because}")
+            yield from _removed(step, full=full)
         case CleanStep():
             whole = 0 if table.observed is None else table.observed.bytes
             removed = int(step.files.bytes.sum())
@@ -149,8 +152,16 @@ def _step(step: Step, table: TablePlan, paint: Paint, *, full: bool) -> Iterator
             if boundary is not None:
                 since = f"; earliest instant to retain {boundary} ({words.date(boundary)})"
             yield from more(f"{summary.retention(table.spec)}{since}")
+            yield from _removed(step, full=full)
+        case ClusterStep():
+            size = words.size(int(step.groups.bytes.sum()))
+            groups = words.count(len(step.groups), "group")
+            yield from item(paint.warn("~ cluster"), f"{groups}, {size} to rewrite")
         case _:
             assert_never(step)
+
+
+def _removed(step: Removal, *, full: bool) -> Iterator[str]:
     yield from _why(summary.why_removed(step.files))
     yield from _files(step.files) if full else _partitions(step.files)
     if step.delete_partitions:

@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 from reconciler.hudi import arrow
 from reconciler.plan import columns
 from reconciler.plan.document import spec_digest
+from reconciler.plan.groups import from_values, none, paths
 from reconciler.plan.model import (
+    CURVES,
     FILE_KINDS,
     KEEP_RULES,
+    MAPPINGS,
     REMOVAL_RULES,
     CleanStep,
+    ClusterStep,
     Finding,
     Impact,
     KeptFiles,
@@ -29,6 +33,8 @@ from reconciler.plan.model import (
     ResumeStep,
     Selection,
     TablePlan,
+    removals,
+    rewritten,
 )
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
@@ -108,7 +114,7 @@ def kept(draw: Any) -> KeptFiles:
 
 
 deleted = st.lists(partitions, max_size=3, unique=True).map(lambda p: tuple(sorted(p)))
-groups = st.lists(
+_groups = st.lists(
     st.fixed_dictionaries(
         {
             "partition": partitions,
@@ -127,16 +133,31 @@ groups = st.lists(
             ),
         }
     ),
-    max_size=2,
-).map(tuple)
+    max_size=3,
+)
+
+
+def _have_no_group_twice(groups: Sequence[Any]) -> bool:
+    ids = [(group["partition"], each["fileId"]) for group in groups for each in group["slices"]]
+    return len(ids) == len(set(ids))
+
+
+rewrites = _groups.filter(_have_no_group_twice).map(from_values)
 resumes = st.builds(
     ResumeStep,
     instant=instants,
     action=st.sampled_from(["clean", "clustering"]),
     files=removed(),
     delete_partitions=deleted,
-    groups=groups,
+    groups=rewrites,
     because=texts,
+)
+clusters = st.builds(
+    ClusterStep,
+    columns=st.lists(texts, max_size=2).map(tuple),
+    curve=st.none() | st.sampled_from(CURVES),
+    mapping=st.none() | st.sampled_from(MAPPINGS),
+    groups=rewrites.map(lambda groups: groups or none()),
 )
 cleans = st.builds(
     CleanStep,
@@ -147,15 +168,16 @@ cleans = st.builds(
 )
 
 
-def _have_no_file_in_common(steps: Sequence[Any]) -> bool:
-    paths = [
+def _have_nothing_in_common(steps: Sequence[Any]) -> bool:
+    slices = [path for groups in rewritten(steps) for path in paths(groups).to_pylist()]
+    files = [
         (partition, name)
-        for step in steps
+        for step in removals(steps)
         for partition, name in zip(
             step.files.partition.to_pylist(), step.files.name.to_pylist(), strict=True
         )
     ]
-    return len(paths) == len(set(paths))
+    return len(files) == len(set(files)) and len(slices) == len(set(slices))
 
 
 observed = st.builds(
@@ -184,7 +206,9 @@ tables = st.builds(
     drift=st.lists(
         st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
     ).map(tuple),
-    steps=st.lists(resumes | cleans, max_size=3).filter(_have_no_file_in_common).map(tuple),
+    steps=st.lists(resumes | clusters | cleans, max_size=3)
+    .filter(_have_nothing_in_common)
+    .map(tuple),
     kept=st.none() | kept(),
     predictions=st.lists(
         st.fixed_dictionaries(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler import canonical
 from reconciler.errors import PlanError
-from reconciler.plan import rows
+from reconciler.plan import groups, rows
 from reconciler.plan.document import _read_canonical as read_canonical
 from reconciler.plan.document import dump, load, plan_digest, steps_digest
 from reconciler.plan.model import Plan
@@ -44,6 +44,7 @@ def test_chunks_leave_no_trace(plan: Plan, chunk_bytes: int, chunk_rows: int):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "_CHUNK_BYTES", chunk_bytes)
         patch.setattr(rows, "_CHUNK_ROWS", chunk_rows)
+        patch.setattr(groups, "_CHUNK_ROWS", chunk_rows)
         found = read_canonical(data)
 
         assert found is not None
