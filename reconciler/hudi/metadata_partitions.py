@@ -8,25 +8,42 @@ HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2), and experiments 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.hudi.instant import Action
 from reconciler.hudi.metadata_table import FILES
+from reconciler.hudi.metadata_timeline import KNOWN_VERSIONS
+
+COLUMN_STATS: Final = "column_stats"
+PARTITION_STATS: Final = "partition_stats"
+BLOOM_FILTERS: Final = "bloom_filters"
+RECORD_INDEX: Final = "record_index"
+#: the indexes that a Hudi writer builds anew by itself when they are not there
+DROPPABLE: Final = (BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
+#: rows whose places are written into the record index rather than the index dropped. A row takes
+#: about 120 bytes of memory and 40 of the log file, so this is half a gigabyte at most; beyond it,
+#: a job that reads the keys where the rows are is the better one: the writer that builds the index.
+MOST_RECORDS: Final = 4_000_000
+
+_SECONDARY: Final = "secondary_index_"
+_EXPRESSION: Final = "expr_index_"
 
 
 class Decision(StrEnum):
     """What becomes of a metadata partition.
 
     ``sync``: written, or readers see what isn't there; ``tidy``: right as it is, but entries that
-    nobody looks up any more are deleted where their keys can be known; ``leave``: right as it is.
+    nobody looks up any more are deleted where their keys can be known; ``leave``: right as it is;
+    ``drop``: taken out of the table's properties, for a Hudi writer to build anew.
     """
 
     SYNC = "sync"
     TIDY = "tidy"
     LEAVE = "leave"
+    DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +54,84 @@ class Verdict:
     because: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteFacts:
+    """What a rewrite does and what is known of it. ``rows``: of all new files.
+
+    ``obstacles``: metadata partition -> why it cannot be told of the new files. Before the files
+    are written nothing is known to stand in the way.
+    """
+
+    table_version: int
+    rows: int
+    obstacles: Mapping[str, str] = field(default_factory=dict)
+
+
 _CLEAN: Final[Mapping[str, Verdict]] = {
     FILES: Verdict(Decision.SYNC, "it lists the files"),
-    "column_stats": Verdict(
+    COLUMN_STATS: Verdict(
         Decision.TIDY, "statistics are only looked up for files that `files` lists"
     ),
-    "bloom_filters": Verdict(
+    BLOOM_FILTERS: Verdict(
         Decision.TIDY, "bloom filters are only looked up for files that `files` lists"
     ),
-    "partition_stats": Verdict(
+    PARTITION_STATS: Verdict(
         Decision.LEAVE, "a clean removes no row of a newest slice, so no range narrows"
     ),
-    "record_index": Verdict(
+    RECORD_INDEX: Verdict(
         Decision.LEAVE, "a clean moves no row: keys stay in the file groups they are in"
     ),
 }
 #: partitions of user-defined indexes, by prefix; Hudi's own cleans leave them alone too
 _CLEAN_PREFIXES: Final[Mapping[str, Verdict]] = {
-    "secondary_index_": Verdict(Decision.LEAVE, "a clean moves no row"),
-    "expr_index_": Verdict(
+    _SECONDARY: Verdict(Decision.LEAVE, "a clean moves no row"),
+    _EXPRESSION: Verdict(
         Decision.LEAVE, "its entries are only looked up for files that `files` lists"
     ),
 }
+_REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 
 
 def sync_or_drop(
-    action: Action, live: Collection[str], inflight: Collection[str] = ()
+    action: Action,
+    live: Collection[str],
+    inflight: Collection[str] = (),
+    rewrite: RewriteFacts | None = None,
 ) -> dict[str, Verdict]:
     """The verdict for every live metadata partition (``hoodie.table.metadata.partitions``).
 
-    ``inflight``: partitions being built (``…partitions.inflight``). Raises BusyError when there are
-    any, UnsupportedError for a partition or an action that is unknown here.
+    ``inflight``: partitions being built (``…partitions.inflight``). ``rewrite``: of an action that
+    moves rows into new files, which are clusterings; the partitions' bounds stay as they are.
+    Raises BusyError when there are any in flight, UnsupportedError for a partition or an action
+    that is unknown here, and for an index that a rewrite could only drop but no writer builds anew.
     """
     if inflight:
         raise BusyError(
             f"the metadata partitions {', '.join(sorted(inflight))} are being built; "
             "run again when their indexing has finished or was dropped"
         )
-    if action is not Action.CLEAN:
-        raise UnsupportedError(f"the metadata table cannot be kept right after a {action} yet")
     if live and FILES not in live:
         raise UnsupportedError(
             f"the metadata table has {', '.join(sorted(live))} but not {FILES}; rebuild it"
         )
-    return {partition: _of_clean(partition) for partition in sorted(live)}
+    if action is Action.CLEAN:
+        return {partition: _of_clean(partition) for partition in sorted(live)}
+    if action in _REWRITES and rewrite is not None:
+        return _of_rewrite(frozenset(live), rewrite)
+    raise UnsupportedError(f"the metadata table cannot be kept right after a {action} yet")
+
+
+def rewrite_verdicts(
+    live: Collection[str], *, table_version: int, rows: int, inflight: Collection[str] = ()
+) -> dict[str, Verdict]:
+    """What a rewrite of so many rows will do to each live metadata partition, before it is done.
+
+    What comes out of it may be dropped although it says ``sync`` here, when the index turns out to
+    hold what cannot be made anew (a column without bounds, a file without filter, a record index
+    by partition). Raises as ``sync_or_drop`` does.
+    """
+    facts = RewriteFacts(table_version=table_version, rows=rows)
+    return sync_or_drop(Action.CLUSTERING, live, inflight, facts)
 
 
 def _of_clean(partition: str) -> Verdict:
@@ -92,4 +143,61 @@ def _of_clean(partition: str) -> Verdict:
     raise UnsupportedError(
         f"the metadata partition {partition!r} is unknown to this version of reconciler, so it "
         "cannot tell what a clean must write there"
+    )
+
+
+def _of_rewrite(live: frozenset[str], facts: RewriteFacts) -> dict[str, Verdict]:
+    if live and facts.table_version not in KNOWN_VERSIONS:
+        raise UnsupportedError(
+            f"the metadata table of table version {facts.table_version} is unknown to this version "
+            f"of reconciler; it knows {', '.join(map(str, KNOWN_VERSIONS))}"
+        )
+    return {partition: _rewritten(partition, live, facts) for partition in sorted(live)}
+
+
+def _rewritten(partition: str, live: frozenset[str], facts: RewriteFacts) -> Verdict:
+    obstacle = facts.obstacles.get(partition)
+    if partition == FILES:
+        return Verdict(Decision.SYNC, "it lists the files")
+    if partition == PARTITION_STATS:
+        return _partition_stats(live, facts.obstacles.get(COLUMN_STATS))
+    if partition == RECORD_INDEX and facts.rows > MOST_RECORDS:
+        obstacle = f"{facts.rows} rows move, and more than {MOST_RECORDS} are not written there"
+    if partition in _SYNCED:
+        if obstacle is not None:
+            return Verdict(Decision.DROP, obstacle)
+        return Verdict(Decision.SYNC, _SYNCED[partition])
+    raise _refused(partition)
+
+
+_SYNCED: Final[Mapping[str, str]] = {
+    COLUMN_STATS: "the ranges of the new files are known, and a partition's come from its files'",
+    BLOOM_FILTERS: "the new files have filters",
+    RECORD_INDEX: "it says in which file group a key is",
+}
+
+
+def _partition_stats(live: frozenset[str], obstacle: str | None) -> Verdict:
+    """Bounds are recomputed from ``column_stats`` by the next write and then count as exact."""
+    if obstacle is None and COLUMN_STATS in live:
+        return Verdict(Decision.LEAVE, "a rewrite changes no partition's bounds")
+    if obstacle is not None:
+        because = f"they come from {COLUMN_STATS}, which is dropped: {obstacle}"
+    else:
+        because = f"the next write would narrow them, since the table has no {COLUMN_STATS}"
+    return Verdict(Decision.DROP, because)
+
+
+def _refused(partition: str) -> UnsupportedError:
+    for prefix, kind in ((_SECONDARY, "secondary"), (_EXPRESSION, "expression")):
+        if partition.startswith(prefix):
+            name = partition.removeprefix(prefix)
+            return UnsupportedError(
+                f"the table has the {kind} index {name}, which would lose the rows of new files, "
+                "and no writer builds it anew by itself; let Hudi cluster the table, or drop the "
+                "index and create it again afterwards"
+            )
+    return UnsupportedError(
+        f"the metadata partition {partition!r} is unknown to this version of reconciler, so it "
+        "cannot tell what a clustering must write there; let Hudi cluster the table"
     )
