@@ -1,0 +1,340 @@
+"""What a clustering changes, as figures: sizes of files, their number, what covers a row; pure.
+
+The figures before are facts, those after are predicted: the sizes from what rows take, the overlap
+from the bounds of the files alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.arrow import unique
+from reconciler.plan.columns import codes as codes_of
+from reconciler.plan.columns import dictionary
+from reconciler.plan.model import Rewrites
+from reconciler.planners.candidates import Candidates
+from reconciler.planners.clustering import ClusteringDecision
+from reconciler.planners.overlap import Boxes, Ranges
+from reconciler.sizing.estimate import RecordSize
+from reconciler.spec.model import FileSizes
+
+#: files measured at once, and points times files
+_AT_ONCE: Final = 2**12
+_CHUNK: Final = 2**21
+#: boxes of files along a curve overlap each other: so much more with every doubling of the files,
+#: and no more than that; measured with uniform rows (tests/unit/planners/test_outlook.py)
+_GROWTH: Final = {"z-order": 0.64, "hilbert": 0.28}
+_HILBERT: Final = (1.5, 1.8)  # of two columns, of more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sizes:
+    """A histogram of base files by size, int64 each.
+
+    ``below``: upper ends, bytes, ascending; a file is in the first class that it is below, and the
+    last class has no end. ``files``, ``bytes``: one more than ends.
+    """
+
+    below: NDArray[np.int64]
+    files: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Figures:
+    """The newest slices of a table, an element a partition that has any, in their order.
+
+    ``partition``: pyarrow dictionary<int32, string>. ``files``, ``small``, ``bytes``: int64, base
+    files, those below ``files.small``, and the bytes of all. ``rows``: int64, their records, 0
+    where nobody knows. ``overlap``: float64, the mean number of files that cover a row on the
+    clustering columns; NaN where it is not known. ``sizes``: of the whole table.
+    """
+
+    partition: Any
+    files: NDArray[np.int64]
+    small: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    overlap: NDArray[np.float64]
+    sizes: Sizes
+
+    @property
+    def table_overlap(self) -> float:
+        """The overlap of a row of the table, of those partitions where it is known; else NaN."""
+        known = ~np.isnan(self.overlap)
+        weight = np.maximum(self.rows[known], 1)
+        return float(np.average(self.overlap[known], weights=weight)) if known.any() else math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outlook:
+    """A table before a clustering and after it, the same partitions in both.
+
+    ``groups``, ``rewritten``: int64 a partition, groups and bytes of base and log files read.
+    """
+
+    before: Figures
+    after: Figures
+    groups: NDArray[np.int64]
+    rewritten: NDArray[np.int64]
+
+    @property
+    def bytes_rewritten(self) -> int:
+        return int(self.rewritten.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rewritten:
+    """What the groups of a step come to, an element a partition that has any; a plan tells as much.
+
+    ``partition``: pyarrow dictionary<int32, string>. ``groups``, ``slices``, ``outputs``,
+    ``bytes``: int64; ``bytes`` are those that are read.
+    """
+
+    partition: Any
+    groups: NDArray[np.int64]
+    slices: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+
+
+def rewritten(groups: Rewrites) -> Rewritten:
+    """The sums of a step's groups by partition, in the order of the groups."""
+    codes = codes_of(groups.partition)
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    paths = groups.partition.dictionary.to_pylist()
+
+    def sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
+        found: NDArray[np.int64] = np.diff(ends[np.append(starts, len(values))])
+        return found
+
+    return Rewritten(
+        partition=dictionary(codes[starts], paths),
+        groups=sums(np.ones(len(groups), np.int64)),
+        slices=sums(np.diff(groups.starts)),
+        outputs=sums(groups.outputs),
+        bytes=sums(groups.bytes),
+    )
+
+
+def size_classes(files: FileSizes) -> NDArray[np.int64]:
+    """The ends of the classes that files are counted in, by what the spec calls small and a target.
+
+    >>> from reconciler.spec.model import FileSizes
+    >>> size_classes(FileSizes(target=120, small=96)).tolist()
+    [6, 24, 96, 120, 240]
+    """
+    ends = [files.small // 16, files.small // 4, files.small, files.target, 2 * files.target]
+    found: NDArray[np.int64] = unique(np.array([end for end in ends if end > 0], np.int64))
+    return found
+
+
+def figures(
+    found: Candidates,
+    files: FileSizes,
+    ranges: Ranges | None = None,
+    *,
+    known: NDArray[np.float64] | None = None,
+) -> Figures:
+    """How the newest slices are.
+
+    ``ranges``: statistics on the clustering columns; None: no overlap is measured. ``known``:
+    float64 per partition of the files, overlaps that were measured before, else NaN.
+    """
+    has_base = found.has_base
+    codes = unique(found.partition)
+    overlap = np.full(len(found.view.files.partitions), np.nan)
+    if known is not None:
+        overlap[:] = known
+    if ranges is not None:
+        _measure(found, ranges, overlap)
+    rows = np.zeros(len(found), np.int64)
+    if ranges is not None:
+        rows[has_base] = ranges.rows[found.base_row[has_base]]
+    return _figures(
+        found,
+        codes,
+        files,
+        partition=found.partition[has_base],
+        size=found.base[has_base],
+        count=np.ones(int(has_base.sum()), np.int64),
+        rows=_by_partition(found.partition, rows, codes),
+        overlap=overlap[codes],
+    )
+
+
+def outlook(
+    decision: ClusteringDecision,
+    files: FileSizes,
+    sizes: RecordSize,
+    ranges: Ranges | None = None,
+) -> Outlook:
+    """What the decision's groups change. ``sizes``, ``ranges``: what it was planned with.
+
+    A group's files come out equally big, and where its slices were they cover a row as often as
+    files along the curve do (``side_by_side``); the other files stay as they are. Rows that are
+    alike in all columns may lie in more files than that: bounds don't tell.
+    """
+    found, groups = decision.found, decision.groups
+    known = decision.triggers.overlap if decision.triggers is not None else None
+    before = figures(found, files, ranges, known=known)
+    codes = unique(found.partition)
+    member = np.flatnonzero(decision.group_of >= 0)
+    number = decision.group_of[member]
+    count = len(groups)
+    data = _sums(number, sizes.data_of(found.base[member], found.logs[member]), count)
+    first = np.full(count, len(found), np.int64)
+    np.minimum.at(first, number, member)
+    of_group = found.partition[np.minimum(first, max(len(found) - 1, 0))]
+    stays = np.flatnonzero(found.has_base & (decision.group_of < 0))
+    overlap = before.overlap.copy()
+    if ranges is not None:
+        _predict(decision, ranges, codes, overlap)
+    after = _figures(
+        found,
+        codes,
+        files,
+        partition=np.concatenate([found.partition[stays], of_group]),
+        size=np.concatenate([found.base[stays], sizes.fixed + data // groups.outputs]),
+        count=np.concatenate([np.ones(len(stays), np.int64), groups.outputs]),
+        rows=before.rows,
+        overlap=overlap,
+    )
+    return Outlook(
+        before=before,
+        after=after,
+        groups=_by_partition(of_group, np.ones(count, np.int64), codes),
+        rewritten=_by_partition(of_group, groups.bytes, codes),
+    )
+
+
+def side_by_side(curve: str | None, columns: int, files: int) -> float:
+    """How many of so many files that one curve laid out cover a row on average.
+
+    A kd-tree's leaves and slices of the first column don't overlap; pieces of a curve are no boxes,
+    so their bounds do.
+
+    >>> side_by_side("kd-tree", 2, 30), round(side_by_side("z-order", 2, 30), 1)
+    (1.0, 2.3)
+    """
+    growth = _GROWTH.get(curve or "", 0.0)
+    if columns < 2 or files <= 2 or not growth:  # noqa: PLR2004 - halves don't overlap
+        return 1.0
+    most = columns + 0.3 if curve == "z-order" else _HILBERT[columns > 2]  # noqa: PLR2004
+    return min(1.0 + growth * math.log2(files), most)
+
+
+def _figures(  # noqa: PLR0913
+    found: Candidates,
+    codes: NDArray[np.int32],
+    files: FileSizes,
+    *,
+    partition: NDArray[np.int32],
+    size: NDArray[np.int64],
+    count: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    overlap: NDArray[np.float64],
+) -> Figures:
+    """The figures of files that are given as ``count`` alike ones of a ``size``."""
+    is_small = size < files.small
+    below = size_classes(files)
+    place = np.searchsorted(below, size, side="right")
+    return Figures(
+        partition=dictionary(codes, found.view.files.partitions),
+        files=_by_partition(partition, count, codes),
+        small=_by_partition(partition, np.where(is_small, count, 0), codes),
+        bytes=_by_partition(partition, count * size, codes),
+        rows=rows,
+        overlap=overlap,
+        sizes=Sizes(
+            below=below,
+            files=_sums(place, count, len(below) + 1),
+            bytes=_sums(place, count * size, len(below) + 1),
+        ),
+    )
+
+
+def _sums(which: NDArray[np.int64], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, which, values)
+    return sums
+
+
+def _by_partition(
+    partition: NDArray[np.int32], values: NDArray[np.int64], codes: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    return _sums(np.searchsorted(codes, partition), values, len(codes))
+
+
+def _measure(found: Candidates, ranges: Ranges, overlap: NDArray[np.float64]) -> None:
+    """Fill in the overlap of the partitions that have none yet, many of equally many files at once.
+
+    Source: as in ``triggers``, which measures only where something may fire.
+    """
+    bases = np.flatnonzero(found.has_base)
+    ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
+    counts = np.where(np.isnan(overlap), np.diff(ends), 0)
+    overlap[counts == 1] = 1.0
+    for count in unique(counts[counts > 1]).tolist():
+        alike = np.flatnonzero(counts == count)
+        step = max(_AT_ONCE // count, 1)
+        for first in range(0, len(alike), step):
+            partitions = alike[first : first + step]
+            here = bases[ends[partitions][:, None] + np.arange(count)]
+            boxes = Boxes.of(ranges, found.base_row[here])
+            overlap[partitions] = boxes.shares(boxes.points()).sum(axis=1)
+
+
+def _predict(
+    decision: ClusteringDecision,
+    ranges: Ranges,
+    codes: NDArray[np.int32],
+    overlap: NDArray[np.float64],
+) -> None:
+    """Overwrite the overlap of the partitions that are rewritten with what it will be."""
+    found, layout = decision.found, decision.layout
+    covering = np.array(
+        [
+            side_by_side(layout.curve, len(layout.columns), files)
+            for files in decision.groups.outputs.tolist()
+        ]
+    )
+    bases = np.flatnonzero(found.has_base)
+    every = np.arange(len(found.view.files.partitions) + 1)
+    ends = np.searchsorted(found.partition[bases], every)
+    touched = unique(found.partition[decision.group_of >= 0])
+    for partition in touched.tolist():
+        here = bases[ends[partition] : ends[partition + 1]]
+        if len(here):
+            boxes = Boxes.of(ranges, found.base_row[here][None])
+            place = int(np.searchsorted(codes, partition))
+            overlap[place] = _after(boxes, decision.group_of[here], covering)
+
+
+def _after(boxes: Boxes, group: NDArray[np.int64], covering: NDArray[np.float64]) -> float:
+    """The mean overlap of one partition once its groups are rewritten.
+
+    ``group``: of each file, -1 where it stays. ``covering``: per group how many of its new files
+    cover a row that it covers.
+    """
+    points = boxes.points()
+    order = np.argsort(group, kind="stable")
+    stays = int(np.count_nonzero(group < 0))
+    members = order[stays:]
+    of = group[members]
+    starts = np.flatnonzero(np.diff(of, prepend=-1))
+    total = 0.0
+    step = max(_CHUNK // len(group), 1)
+    for first in range(0, points.shape[-1], step):
+        covered = boxes.covers(points[:, :, first : first + step])[0]
+        total += int(np.count_nonzero(covered[:, order[:stays]]))
+        if len(starts):
+            is_in = np.logical_or.reduceat(covered[:, members], starts, axis=1)
+            total += float((is_in * covering[of[starts]]).sum())
+    return total / int(points.shape[-1])
