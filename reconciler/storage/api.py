@@ -91,6 +91,12 @@ class Storage(Protocol):
         Parent folders are made. On a local disk the bytes and the folder are synced.
         """
 
+    def create_from(self, path: str, file: str) -> None:
+        """As ``create``, with the bytes of a file of this machine's disk, which stays.
+
+        Memory: a piece of it at a time where the store's client takes pieces, at most 64 MiB.
+        """
+
     def replace(self, path: str, data: bytes) -> None:
         """Write a file whether or not it exists, whole or not at all."""
 

@@ -13,10 +13,11 @@ import builtins
 import contextlib
 import errno
 import os
+import shutil
 import stat as modes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, BinaryIO, Final
 
 from reconciler.errors import (
     AlreadyExistsError,
@@ -31,7 +32,10 @@ _FORMAT: Final = 0o170000
 _REGULAR: Final = 0o100000
 #: an ending that no hidden file has
 _PLAIN: Final = ".parquet"
+_PIECE: Final = 1 << 20
 _NO_LINKS: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EMLINK})
+
+_Fill = Callable[[BinaryIO], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +117,21 @@ class LocalStorage:
             return None
 
     def create(self, path: str, data: bytes) -> None:
+        self._create(path, (lambda file: file.write(data)) if data else None)
+
+    def create_from(self, path: str, file: str) -> None:
+        self._create(path, lambda made: _copy(file, made))
+
+    def _create(self, path: str, fill: _Fill | None) -> None:
+        """``fill`` writes what the file is to hold; None for nothing."""
         full = self._full(path)
         with _naming(full):
             self._make_folder(os.path.dirname(full))
             if os.path.lexists(full):
                 raise AlreadyExistsError(full, "exists already")
             _remove_side_file(full)
-            if data:
-                _publish(full, data)
+            if fill:
+                _publish(full, fill)
             else:
                 os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             _sync_folder(os.path.dirname(full))
@@ -129,7 +140,7 @@ class LocalStorage:
         full = self._full(path)
         with _naming(full):
             self._make_folder(os.path.dirname(full))
-            written = _write_temporary(full, data)
+            written = _write_temporary(full, lambda file: file.write(data))
             try:
                 with contextlib.suppress(FileNotFoundError):
                     os.chmod(written, modes.S_IMODE(os.lstat(full).st_mode))
@@ -213,9 +224,14 @@ class LocalStorage:
         _sync_folder(os.path.dirname(folder))
 
 
-def _publish(full: str, data: bytes) -> None:
+def _copy(file: str, made: BinaryIO) -> None:
+    with _naming(file), open(file, "rb") as source:
+        shutil.copyfileobj(source, made, _PIECE)
+
+
+def _publish(full: str, fill: _Fill) -> None:
     """Bring whole bytes to a name that must be free; FileExistsError when it is taken."""
-    written = _write_temporary(full, data)
+    written = _write_temporary(full, fill)
     try:
         os.link(written, full)
     except OSError as error:
@@ -230,7 +246,7 @@ def _publish(full: str, data: bytes) -> None:
         os.unlink(written)
 
 
-def _write_temporary(full: str, data: bytes) -> str:
+def _write_temporary(full: str, fill: _Fill) -> str:
     """Synced bytes under a temporary name beside ``full``."""
     while True:
         name = temporary(full)
@@ -241,7 +257,7 @@ def _write_temporary(full: str, data: bytes) -> str:
         break
     try:
         with open(handle, "wb") as file:
-            file.write(data)
+            fill(file)
             file.flush()
             os.fsync(file.fileno())
     except BaseException:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import mmap
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -36,6 +38,7 @@ CLIENTS: Final[Mapping[Family, str]] = {"s3": "s3fs", "gs": "gcsfs", "azure": "a
 _S3_BATCH: Final = 1000  # keys in one DeleteObjects request
 _GS_BATCH: Final = 100  # calls in one batch request
 _THREADS: Final = 16
+_WHOLE: Final = 64 * 1024 * 1024  # bytes of a local file that are read at once
 _DENIED: Final = ("NoCredentialsError", "PartialCredentialsError", "ClientAuthenticationError")
 _TAKEN: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 
@@ -134,6 +137,21 @@ class RemoteStorage:
             return None
 
     def create(self, path: str, data: bytes) -> None:
+        self._create_with(path, data)
+
+    def create_from(self, path: str, file: str) -> None:
+        try:
+            with open(file, "rb") as source:  # noqa: PTH123
+                if os.fstat(source.fileno()).st_size <= _WHOLE:
+                    self._create_with(path, source.read())
+                    return
+                # clients take pieces of what is longer: no more of it is in memory
+                with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                    self._create_with(path, data)
+        except OSError as error:
+            raise StorageError(file, error.strerror or str(error)) from None
+
+    def _create_with(self, path: str, data: bytes | mmap.mmap) -> None:
         self._require_writes(path)
         if not self._creates_exclusively:
             self._try_exclusive_creation(path)
@@ -210,7 +228,7 @@ class RemoteStorage:
                 "whole and exclusively, so it only reads this kind of store"
             )
 
-    def _create(self, full: str, data: bytes) -> None:
+    def _create(self, full: str, data: bytes | mmap.mmap) -> None:
         try:
             self._fs.pipe_file(full, data, mode="create")
         except OSError as error:

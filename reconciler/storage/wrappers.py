@@ -9,6 +9,7 @@ import builtins
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from reconciler.errors import PermissionDeniedError
@@ -17,7 +18,9 @@ from reconciler.storage.paths import join
 
 _T = TypeVar("_T")
 
-MUTATIONS: Final = frozenset({"create", "replace", "delete", "delete_many", "remove_folder"})
+MUTATIONS: Final = frozenset(
+    {"create", "create_from", "replace", "delete", "delete_many", "remove_folder"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,13 @@ class _Around:
             lambda: self._inner.create(path, data),
             lambda: self._inner.create(path, data[: len(data) // 2]),
         )
+
+    def create_from(self, path: str, file: str) -> None:
+        def half() -> None:
+            data = Path(file).read_bytes()
+            self._inner.create(path, data[: len(data) // 2])
+
+        self._gate(Call("create_from", (path,)), lambda: self._inner.create_from(path, file), half)
 
     def replace(self, path: str, data: bytes) -> None:
         self._gate(

@@ -15,6 +15,7 @@ from itertools import count
 import pytest
 
 from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
+from reconciler.storage import remote
 from reconciler.storage.api import Deletion, Storage
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Fault, Faulty, ReadOnly, Recording
@@ -83,6 +84,48 @@ def test_of_many_creators_at_once_one_wins(storage):
 
     assert len(won) == 1
     assert storage.read("contended") == b"%d" % won[0] * 1000
+
+
+@pytest.mark.parametrize("size", [0, 1, 3_000_001])
+def test_a_local_file_becomes_one_of_the_table(storage, tmp_path, size):
+    local = tmp_path / "local"
+    data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    local.write_bytes(data)
+    storage.create_from("a/b/f.bin", str(local))
+
+    assert storage.read("a/b/f.bin") == data
+    assert local.read_bytes() == data
+    assert [(entry.name, entry.size) for entry in storage.list("a/b")] == [("f.bin", size)]
+
+
+def test_a_file_of_many_pieces_becomes_one_of_the_table(storage, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "_WHOLE", 1000)
+    local = tmp_path / "local"
+    local.write_bytes(bytes(range(250)) * 40)
+    storage.create_from("f", str(local))
+    with pytest.raises(AlreadyExistsError, match="f: exists already"):
+        storage.create_from("f", str(local))
+
+    assert storage.read("f") == bytes(range(250)) * 40
+
+
+def test_a_local_file_never_takes_the_place_of_another(storage, tmp_path):
+    local = tmp_path / "local"
+    local.write_bytes(b"second")
+    storage.create("f", b"first")
+    with pytest.raises(AlreadyExistsError, match="f: exists already"):
+        storage.create_from("f", str(local))
+
+    assert storage.read("f") == b"first"
+    assert everything(storage) == {"/f": 5}
+
+
+def test_a_local_file_that_is_not_there_is_named_and_nothing_is_made(storage, tmp_path):
+    storage.create("f", b"first")
+    with pytest.raises(StorageError, match="no-such-file"):
+        storage.create_from("g", str(tmp_path / "no-such-file"))
+
+    assert everything(storage) == {"/f": 5}
 
 
 def test_replacing_writes_whether_or_not_it_exists(storage):
@@ -252,6 +295,8 @@ def test_nothing_outside_the_root_can_be_named(storage, path):
         storage.create(path, b"x")
     with pytest.raises(StorageError):
         storage.replace(path, b"x")
+    with pytest.raises(StorageError):
+        storage.create_from(path, __file__)
 
     (outcome,) = storage.delete_many([path])
 

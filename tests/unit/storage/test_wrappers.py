@@ -17,6 +17,7 @@ def test_nothing_changes_through_a_read_only_storage(storage):
     read_only = ReadOnly(storage)
     for act in (
         lambda: read_only.create("g", b""),
+        lambda: read_only.create_from("g", __file__),
         lambda: read_only.replace("f", b""),
         lambda: read_only.delete("f"),
         lambda: read_only.delete_many(["f"]),
@@ -53,6 +54,17 @@ def test_a_fault_strikes_at_its_call_and_stays(storage, how, left):
     assert found == left
     assert storage.stat("third") is None
     assert faulty.seen == 3
+
+
+@pytest.mark.parametrize(("how", "left"), [("before", None), ("after", b"1234"), ("torn", b"12")])
+def test_a_fault_strikes_a_local_file_on_its_way(storage, tmp_path, how, left):
+    local = tmp_path / "local"
+    local.write_bytes(b"1234")
+    faulty = Faulty(storage, Fault(at=1, how=how), ConnectionError("gone"))
+    with pytest.raises(ConnectionError, match="gone"):
+        faulty.create_from("f", str(local))
+
+    assert left == (storage.read("f") if storage.stat("f") else None)
 
 
 def test_a_fault_may_pass(storage):
