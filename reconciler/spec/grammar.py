@@ -176,7 +176,7 @@ CLUSTERING: Final = Block(
         Field(
             "curve",
             Choice(("linear", "z-order", "hilbert", "kd-tree")),
-            "How several columns become one order.",
+            "How several columns become one order; kd-tree where columns are given alone.",
         ),
         Field(
             "mapping",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler import units
-from reconciler.diagnostics import Problems, shown
+from reconciler.diagnostics import Problems
+from reconciler.spec.clustering import ClusteringRules
 from reconciler.spec.grammar import COUNTS, RETENTION
 from reconciler.spec.model import FileSizes, IncrementalConsumer, Policy, Readers
 from reconciler.spec.nodes import MappingNode
@@ -34,12 +35,12 @@ class Rules:
         for name, rule in (
             ("retention", self._retention),
             ("files", self._files),
-            ("clustering", self._clustering),
             ("concurrency", self._concurrency),
         ):
             inner = node.get(name)
             if name in spec and isinstance(inner, MappingNode):
                 rule(spec[name], inner, f"{path}.{name}")
+        ClusteringRules(self.problems, self.partial).check(spec, node, path)
         self._readers(spec, node, path)
 
     def _retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
@@ -79,39 +80,6 @@ class Rules:
                 f"{path}.small",
                 f"{sizes}: a full file stays small forever",
                 "make small the lesser",
-            )
-
-    def _clustering(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        columns, curve = data.get("columns"), data.get("curve")
-        if columns and "curve" not in node.entries and not self.partial:
-            self.problems.error(
-                node.place("columns"),
-                f"{path}.curve",
-                "is missing",
-                "write how the columns become one order: linear, z-order, hilbert or kd-tree",
-            )
-        if columns == [] and curve:
-            self.problems.warning(
-                node.place("curve"), f"{path}.curve", "means nothing without columns", "remove it"
-            )
-        if curve == "kd-tree" and data.get("mapping") == "direct":
-            self.problems.error(
-                node.place("mapping"),
-                f"{path}.mapping",
-                "direct does not go with curve kd-tree, which has no byte mapping",
-                "write mapping: rank, or another curve",
-            )
-        partitions = node.get("partitions")
-        if "partitions" in data and isinstance(partitions, MappingNode):
-            self._bounds(data["partitions"], partitions, f"{path}.partitions")
-
-    def _bounds(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        if "from" in data and "to" in data and data["from"] > data["to"]:
-            self.problems.error(
-                node.place("from"),
-                f"{path}.from",
-                f"{shown(data['from'])} comes after to, {shown(data['to'])}, as text",
-                "swap them",
             )
 
     def _readers(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from reconciler.spec.clustering import CURVE
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -62,6 +63,8 @@ def _clustering(data: Data) -> Clustering:
         blocks["when"] = _when(data["when"])
     if "budget" in data:
         blocks["budget"] = ClusteringBudget(**_fields(data["budget"]))
+    if data["columns"] and "curve" not in data:
+        blocks["curve"] = CURVE
     return Clustering(**{**_fields(data), **blocks})
 
 

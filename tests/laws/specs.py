@@ -117,12 +117,8 @@ def retentions(draw: st.DrawFn) -> dict[str, Any]:
 
 def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
     """The block without what contradicts another of its fields."""
-    if block.get("columns") and "when" in block:
-        block.setdefault("curve", "hilbert")
-    if "curve" not in block and "mapping" in block:
-        block["columns"] = []
-    if block.get("curve") == "kd-tree":
-        block.pop("mapping", None)
+    if block.get("mapping") == "direct" and block.get("curve", "kd-tree") == "kd-tree":
+        del block["mapping"]
     if "from" in block and "to" in block:
         block["from"], block["to"] = sorted((block["from"], block["to"]))
     return block
@@ -131,11 +127,5 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
 def table_specs() -> st.SearchStrategy[dict[str, Any]]:
     """The ``spec`` of a HudiTable that is in order."""
 
-    def whole(spec: dict[str, Any]) -> dict[str, Any]:
-        clustering = spec.get("clustering")
-        if clustering and clustering["columns"]:
-            clustering.setdefault("curve", "linear")
-        return spec
-
     rest = {f.name: values(f.kind) for f in TABLE_SPEC.fields if f is not PATH}
-    return st.fixed_dictionaries({"path": values(PATH.kind)}, optional=rest).map(whole)
+    return st.fixed_dictionaries({"path": values(PATH.kind)}, optional=rest)

@@ -461,3 +461,10 @@ def test_a_default_that_misses_its_count_is_the_tables_to_complete(write):
         "specs/b.yaml:11:1: spec.retention: commits, hours or fileVersions is missing, "
         "with the defaults of specs/a.yaml:5:19; how much is kept has no default"
     ) == problem
+
+
+def test_columns_are_ordered_along_a_kd_tree_where_nothing_else_is_said(load):
+    spec = load(table(rest="  clustering: {columns: [a, b]}"))
+
+    assert Clustering(columns=("a", "b"), curve="kd-tree", mapping="rank") == spec.clustering
+    assert spec.document["clustering"]["curve"] == "kd-tree"
