@@ -87,6 +87,24 @@ class HFile:
             if key in some
         }
 
+    def samples(self, width: int) -> Iterator[tuple[bytes, bytes]]:
+        """Entries among which is the first of every distinct key start of ``width`` bytes.
+
+        Ascending by key. Blocks of which neighbours show that they begin no new start are not read.
+        Raises FormatError, UnsupportedError.
+        """
+        before: bytes | None = None
+        waiting: _Pointer | None = None
+        for pointer in self._data_blocks(self._root, self._levels):
+            if waiting is not None:
+                start = waiting.key[:width]
+                if not before == start == pointer.key[:width]:
+                    yield from self._cells([waiting])
+                before = start
+            waiting = pointer
+        if waiting is not None:
+            yield from self._cells([waiting])
+
     def _find(self, key: bytes) -> _Pointer | None:
         """The data block that holds the key if any does."""
         level = self._root

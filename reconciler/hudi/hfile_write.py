@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from reconciler.hudi import hfile_block as blocks
+from reconciler.hudi.arrow import numbers
 from reconciler.hudi.hfile_block import ChecksumType, Codec
 
 _BLOCK: Final = 64 * 1024
 #: family length 0, the newest timestamp, type Put
 _CELL_TAIL: Final = b"\x00\x7f" + b"\xff" * 7 + b"\x04"
 _COMPARATOR: Final = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
-_LONGEST_KEY: Final = 0x7FFF
+#: bytes of the longest record key
+LONGEST_KEY: Final = 0x7FFF
 _MINOR: Final = 3
+#: what a cell key has beside its record key
+_FRAME: Final = 2 + len(_CELL_TAIL)
+#: rows of arrays that are framed together
+_TOGETHER: Final = 1 << 16
+_ORDER: Final = "the keys of an HFile must ascend strictly"
+#: cell key's length, value's length, record key's length
+_HEAD: Final = np.dtype([("cell", ">i4"), ("value", ">i4"), ("key", ">i2")])
+_LENGTH: Final = f"an HFile key has at most {LONGEST_KEY} bytes"
 
 
 def encode(cells: Sequence[tuple[bytes, bytes]], schema: str) -> bytes:
@@ -30,17 +43,56 @@ def encode(cells: Sequence[tuple[bytes, bytes]], schema: str) -> bytes:
     """
     keys = [key for key, _value in cells]
     if not cells or any(a >= b for a, b in pairwise(keys)):
-        raise ValueError("the keys of an HFile must ascend strictly")
-    if max(map(len, keys)) > _LONGEST_KEY:
-        raise ValueError(f"an HFile key has at most {_LONGEST_KEY} bytes")
+        raise ValueError(_ORDER)
+    if max(map(len, keys)) > LONGEST_KEY:
+        raise ValueError(_LENGTH)
+    totals = _Totals(
+        count=len(cells),
+        key_bytes=sum(map(len, keys)) + len(keys) * _FRAME,
+        value_bytes=sum(len(value) for _key, value in cells),
+        last=keys[-1],
+    )
+    return _assembled(_data_blocks(cells), totals, schema)
+
+
+def encode_arrays(keys: Any, values: Any, schema: str) -> bytes:
+    """The same of binary arrays without nulls, for many rows: no object is made of any."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if not len(keys) or pc.any(pc.less_equal(keys[1:], keys[:-1])).as_py():
+        raise ValueError(_ORDER)
+    lengths = pc.binary_length(keys)
+    if pc.max(lengths).as_py() > LONGEST_KEY:
+        raise ValueError(_LENGTH)
+    totals = _Totals(
+        count=len(keys),
+        key_bytes=pc.sum(lengths).as_py() + len(keys) * _FRAME,
+        value_bytes=pc.sum(pc.binary_length(values)).as_py(),
+        last=keys[-1].as_py(),
+    )
+    return _assembled(_blocks_of_arrays(keys, values), totals, schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Totals:
+    """``key_bytes`` with their frames."""
+
+    count: int
+    key_bytes: int
+    value_bytes: int
+    last: bytes
+
+
+def _assembled(data: Iterable[tuple[bytes, bytes]], totals: _Totals, schema: str) -> bytes:
+    """An HFile of data blocks, each with its first cell key."""
     out = _Writer()
-    pointers = [(*out.block(blocks.DATA, data), first) for first, data in _data_blocks(cells)]
+    pointers = [(*out.block(blocks.DATA, plain), first) for first, plain in data]
     load = len(out.data)
     index = b"".join(_index_entry(*pointer) for pointer in pointers)
     out.block(blocks.ROOT_INDEX, index)
     out.block(blocks.ROOT_INDEX, b"")  # the index of meta blocks: there are none
     info_at = len(out.data)
-    info = _file_info(cells, schema)
+    info = _file_info(totals, schema)
     out.block(blocks.FILE_INFO, b"PBUF" + _varint(len(info)) + info, chained=False)
     numbers: dict[int, int | bytes] = {
         1: info_at,
@@ -49,7 +101,7 @@ def encode(cells: Sequence[tuple[bytes, bytes]], schema: str) -> bytes:
         4: out.plain,
         5: len(pointers),
         6: 0,
-        7: len(cells),
+        7: totals.count,
         8: 1,
         9: 0,
         10: pointers[-1][0],
@@ -99,7 +151,7 @@ def _data_blocks(cells: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, byte
     found: list[tuple[bytes, bytes]] = []
     block, first = bytearray(), b""
     for key, value in cells:
-        cell_key = struct.pack(">h", len(key)) + key + _CELL_TAIL
+        cell_key = _cell_key(key)
         first = first or cell_key
         # the zero at the end is the cell's version (mvcc)
         block += struct.pack(">ii", len(cell_key), len(value)) + cell_key + value + b"\0"
@@ -111,20 +163,70 @@ def _data_blocks(cells: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, byte
     return found
 
 
+def _blocks_of_arrays(keys: Any, values: Any) -> Iterator[tuple[bytes, bytes]]:
+    """The same blocks of arrays."""
+    first, block = b"", bytearray()
+    for start in range(0, len(keys), _TOGETHER):
+        some = keys.slice(start, _TOGETHER)
+        data, ends = _framed(some, values.slice(start, _TOGETHER))
+        done = 0
+        while done < len(some):
+            first = first or _cell_key(some[done].as_py())
+            at = int(ends[done])
+            # up to the first cell that makes the block full
+            until = int(np.searchsorted(ends[1:], at + _BLOCK - len(block))) + 1
+            until = min(max(until, done + 1), len(some))
+            block += data[at : int(ends[until])]
+            done = until
+            if len(block) >= _BLOCK:
+                yield first, bytes(block)
+                first, block = b"", bytearray()
+    if block:
+        yield first, bytes(block)
+
+
+def _framed(keys: Any, values: Any) -> tuple[memoryview, Any]:
+    """Cells one behind the other, and where each starts and the last one ends."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    wide = pa.large_binary()
+    heads = np.empty(len(keys), _HEAD)
+    heads["key"] = lengths = numbers(pc.cast(pc.binary_length(keys), pa.int32()))
+    heads["cell"] = lengths + _FRAME
+    heads["value"] = numbers(pc.cast(pc.binary_length(values), pa.int32()))
+    fixed = pa.Array.from_buffers(
+        pa.binary(_HEAD.itemsize), len(keys), [None, pa.py_buffer(heads)]
+    ).cast(wide)
+    # the zero at the end is the cell's version (mvcc)
+    parts = (fixed, keys.cast(wide), _wide(_CELL_TAIL), values.cast(wide), _wide(b"\0"))
+    joined = pc.binary_join_element_wise(*parts, _wide(b""))
+    ends = np.frombuffer(joined.buffers()[1], np.int64)[: len(keys) + 1]
+    return memoryview(joined.buffers()[2]), ends
+
+
+def _wide(data: bytes) -> Any:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.scalar(data, pa.large_binary())
+
+
+def _cell_key(key: bytes) -> bytes:
+    return struct.pack(">h", len(key)) + key + _CELL_TAIL
+
+
 def _index_entry(offset: int, size: int, key: bytes) -> bytes:
     return struct.pack(">qi", offset, size) + _hadoop_vint(len(key)) + key
 
 
-def _file_info(cells: Sequence[tuple[bytes, bytes]], schema: str) -> bytes:
-    last = cells[-1][0]
-    key_bytes = sum(len(key) + 2 + len(_CELL_TAIL) for key, _value in cells)
+def _file_info(totals: _Totals, schema: str) -> bytes:
     entries = {
         b"KEY_VALUE_VERSION": struct.pack(">i", 1),
         b"MAX_MEMSTORE_TS_KEY": struct.pack(">q", 0),
-        b"hfile.AVG_KEY_LEN": struct.pack(">i", key_bytes // len(cells)),
-        b"hfile.AVG_VALUE_LEN": struct.pack(">i", sum(len(v) for _, v in cells) // len(cells)),
+        b"hfile.AVG_KEY_LEN": struct.pack(">i", totals.key_bytes // totals.count),
+        b"hfile.AVG_VALUE_LEN": struct.pack(">i", totals.value_bytes // totals.count),
         b"hfile.CREATE_TIME_TS": struct.pack(">q", 0),
-        b"hfile.LASTKEY": struct.pack(">h", len(last)) + last + _CELL_TAIL,
+        b"hfile.LASTKEY": _cell_key(totals.last),
         b"schema": schema.encode(),
     }
     return b"".join(_field(1, _field(1, key) + _field(2, entries[key])) for key in sorted(entries))
