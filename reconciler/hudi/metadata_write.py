@@ -15,13 +15,8 @@ from typing import Any, Final
 from reconciler.errors import StaleError, UnsupportedError
 from reconciler.hudi import hfile_write
 from reconciler.hudi.instant import Action
-from reconciler.hudi.logfile import (
-    BlockType,
-    HeaderKey,
-    delete_content,
-    encode_block,
-    read_blocks,
-)
+from reconciler.hudi.logfile import BlockType, HeaderKey, delete_content, encode_block
+from reconciler.hudi.metadata_attempt import earlier_attempt
 from reconciler.hudi.metadata_commit import Deltacommit, LogContent, Write
 from reconciler.hudi.metadata_index import stale_entries
 from reconciler.hudi.metadata_read import (
@@ -29,7 +24,6 @@ from reconciler.hudi.metadata_read import (
     UNPARTITIONED,
     MetadataListing,
     Names,
-    block_entries,
 )
 from reconciler.hudi.metadata_table import FILES, FileSlice, MetadataTable
 from reconciler.hudi.metadata_timeline import EIGHT, ROOT
@@ -39,7 +33,6 @@ from reconciler.hudi.schemaless import encode, parsed_schema
 _ALL_PARTITIONS_TYPE: Final = 1
 _FILES_TYPE: Final = 2
 _CLEANS: Final = frozenset({Action.CLEAN})
-_LISTING: Final = f"{ROOT}/{FILES}/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +63,9 @@ def clean_sync(
     sent: a second deletion of a name would undo the first in some places. What the table's live
     indexes say of the files goes too where its keys can be known.
 
+    Of an earlier attempt in version 6, whose log files have to be opened to tell whose they are,
+    only what it said in the listing goes: in the indexes, it can have said nothing that is wrong.
+
     Raises FormatError, UnsupportedError; StaleError when the table's data timeline doesn't show the
     clean as pending, because then the listing may contain an earlier attempt already.
     """
@@ -79,15 +75,16 @@ def clean_sync(
             "of it; read the timeline again"
         )
     changes = _changes(listing, removed, removed_partitions)
-    earlier = _earlier(table, instant)
+    earlier = earlier_attempt(table, instant, indexes=table.version >= EIGHT)
     if earlier.is_completed and earlier.changes == changes:
         return MetadataSync(cleanup=(), writes=())
     if not changes:
         return MetadataSync(cleanup=earlier.paths, writes=())
     again = {key: dict.fromkeys(listing.also_below(key, names)) for key, names in changes.items()}
-    log = _block(instant, listing.schema, changes)
+    log = listing_block(instant, listing.schema, changes)
     if any(again.values()):
-        log += _block(instant, listing.schema, {k: names for k, names in again.items() if names})
+        twice = {key: names for key, names in again.items() if names}
+        log += listing_block(instant, listing.schema, twice)
     (newest,) = table.slices(FILES)
     stale = stale_entries(table, {_path(key): [*names] for key, names in _files(changes)})
     deltacommit = Deltacommit(
@@ -136,14 +133,17 @@ def _changes(
     return changes
 
 
-def _block(instant: str, schema: str, changes: Mapping[str, Names]) -> bytes:
-    """An HFile log block with one record a key, every name in it deleted."""
+def listing_block(instant: str, schema: str, changes: Mapping[str, Names]) -> bytes:
+    """An HFile log block with one record a key; names without size are deleted."""
     parsed = parsed_schema(schema, ROOT)
     cells = []
     for key, names in changes.items():
         kind = _ALL_PARTITIONS_TYPE if key == ALL_PARTITIONS else _FILES_TYPE
-        dead = {name: {"size": 0, "isDeleted": True} for name in sorted(names)}
-        cells.append((key.encode(), encode(_record(parsed, kind, dead), parsed)))
+        said = {
+            name: {"size": size or 0, "isDeleted": size is None}
+            for name, size in sorted(names.items())
+        }
+        cells.append((key.encode(), encode(_record(parsed, kind, said), parsed)))
     header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
     return encode_block(BlockType.HFILE_DATA, header, hfile_write.encode(sorted(cells), schema))
 
@@ -162,63 +162,3 @@ def _record(schema: Any, kind: int, names: Mapping[str, Any]) -> dict[str, Any]:
                 "reconciler cannot fill"
             )
     return dict.fromkeys((field["name"] for field in schema["fields"]), None) | known
-
-
-@dataclass(frozen=True, slots=True)
-class _Earlier:
-    """What an earlier attempt at the same instant left: ``paths`` in the order to delete them."""
-
-    paths: tuple[str, ...] = ()
-    is_completed: bool = False
-    changes: Mapping[str, Names] | None = None
-
-
-def _earlier(table: MetadataTable, instant: str) -> _Earlier:
-    """The files of this instant in the metadata table, whoever wrote them.
-
-    The timeline is written before log files and deleted after them, the completed file first: so
-    no file on the timeline means no log file. Hudi too rolls such a deltacommit back and writes a
-    new one. Raises UnsupportedError when a log file also holds another instant's blocks.
-    """
-    files = [file for file in table.timeline.files if file.instant.requested == instant]
-    if not files:
-        return _Earlier()
-    logs = [path for path in _candidates(table) if _is_of(table, path, instant)]
-    changes: dict[str, Names] = {}
-    for path in logs:
-        if path.startswith(_LISTING):
-            for block in read_blocks(table.source.read(path), path):
-                if block.type in (BlockType.HFILE_DATA, BlockType.AVRO_DATA):
-                    for key, names in block_entries(block):
-                        changes.setdefault(key, {}).update(names)
-    files.sort(key=lambda file: -file.instant.state.rank)
-    timeline = [f"{table.timelines.folder}/{file.name}" for file in files]
-    done = sum(file.instant.is_completed for file in files)
-    return _Earlier((*timeline[:done], *logs, *timeline[done:]), done > 0, changes)
-
-
-def _candidates(table: MetadataTable) -> list[str]:
-    """Log files that may be of the instant.
-
-    Version 6 has to open them, so it is those of the listing: what Hudi's own attempt said of the
-    same removed files in an index may become visible, since it is what a clean says there.
-    """
-    paths = table.log_paths()
-    return paths if table.version >= EIGHT else [p for p in paths if p.startswith(_LISTING)]
-
-
-def _is_of(table: MetadataTable, path: str, instant: str) -> bool:
-    """Whether a log file is of the instant: by name, or in version 6 by its blocks."""
-    if table.version >= EIGHT:
-        return f"_{instant}.log." in path
-    found = {
-        block.instant
-        for block in read_blocks(table.source.read(path), path)
-        if block.type not in (BlockType.CORRUPT, BlockType.COMMAND)
-    }
-    if instant in found and len(found) > 1:
-        raise UnsupportedError(
-            f"{path}: holds blocks of {instant} and of other instants, so what an earlier attempt "
-            "wrote cannot be taken back; let a Hudi writer finish the instant"
-        )
-    return instant in found
