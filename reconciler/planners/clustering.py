@@ -22,7 +22,6 @@ from reconciler.planners.benefit import Need, by_benefit
 from reconciler.planners.candidates import Candidates, candidates
 from reconciler.planners.grouping import Groups, at_most_in_each, next_fit
 from reconciler.planners.overlap import Ranges
-from reconciler.planners.partitions import left_out
 from reconciler.planners.phrases import amount_of, plural
 from reconciler.planners.rewrites import rewrites
 from reconciler.planners.slices import view_of
@@ -30,6 +29,7 @@ from reconciler.planners.standing import RULES, Standing
 from reconciler.planners.triggers import Triggers, triggers
 from reconciler.sizing.estimate import LOG_RATIO, RecordSize
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
+from reconciler.spec.partitions import left_out
 from reconciler.state.layout import Layout, PastClustering
 from reconciler.state.model import TableState
 

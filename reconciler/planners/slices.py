@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from reconciler.hudi.arrow import flags, integers, strings
 from reconciler.hudi.files import Files
-from reconciler.hudi.instant import Action
-from reconciler.hudi.view import View, build_view, group_codes
+from reconciler.hudi.view import View, group_codes
 from reconciler.planners.window import Reading, Window, reading
 from reconciler.state.model import ClusteringInput, TableState
+from reconciler.state.view import view_of
+
+__all__ = ["Protection", "protection", "view_of"]
 
 _NONE = -1
 
@@ -50,23 +52,6 @@ class Protection:
             | self.reading.is_read
         )
         return protected
-
-
-def view_of(state: TableState) -> View:
-    """The slices of a table, by the rules of its version."""
-    return build_view(
-        state.files,
-        state.timeline,
-        table_version=state.table_version,
-        completions=state.completions,
-        compactions={
-            (operation.partition, operation.file_id): operation.instant
-            for operation in state.compactions
-            if operation.action is Action.COMPACTION
-        },
-        replaced=state.replaced,
-        v6_completions=state.v6_completions if state.is_merge_on_read else None,
-    )
 
 
 def protection(state: TableState, view: View, window: Window | None = None) -> Protection:

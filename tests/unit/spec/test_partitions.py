@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.planners.partitions import left_out
 from reconciler.spec.model import PartitionFilter
+from reconciler.spec.partitions import left_out
 
 DAYS = [f"dt=2026-01-0{day}" for day in range(1, 7)]
 
