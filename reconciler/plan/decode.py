@@ -16,6 +16,8 @@ from reconciler.plan.model import (
     Finding,
     Impact,
     KeptFiles,
+    LayoutChange,
+    LayoutFigures,
     Note,
     Observed,
     PendingInstant,
@@ -26,6 +28,7 @@ from reconciler.plan.model import (
     Selection,
     Step,
     TablePlan,
+    Untouched,
 )
 
 
@@ -96,9 +99,25 @@ def _table(table: Mapping[str, Any], lists: Lists) -> TablePlan:
         kept=lists.kept,
         predictions=tuple(table["predictions"]),
         impact=_impact(table["impact"]),
+        layout=_layout(table.get("layout")),
         refusals=tuple(Note(**note) for note in table["refusals"]),
         warnings=tuple(Note(**note) for note in table["warnings"]),
     )
+
+
+def _layout(layout: Mapping[str, Any] | None) -> LayoutChange | None:
+    if layout is None:
+        return None
+    return LayoutChange(
+        below=tuple(layout["below"]),
+        before=_figures(layout["before"]),
+        after=_figures(layout["after"]),
+        untouched=tuple(Untouched(**each) for each in layout["untouched"]),
+    )
+
+
+def _figures(figures: Mapping[str, Any]) -> LayoutFigures:
+    return LayoutFigures(**{**figures, "sizes": tuple(figures["sizes"])})
 
 
 def _step(step: Mapping[str, Any], parts: Parts) -> Step:

@@ -51,7 +51,7 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind("kept", b'"kept":[{"because":"', (b'"}],"name":"',), rows.read_kept),
+    _Kind("kept", b'"kept":[{"because":"', (b'"}],"name":"', b'"}],"layout":{'), rows.read_kept),
     _Kind(
         "partitions",
         b'"partitions":[{"deletePartition":',

@@ -15,6 +15,8 @@ from reconciler.plan.model import (
     ClusterStep,
     Impact,
     KeptFiles,
+    LayoutChange,
+    LayoutFigures,
     Note,
     Observed,
     Plan,
@@ -86,7 +88,7 @@ def _table(table: TablePlan) -> Iterator[Chunk]:
     yield canonical.dumps(first)[:-1] + b',"kept":['
     if table.kept is not None:
         yield from _kept(table.kept)
-    yield b"]," + canonical.dumps(second)[1:-1] + b',"steps":'
+    yield b"]," + canonical.dumps(_layout(table.layout) | second)[1:-1] + b',"steps":'
     sha = hashlib.sha256()
     for chunk in steps(table):
         sha.update(chunk)
@@ -96,6 +98,33 @@ def _table(table: TablePlan) -> Iterator[Chunk]:
         "warnings": _notes(table.warnings),
     }
     yield b"," + canonical.dumps(third)[1:]
+
+
+def _layout(layout: LayoutChange | None) -> dict[str, Any]:
+    """The ``layout`` of a table; nothing where no step changes it."""
+    if layout is None:
+        return {}
+    return {
+        "layout": {
+            "below": list(layout.below),
+            "before": _figures(layout.before),
+            "after": _figures(layout.after),
+            "untouched": [
+                {"rule": each.rule, "slices": _int(each.slices), "because": each.because}
+                for each in layout.untouched
+            ],
+        }
+    }
+
+
+def _figures(figures: LayoutFigures) -> Mapping[str, Any]:
+    return {
+        "files": _int(figures.files),
+        "small": _int(figures.small),
+        "bytes": _int(figures.bytes),
+        "overlap": figures.overlap,
+        "sizes": list(figures.sizes),
+    }
 
 
 def _step(step: Step) -> Iterator[Chunk]:

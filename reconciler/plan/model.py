@@ -198,9 +198,50 @@ class Impact:
     earliest_readable_after: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutFigures:
+    """The base files of newest slices. ``small``: below ``files.small``; ``bytes``: of all.
+
+    ``overlap``: the mean number of files that cover a row on the clustering columns, None where it
+    is not known. ``sizes``: files in every class of sizes.
+    """
+
+    files: int
+    small: int
+    bytes: int
+    overlap: float | None
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """So many file slices that a rule leaves as they are, and why most of them are."""
+
+    rule: str
+    slices: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutChange:
+    """What a clustering makes of a table: the figures ``before`` are facts, those after predicted.
+
+    ``below``: where the classes of sizes end, bytes, ascending; the last class has no end.
+    ``untouched``: the rule with most slices first.
+    """
+
+    below: tuple[int, ...]
+    before: LayoutFigures
+    after: LayoutFigures
+    untouched: tuple[Untouched, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TablePlan:
-    """Everything about one table. ``error`` is set alone: a table that could not be read."""
+    """Everything about one table. ``error`` is set alone: a table that could not be read.
+
+    ``layout``: what the cluster step comes to; None where there is none.
+    """
 
     name: str
     path: str
@@ -213,6 +254,7 @@ class TablePlan:
     kept: KeptFiles | None = None
     predictions: tuple[Mapping[str, Any], ...] = ()
     impact: Impact = Impact()
+    layout: LayoutChange | None = None
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
 

@@ -29,8 +29,7 @@ _NAMES: Mapping[type, str] = {
 
 def check(document: Any) -> None:
     """Raises PlanError with the first thing that isn't as the format says, and where."""
-    is_selected = isinstance(document, Mapping) and "selection" in document
-    (_SELECTED if is_selected else _WHOLE)(document, "")
+    _WHOLE(document, "")
 
 
 def _refuse(path: str, problem: str) -> None:
@@ -77,15 +76,18 @@ def _list(inner: Check) -> Check:
     return each
 
 
-def _record(**fields: Check) -> Check:
+def _record(_optional: Mapping[str, Check] | None = None, /, **fields: Check) -> Check:
+    known = {**(_optional or {}), **fields}
+
     def has_fields(value: Any, path: str) -> None:
         _object(value, path)
         for name in fields.keys() - value.keys():
             _refuse(path, f'has no "{name}"')
-        for name in value.keys() - fields.keys():
+        for name in value.keys() - known.keys():
             _refuse(path, f"has a field that format 1 doesn't know: {_short(name)}")
-        for name, inner in fields.items():
-            inner(value[name], f"{path}.{name}" if path else name)
+        for name, inner in known.items():
+            if name in value:
+                inner(value[name], f"{path}.{name}" if path else name)
 
     return has_fields
 
@@ -227,7 +229,21 @@ _STEPS: Mapping[str, Check] = {
     ),
 }
 _FUTURE = ("rollback", "index")
+_FIGURES = _record(
+    files=_count,
+    small=_count,
+    bytes=_count,
+    overlap=_nullable(_number),
+    sizes=_list(_count),
+)
+_LAYOUT = _record(
+    below=_list(_count),
+    before=_FIGURES,
+    after=_FIGURES,
+    untouched=_list(_record(rule=_text, slices=_count, because=_text)),
+)
 _TABLE = _record(
+    {"layout": _LAYOUT},
     name=_text,
     path=_location,
     spec=_object,
@@ -271,12 +287,11 @@ _TABLE = _record(
     warnings=_list(_note),
 )
 _SELECTION = _record(tables=_count, of=_count, by=_list(_text), removed=_list(_text))
-_WHOLE = _record(format=_count, digest=_digest, createdAt=_moment, tool=_text, tables=_list(_TABLE))
-_SELECTED = _record(
+_WHOLE = _record(
+    {"selection": _SELECTION},
     format=_count,
     digest=_digest,
     createdAt=_moment,
     tool=_text,
-    selection=_SELECTION,
     tables=_list(_TABLE),
 )

@@ -25,6 +25,8 @@ from reconciler.plan.model import (
     Finding,
     Impact,
     KeptFiles,
+    LayoutChange,
+    LayoutFigures,
     Note,
     Observed,
     PendingInstant,
@@ -33,6 +35,7 @@ from reconciler.plan.model import (
     ResumeStep,
     Selection,
     TablePlan,
+    Untouched,
     removals,
     rewritten,
 )
@@ -195,6 +198,21 @@ observed = st.builds(
 )
 
 
+figures = st.builds(
+    LayoutFigures,
+    files=counts,
+    small=counts,
+    bytes=counts,
+    overlap=st.none() | st.floats(0, 99),
+    sizes=st.lists(counts, max_size=2).map(tuple),
+)
+layouts = st.builds(
+    LayoutChange,
+    below=st.lists(counts, max_size=2).map(tuple),
+    before=figures,
+    after=figures,
+    untouched=st.lists(st.builds(Untouched, texts, counts, texts), max_size=2).map(tuple),
+)
 tables = st.builds(
     TablePlan,
     name=st.just(""),
@@ -231,6 +249,7 @@ tables = st.builds(
         earliest_readable_before=st.none() | instants,
         earliest_readable_after=st.none() | instants,
     ),
+    layout=st.none() | layouts,
     refusals=notes,
     warnings=notes,
 )

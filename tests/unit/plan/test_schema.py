@@ -28,6 +28,7 @@ GROUP = {
     "because": "small files",
     "slices": [{"fileId": "f", "base": None, "logs": [".f.log"]}],
 }
+FIGURES = {"files": 1, "small": 0, "bytes": 1, "overlap": 1.5, "sizes": [0, 1]}
 STEPS: dict[str, dict[str, Any]] = {
     "resume": {
         "kind": "resume",
@@ -113,6 +114,12 @@ def document(*steps: dict[str, Any]) -> dict[str, Any]:
                     "bytesRewritten": 0,
                     "earliestReadable": {"before": None, "after": "1"},
                 },
+                "layout": {
+                    "below": [1],
+                    "before": FIGURES,
+                    "after": FIGURES,
+                    "untouched": [{"rule": "r", "slices": 1, "because": "b"}],
+                },
                 "refusals": [{"rule": "r", "because": "b"}],
                 "warnings": [],
             }
@@ -134,7 +141,7 @@ def test_the_schema_is_closed_and_described():
         return here + [found for item in node.values() for found in objects(item)]
 
     assert all(node["additionalProperties"] is False for node in objects(SCHEMA))
-    optional = {"selection"}
+    optional = {"selection", "layout"}
     assert all(
         sorted(node["required"]) == sorted(node["properties"].keys() - optional)
         for node in objects(SCHEMA)
