@@ -144,6 +144,14 @@ class BloomFilter:
         return found
 
 
+def code_of(text: str, path: str) -> BloomCode:
+    """The type code of a footer's text, where the footer names none; raises FormatError."""
+    with decoding(path, "the bloom filter"):
+        data = base64.b64decode(text, validate=True)
+        bits, _hashes, at = _head(data, 0)
+        return "SIMPLE" if len(data) == at + -(-bits // 8) else "DYNAMIC_V0"
+
+
 def _head(data: bytes, at: int) -> tuple[int, int, int]:
     """Bits, hashes, and where what follows starts."""
     version, hashes, kind, bits = _HEAD.unpack_from(data, at)

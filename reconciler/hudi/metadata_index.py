@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from reconciler.errors import NotFoundError
 from reconciler.hudi.metadata_keys import bloom_filter_keys, by_file_group, column_stats_keys
+from reconciler.hudi.metadata_partitions import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from reconciler.hudi.metadata_table import FileSlice, MetadataTable
 from reconciler.hudi.metadata_timeline import EIGHT, Source
 from reconciler.hudi.schemaless import decoding, require
 
-COLUMN_STATS: Final = "column_stats"
-BLOOM_FILTERS: Final = "bloom_filters"
-_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 _UNPARTITIONED: Final = "."
 #: more keys than this would cost more than the space they free
 _MOST_KEYS: Final = 1_000_000
@@ -36,7 +35,7 @@ def stale_entries(
     if table.version < EIGHT:
         return []
     found: list[tuple[FileSlice, list[str]]] = []
-    columns = _indexed_columns(table.source) if COLUMN_STATS in table.live else ()
+    columns = defined_columns(table.source) if COLUMN_STATS in table.live else ()
     if 0 < len(columns) * sum(map(len, removed.values())) <= _MOST_KEYS:
         keys = [
             key
@@ -67,14 +66,26 @@ def _by_slice(
             yield over, some
 
 
-def _indexed_columns(source: Source) -> tuple[str, ...]:
+def defined_columns(source: Source) -> tuple[str, ...]:
     """The columns of the column_stats index as Hudi wrote them down; none when it didn't."""
-    try:
-        data = source.read(_DEFINITIONS)
-    except NotFoundError:
-        return ()
-    with decoding(_DEFINITIONS, "the index definitions"):
-        definition = json.loads(data)["indexDefinitions"].get(COLUMN_STATS) or {}
-        columns = definition.get("sourceFields") or []
+    columns = _definition(source, COLUMN_STATS).get("sourceFields") or []
+    with decoding(DEFINITIONS, "the index definitions"):
         require(all(isinstance(column, str) for column in columns), "a column that is no name")
         return tuple(columns)
+
+
+def is_partitioned(source: Source) -> bool:
+    """Whether the record index keeps each data partition's keys by themselves (since 1.1)."""
+    options = _definition(source, RECORD_INDEX).get("indexOptions") or {}
+    with decoding(DEFINITIONS, "the index definitions"):
+        return str(options.get("isPartitioned", "false")).lower() != "false"
+
+
+def _definition(source: Source, index: str) -> dict[str, Any]:
+    """What Hudi wrote down of an index; nothing when it didn't, as before version 8."""
+    try:
+        data = source.read(DEFINITIONS)
+    except NotFoundError:
+        return {}
+    with decoding(DEFINITIONS, "the index definitions"):
+        return dict(json.loads(data)["indexDefinitions"].get(index) or {})

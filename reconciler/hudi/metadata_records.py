@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ _BLOOM_FILTERS: Final = 4
 _RECORD_INDEX: Final = 5
 _PARTITION_STATS: Final = 6
 _NULL: Final = "null"
+_INTS: Final = frozenset({"IntWrapper", "DateWrapper"})
+_INT_LIMIT: Final = 1 << 31
 #: what the older wrapper of decimals keeps behind the point
 _DIGITS: Final = 15
 #: Python's types of the values of each wrapper; a bool is an int to Python, but not here
@@ -114,6 +117,12 @@ class Wrapping:
                 found[column] = cls(wrapper=bound[0], value_type=stats.get("valueType"))
         return found
 
+    @staticmethod
+    def column_of(value: bytes, schema: str, path: str) -> str:
+        """The column of a record of column_stats; raises FormatError naming ``path``."""
+        with decoding(path, "an Avro record"):
+            return str(_stats_of(value, schema, path)["columnName"])
+
     def of(self, bound: Bound | None, where: str) -> Any:
         """A bound as a branch of the schema's union; UnsupportedError when it cannot be one."""
         if bound is None:
@@ -124,9 +133,30 @@ class Wrapping:
                 f"{where}: the index keeps its bounds in a {kind}, which a "
                 f"{type(bound).__name__} does not fit; drop the index column_stats"
             )
+        if not _fits(bound, kind):
+            raise UnsupportedError(
+                f"{where}: the index keeps its bounds in a {kind}, which cannot hold "
+                f"{bound!r}; drop the index column_stats"
+            )
         if isinstance(bound, Decimal):
             bound = _unscaled(bound) if kind == "BytesWrapper" else _rescaled(bound, where)
         return (self.wrapper, {"value": bound})
+
+
+def _fits(bound: Bound, kind: str) -> bool:
+    """Whether a wrapper of 32 bits holds the bound as it is: its column may have been widened.
+
+    >>> _fits(0.1, "FloatWrapper"), _fits(0.5, "FloatWrapper"), _fits(1 << 31, "IntWrapper")
+    (False, True, False)
+    """
+    if kind in _INTS and isinstance(bound, int):
+        return -_INT_LIMIT <= bound < _INT_LIMIT
+    if kind == "FloatWrapper" and isinstance(bound, float) and math.isfinite(bound):
+        try:
+            return struct.unpack("<f", struct.pack("<f", bound)) == (bound,)
+        except OverflowError:
+            return False
+    return True
 
 
 def _stats_of(value: bytes, schema: str, path: str) -> dict[str, Any]:

@@ -1,0 +1,100 @@
+"""Where rows are now, for the metadata table's record index: a record for every row of new files.
+
+In columns: a few bytes of every key are in memory at once, and the cells of one file group.
+Source: HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords, mapRecordKeyToFileGroupIndex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi import hfile_write
+from reconciler.hudi.arrow import booleans, flags, integers
+from reconciler.hudi.metadata_index import is_partitioned
+from reconciler.hudi.metadata_keys import record_groups
+from reconciler.hudi.metadata_partitions import RECORD_INDEX
+from reconciler.hudi.metadata_table import FileSlice, MetadataTable
+
+#: path, size, and the index's value for every key of the file
+Place = tuple[str, int, bytes]
+_GROUP: Final = "record-index-{:04}-0"
+#: more file groups than Hudi makes; their names would no longer sort by number
+_MOST_GROUPS: Final = 10_000
+
+
+def place_blocks(
+    table: MetadataTable,
+    places: Sequence[Place],
+    keys: Callable[[str, int], Iterable[Any]],
+    schema: str,
+) -> Iterator[tuple[FileSlice, int, bytes]]:
+    """Per touched file group of the record index: its slice, the number of records, an HFile.
+
+    ``keys``: path and size of a file -> string arrays of its record keys. Where several rows have a
+    key, the last one of the last file counts, since an index has room for one.
+
+    Raises UnsupportedError for an index whose file groups are not chosen by key alone, for rows
+    without key and for keys that are too long; FormatError.
+    """
+    slices = table.slices(RECORD_INDEX)
+    names = [_GROUP.format(number) for number in range(min(len(slices), _MOST_GROUPS))]
+    if is_partitioned(table.source) or [over.group for over in slices] != names:
+        raise UnsupportedError("the record index keeps keys by partition")
+    groups = [_Group() for _ in slices]
+    for number, (path, size, _value) in enumerate(places):
+        for some in keys(path, size):
+            _share(some, number, groups, path)
+    values = pa.array([value for _path, _size, value in places], pa.binary())
+    for at, over in enumerate(slices):
+        group, groups[at] = groups[at], _Group()
+        if group.keys:
+            count, content = group.encoded(values, schema)
+            yield over, count, content
+
+
+@dataclass(slots=True)
+class _Group:
+    """Keys of one file group, an array for each batch of them, and which file each is from."""
+
+    keys: list[Any] = field(default_factory=list)
+    files: list[int] = field(default_factory=list)
+
+    def encoded(self, values: Any, schema: str) -> tuple[int, bytes]:
+        """The number of distinct keys and their HFile."""
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        keys = pa.concat_arrays([array.cast(pa.large_binary()) for array in self.keys])
+        counts = [len(array) for array in self.keys]
+        files = integers(np.repeat(np.array(self.files, np.int32), counts))
+        order = pc.array_sort_indices(keys)  # stable: of equal keys, the last one read is last
+        keys, files = keys.take(order), files.take(order)
+        is_last = np.ones(len(keys), np.bool_)
+        is_last[:-1] = flags(pc.not_equal(keys[1:], keys[:-1]))
+        if not is_last.all():
+            keys, files = keys.filter(booleans(is_last)), files.filter(booleans(is_last))
+        return len(keys), hfile_write.encode_arrays(keys, values.take(files), schema)
+
+
+def _share(keys: Any, number: int, groups: Sequence[_Group], path: str) -> None:
+    """Give each file group its keys, as slices of one array."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if keys.null_count:
+        raise UnsupportedError(f"{path}: has rows without record key")
+    if not len(keys):
+        return
+    if pc.max(pc.binary_length(keys)).as_py() > hfile_write.LONGEST_KEY:
+        raise UnsupportedError(f"{path}: has a key that is too long for the record index")
+    chosen = record_groups(keys, len(groups))
+    ordered = keys.take(integers(np.argsort(chosen, kind="stable")))
+    ends = np.cumsum(np.bincount(chosen, minlength=len(groups)))
+    for group, start, end in zip(groups, (0, *ends[:-1].tolist()), ends.tolist(), strict=True):
+        if start < end:
+            group.keys.append(ordered.slice(start, end - start))
+            group.files.append(number)
