@@ -8,7 +8,7 @@ Source: HBase's HFileReaderImpl, HFileBlockIndex, FixedFileTrailer; Hudi's HFile
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -87,6 +87,19 @@ class HFile:
             if key in some
         }
 
+    def starting(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The entries whose keys start with ``prefix``, ascending by key.
+
+        Blocks that can hold none are not read. Raises FormatError, UnsupportedError.
+        """
+        batch: list[_Pointer] = []
+        for pointer in self._data_blocks(self._root, self._levels, prefix):
+            if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
+                yield from (cell for cell in self._cells(batch) if cell[0].startswith(prefix))
+                batch = []
+            batch.append(pointer)
+        yield from (cell for cell in self._cells(batch) if cell[0].startswith(prefix))
+
     def samples(self, width: int) -> Iterator[tuple[bytes, bytes]]:
         """Entries among which is the first of every distinct key start of ``width`` bytes.
 
@@ -117,12 +130,18 @@ class HFile:
             level = self._index_block(level[at])
         return None
 
-    def _data_blocks(self, level: Sequence[_Pointer], depth: int) -> Iterator[_Pointer]:
-        for pointer in level:
+    def _data_blocks(
+        self, level: Sequence[_Pointer], depth: int, prefix: bytes = b""
+    ) -> Iterator[_Pointer]:
+        """The blocks below a level that may hold keys which start with ``prefix``."""
+        first = max(bisect_left(level, prefix, key=lambda pointer: pointer.key) - 1, 0)
+        for pointer in level[first:]:
+            if pointer.key[: len(prefix)] > prefix:
+                break
             if depth == 1:
                 yield pointer
             else:
-                yield from self._data_blocks(self._index_block(pointer), depth - 1)
+                yield from self._data_blocks(self._index_block(pointer), depth - 1, prefix)
 
     def _index_block(self, pointer: _Pointer) -> tuple[_Pointer, ...]:
         (frame,) = self._frames([pointer])

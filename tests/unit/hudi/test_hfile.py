@@ -206,3 +206,18 @@ def test_only_ascending_keys_are_written(cells):
 def test_a_key_that_is_too_long_is_not_written():
     with pytest.raises(ValueError, match="at most 32767 bytes"):
         hfile_write.encode([(b"k" * 32768, b"")], "{}")
+
+
+def test_entries_that_start_alike_are_read_without_the_others():
+    noise = random.Random(1)
+    cells = [(b"%c=%03d" % (66 + n // 40, n), noise.randbytes(20_000)) for n in range(160)]
+    fetch = Fetch(hfile_write.encode(cells, "{}"))
+    file = hfile.open_hfile(fetch, len(fetch.data), PATH)
+    before = sum(length for _, length in fetch.read)
+
+    assert cells[40:80] == list(file.starting(b"C="))
+    assert sum(length for _, length in fetch.read) - before < 44 * 20_000 + 65536
+    assert cells[41:42] == list(file.starting(b"C=041"))
+    assert [cells[0], cells[-1]] == [*file.starting(b"B=000"), *file.starting(b"E=159")]
+    assert [] == [*file.starting(b"A"), *file.starting(b"C=0411"), *file.starting(b"F")]
+    assert cells == list(file.starting(b""))

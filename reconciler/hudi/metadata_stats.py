@@ -1,0 +1,175 @@
+"""What the metadata table's column_stats index says of some files in some columns.
+
+A column's entries lie together, so of the others nothing is decoded and hardly anything read.
+Statistics that may lie are left out: where a file holds NaN, Hudi says that it ranges from zero to
+zero; of a column of nulls, that it ranges from zero to zero or from nothing to nothing.
+Source: HoodieMetadataPayload, HoodieAvroWrapperUtils, ValueType (1.1 on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi import hfile
+from reconciler.hudi.hfile import HFile
+from reconciler.hudi.logfile import BlockType, delete_keys, schema_text
+from reconciler.hudi.metadata_keys import column_stats_keys, name_id
+from reconciler.hudi.metadata_partitions import COLUMN_STATS
+from reconciler.hudi.metadata_table import FileSlice, MetadataTable
+from reconciler.hudi.metadata_timeline import ROOT
+from reconciler.hudi.schemaless import decode, decoding, long, parsed_schema
+
+#: a bound as it is compared: times and dates as numbers, text by its bytes
+Bound = int | float | bytes | Decimal
+
+_UNPARTITIONED: Final = "."
+_AT_ONCE: Final = 4096
+#: bytes of log files that are read at most: all of a slice are in memory at once
+_MOST: Final = 512 * 1024**2
+#: ordinals of Hudi's ValueType
+_DECIMAL: Final = 10
+_MILLIS: Final = frozenset({15, 18})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStats:
+    """Some files' statistics of one column, an element a file in each list.
+
+    ``column``, ``file``: places among the asked ones. ``least``, ``greatest``: None where they are
+    not to be relied on; times in microseconds since 1970, dates in days. ``values``: how many the
+    file has, nulls among them.
+    """
+
+    column: int
+    file: list[int]
+    least: list[Bound | None]
+    greatest: list[Bound | None]
+    values: list[int]
+
+
+def read_column_stats(
+    table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
+) -> Iterator[ColumnStats]:
+    """What the index knows, in any order; nothing comes of files that it has no entry of.
+
+    ``folders``: partition paths with names of files; a file's place is that in all of them one
+    after another. Raises FormatError, UnsupportedError.
+    """
+    _check_size(table)
+    wanted: list[dict[bytes, int]] = [{} for _ in columns]
+    start = 0
+    for partition, names in folders:
+        keys = column_stats_keys(columns, partition or _UNPARTITIONED, names)
+        for number, column in enumerate(wanted):
+            of_column = keys[number * len(names) : (number + 1) * len(names)]
+            column.update((key.encode(), place) for place, key in enumerate(of_column, start=start))
+        start += len(names)
+    for file_slice in table.slices(COLUMN_STATS):
+        for source, schema, gone in _sources(table, file_slice):
+            for number, column in enumerate(wanted):
+                for key in gone:
+                    column.pop(key, None)
+                if source is not None and column:
+                    prefix = name_id(columns[number]).encode()
+                    yield from _read(source, schema, prefix, number, column)
+
+
+def _check_size(table: MetadataTable) -> None:
+    folder = f"{ROOT}/{COLUMN_STATS}"
+    entries = [entry for entry in table.source.list(folder) if entry.name.startswith(".")]
+    size = sum(entry.size for entry in entries)
+    if size > _MOST:
+        raise UnsupportedError(
+            f"{folder}: {size} bytes of log files are more than is read of them ({_MOST}); let a "
+            "writer compact the metadata table"
+        )
+
+
+def _sources(
+    table: MetadataTable, file_slice: FileSlice
+) -> Iterator[tuple[HFile | None, str, list[bytes]]]:
+    """The sorted entries of a file group, newest first, their schema, and keys that end there."""
+    for block in reversed(table.blocks(file_slice)):
+        if block.type is BlockType.DELETE:
+            yield None, "", [key.encode() for key in delete_keys(block)]
+        elif block.type is BlockType.HFILE_DATA:
+            yield hfile.parse(block.content, block.path), schema_text(block), []
+        else:
+            raise UnsupportedError(
+                f"{block.path}: {block.type.name} blocks are unknown in the metadata table"
+            )
+    if file_slice.base is not None:
+        name, size = file_slice.base
+        path = file_slice.path(name)
+        base = hfile.open_hfile(
+            lambda start, length: table.source.read_range(path, start, length), size, path
+        )
+        with decoding(path, "its schema"):
+            yield base, base.info[b"schema"].decode(), []
+
+
+def _read(
+    source: HFile, schema: str, prefix: bytes, column: int, wanted: dict[bytes, int]
+) -> Iterator[ColumnStats]:
+    """The entries of one column that are still wanted, which then are no more."""
+    places: list[int] = []
+    values: list[bytes] = []
+    for key, value in source.starting(prefix):
+        place = wanted.pop(key, None)
+        if place is not None:
+            places.append(place)
+            values.append(value)
+            if len(values) == _AT_ONCE:
+                yield _decoded(source.path, schema, column, places, values)
+                places, values = [], []
+    if values:
+        yield _decoded(source.path, schema, column, places, values)
+
+
+def _decoded(
+    path: str, schema: str, column: int, places: list[int], values: list[bytes]
+) -> ColumnStats:
+    """Records decoded in one go, as one Avro array of them."""
+    parsed = parsed_schema(f'{{"type":"array","items":{schema}}}', path)
+    records = decode(long(len(values)) + b"".join(values) + b"\0", parsed, path)
+    found = ColumnStats(column=column, file=[], least=[], greatest=[], values=[])
+    with decoding(path, "an entry of column_stats"):
+        for place, record in zip(places, records, strict=True):
+            stats = record["ColumnStatsMetadata"]
+            if stats is None or stats["isDeleted"]:
+                continue
+            least, greatest = _bounds(stats)
+            found.file.append(place)
+            found.least.append(least)
+            found.greatest.append(greatest)
+            found.values.append(int(stats["valueCount"] or 0))
+    return found
+
+
+def _bounds(stats: Mapping[str, Any]) -> tuple[Bound | None, Bound | None]:
+    least, greatest = stats["minValue"], stats["maxValue"]
+    if least is None or greatest is None or stats["nullCount"] == stats["valueCount"]:
+        return None, None
+    low, high = least["value"], greatest["value"]
+    if isinstance(low, float) and low == high == 0.0:
+        return None, None
+    kind = stats.get("valueType") or {}
+    return _comparable(low, kind), _comparable(high, kind)
+
+
+def _comparable(value: Any, kind: Mapping[str, Any]) -> Bound | None:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes) and kind.get("typeOrdinal") == _DECIMAL:
+        _precision, scale = kind["additionalInfo"].split(",")
+        # not scaleb, which rounds to 28 digits
+        return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{int(scale)}")
+    if isinstance(value, int):
+        return int(value) * (1000 if kind.get("typeOrdinal") in _MILLIS else 1)
+    if isinstance(value, float) and value != value:  # noqa: PLR0124
+        return None
+    return value if isinstance(value, (float, bytes, Decimal)) else None

@@ -1,0 +1,196 @@
+"""What the footers of base files say: rows, bytes, and the least and greatest values of columns.
+
+A footer of Hudi's holds the file's bloom filter, some 440 kB by default, so it is read once: files
+of a table have footers of much the same length, and the first ones tell how long.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from reconciler import parallel
+from reconciler.errors import FormatError, NotFoundError
+from reconciler.hudi.metadata_stats import Bound
+from reconciler.storage.api import Storage
+
+#: files at once: reading waits for the store
+_AT_ONCE: Final = 16
+_TAIL: Final = struct.Struct("<i4s")
+_MAGIC: Final = b"PAR1"
+#: what is read of a file's end before any footer's length is known, and beyond a known length
+_FIRST: Final = 64 * 1024
+_MARGIN: Final = 2 * 1024
+_MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footer:
+    """One file's footer. ``data``: compressed bytes of its row groups.
+
+    ``bounds``: per asked column the least and the greatest value, None where they are not known;
+    ``problem`` says why the file tells nothing at all.
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    data: int = 0
+    bounds: tuple[tuple[Bound, Bound] | None, ...] = ()
+    problem: str | None = None
+
+
+def read_footers(
+    storage: Storage, files: Sequence[tuple[str, int]], columns: Sequence[str]
+) -> list[Footer]:
+    """The footers of files, given by path and size, in their order.
+
+    A file that is gone or damaged has a ``problem`` and nothing else. Raises StorageError.
+    """
+    reading = _Reading(storage, tuple(columns))
+    return parallel.each(reading.footer, files, at_once=_AT_ONCE)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """``length``: bytes at the end of a file that its footer is expected to fit in."""
+
+    storage: Storage
+    columns: tuple[str, ...]
+    length: int = _FIRST
+
+    def footer(self, file: tuple[str, int]) -> Footer:
+        path, size = file
+        try:
+            tail = self._tail(path, size)
+            return self._parsed(tail, path, size)
+        except (FormatError, NotFoundError) as problem:
+            return Footer(problem=str(problem))
+
+    def _tail(self, path: str, size: int) -> bytes:
+        """The footer with what follows it, and maybe something before."""
+        length = min(self.length, size)
+        tail = self.storage.read_range(path, size - length, length)
+        if len(tail) != length or length < _TAIL.size:
+            raise _damaged(path, "it is shorter than it was listed")
+        footer, magic = _TAIL.unpack(tail[-_TAIL.size :])
+        whole = footer + _TAIL.size
+        if magic != _MAGIC or not 0 < footer <= size - _TAIL.size:
+            raise _damaged(path, "it does not end as a parquet file does")
+        if whole > length:
+            self.length = max(self.length, whole + _MARGIN)
+            head = self.storage.read_range(path, size - whole, whole - length)
+            tail = head + tail
+        return tail[-whole:]
+
+    def _parsed(self, tail: bytes, path: str, size: int) -> Footer:
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.parquet as pq  # noqa: PLC0415 (tables without clustering need none)
+
+        try:
+            found = pq.read_metadata(pa.BufferReader(_MAGIC + tail))
+            groups = [found.row_group(nth) for nth in range(found.num_row_groups)]
+            return Footer(
+                rows=found.num_rows,
+                bytes=size,
+                data=sum(
+                    group.column(nth).total_compressed_size
+                    for group in groups
+                    for nth in range(group.num_columns)
+                ),
+                bounds=tuple(self._bounds(found, groups)),
+            )
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
+            raise _damaged(path, f"its footer cannot be read: {problem}") from None
+
+    def _bounds(self, found: Any, groups: Sequence[Any]) -> list[tuple[Bound, Bound] | None]:
+        places = {found.schema.column(nth).path: nth for nth in range(found.num_columns)}
+        bounds = []
+        for column in self.columns:
+            place = places.get(column)
+            one = None
+            if place is not None:
+                kind = found.schema.column(place)
+                one = _merged([_of_chunk(group.column(place), kind) for group in groups])
+            bounds.append(one)
+        return bounds
+
+
+def _damaged(path: str, problem: str) -> FormatError:
+    return FormatError(path, problem, "restore the file from a copy")
+
+
+#: a chunk of nulls alone: it adds nothing
+_NOTHING: Final = (None, None)
+
+
+def _of_chunk(chunk: Any, kind: Any) -> tuple[Bound | None, Bound | None] | None:
+    """Of one column chunk; None: it may hold anything.
+
+    Without least and greatest values only the count of nulls tells a chunk of nulls.
+    """
+    stats = chunk.statistics
+    if stats is not None and stats.has_null_count and stats.null_count == chunk.num_values:
+        return _NOTHING
+    if stats is None or not _is_known(stats, kind):
+        return None
+    if str(kind.logical_type.type) == "DECIMAL":
+        return _both(stats.min, stats.max)
+    least, greatest = stats.min_raw, stats.max_raw
+    if str(kind.logical_type.type) == "TIMESTAMP":
+        times, by = _unit(str(kind.logical_type))
+        return least * times // by, greatest * times // by
+    return _both(least, greatest)
+
+
+def _is_known(stats: Any, kind: Any) -> bool:
+    """There are bounds, with an order, that neither hide a NaN nor are cut short.
+
+    Zero to zero is what Hudi says of a file with NaN.
+    """
+    if not stats.has_min_max or kind.physical_type == "INT96" or kind.max_repetition_level:
+        return False
+    if kind.physical_type in ("FLOAT", "DOUBLE"):
+        least, greatest = stats.min_raw, stats.max_raw
+        return not (least == greatest == 0.0 or least != least or greatest != greatest)  # noqa: PLR0124
+    return _is_exact(stats)
+
+
+def _is_exact(stats: Any) -> bool:
+    """Not cut short, as far as the library tells."""
+    return all(
+        getattr(stats, name, None) is not False
+        for name in ("is_min_value_exact", "is_max_value_exact")
+    )
+
+
+def _both(least: Any, greatest: Any) -> tuple[Bound, Bound] | None:
+    low, high = _comparable(least), _comparable(greatest)
+    return None if low is None or high is None else (low, high)
+
+
+def _comparable(value: Any) -> Bound | None:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bool):
+        return int(value)
+    return value if isinstance(value, (int, float, bytes, Decimal)) else None
+
+
+def _unit(logical: str) -> tuple[int, int]:
+    """What makes microseconds of a time, times and by."""
+    return next((how for unit, how in _MICROS.items() if unit in logical), (1, 1))
+
+
+def _merged(
+    chunks: Sequence[tuple[Bound | None, Bound | None] | None],
+) -> tuple[Bound, Bound] | None:
+    """The bounds of all row groups together."""
+    if any(chunk is None for chunk in chunks):
+        return None
+    told: list[Any] = [chunk for chunk in chunks if chunk is not None and chunk[0] is not None]
+    if not told:
+        return None
+    return min(low for low, _ in told), max(high for _, high in told)
