@@ -130,6 +130,27 @@ def print_java(raw: Mapping[str, str]) -> bytes:
     ).encode("ascii")
 
 
+def with_value(data: bytes, key: str, value: str, path: str) -> bytes:
+    r"""The text with another value of a key that it has; every other byte stays, comments too.
+
+    Raises FormatError naming ``path`` when the key is not there on a line of its own.
+
+    >>> with_value(b"#Tue\na=1,2\nb=3\n", "a", "2", "x")
+    b'#Tue\na=2\nb=3\n'
+    """
+    before = parse_java(data, path)
+    written = f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}"
+    lines = re.split(r"(\r\n|\n|\r)", data.decode("iso-8859-1"))
+    for at, line in enumerate(lines[::2]):
+        is_entry = line.strip(" \t\f") and line.lstrip(" \t\f")[0] not in "#!"
+        if is_entry and not line.endswith("\\") and _split(line.lstrip(" \t\f"))[0] == key:
+            lines[2 * at] = written
+    after = "".join(lines).encode("iso-8859-1")
+    if key not in before or parse_java(after, path) != before | {key: value}:
+        raise FormatError(path, f"{key} is not on a line of its own", _REMEDY)
+    return after
+
+
 def _logical_lines(text: str) -> Iterator[str]:
     begun: str | None = None
     for natural in re.split(r"\r\n|\n|\r", text):
