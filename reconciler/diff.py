@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler import units
+from reconciler.spec.model import Clustering, FileSizes, Policy, Retention, TableSpec
+from reconciler.state.layout import Layout, PastClustering
 from reconciler.state.model import TableState
 
 FIELDS = {
@@ -42,15 +45,96 @@ class Excess:
     cutoff: str | None = None
 
 
-def drift(spec: TableSpec, state: TableState, excess: Excess | None) -> tuple[Drift, ...]:
-    """Every difference; ``excess`` is None when no slice exceeds the retention."""
-    if spec.retention is None:
-        return ()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misfit:
+    """File slices that don't lie as declared and are rewritten, and their partitions.
+
+    ``layout``: what is declared; ``past``: the newest completed clustering. ``mean``: bytes of a
+    base file among the slices. ``small`` of ``files`` base files in the partitions with too many of
+    them are small. ``overlap``: the greatest of a partition, None where that is not asked or known.
+    """
+
+    layout: Layout
+    past: PastClustering | None
+    slices: int
+    partitions: int
+    mean: int
+    small: int
+    files: int
+    overlap: float | None
+
+
+def drift(
+    spec: TableSpec, state: TableState, excess: Excess | None, misfit: Misfit | None = None
+) -> tuple[Drift, ...]:
+    """Every difference.
+
+    ``excess`` is None when no slice exceeds the retention, ``misfit`` when none is to be clustered.
+    """
     found = []
-    if excess is not None:
-        found.append(_of_excess(spec.retention, state, excess))
-    by_writers = _of_writers(spec.retention, state)
-    return (*found, by_writers) if by_writers else tuple(found)
+    if spec.retention is not None:
+        if excess is not None:
+            found.append(_of_excess(spec.retention, state, excess))
+        by_writers = _of_writers(spec.retention, state)
+        found += [by_writers] if by_writers else []
+    if misfit is not None and spec.clustering is not None:
+        found += _of_misfit(spec.clustering, spec.files or FileSizes(), misfit)
+    return tuple(found)
+
+
+def _of_misfit(clustering: Clustering, files: FileSizes, misfit: Misfit) -> Iterator[Drift]:
+    if clustering.columns:
+        yield from _of_layout(misfit)
+    if misfit.small:
+        partitions = f"{misfit.partitions} partition" + ("" if misfit.partitions == 1 else "s")
+        is_or_are = "is" if misfit.small == 1 else "are"
+        yield Drift(
+            field="files.target",
+            desired=files.target,
+            actual=misfit.mean,
+            because=f"{misfit.small} of {misfit.files} base files in {partitions} {is_or_are} "
+            f"below files.small, {units.format_size(files.small)}",
+        )
+    above = clustering.when.overlap_above
+    if misfit.overlap is not None and above is not None and misfit.overlap > above:
+        yield Drift(
+            field="clustering.when.overlapAbove",
+            desired=above,
+            actual=misfit.overlap,
+            because="so many files cover a row on average where they overlap most",
+        )
+
+
+def _of_layout(misfit: Misfit) -> Iterator[Drift]:
+    """The order of the rows, where the newest clustering had another or there was none."""
+    declared, past = misfit.layout, misfit.past
+    if past is None:
+        because = "no clustering of the active timeline has laid out its rows"
+        yield Drift(
+            field="clustering.columns",
+            desired=list(declared.columns),
+            actual=None,
+            because=because,
+        )
+    elif past.layout is None:
+        yield Drift(
+            field="clustering.columns",
+            desired=list(declared.columns),
+            actual=None,
+            because=f"nobody wrote down how clustering {past.instant} laid out its rows",
+        )
+    else:
+        because = f"clustering {past.instant} laid out its rows so"
+        for name in ("columns", "curve", "mapping"):
+            desired, actual = getattr(declared, name), getattr(past.layout, name)
+            if desired != actual:
+                yield Drift(
+                    field=f"clustering.{name}",
+                    desired=list(desired) if name == "columns" else desired,
+                    actual=list(actual) if name == "columns" else actual,
+                    because=because,
+                )
+                return
 
 
 def _of_excess(retention: Retention, state: TableState, excess: Excess) -> Drift:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from reconciler.hudi.instant import Action
+from reconciler.hudi.instant import WRITES, Action
 from reconciler.plan.model import Note
 from reconciler.spec.model import Policy, TableSpec
 from reconciler.state.model import TableState
 
 _AHEAD = timedelta(minutes=5)
 #: blocks of the spec that this version understands and plans nothing for
-_UNBUILT = ("clustering", "index", "queries", "table")
+_UNBUILT = ("index", "table")
 _SAYS_TOO_MUCH = "it is checked and kept in the plan, and makes no step in this version"
 
 
@@ -105,14 +105,38 @@ def needed_by_apply(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     return tuple(notes)
 
 
+def unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
+    """Without a lock a pending write may write what a clustering replaces; forbids its apply."""
+    lock = spec.concurrency.lock if spec.concurrency else None
+    writes = state.timeline.pending(WRITES)
+    if lock is None or lock.provider != "none" or not writes:
+        return ()
+    return (
+        Note(
+            "lock",
+            f"{writes[0].action} {writes[0].requested} is pending, and without a lock it may write "
+            "to file groups while they are clustered; configure concurrency.lock or let it finish",
+        ),
+    )
+
+
 def block_warnings(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     """What the spec says and this version does nothing about, and what should be known."""
     notes = [
         Note("unbuilt", f"{block}: {_SAYS_TOO_MUCH}")
         for block in _UNBUILT
-        if (value := getattr(spec, block)) is not None and value != ()
+        if getattr(spec, block) is not None
     ]
-    if spec.files is not None:
+    clustering = spec.clustering
+    if spec.queries and (clustering is None or clustering.curve != "kd-tree"):
+        notes.append(
+            Note(
+                "unbuilt",
+                "queries: only the k-d tree of a clustering heeds them in this version, and the "
+                "spec has none",
+            )
+        )
+    if spec.files is not None and clustering is None:
         notes.append(
             Note("unbuilt", "files: it only counts small files, and makes no step in this version")
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from reconciler.plan.model import (
     Note,
     Observed,
     PendingInstant,
+    ResumeStep,
     Step,
     TablePlan,
 )
@@ -40,6 +42,9 @@ from reconciler.planners.slices import view_of
 from reconciler.planners.window import Window, shrinking, window_of
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
 from reconciler.state.model import TableState
+
+if TYPE_CHECKING:
+    from reconciler.planners.relayout import Relayout
 
 __all__ = ["apply_refusals", "plan_table"]
 
@@ -65,8 +70,9 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
     cleaning = _Cleaning(is_removed=np.zeros(len(state.files), np.bool_))
     if not blocked:
         cleaning = _cleaning(spec, state, now, view, window)
-    found = drift(spec, state, cleaning.excess)
-    impact = _impact(state, view, cleaning.is_removed)
+    laid = None if blocked or spec.clustering is None else _laid(spec, state, view)
+    found = drift(spec, state, cleaning.excess, laid.misfit if laid else None)
+    impact = _impact(state, view, cleaning.is_removed, laid)
     plan = TablePlan(
         name=spec.name,
         path=spec.path,
@@ -74,17 +80,38 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         spec_digest=spec_digest(spec.document),
         observed=_observed(spec, state, view),
         drift=tuple(Finding(d.field, d.desired, d.actual, d.because) for d in found),
-        steps=cleaning.steps,
+        steps=_in_order(cleaning.steps, laid),
         kept=cleaning.kept,
         impact=impact,
-        refusals=(*blocked, *shrinking(window, impact), *guardrail_refusals(spec)),
+        layout=laid.layout if laid else None,
+        refusals=(
+            *blocked,
+            *(laid.refusals if laid else ()),
+            *shrinking(window, impact),
+            *guardrail_refusals(spec),
+        ),
         warnings=(
             *cleaning.warnings,
+            *(laid.warnings if laid else ()),
             *(note for note in needed_by_apply(spec, state) if note.rule not in _rules(blocked)),
             *block_warnings(spec, state),
         ),
     )
     return guarded(plan, spec, now)
+
+
+def _laid(spec: TableSpec, state: TableState, view: View) -> Relayout:
+    from reconciler.planners.relayout import relayout  # noqa: PLC0415 - few tables are clustered
+
+    return relayout(spec, state, view)
+
+
+def _in_order(steps: tuple[Step, ...], laid: Relayout | None) -> tuple[Step, ...]:
+    """Resumes, clustering, clean: the newest slices, which it rewrites, no clean of now removes."""
+    if laid is None or laid.step is None:
+        return steps
+    first = [step for step in steps if isinstance(step, ResumeStep)]
+    return (*first, laid.step, *steps[len(first) :])
 
 
 def _rules(notes: tuple[Note, ...]) -> set[str]:
@@ -161,11 +188,14 @@ def _excess(decision: CleanDecision, cutoff: str | None) -> Excess | None:
     )
 
 
-def _impact(state: TableState, view: View, is_removed: NDArray[np.bool_]) -> Impact:
+def _impact(
+    state: TableState, view: View, is_removed: NDArray[np.bool_], laid: Relayout | None
+) -> Impact:
     before, after = earliest_readable(state, view, is_removed)
     return Impact(
         files_removed=int(is_removed.sum()),
         bytes_removed=int(state.files.size[is_removed].sum()),
+        bytes_rewritten=0 if laid is None else laid.bytes,
         earliest_readable_before=before,
         earliest_readable_after=after,
     )

@@ -11,11 +11,13 @@ from reconciler.hudi.instant import Action, Instant, State
 from reconciler.plan.model import KEEP_RULES, CleanStep, Note, ResumeStep
 from reconciler.planners.compose import apply_refusals, plan_table
 from reconciler.spec.model import (
-    Clustering,
     Concurrency,
+    FileSizes,
     GuardPolicy,
+    IndexColumns,
     Lock,
     Policy,
+    Query,
     Retention,
     TableSpec,
 )
@@ -313,9 +315,10 @@ def test_a_policy_is_asked_where_the_table_itself_is_refused():
 
 
 def test_blocks_without_a_step_are_named():
-    plan = plan_table(spec(commits(2), clustering=Clustering(columns=("a",))), upserts(5), NOW)
+    blocks = {"index": IndexColumns(columns=("a",)), "queries": (Query(name="q", where="a = 1"),)}
+    plan = plan_table(spec(commits(2), files=FileSizes(), **blocks), upserts(5), NOW)
 
-    assert [("unbuilt", "clustering")] == [
+    assert [("unbuilt", "index"), ("unbuilt", "queries"), ("unbuilt", "files")] == [
         (note.rule, note.because.split(":")[0]) for note in plan.warnings
     ]
 

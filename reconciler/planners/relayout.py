@@ -1,0 +1,226 @@
+"""What the clustering block of a spec comes to: a step, what it changes, what is in its way.
+
+Pure. Only tables whose spec has the block come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan
+from typing import Final
+
+import numpy as np
+
+from reconciler.diff import Misfit
+from reconciler.errors import BusyError, UnsupportedError
+from reconciler.hudi.metadata_partitions import Decision, rewrite_verdicts
+from reconciler.hudi.view import View
+from reconciler.plan import columns
+from reconciler.plan.model import ClusterStep, LayoutChange, LayoutFigures, Note, Untouched
+from reconciler.plan.safety import unlocked_writes
+from reconciler.planners.clustering import ClusteringDecision, plan_clustering
+from reconciler.planners.outlook import Figures, outlook
+from reconciler.planners.overlap import Ranges
+from reconciler.planners.phrases import plural
+from reconciler.planners.standing import RULES
+from reconciler.sizing.estimate import RecordSize, record_size
+from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.state.evidence import Evidence
+from reconciler.state.model import TableState
+
+_INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Relayout:
+    """``step``, ``layout`` and ``misfit`` are None where nothing is rewritten."""
+
+    step: ClusterStep | None = None
+    layout: LayoutChange | None = None
+    misfit: Misfit | None = None
+    refusals: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of base and log files that are rewritten."""
+        return 0 if self.step is None else int(self.step.groups.bytes.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Known:
+    """What the planning of a clustering starts from."""
+
+    files: FileSizes
+    evidence: Evidence
+    sizes: RecordSize
+    ranges: Ranges | None
+
+
+def relayout(spec: TableSpec, state: TableState, view: View) -> Relayout:
+    """The clustering of a table; ``spec`` has a clustering block and ``view`` is the state's.
+
+    Without ``state.evidence`` nothing is known of past writes, and no overlap is judged.
+    """
+    known = _known(spec, state)
+    decision = plan_clustering(
+        spec,
+        state,
+        sizes=known.sizes,
+        past=known.evidence.clusterings,
+        ranges=known.ranges,
+        view=view,
+    )
+    notes = (*_doubts(decision, known.evidence), *_of_pending(state))
+    if decision.refusals or not len(decision.groups):
+        return Relayout(refusals=decision.refusals, warnings=notes)
+    refusals, drops = _metadata(state, decision, known)
+    if refusals:
+        return Relayout(refusals=refusals, warnings=notes)
+    layout = decision.layout
+    return Relayout(
+        step=ClusterStep(
+            columns=layout.columns,
+            curve=layout.curve,
+            mapping=layout.mapping,
+            groups=decision.groups,
+        ),
+        layout=_change(decision, known),
+        misfit=_misfit(decision, known),
+        warnings=(*notes, *drops, *unlocked_writes(spec, state)),
+    )
+
+
+def _known(spec: TableSpec, state: TableState) -> _Known:
+    files = spec.files or FileSizes()
+    rows = np.zeros(len(state.files), np.int64)
+    evidence = state.evidence or Evidence(
+        written=(), clusterings=(), footers=None, bounds=None, rows=rows
+    )
+    return _Known(
+        files=files,
+        evidence=evidence,
+        sizes=record_size(evidence.written, evidence.footers, fallback=files.record_size),
+        ranges=Ranges.of(evidence.bounds, evidence.rows) if evidence.bounds else None,
+    )
+
+
+# --- what stands in the way ----------------------------------------------------------------------
+
+
+def _doubts(decision: ClusteringDecision, evidence: Evidence) -> Iterator[Note]:
+    """What is not known, said by whoever looked for it, and why nothing is done."""
+    found = [Note(doubt.rule, doubt.because) for doubt in evidence.doubts]
+    said = {note.rule for note in found}
+    yield from found
+    yield from (note for note in decision.warnings if note.rule not in said)
+
+
+def _of_pending(state: TableState) -> Iterator[Note]:
+    """Clusterings that have file groups in hand: nobody else may rewrite or, often, write them."""
+    counts: dict[str, int] = {}
+    for given in state.clusterings:
+        counts[given.instant] = counts.get(given.instant, 0) + 1
+    for instant, count in counts.items():
+        yield Note(
+            "pendingClustering",
+            f"clustering {instant} is pending and has {plural(count, 'file group')} in hand; they "
+            "are left alone until it is run or rolled back",
+        )
+
+
+def _metadata(
+    state: TableState, decision: ClusteringDecision, known: _Known
+) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
+    """Indexes that refuse a rewrite, and those that are dropped for it."""
+    bases = decision.found.base_row[decision.group_of >= 0]
+    rows = int(known.evidence.rows[bases[bases >= 0]].sum())
+    inflight = state.properties.get(_INFLIGHT, "")
+    try:
+        verdicts = rewrite_verdicts(
+            state.metadata_partitions,
+            table_version=state.table_version,
+            rows=rows,
+            inflight=tuple(name for name in inflight.split(",") if name),
+        )
+    except BusyError as error:
+        return (), (Note("metadata", str(error)),)
+    except UnsupportedError as error:
+        return (Note("metadata", f"no clustering: {error}"),), ()
+    return (), tuple(
+        Note(
+            "metadata",
+            f"the clustering drops {partition} of the metadata table, which a Hudi writer builds "
+            f"anew: {verdict.because}",
+        )
+        for partition, verdict in verdicts.items()
+        if verdict.decision is Decision.DROP
+    )
+
+
+# --- what it changes -----------------------------------------------------------------------------
+
+
+def _change(decision: ClusteringDecision, known: _Known) -> LayoutChange:
+    found = outlook(decision, known.files, known.sizes, known.ranges)
+    return LayoutChange(
+        below=tuple(found.before.sizes.below.tolist()),
+        before=_figures(found.before),
+        after=_figures(found.after),
+        untouched=_untouched(decision),
+    )
+
+
+def _figures(figures: Figures) -> LayoutFigures:
+    overlap = figures.table_overlap
+    return LayoutFigures(
+        files=int(figures.files.sum()),
+        small=int(figures.small.sum()),
+        bytes=int(figures.bytes.sum()),
+        overlap=None if isnan(overlap) else round(overlap, 2),
+        sizes=tuple(figures.sizes.files.tolist()),
+    )
+
+
+def _untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
+    """By rule, with the sentence that most of its slices have."""
+    code, texts = columns.codes(decision.because), decision.because.dictionary
+    found = []
+    for number, rule in enumerate(RULES):
+        here = code[decision.rule == number]
+        if rule != "group" and len(here):
+            most = int(np.bincount(here).argmax())
+            found.append(Untouched(rule, len(here), str(texts[most].as_py())))
+    return tuple(sorted(found, key=lambda each: (-each.slices, each.rule)))
+
+
+def _misfit(decision: ClusteringDecision, known: _Known) -> Misfit:
+    """What of the partitions that are rewritten is not as declared."""
+    found, fired = decision.found, decision.triggers
+    member = decision.group_of >= 0
+    touched = np.unique(found.partition[member])
+    bases = found.base[member & found.has_base]
+    small = found.has_base & (found.base < known.files.small)
+    if fired is not None:
+        share = fired.when.small_file_share_above
+        is_above = np.zeros(len(fired.files), np.bool_)
+        if share is not None:
+            is_above = fired.small > share * fired.files
+        touched_small = touched[is_above[touched]]
+        worst = fired.overlap[touched] if fired.when.overlap_above is not None else np.zeros(0)
+        worst = worst[~np.isnan(worst)]
+    else:
+        touched_small, worst = touched, np.zeros(0)
+    here = np.isin(found.partition, touched_small)
+    past = known.evidence.clusterings
+    return Misfit(
+        layout=decision.layout,
+        past=past[-1] if past else None,
+        slices=int(member.sum()),
+        partitions=len(touched),
+        mean=int(bases.mean()) if len(bases) else 0,
+        small=int((small & here).sum()),
+        files=int((found.has_base & here).sum()),
+        overlap=round(float(worst.max()), 2) if len(worst) else None,
+    )
