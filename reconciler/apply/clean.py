@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from reconciler.apply import metadata
+from reconciler.apply import delegate, metadata
 from reconciler.apply.checks import Look, stop_for_pending_cleans
 from reconciler.apply.execute import Work, begin, finish, with_heartbeat
 from reconciler.apply.freshness import (
@@ -189,7 +189,9 @@ def _withdraw(table: Table, instant: str) -> None:
 
 
 def _execute(table: Table, work: Work) -> StepOutcome:
-    """Inflight to completed."""
+    """Inflight to completed, by us or by Hudi."""
+    if (hudi := table.tools.hudi) is not None:
+        return delegate.clean(table, hudi, work)
     begin(table, work)
     return finish(table, work, "clean")
 

@@ -116,7 +116,7 @@ def finish(table: Table, work: Work, kind: Literal["clean", "resume"]) -> StepOu
         ) from error
     with table.phase("check"):
         try:
-            return _checked(table, work, outcome)
+            return checked(table, work, outcome)
         except ReconcilerError as error:  # it is completed all the same
             return replace(outcome, warnings=(Note("metadataListing", _unchecked(error)),))
 
@@ -183,7 +183,7 @@ def _complete(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
     return replace(outcome, partitions_removed=folders.gone, partitions_left=folders.left)
 
 
-def _checked(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
+def checked(table: Table, work: Work, outcome: StepOutcome) -> StepOutcome:
     """Compare the metadata table's listing with the disk, in the partitions this clean touched."""
     removed = removed_names(work)
     found = metadata.ghosts(

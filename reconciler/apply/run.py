@@ -11,6 +11,7 @@ from typing import assert_never
 from reconciler.apply.audit import Journal, Unwritten
 from reconciler.apply.checks import Look, RefusedError, check_identity, counted, judged, running
 from reconciler.apply.clean import run_clean
+from reconciler.apply.delegate import check_delegation
 from reconciler.apply.executor import Executor
 from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Progress, Silent
@@ -19,6 +20,7 @@ from reconciler.apply.resume import resume_pending, resume_reviewed
 from reconciler.apply.table import Opener, Table, Tools, open_table
 from reconciler.apply.tidy import tidy
 from reconciler.apply.ties import left_out_by_specs, of_other_specs
+from reconciler.delegate.model import Hudi
 from reconciler.errors import ReconcilerError, StaleError, UnsupportedError
 from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
@@ -50,6 +52,7 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     origin: Origin | None = None,
     journal: Journal | None = None,
     on_stop: Callable[[int], None] | None = None,
+    hudi: Hudi | None = None,
 ) -> Result:
     """Do what was reviewed as far as it still holds; what falls out is reported.
 
@@ -58,7 +61,8 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     by default the clock's time. ``lock_wait_s`` bounds the wait for a lock. ``on_table`` hears of
     every table as soon as it is done, ``on_crash`` of errors that are this program's own.
     ``origin`` goes into the instants; ``journal`` hears of a table before anything is done to it
-    and when its work ends. Raises StaleError when the plan has not the expected digest or is of
+    and when its work ends. ``hudi`` executes what is requested, instead of us.
+    Raises StaleError when the plan has not the expected digest or is of
     other specs; everything else that goes wrong is in the result of its table.
 
     ``parallelism``: tables at a time, never two at one place. With several, an interruption ends
@@ -77,6 +81,7 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
         process=who,
         new_token=new_token,
         progress=progress or Silent(),
+        hudi=hudi,
         now=now,
         lock_wait_s=lock_wait_s,
         origin=origin or Origin(),
@@ -196,6 +201,8 @@ class _Run:
         with self.tools.phase(plan.name, "observe"):
             table, look = open_table(plan, spec, storage, self.digest, self.tools)
             check_identity(plan, look.state)
+            if self.tools.hudi is not None:
+                check_delegation(table, self.tools.hudi)
         done.warnings[:] = judged(running(plan, look), guarded, self._today())
         with table.pulse.running():
             _run_steps(table, look, done)

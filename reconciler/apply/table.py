@@ -12,6 +12,7 @@ from reconciler.apply.checks import Look, refuse
 from reconciler.apply.executor import Executor
 from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Phase, Progress
+from reconciler.delegate.model import Hudi
 from reconciler.hudi.load import load_properties, load_timeline, newest_archived_time
 from reconciler.hudi.owner import Owner
 from reconciler.hudi.properties import TableProperties
@@ -45,6 +46,7 @@ class Tools:
     """What an apply works with; none of it is part of the plan.
 
     ``now`` is what policies count from, the clock's time if None; instants always take the clock's.
+    ``hudi`` executes what was requested where it is there (``--executor hudi``).
     ``stop`` is asked where work may end before its end. ``lock_wait_s`` bounds the waiting for a
     lock, ``pulse_s`` is the pause between signs of life.
     """
@@ -55,6 +57,7 @@ class Tools:
     process: Process
     new_token: Callable[[], str]
     progress: Progress
+    hudi: Hudi | None = None
     stop: Stop = field(default_factory=Stop)
     now: datetime | None = None
     lock_wait_s: float = 60

@@ -72,7 +72,10 @@ def apply(  # noqa: PLR0913 (options of a command)
     ] = False,
     now: Now = None,
     executor: Annotated[
-        ExecutorName, typer.Option("--executor", help="Who does the work; hudi is not built yet.")
+        ExecutorName,
+        typer.Option(
+            "--executor", help="Who does the work: we, or the Hudi on Spark's class path."
+        ),
     ] = ExecutorName.NATIVE,
     parallelism: Annotated[
         int | None,
@@ -120,7 +123,7 @@ def apply(  # noqa: PLR0913 (options of a command)
     Handing over a plan file is the approval. With specs, the plan is made first and asked about.
     """
     hook = open_hook(webhook, "apply", env)
-    _check(executor, digest)
+    _check(digest)
     settings: Mapping[str, str] = spark_settings(spark_conf)
     at = None if now is None else moment(now)
     file = _plan_among(
@@ -162,15 +165,14 @@ def apply(  # noqa: PLR0913 (options of a command)
         settings=settings,
         origin=origin,
         audit=journal,
+        by_hudi=executor is ExecutorName.HUDI,
     )
     emit(rendered_result(result, format, origin))
     hook.tell_result(result)
     return result.exit_code
 
 
-def _check(executor: ExecutorName, digest: str | None) -> None:
-    if executor is ExecutorName.HUDI:
-        raise UsageError("--executor hudi: not built yet; the native executor needs no Hudi jar")
+def _check(digest: str | None) -> None:
     if digest is not None and not _DIGEST.fullmatch(digest):
         raise UsageError(f"--digest {digest}: write it as plan and show say it, sha256:...")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from reconciler import world
 from reconciler.apply.audit import Audit
@@ -22,6 +22,7 @@ from reconciler.cli.failures import explain_crash
 from reconciler.cli.options import Format
 from reconciler.cli.spark import spark_session
 from reconciler.cli.terminal import progress, say, wants_color
+from reconciler.delegate.model import Hudi
 from reconciler.errors import ReconcilerError, StaleError
 from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.guard import judge
@@ -55,8 +56,11 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
     settings: Mapping[str, str] | None = None,
     origin: Origin | None = None,
     audit: AuditFile | None = None,
+    by_hudi: bool = False,
 ) -> Result:
     """Apply a plan. Spark starts before anything is written, and only where there are steps.
+
+    ``by_hudi``: what is requested is executed by the Hudi on Spark's class path.
 
     Raises StaleError when the plan has not the given digest or is of other specs, SpecError for
     variables that are not set, ReconcilerError when Spark does not start; everything else is in the
@@ -73,11 +77,16 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
             plan_digest=plan_digest(plan),
         )
     interruption.advise("run the same apply again: it finishes or undoes the work")
-    with _refusals(journal), _ready(plan, specs, digest, master, settings or {}) as executor:
+    settings = settings or {}
+    with (
+        _refusals(journal),
+        _ready(plan, specs, digest, master, settings, by_hudi=by_hudi) as hands,
+    ):
         return apply_plan(
             plan,
             open_storage=world.open_storage,
-            executor=executor,
+            executor=hands.executor,
+            hudi=hands.hudi,
             clock=world.SystemClock(),
             new_token=world.token,
             who=world.process(),
@@ -86,7 +95,7 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
             parallelism=parallelism,
             now=now,
             on_crash=_crashed,
-            on_stop=lambda under_way: _stop(executor, under_way),
+            on_stop=lambda under_way: _stop(hands.executor, under_way),
             origin=origin,
             journal=journal,
         )
@@ -114,7 +123,9 @@ def _ready(
     digest: str | None,
     master: str | None,
     settings: Mapping[str, str],
-) -> Iterator[Executor]:
+    *,
+    by_hudi: bool,
+) -> Iterator[_Hands]:
     """What does the work, once nothing speaks against the plan as a whole."""
     if digest is not None and digest != (found := plan_digest(plan)):
         raise StaleError(
@@ -122,8 +133,8 @@ def _ready(
             "apply the approved one, or review the plan again"
         )
     check_variables_of(plan.tables)
-    with _executor(plan, master, settings, specs) as executor:
-        yield executor
+    with _hands(plan, master, settings, specs, by_hudi=by_hudi) as hands:
+        yield hands
 
 
 def _crashed(table: TablePlan, error: Exception) -> None:
@@ -170,21 +181,41 @@ def _stop(executor: Executor, under_way: int) -> None:
         executor.give_up()
 
 
+@dataclass(frozen=True, slots=True)
+class _Hands:
+    """What deletes files, and the Hudi that executes plans where one was asked for."""
+
+    executor: Executor
+    hudi: Hudi | None = None
+
+
 @contextmanager
-def _executor(
+def _hands(
     plan: Plan,
     master: str | None,
     settings: Mapping[str, str],
-    specs: Sequence[TableSpec] | None = None,
-) -> Iterator[Executor]:
+    specs: Sequence[TableSpec] | None,
+    *,
+    by_hudi: bool,
+) -> Iterator[_Hands]:
     if not any(_may_run(table, specs) for table in plan.tables):
-        yield InProcess(world.open_storage)
+        yield _Hands(InProcess(world.open_storage))
         return
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
 
     say("starting Spark")
     with spark_session(master, settings) as session:
-        yield _Interruptible(SparkExecutor(session), session.sparkContext.cancelAllJobs)
+        executor = _Interruptible(SparkExecutor(session), session.sparkContext.cancelAllJobs)
+        yield _Hands(executor, _hudi(session) if by_hudi else None)
+
+
+def _hudi(session: Any) -> Hudi:
+    """The Hudi of a session; raises ReconcilerError where it has none."""
+    from reconciler.delegate.spark import HudiOnSpark  # noqa: PLC0415 (heavy)
+
+    hudi = HudiOnSpark(session)
+    say(f"executing with Hudi {hudi.version()}")
+    return hudi
 
 
 def _may_run(table: TablePlan, specs: Sequence[TableSpec] | None) -> bool:

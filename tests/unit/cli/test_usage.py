@@ -93,7 +93,6 @@ def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
         (["plan", "x", "--format", "xml"], "'xml' is not one of"),
         (["plan", "x", "--now", "yesterday"], "--now yesterday: is not a time"),
         (["plan", "x", "--now", "2026-01-01T00:00:00"], "has no offset"),
-        (["apply", "x", "--executor", "hudi"], "--executor hudi: not built yet"),
         (["apply", "x", "--executor", "other"], "'other' is not one of"),
         (["apply", "x", "--parallelism", "0"], "--parallelism"),
         (["apply", "x", "--spark-conf", "memory=2g"], "--spark-conf memory: write it as"),
