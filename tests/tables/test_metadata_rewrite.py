@@ -1,0 +1,436 @@
+"""What the metadata table of a real table says once rows were moved into new files."""
+
+from __future__ import annotations
+
+import io
+import re
+import uuid
+from pathlib import Path
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.apply.metadata_rewrite import (
+    drop_partitions,
+    indexed_columns,
+    leftovers,
+    missing,
+    plan_rewrite_sync,
+)
+from reconciler.errors import BusyError, StaleError, UnsupportedError
+from reconciler.hudi import hfile, metadata_partitions
+from reconciler.hudi.load import load_properties
+from reconciler.hudi.logfile import BlockType, schema_text
+from reconciler.hudi.metadata_columns import wrappings
+from reconciler.hudi.metadata_keys import bloom_filter_keys, column_stats_keys, record_groups
+from reconciler.hudi.metadata_read import read_listing
+from reconciler.hudi.properties import parse_java
+from reconciler.hudi.schemaless import parsed_schema
+from tests.rewrites import FILE_IDS, HandMade, milliseconds
+from tests.trees import unpack
+
+INDEXED = Path(__file__).parent / "indexed"
+VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+INDEXES = ("bloom_filters", "column_stats", "record_index")
+PROPERTIES = ".hoodie/hoodie.properties"
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def begun(version, tmp_path):
+    """A clustering of a table with every index, begun, its files written."""
+    return HandMade(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write()
+
+
+def entries(metadata, partition):
+    """Key -> record of every visible log block and base file, and key -> number of file group."""
+    found, groups = {}, {}
+    for number, newest in enumerate(metadata.slices(partition)):
+        for block in metadata.blocks(newest):
+            if block.type is BlockType.HFILE_DATA:
+                schema = parsed_schema(schema_text(block), "")
+                for key, value in hfile.parse(block.content, "").items():
+                    record = fastavro.schemaless_reader(io.BytesIO(value), schema, None)
+                    found[key.decode()] = record
+                    groups[key.decode()] = number
+    return found, groups
+
+
+def test_nothing_is_seen_of_it_before_the_clustering_is_completed(begun):
+    before = {name: entries(begun.metadata(), name) for name in INDEXES}
+    listed = [*read_listing(begun.metadata()).folders()]
+    begun.sync()
+
+    assert before == {name: entries(begun.metadata(), name) for name in INDEXES}
+    assert listed == [*read_listing(begun.metadata()).folders()]
+
+
+def test_the_listing_has_the_new_files_with_their_sizes_and_still_the_replaced_ones(begun):
+    planned = begun.sync()
+    begun.complete()
+    listed = {
+        path: dict(zip(names, sizes, strict=True))
+        for path, names, sizes in read_listing(begun.metadata()).folders()
+    }
+
+    assert () == planned.drops
+    assert {"p=a", "p=b"} == listed.keys()
+    assert listed == {
+        path: {file.name: file.stat().st_size for file in (begun.folder / path).glob("*.parquet")}
+        for path in listed
+    }
+    assert {} == missing(begun.storage, begun.properties, begun.timeline, begun.added)
+
+
+def test_all_partitions_are_named_again_as_hudi_does(begun):
+    begun.sync()
+    begun.complete()
+    (newest,) = begun.metadata().slices("files")
+    block = begun.metadata().blocks(newest)[-1]
+    schema = parsed_schema(schema_text(block), "")
+    said = {
+        key.decode(): fastavro.schemaless_reader(io.BytesIO(value), schema, None)
+        for key, value in hfile.parse(block.content, "").items()
+    }
+
+    assert ["__all_partitions__", "p=a", "p=b"] == [*said]
+    assert [1, 2, 2] == [record["type"] for record in said.values()]
+    assert {
+        "p=a": {"size": 0, "isDeleted": False},
+        "p=b": {"size": 0, "isDeleted": False},
+    } == said["__all_partitions__"]["filesystemMetadata"]
+
+
+def test_the_ranges_of_every_indexed_column_are_told(begun, version):
+    columns = indexed_columns(begun.storage, begun.properties, begun.timeline)
+    begun.sync()
+    begun.complete()
+    found, _groups = entries(begun.metadata(), "column_stats")
+    (file,) = begun.added["p=b"]
+    said = dict(zip(columns, column_stats_keys(columns, "p=b", [file.name]), strict=True))
+    stats = {column: found[key]["ColumnStatsMetadata"] for column, key in said.items()}
+
+    assert {"0.15.0": 18, "1.0.2": 17, "1.2.0": 18}[version] == len(columns)
+    assert {"value": 3 * 10**10} == stats["l"]["minValue"]
+    assert {"value": 5 * 10**10} == stats["l"]["maxValue"]
+    assert ("s3", "s5") == (stats["s"]["minValue"]["value"], stats["s"]["maxValue"]["value"])
+    assert ("k3", "k5") == tuple(
+        stats["_hoodie_record_key"][bound]["value"] for bound in ("minValue", "maxValue")
+    )
+    assert (None, 3, 3) == tuple(
+        stats["nul"][name] for name in ("minValue", "valueCount", "nullCount")
+    )
+    assert {file.name} == {one["fileName"] for one in stats.values()}
+
+
+def test_the_bloom_filters_are_those_of_the_footers(begun):
+    begun.sync()
+    begun.complete()
+    found, _groups = entries(begun.metadata(), "bloom_filters")
+    for path, (file,) in begun.added.items():
+        said = pq.ParquetFile(begun.folder / path / file.name).metadata.metadata
+        (key,) = bloom_filter_keys(path, [file.name])
+        made = found[key]["BloomFilterMetadata"]
+
+        assert said[b"org.apache.hudi.bloomfilter"] == made["bloomFilter"]
+        assert "DYNAMIC_V0" == made["type"] == said[b"hoodie_bloom_filter_type_code"].decode()
+        assert (begun.instant, False) == (made["timestamp"], made["isDeleted"])
+
+
+def test_every_key_is_where_its_row_is_now(begun):
+    planned = begun.sync()
+    begun.complete()
+    found, groups = entries(begun.metadata(), "record_index")
+    places = {}
+    for key, record in found.items():
+        place = record["recordIndexMetadata"]
+        bits = [place["fileIdHighBits"] & (1 << 64) - 1, place["fileIdLowBits"] & (1 << 64) - 1]
+        number = uuid.UUID(int=bits[0] << 64 | bits[1])
+        places[key] = (place["partitionName"], f"{number}-{place['fileIndex']}")
+    a, b = FILE_IDS.format(0), FILE_IDS.format(1)
+    import pyarrow as pa  # noqa: PLC0415
+
+    assert {
+        "k1": ("p=a", a),
+        "k2": ("p=a", a),
+        "k3": ("p=b", b),
+        "k4": ("p=b", b),
+        "k5": ("p=b", b),
+    } == places
+    assert groups == dict(
+        zip(sorted(groups), record_groups(pa.array(sorted(groups)), 2).tolist(), strict=True)
+    )
+    moments = {record["recordIndexMetadata"]["instantTime"] for record in found.values()}
+    assert {milliseconds(begun.instant)} == moments
+    assert () == planned.sync.cleanup
+
+
+def test_partition_stats_stay_as_they_are(begun, version):
+    if version == "0.15.0":
+        return
+    before = entries(begun.metadata(), "partition_stats")
+    begun.sync()
+    begun.complete()
+
+    assert before == entries(begun.metadata(), "partition_stats")
+    assert "partition_stats" in begun.properties.metadata_partitions
+
+
+def test_log_files_are_named_after_what_each_version_goes_by(begun, version):
+    names = [Path(write.path).name for write in begun.plan().sync.writes]
+    instant = begun.instant
+
+    if version == "0.15.0":
+        assert [
+            f"{instant}.deltacommit.requested",
+            f"{instant}.deltacommit.inflight",
+        ] == names[:2]
+        assert f"{instant}.deltacommit" == names[-1]
+        assert ".files-0000-0_00000000000000010.log.4_0-0-0" in names
+        assert ".record-index-0000-0_00000000000000013.log.4_0-0-0" in names
+    else:
+        assert f".files-0000-0_{instant}.log.1_0-0-0" in names
+        assert re.fullmatch(rf"{instant}_\d{{17}}\.deltacommit", names[-1])
+
+
+@pytest.mark.parametrize("done", [1, 2, 4, -1, None])
+def test_an_attempt_that_stopped_is_taken_back_and_made_again(begun, done):
+    first = begun.plan()
+    for write in first.sync.writes[:done]:
+        begun.storage.create(write.path, write.data)
+    again = begun.plan()
+    there = {write.path for write in first.sync.writes[:done]}
+
+    assert there == {*again.sync.cleanup}
+    begun.sync(again)
+    begun.complete()
+    assert {} == missing(begun.storage, begun.properties, begun.timeline, begun.added)
+    assert 5 == len(entries(begun.metadata(), "record_index")[0])
+
+
+def test_what_an_attempt_said_of_files_that_never_came_to_be_is_gone(begun):
+    begun.sync()
+    ((file,), _) = begun.added.values()
+    begun.storage.delete(f"p=a/{file.name}")
+    del begun.added["p=a"]
+    begun.sync()
+    begun.complete()
+    found, _groups = entries(begun.metadata(), "record_index")
+    placed = {record["recordIndexMetadata"]["partitionName"] for record in found.values()}
+    high = uuid.UUID(FILE_IDS.format(0)[:-2]).int >> 64
+
+    assert {"p=a", "p=b"} == placed
+    assert high not in {
+        record["recordIndexMetadata"]["fileIdHighBits"] & (1 << 64) - 1 for record in found.values()
+    }
+    assert file.name not in {
+        record["ColumnStatsMetadata"]["fileName"]
+        for record in entries(begun.metadata(), "column_stats")[0].values()
+    }
+
+
+def test_column_stats_and_what_comes_from_them_go_where_a_range_is_not_told(begun, version):
+    (file,) = begun.added["p=a"]
+    begun.added["p=a"] = [WithoutRange(file)]
+    planned = begun.sync()
+    begun.complete()
+    live = set(begun.metadata().live)
+
+    gone = {"column_stats"} | ({"partition_stats"} if version != "0.15.0" else set())
+    assert tuple(sorted(gone)) == planned.drops
+    assert f"{file.name}: the range of l is not known" == planned.reasons["column_stats"]
+    assert {"bloom_filters", "files", "record_index"} == live
+    assert gone.isdisjoint(path.name for path in (begun.folder / ".hoodie/metadata").iterdir())
+    assert {} == missing(begun.storage, begun.properties, begun.timeline, begun.added)
+
+
+class WithoutRange:
+    """A new file whose writer was not asked for the range of the column l."""
+
+    def __init__(self, file):
+        self.name, self.rows, self.size, self.bloom = file.name, file.rows, file.size, file.bloom
+        self.ranges = tuple(found for found in file.ranges if found.column != "l")
+
+
+def test_bloom_filters_go_where_a_new_file_has_none(version, tmp_path):
+    begun = HandMade(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write(bloom=False)
+    planned = begun.plan()
+
+    assert ("bloom_filters",) == planned.drops
+    assert planned.reasons["bloom_filters"].endswith(": has no bloom filter")
+    assert not [write.path for write in planned.sync.writes if "bloom" in write.path]
+
+
+def test_the_record_index_goes_where_too_many_rows_move(begun, monkeypatch):
+    monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 4)
+    planned = begun.plan()
+
+    assert ("record_index",) == planned.drops
+    assert {"record_index": "5 rows move, and more than 4 are not written there"} == planned.reasons
+
+
+def test_a_record_index_by_partition_goes(begun):
+    folder = begun.folder / ".hoodie/metadata/record_index"
+    for path in list(folder.iterdir()):
+        path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))
+    planned = begun.plan()
+
+    assert ("record_index",) == planned.drops
+    assert {"record_index": "the record index keeps keys by partition"} == planned.reasons
+
+
+def test_nothing_goes_while_another_write_is_pending(version, tmp_path):
+    begun = HandMade(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write(bloom=False)
+    path = f"{begun.properties.timeline_folder}/20270101000000000.commit.requested"
+    begun.storage.create(path, b"")
+    with pytest.raises(
+        BusyError, match=r"bloom_filters must be dropped, but 20270101000000000\.commit\.requested"
+    ):
+        begun.plan()
+    begun.write()
+
+    assert () == begun.plan().drops
+
+
+def test_an_instant_that_is_not_pending_is_refused(begun):
+    begun.complete()
+    with pytest.raises(StaleError, match="is no pending clustering on the timeline"):
+        begun.plan()
+
+
+def test_a_table_without_metadata_table_is_told_nothing(begun):
+    text = (begun.folder / PROPERTIES).read_text()
+    text = re.sub(r"(?m)^(hoodie.table.metadata.partitions)=.*$", r"\1=", text)
+    (begun.folder / PROPERTIES).write_text(text)
+    planned = begun.plan()
+
+    assert ((), None) == (planned.drops, planned.sync)
+
+
+def test_an_index_that_no_writer_builds_anew_is_refused(begun):
+    text = (begun.folder / PROPERTIES).read_text()
+    (begun.folder / PROPERTIES).write_text(text.replace("files,", "expr_index_e,files,"))
+    with pytest.raises(UnsupportedError, match="has the expression index e, which would lose"):
+        begun.plan()
+
+
+def test_dropping_changes_one_line_of_the_properties(begun):
+    before = (begun.folder / PROPERTIES).read_bytes()
+    old = parse_java(before, "x")
+    after = drop_partitions(begun.storage, begun.properties, ["record_index", "bloom_filters"])
+    text = (begun.folder / PROPERTIES).read_bytes()
+    changed = [
+        (one, two)
+        for one, two in zip(before.splitlines(), text.splitlines(), strict=True)
+        if one != two
+    ]
+    key = "hoodie.table.metadata.partitions"
+
+    assert 1 == len(changed)
+    kept = [n for n in old[key].split(",") if n not in ("record_index", "bloom_filters")]
+    assert f"{key}={','.join(kept)}".encode() == changed[0][1]
+    assert tuple(kept) == after.metadata_partitions
+    assert not (begun.folder / f"{PROPERTIES}.backup").exists()
+    assert not (begun.folder / ".hoodie/metadata/record_index").exists()
+    assert () == leftovers(begun.storage, after)
+
+
+def test_dropping_goes_on_from_the_backup_that_a_writer_left(begun):
+    path = begun.folder / PROPERTIES
+    path.rename(path.with_name("hoodie.properties.backup"))
+    after = drop_partitions(begun.storage, begun.properties, ["record_index"])
+
+    assert "record_index" not in after.metadata_partitions
+    assert after == load_properties(begun.storage)
+    assert path.exists()
+
+
+class Dying:
+    """A storage on which a process dies before its n-th change."""
+
+    def __init__(self, storage, changes):
+        self._storage, self._left = storage, changes
+
+    def __getattr__(self, name):
+        asked = getattr(self._storage, name)
+        if name not in ("replace", "delete", "delete_many", "remove_folder"):
+            return asked
+
+        def change(*arguments):
+            self._left -= 1
+            if self._left < 0:
+                raise KeyboardInterrupt
+            return asked(*arguments)
+
+        return change
+
+
+@pytest.mark.parametrize("changes", range(6))
+def test_dropping_may_stop_anywhere_and_is_done_again(tmp_path, changes):
+    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path))
+    live = begun.properties.metadata_partitions
+    dying = Dying(begun.storage, changes)
+    if changes < 5:
+        with pytest.raises(KeyboardInterrupt):
+            drop_partitions(dying, begun.properties, ["record_index"])
+    else:
+        drop_partitions(dying, begun.properties, ["record_index"])
+    now = load_properties(begun.storage)
+    left = leftovers(begun.storage, now)
+    again = drop_partitions(begun.storage, now, ["record_index"])
+
+    assert (live if changes < 2 else tuple(n for n in live if n != "record_index")) == (
+        now.metadata_partitions
+    )
+    assert (("record_index",) if 2 <= changes < 5 else ()) == left
+    assert "record_index" not in again.metadata_partitions
+    assert not (begun.folder / ".hoodie/metadata/record_index").exists()
+
+
+def test_what_is_listed_but_not_there_and_what_is_there_but_not_listed_is_missing(begun):
+    begun.sync()
+    begun.complete()
+    ((file,), (other,)) = begun.added.values()
+    (begun.folder / "p=a" / file.name).unlink()
+    begun.added["p=b"] = [other, WithoutRange(file)]
+
+    assert {"p=a": [file.name], "p=b": [file.name]} == missing(
+        begun.storage, begun.properties, begun.timeline, begun.added
+    )
+
+
+def test_how_every_column_is_kept_is_learned_from_the_index_alone(begun):
+    columns = indexed_columns(begun.storage, begun.properties, begun.timeline)
+    learned = wrappings(begun.metadata(), columns)
+
+    assert {*columns} == {*learned}
+    assert "LongWrapper" == learned["l"].wrapper.rpartition(".")[2]
+
+
+def test_a_column_that_the_table_lost_is_asked_of_no_file(tmp_path):
+    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path))
+    path = tmp_path / ".hoodie/.index_defs/index.json"
+    path.write_text(path.read_text().replace('"nul"', '"lost"'))
+    columns = indexed_columns(begun.storage, begun.properties, begun.timeline)
+
+    assert {"lost", "nul"}.isdisjoint(columns)
+    assert 17 == len(columns)
+
+
+def test_without_new_files_nothing_is_written(begun):
+    planned = plan_rewrite_sync(
+        begun.storage,
+        begun.properties,
+        begun.timeline,
+        instant=begun.instant,
+        completed="20270101000000000",
+        instant_ms=0,
+        added={},
+    )
+
+    assert ((), ()) == (planned.drops, planned.sync.writes)
