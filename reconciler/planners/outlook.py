@@ -279,7 +279,9 @@ def _measure(found: Candidates, ranges: Ranges, overlap: NDArray[np.float64]) ->
     """
     bases = np.flatnonzero(found.has_base)
     ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
-    counts = np.where(np.isnan(overlap), np.diff(ends), 0)
+    is_known = ranges.is_known[found.base_row[bases]]
+    told = np.bincount(found.partition[bases], weights=is_known, minlength=len(overlap))
+    counts = np.where(np.isnan(overlap) & (told > 0), np.diff(ends), 0)
     overlap[counts == 1] = 1.0
     for count in unique(counts[counts > 1]).tolist():
         alike = np.flatnonzero(counts == count)
@@ -311,9 +313,9 @@ def _predict(
     touched = unique(found.partition[decision.group_of >= 0])
     for partition in touched.tolist():
         here = bases[ends[partition] : ends[partition + 1]]
-        if len(here):
+        place = int(np.searchsorted(codes, partition))
+        if not np.isnan(overlap[place]):
             boxes = Boxes.of(ranges, found.base_row[here][None])
-            place = int(np.searchsorted(codes, partition))
             overlap[place] = _after(boxes, decision.group_of[here], covering)
 
 

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from reconciler.hudi.arrow import flags, numbers
+
 #: points looked at in a partition, and the most of points times files
 _POINTS: Final = (32, 128)
 _MOST: Final = 2**25
@@ -53,12 +55,18 @@ class Ranges:
             rows=rows,
         )
 
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Per file, whether anything is known of it."""
+        known = ~np.isnan(self.lower) & ~np.isnan(self.upper)
+        return np.asarray(known.any(axis=0), np.bool_)
+
 
 def _ranked(lower: Any, upper: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     both = pa.concat_arrays([lower, upper])
     ranks = pc.rank(both, tiebreaker="dense")  # nulls come last
-    found = np.asarray(ranks, np.float64)
-    found[np.asarray(pc.is_null(both, nan_is_null=True), np.bool_)] = np.nan
+    found = numbers(ranks).astype(np.float64)
+    found[flags(pc.is_null(both, nan_is_null=True))] = np.nan
     return found[: len(lower)], found[len(lower) :]
 
 

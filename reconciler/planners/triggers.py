@@ -109,8 +109,10 @@ def _measure(
     """
     bases = np.flatnonzero(found.has_base)
     ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
-    counts = np.diff(ends)
-    # no more files than may overlap: nothing to measure
+    is_known = ranges.is_known[found.base_row[bases]]
+    told = np.bincount(found.partition[bases], weights=is_known, minlength=len(overlap))
+    counts = np.where(told > 0, np.diff(ends), 0)
+    # no more files than may overlap, or nothing is known of any: nothing to measure
     for count in unique(counts[counts > above]).tolist():
         alike = np.flatnonzero(counts == count)
         step = max(_AT_ONCE // count, 1)

@@ -80,21 +80,40 @@ def record_size(
     through both. Fitted by least squares, weighted by rows; from footers where history does not
     tell the two apart; else the mean; ``fallback`` bytes without either.
     """
-    rows, sizes = _base_files(history, of)
-    if not len(rows):
-        rows, sizes = _base_files(history, COMMITS)
-    if len(rows) >= _FEWEST and rows.max() >= _SPREAD * rows.min():
-        fitted = _fit(rows.astype(np.float64), sizes.astype(np.float64))
-        if fitted is not None:
-            fixed, per_row = fitted
-            because = f"fitted over {len(rows)} base files of past writes"
-            return RecordSize(fixed=round(fixed), per_row=per_row, because=because)
+    fitted = _fitted(history, of)
+    if fitted is not None:
+        return fitted
     if footers is not None and footers.rows.sum() > 0:
         return _of_footers(footers)
+    rows, sizes = _told(history, of)
     if rows.sum() > 0:
         per_row = float(sizes.sum() / rows.sum())
         return RecordSize(fixed=0, per_row=per_row, because=f"the mean of {rows.sum()} rows")
     return RecordSize(fixed=0, per_row=float(fallback), because="declared: no write tells yet")
+
+
+def tells(history: Sequence[Written], *, of: Collection[Action] = _USUAL) -> bool:
+    """Whether past writes tell the fixed cost from that of rows; else a few footers would."""
+    return _fitted(history, of) is not None
+
+
+def _fitted(history: Sequence[Written], of: Collection[Action]) -> RecordSize | None:
+    rows, sizes = _told(history, of)
+    if len(rows) < _FEWEST or rows.max() < _SPREAD * rows.min():
+        return None
+    line = _fit(rows.astype(np.float64), sizes.astype(np.float64))
+    if line is None:
+        return None
+    fixed, per_row = line
+    because = f"fitted over {len(rows)} base files of past writes"
+    return RecordSize(fixed=round(fixed), per_row=per_row, because=because)
+
+
+def _told(
+    history: Sequence[Written], of: Collection[Action]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rows, sizes = _base_files(history, of)
+    return (rows, sizes) if len(rows) else _base_files(history, COMMITS)
 
 
 def _base_files(

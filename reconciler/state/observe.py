@@ -7,7 +7,7 @@ needs: replacecommits, cleans, savepoints, pending plans.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
@@ -93,7 +93,7 @@ class _Look:
         reader = Reader(self.storage, properties, timeline)
         cleans = reader.completed_cleans() if self.history else ()
         zone = _zone(properties, self.spec)
-        return TableState(
+        state = TableState(
             location=self.storage.location,
             table_name=properties.table_name,
             table_type=properties.table_type,
@@ -119,6 +119,11 @@ class _Look:
             v6_completions=_v6_completions(properties, timeline, zone),
             observed_ms=self.observed_ms,
         )
+        if self.spec is None or self.spec.clustering is None:
+            return state
+        from reconciler.state.gather import gather  # noqa: PLC0415 (few tables need it)
+
+        return replace(state, evidence=gather(self.storage, properties, self.spec, state))
 
     def _touched(
         self, reader: Reader, cleans: tuple[CompletedClean, ...]

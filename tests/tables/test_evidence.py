@@ -10,7 +10,10 @@ import pytest
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata_stats import read_column_stats
 from reconciler.hudi.metadata_table import open_metadata
+from reconciler.spec.model import Clustering, ClusteringTrigger, PartitionFilter, TableSpec
+from reconciler.state import gather
 from reconciler.state.footers import read_footers
+from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
@@ -29,6 +32,12 @@ def version(request):
 @pytest.fixture(scope="module")
 def folder(version, tmp_path_factory):
     return unpack(INDEXED / f"{version}.zip", tmp_path_factory.mktemp("indexed"))
+
+
+@pytest.fixture
+def copy(version, tmp_path):
+    """A table to change."""
+    return unpack(INDEXED / f"{version}.zip", tmp_path)
 
 
 def base_files(folder):
@@ -81,3 +90,162 @@ def test_of_zeros_nobody_knows_what_they_hide(folder):
     index = by_index(folder, ["d"])
 
     assert (0.0, 1.0, 2) == index["d", 0]
+
+
+def gathered(folder, columns=("id", "i"), *, live=True, above=0.5, **asked):
+    """Evidence of a table; ``live``: with its index."""
+    if not live:
+        path = folder / ".hoodie/hoodie.properties"
+        lines = path.read_text().splitlines()
+        name = "hoodie.table.metadata.partitions="
+        path.write_text(
+            "".join(f"{name}files\n" if x.startswith(name) else f"{x}\n" for x in lines)
+        )
+    asked.setdefault("when", ClusteringTrigger(overlap_above=above))
+    clustering = Clustering(columns=columns, curve="kd-tree", **asked)
+    spec = TableSpec(name="t", path=str(folder), clustering=clustering)
+    return observe(open_storage(str(folder)), spec, observed_ms=0)
+
+
+def said(state):
+    return [(doubt.rule, doubt.because) for doubt in state.evidence.doubts]
+
+
+def told(state):
+    """Per file the bounds of each column and its rows, log files left out."""
+    lists = [(low.to_pylist(), high.to_pylist()) for low, high in state.evidence.bounds]
+    return {
+        name: (*((low[row], high[row]) for low, high in lists), int(state.evidence.rows[row]))
+        for row, name in enumerate(state.files.name.to_pylist())
+    }
+
+
+class TestBounds:
+    def test_they_are_the_same_from_the_index_and_from_footers(self, folder, copy):
+        with_index = gathered(folder, tuple(COLUMNS))
+        without = gathered(copy, tuple(COLUMNS), live=False)
+
+        assert told(with_index) == told(without)
+        assert ["overlap"] == [rule for rule, _ in said(without)]
+        assert said(without) == said(with_index)
+        assert "statistics on nul:" in said(with_index)[0][1]
+
+    def test_the_index_alone_is_enough_where_it_has_the_columns(self, folder, monkeypatch):
+        monkeypatch.setattr(gather, "MOST_FOOTERS", 0)
+        state = gathered(folder, ("id", "d18"))
+
+        assert () == state.evidence.doubts
+        assert {((b"k1", b"k2"), (Decimal("-2.125"), Decimal("-1.125")), 2)} < set(
+            told(state).values()
+        )
+
+    def test_above_the_limit_of_footers_no_overlap_is_judged(self, copy, monkeypatch):
+        monkeypatch.setattr(gather, "MOST_FOOTERS", 2)
+        state = gathered(copy, live=False)
+
+        expected = (
+            "clustering.when.overlapAbove is not judged in 2 partitions: 3 base files have no "
+            "statistics on id, i in the metadata table, and no more than 2 footers are read; "
+            "let the table's writers keep the index "
+            "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
+        )
+
+        assert state.evidence.bounds is None
+        assert [("overlap", expected)] == said(state)
+
+    def test_partitions_that_the_filter_leaves_out_are_not_looked_at(self, folder):
+        state = gathered(folder, partitions=PartitionFilter(include=("p=a",)))
+
+        assert {"p=a"} == {
+            state.files.partitions[state.files.partition[row]]
+            for row, low in enumerate(state.evidence.bounds[0][0].to_pylist())
+            if low is not None
+        }
+
+    def test_partitions_of_few_files_need_no_footers(self, copy):
+        state = gathered(copy, above=1.0, live=False)
+        known = [low is not None for low in state.evidence.bounds[0][0].to_pylist()]
+
+        assert [False, True, True] == known  # p=a has one file
+
+    def test_a_column_that_is_not_there_is_said(self, folder):
+        state = gathered(folder, ("id", "nobody"))
+
+        expected = (
+            "no base file has statistics on nobody: is the name right, and has its type an order? "
+            "No overlap is seen in it"
+        )
+
+        assert [("overlap", expected)] == said(state)
+        assert 3 == state.evidence.bounds[1][0].null_count
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            {"columns": ()},
+            {"above": None},
+            {"when": ClusteringTrigger(always=True, overlap_above=None)},
+        ],
+        ids=str,
+    )
+    def test_where_no_overlap_is_asked_for_none_is_read(self, folder, asked):
+        assert gathered(folder, **asked).evidence.bounds is None
+
+
+class TestDamage:
+    def test_a_damaged_file_is_said_and_the_others_are_judged(self, copy):
+        state = gathered(copy, live=False)
+        (first, *_), (partition, *_) = state.files.name.to_pylist(), state.files.partitions
+        path = copy / partition / first
+        path.write_bytes(b"x" * path.stat().st_size)
+        state = gathered(copy)
+        known = [low is not None for low in state.evidence.bounds[0][0].to_pylist()]
+
+        expected = (
+            f"{partition}/{first}: it does not end as a parquet file does; restore the file "
+            "from a copy; until then nothing is known of the rows in there, and a clustering "
+            "that reads them fails"
+        )
+
+        assert [False, True, True] == known
+        assert [("damagedFile", expected)] == said(state)
+
+    def test_a_damaged_index_is_said_and_footers_are_read(self, copy):
+        index = copy / ".hoodie/metadata/column_stats"
+        for log in sorted(index.glob(".*.log.*"))[1:]:
+            data = bytearray(log.read_bytes())
+            data[len(data) // 2] ^= 255
+            log.write_bytes(bytes(data))
+        state = gathered(copy)
+
+        assert ["columnStats"] == [doubt.rule for doubt in state.evidence.doubts]
+        assert "footers are read instead: .hoodie/metadata/column_stats/" in (
+            state.evidence.doubts[0].because
+        )
+        assert 0 == state.evidence.bounds[0][0].null_count
+
+
+def test_without_a_clustering_block_nothing_is_read(folder):
+    spec = TableSpec(name="t", path=str(folder))
+
+    assert observe(open_storage(str(folder)), spec, observed_ms=0).evidence is None
+
+
+def test_writes_and_footers_tell_sizes(folder):
+    evidence = gathered(folder).evidence
+
+    assert [3, 2] == [int(written.rows.sum()) for written in evidence.written]
+    assert () == evidence.clusterings
+    assert evidence.footers is None
+
+
+def test_footers_tell_sizes_where_writes_do_not(copy):
+    for write in (copy / ".hoodie").rglob("*.commit"):
+        if "metadata" not in write.parts:
+            write.unlink()
+            break
+    evidence = gathered(copy).evidence
+
+    assert 1 == len(evidence.written)
+    assert (evidence.footers.data < evidence.footers.bytes).all()
+    assert set(evidence.footers.rows.tolist()) <= {1, 2}
