@@ -44,6 +44,21 @@ def extra_metadata(
     Savepoints as Hudi has them: of partitioned tables only, so that a later clean notices a removed
     one.
     """
+    extra = own_metadata(
+        plan_digest=plan_digest, spec_digest=spec_digest, owner=owner, origin=origin
+    )
+    savepoints = sorted(s.instant for s in state.savepoints if s.completed)
+    if savepoints and state.is_partitioned:
+        extra[SAVEPOINTED] = ",".join(savepoints)
+    if delete_partitions:
+        extra[DELETE_PARTITIONS] = json.dumps(sorted(delete_partitions))
+    return extra
+
+
+def own_metadata(
+    *, plan_digest: str, spec_digest: str, owner: Owner, origin: Origin
+) -> dict[str, str]:
+    """Whose an instant is and what it follows from; every instant of ours says so."""
     extra = {
         PLAN_DIGEST: plan_digest,
         SPEC_DIGEST: spec_digest,
@@ -51,13 +66,7 @@ def extra_metadata(
         TOOL: owner.tool,
     }
     extra |= {SPEC_COMMIT: origin.spec_commit} if origin.spec_commit else {}
-    extra |= {ACTOR: origin.actor} if origin.actor else {}
-    savepoints = sorted(s.instant for s in state.savepoints if s.completed)
-    if savepoints and state.is_partitioned:
-        extra[SAVEPOINTED] = ",".join(savepoints)
-    if delete_partitions:
-        extra[DELETE_PARTITIONS] = json.dumps(sorted(delete_partitions))
-    return extra
+    return extra | ({ACTOR: origin.actor} if origin.actor else {})
 
 
 def requested_payload(

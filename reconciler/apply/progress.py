@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
-Phase = Literal["observe", "resume", "request", "delete", "complete", "check"]
+Phase = Literal["observe", "resume", "request", "rewrite", "delete", "complete", "check"]
 
 
 class Progress(Protocol):
@@ -18,7 +18,8 @@ class Progress(Protocol):
     ) -> AbstractContextManager[Callable[[int], None]]:
         """A phase of a table; inside the block the function hears of so many units done.
 
-        ``total`` counts files where a phase has a known length, else it is None.
+        ``total`` counts files where a phase has a known length (bytes to be read in a rewrite),
+        else it is None.
         """
 
     def waits(self, table: str, holder: str) -> None:

@@ -73,6 +73,37 @@ class Rows:
         return tuple(sorted(found, key=lambda pair: (-pair[1], pair[0])))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftGroup:
+    """A group of ``slices`` file slices that was reviewed and stays as it is."""
+
+    partition: str
+    slices: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """What a clustering did, in all of its groups that were published.
+
+    ``slices``: file groups that are replaced; ``files_before``: their base and log files;
+    ``bytes_read``, ``bytes_written``: of files. ``splits``: files that are there only because
+    another one grew too large. ``gone``: groups that had been rewritten before. ``left``: groups
+    that stay.
+    """
+
+    groups: int = 0
+    slices: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    rows: int = 0
+    splits: int = 0
+    gone: int = 0
+    left: tuple[LeftGroup, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
     """What became of one step.
@@ -84,9 +115,10 @@ class StepOutcome:
     ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``left_out`` was reviewed
     and stays; ``failed`` could not be deleted. ``partitions_left`` has a note per partition whose
     folder stays, its rule the path. ``differences`` is what the check afterwards found wrong.
+    ``rewritten``: of a clustering, resumed ones too.
     """
 
-    kind: Literal["clean", "resume"]
+    kind: Literal["clean", "resume", "cluster"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing"]
     instant: str | None = None
     removed: int = 0
@@ -99,13 +131,15 @@ class StepOutcome:
     earliest_instant_to_retain: str | None = None
     differences: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
+    rewritten: Rewritten | None = None
     seconds: float = 0.0
 
     @property
     def exit_code(self) -> int:
         if self.how == "inflight" or self.failed or self.differences:
             return 5
-        return 4 if self.left_out or self.partitions_left else 0
+        is_left = self.rewritten is not None and self.rewritten.left
+        return 4 if self.left_out or self.partitions_left or is_left else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -137,6 +171,11 @@ class TableResult:
     def instants(self) -> tuple[str, ...]:
         """Instants written or finished, in the order of execution."""
         return tuple(o.instant for o in self.outcomes if o.instant is not None)
+
+    @property
+    def rewritten(self) -> tuple[Rewritten, ...]:
+        """What each clustering did."""
+        return tuple(o.rewritten for o in self.outcomes if o.rewritten is not None)
 
     @property
     def removed(self) -> int:

@@ -11,6 +11,7 @@ from typing import assert_never
 from reconciler.apply.audit import Journal, Unwritten
 from reconciler.apply.checks import Look, RefusedError, check_identity, counted, judged, running
 from reconciler.apply.clean import run_clean
+from reconciler.apply.cluster import run_cluster
 from reconciler.apply.delegate import check_delegation
 from reconciler.apply.executor import Executor
 from reconciler.apply.origin import Origin
@@ -21,10 +22,11 @@ from reconciler.apply.table import Opener, Table, Tools, open_table
 from reconciler.apply.tidy import tidy
 from reconciler.apply.ties import left_out_by_specs, of_other_specs
 from reconciler.delegate.model import Hudi
-from reconciler.errors import ReconcilerError, StaleError, UnsupportedError
+from reconciler.errors import ReconcilerError, StaleError
 from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.model import CleanStep, ClusterStep, Note, Plan, ResumeStep, TablePlan
+from reconciler.rewrite.model import Rewriter
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.locations import identity
 from reconciler.spec.model import TableSpec
@@ -52,6 +54,7 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     origin: Origin | None = None,
     journal: Journal | None = None,
     on_stop: Callable[[int], None] | None = None,
+    rewriter: Rewriter | None = None,
     hudi: Hudi | None = None,
 ) -> Result:
     """Do what was reviewed as far as it still holds; what falls out is reported.
@@ -61,7 +64,8 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     by default the clock's time. ``lock_wait_s`` bounds the wait for a lock. ``on_table`` hears of
     every table as soon as it is done, ``on_crash`` of errors that are this program's own.
     ``origin`` goes into the instants; ``journal`` hears of a table before anything is done to it
-    and when its work ends. ``hudi`` executes what is requested, instead of us.
+    and when its work ends. ``rewriter`` writes the files of clusterings; ``hudi`` executes what
+    is requested, instead of us.
     Raises StaleError when the plan has not the expected digest or is of
     other specs; everything else that goes wrong is in the result of its table.
 
@@ -81,6 +85,7 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
         process=who,
         new_token=new_token,
         progress=progress or Silent(),
+        rewriter=rewriter,
         hudi=hudi,
         now=now,
         lock_wait_s=lock_wait_s,
@@ -253,15 +258,17 @@ def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
     """Pending cleans first, whoever left them; then what was reviewed."""
     pending = {clean.instant for clean in look.state.pending_cleans}
     yield from resume_pending(table, look)
+    fresh = None if pending else look
     for step in table.plan.steps:
         match step:
             case ResumeStep():
                 if step.instant not in pending:
                     yield resume_reviewed(look, step)
             case ClusterStep():
-                raise UnsupportedError("this version cannot apply a cluster step yet")
+                yield run_cluster(table, step, fresh)
+                fresh = None
             case CleanStep():
-                yield run_clean(table, step, None if pending else look)
+                yield run_clean(table, step, fresh)
             case _:
                 assert_never(step)
 

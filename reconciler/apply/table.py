@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from reconciler.apply.checks import Look, refuse
 from reconciler.apply.executor import Executor
@@ -29,6 +29,9 @@ from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.publish import Publisher
 from reconciler.transaction.pulse import Heartbeat, Pulse
 
+if TYPE_CHECKING:
+    from reconciler.rewrite.model import Rewriter
+
 
 class Opener(Protocol):
     """Opens a storage by location or reference; ``world.open_storage`` is one.
@@ -48,7 +51,8 @@ class Tools:
     ``now`` is what policies count from, the clock's time if None; instants always take the clock's.
     ``hudi`` executes what was requested where it is there (``--executor hudi``).
     ``stop`` is asked where work may end before its end. ``lock_wait_s`` bounds the waiting for a
-    lock, ``pulse_s`` is the pause between signs of life.
+    lock, ``pulse_s`` is the pause between signs of life. ``rewriter``: None where nothing can be
+    rewritten.
     """
 
     open_storage: Opener
@@ -63,6 +67,7 @@ class Tools:
     lock_wait_s: float = 60
     pulse_s: float = 60
     origin: Origin = field(default_factory=Origin)
+    rewriter: Rewriter | None = None
 
     @contextlib.contextmanager
     def phase(

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
 _PHASES: Mapping[Phase, str] = {
     "observe": "looking at the table again",
     "resume": "finishing pending work",
-    "request": "writing the requested clean",
+    "request": "writing down what is going to be done",
+    "rewrite": "rewriting files",
     "delete": "deleting files",
-    "complete": "completing the clean",
+    "complete": "publishing what was done",
     "check": "checking the metadata table",
 }
 
@@ -248,8 +249,9 @@ class Watched:
             say(words.plain(f"{table}: {what}"), event="progress", table=table)
             yield lambda _: None
             return
-        with progress(what, total, "files", table=table) as tell:
-            tell(0, words.count(total, "file"))
+        is_sized = phase == "rewrite"
+        with progress(what, total, "bytes" if is_sized else "files", table=table) as tell:
+            tell(0, words.size(total) if is_sized else words.count(total, "file"))
             yield lambda done: tell(done, "")
 
     def waits(self, table: str, holder: str) -> None:

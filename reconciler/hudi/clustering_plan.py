@@ -40,8 +40,8 @@ class ClusteringPlan:
     """The content of a clustering's requested file.
 
     ``strategy``: options for the executor; Hudi writes the sort columns and nothing else.
-    ``extra``: of the whole request. ``missing``: partitions that Hudi's incremental planner shall look at the
-    next time; None where it is not told (always before version 8).
+    ``extra``: of the whole request. ``missing``: partitions that Hudi's incremental planner shall
+    look at the next time; None where it is not told (always before version 8).
     """
 
     groups: tuple[PlannedGroup, ...]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -78,6 +78,21 @@ def open_scan(
                     "run again",
                 ) from None
     raise AssertionError
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A table's Avro schema as ``text``, and the file of the table that says it."""
+
+    text: str
+    path: str
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def newest_schema(storage: Storage, state: TableState) -> Declared | None:
+    """The Avro schema of the table as it is now; None where nobody has written one down."""
+    properties = load_properties(storage)
+    return _Opening(storage, ReadRequest(), properties, state, Until()).declared()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,24 +172,30 @@ class _Opening:
 
     def _schema(self, picked: Picked) -> pa.Schema:
         """The columns that the newest write says, else the table's first ones, else a file's."""
-        services: tuple[str, str] | None = None
-        for operation, extra, path in self._writes():
-            text = declared_schema(operation, extra)
-            if text:
-                if extra.get(VERSIONED):
-                    self._refuse_renamed(picked)
-                return table_schema(text, path, self.properties)
-            services = services or ((extra[SCHEMA], path) if extra.get(SCHEMA) else None)
-        created = self.properties.raw.get(CREATED)
-        if services is not None:
-            return table_schema(*services, self.properties)
-        if created:
-            return table_schema(created, f"{PROPERTIES}: {CREATED}", self.properties)
+        found = self.declared()
+        if found is not None:
+            if found.extra.get(VERSIONED):
+                self._refuse_renamed(picked)
+            return table_schema(found.text, found.path, self.properties)
         rows = picked.base[picked.base >= 0]
         if not len(rows):
             return completed_schema(pa.schema([]), self.properties)
         newest = rows[np.argmax(picked.files.instant[rows])]
         return completed_schema(_read_footer(self.storage, *_file(picked, newest)), self.properties)
+
+    def declared(self) -> Declared | None:
+        """The schema that the newest write says, else a table service, else the table's first."""
+        service: Declared | None = None
+        for operation, extra, path in self._writes():
+            text = declared_schema(operation, extra)
+            if text:
+                return Declared(text, path, extra)
+            if service is None and extra.get(SCHEMA):
+                service = Declared(extra[SCHEMA], path)
+        created = self.properties.raw.get(CREATED)
+        if service is None and created:
+            return Declared(created, f"{PROPERTIES}: {CREATED}")
+        return service
 
     def _refuse_renamed(self, picked: Picked) -> None:
         """Raises UnsupportedError where files hold a column of the table under another name."""

@@ -51,6 +51,20 @@ def next_instant(newest: str | None, now_ms: int, zone: tzinfo) -> str:
     return f"{later:%Y%m%d%H%M%S}{later.microsecond // 1000:03d}"
 
 
+def instant_ms(instant: str, zone: tzinfo) -> int:
+    """The moment of an instant time in a zone, epoch milliseconds.
+
+    Raises BlockedError for digits that are no time.
+
+    >>> instant_ms("20260101000000007", UTC)
+    1767225600007
+    """
+    wall = _wall(instant)
+    if wall is None:
+        raise BlockedError(f"{instant} is no time, so what happened then cannot be told")
+    return _earliest_ms(wall, zone)
+
+
 def _padded(instant: str) -> str:
     """Times of second precision count as the last millisecond of it, as Hudi compares them."""
     return f"{instant}999" if len(instant) == _SECONDS_DIGITS else instant

@@ -1,0 +1,256 @@
+"""Running a reviewed clustering: choose, announce, rewrite, publish what nobody has touched."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from reconciler.apply.checks import Look, RefusedError
+from reconciler.apply.cluster_publish import abandon, new_files, publish, tidied
+from reconciler.apply.cluster_work import (
+    ClusterWork,
+    action_of,
+    check_results,
+    claims_of,
+    layout_extra,
+    requested_plan,
+)
+from reconciler.apply.execute import with_heartbeat
+from reconciler.apply.footprints import footprints, foreign_pending, known_writes
+from reconciler.apply.metadata_rewrite import missing
+from reconciler.apply.payloads import own_metadata
+from reconciler.apply.regroup import Regrouped, regroup, take_groups
+from reconciler.apply.result import LeftGroup, StepOutcome
+from reconciler.apply.result import Rewritten as Done
+from reconciler.apply.rewriting import Ground, ground_of, groups_of, rewrite_of
+from reconciler.apply.table import Table
+from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, UnsupportedError
+from reconciler.hudi.load import load_properties
+from reconciler.hudi.metadata_partitions import rewrite_verdicts
+from reconciler.hudi.timeline import Timeline
+from reconciler.plan.model import ClusterStep, Note
+from reconciler.rewrite.model import Rewriter, Rewritten
+from reconciler.state.layout import Layout
+from reconciler.transaction.conflicts import conflicts
+from reconciler.transaction.lock import NoLock
+
+#: how often a timeline may change under our eyes before we let its writers be
+_ATTEMPTS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Decision:
+    """What runs now, and the state it follows from."""
+
+    look: Look
+    chosen: Regrouped
+    layout: Layout
+    ground: Ground
+
+
+def run_cluster(table: Table, step: ClusterStep, look: Look | None) -> StepOutcome:
+    """Rewrite reviewed ∩ fresh, group by group, and report the rest.
+
+    ``look`` is one just taken, if there is one. Raises RefusedError, BusyError, UnsupportedError
+    before anything is written; what goes wrong later is undone before it is raised.
+    """
+    _rewriter(table)
+    for _attempt in range(_ATTEMPTS):
+        if look is None:
+            with table.phase("observe"):
+                look = table.look()
+        refuse_unlocked(table, look)
+        decision = _decide(table, step, look)
+        look = None
+        if not len(decision.chosen.groups):
+            return _nothing(decision.chosen.left, decision.chosen.gone)
+        with table.phase("request"):
+            work = _request(table, decision)
+        if isinstance(work, StepOutcome):
+            return work
+        if work is not None:
+            carry = partial(carry_out, table, work, _start(table, work))
+            return replace(with_heartbeat(table, work.instant, carry), kind="cluster")
+    raise BusyError(
+        f"{table.plan.name}: its timeline changed {_ATTEMPTS} times while a clustering was being "
+        "prepared; run apply again when its writers are quieter"
+    )
+
+
+def carry_out(table: Table, work: ClusterWork, begin: Callable[[], None]) -> StepOutcome:
+    """Inflight to completed; whatever goes wrong takes everything back, as far as it can."""
+    begin()
+    try:
+        results = _rewrite(table, work)
+        with table.phase("complete"), table.locked():
+            outcome = publish(table, work, results)
+    except (Exception, KeyboardInterrupt):
+        with contextlib.suppress(ReconcilerError):  # else it stays pending, for the next apply
+            abandon(table, work)
+        raise
+    if outcome.how == "undone":
+        return outcome
+    with table.phase("check"):
+        return tidied(table, work, checked(table, work, results, outcome))
+
+
+def checked(
+    table: Table, work: ClusterWork, results: list[Rewritten], outcome: StepOutcome
+) -> StepOutcome:
+    """Compare what the metadata table lists with the new files, as far as it can be read."""
+    if outcome.how != "completed":
+        return outcome
+    try:
+        timeline = table.reread()
+        added = new_files(table, work, results)
+        found = missing(table.storage, load_properties(table.storage), timeline, added)
+    except ReconcilerError as error:  # it is completed all the same
+        said = f"the clustering is completed; its metadata table could not be compared: {error}"
+        return replace(outcome, warnings=(*outcome.warnings, Note("metadataListing", said)))
+    notes = tuple(
+        Note(
+            "metadataListing",
+            f"the metadata table and the disk differ in {len(names)} files of partition {path!r}, "
+            f"for example {', '.join(names[:5])}",
+        )
+        for path, names in sorted(found.items())
+    )
+    return replace(outcome, differences=notes)
+
+
+def refuse_unlocked(table: Table, look: Look) -> None:
+    """Without a lock nobody waits for us, so nobody else may be writing."""
+    pending = foreign_pending(look.state.timeline)
+    if isinstance(table.lock, NoLock) and pending:
+        first = pending[0]
+        note = Note(
+            "lock",
+            f"{first.action} {first.requested} is pending, and without a lock it could write to "
+            "what is being rewritten; configure concurrency.lock or wait",
+        )
+        raise RefusedError((note,))
+
+
+def _rewriter(table: Table) -> Rewriter:
+    rewriter = table.tools.rewriter
+    if rewriter is None:
+        raise UnsupportedError(
+            f"{table.plan.name}: there is nothing here that rewrites files; run `reconciler apply` "
+            "with PySpark installed"
+        )
+    return rewriter
+
+
+def _decide(table: Table, step: ClusterStep, look: Look) -> _Decision:
+    ground = ground_of(table.storage, look.state)
+    chosen = regroup(step.groups, look.state, refusal=ground.refusal)
+    properties = load_properties(table.storage)
+    if len(chosen.groups):
+        rewrite_verdicts(
+            properties.metadata_partitions,
+            table_version=properties.table_version,
+            rows=0,
+            inflight=properties.metadata_partitions_inflight,
+        )
+    layout = Layout(columns=step.columns, curve=step.curve, mapping=step.mapping)
+    return _Decision(look=look, chosen=chosen, layout=layout, ground=ground)
+
+
+def _request(table: Table, decision: _Decision) -> ClusterWork | StepOutcome | None:
+    """Announce what no other write has touched since the look; None when the world has moved."""
+    before = decision.look.state.timeline
+    with table.locked():
+        known = known_writes(before)
+        timeline, found = footprints(table, known, None)
+        if _has_vanished(before, timeline):
+            return None
+        chosen = decision.chosen
+        hit = conflicts(claims_of(chosen.groups, decision.look.state, table.spec), found)
+        chosen = without(chosen, hit)
+        if not len(chosen.groups):
+            return _nothing(chosen.left, chosen.gone)
+        return _announce(table, replace(decision, chosen=chosen), timeline)
+
+
+def without(chosen: Regrouped, hit: dict[int, str]) -> Regrouped:
+    """The groups without those that were hit, which are left with the reason."""
+    groups = chosen.groups
+    partitions, sizes = groups.partition.to_pylist(), np.diff(groups.starts).tolist()
+    left = (
+        LeftGroup(partition=partitions[n], slices=sizes[n], because=hit[n]) for n in sorted(hit)
+    )
+    rows = np.array([n for n in range(len(groups)) if n not in hit], np.int64)
+    return replace(chosen, groups=take_groups(groups, rows), left=(*chosen.left, *left))
+
+
+def _announce(table: Table, decision: _Decision, timeline: Timeline) -> ClusterWork | None:
+    """Write the requested file; None when its name was taken meanwhile (``lock: none``)."""
+    state, chosen = decision.look.state, decision.chosen
+    extra = {
+        **own_metadata(
+            plan_digest=table.digest,
+            spec_digest=table.plan.spec_digest,
+            owner=table.owner,
+            origin=table.tools.origin,
+        ),
+        **layout_extra(decision.layout),
+    }
+    plan = requested_plan(chosen.groups, state, table.spec, decision.layout, extra)
+    data = plan.encode(table.storage.location, version=state.table_version)
+    table.lock.confirm()
+    try:
+        instant = table.publisher.request(action_of(state.table_version), timeline, data)
+    except AlreadyExistsError:
+        return None
+    return ClusterWork(
+        instant=instant,
+        groups=chosen.groups,
+        layout=decision.layout,
+        ground=decision.ground,
+        state=state,
+        extra=extra,
+        known=known_writes(state.timeline),
+        attempt=table.owner.token,
+        left=chosen.left,
+        gone=chosen.gone,
+    )
+
+
+def _start(table: Table, work: ClusterWork) -> Callable[[], None]:
+    """What writes the inflight file of a clustering just requested."""
+
+    def start() -> None:
+        try:
+            table.publisher.start(work.instant, work.action, b"")
+        except AlreadyExistsError:
+            raise BusyError(
+                f"another writer has begun to execute our clustering {work.instant}; plan again "
+                "when it is done"
+            ) from None
+
+    return start
+
+
+def _rewrite(table: Table, work: ClusterWork) -> list[Rewritten]:
+    """Hand the groups to the workers and verify what they tell."""
+    groups = groups_of(work.ground, work.groups, work.state)
+    rewrite = rewrite_of(
+        work.ground, table.spec, work.layout, instant=work.instant, attempt=work.attempt
+    )
+    with table.phase("rewrite", sum(group.bytes for group in groups)) as advance:
+        results = _rewriter(table).rewrite(table.storage.ref, rewrite, groups, progress=advance)
+    return check_results(work, results)
+
+
+def _has_vanished(before: Timeline, now: Timeline) -> bool:
+    """Whether a write that was completed is not any more: undone, or archived."""
+    return bool(known_writes(before) - known_writes(now))
+
+
+def _nothing(left: tuple[LeftGroup, ...], gone: int) -> StepOutcome:
+    return StepOutcome(kind="cluster", how="nothing", rewritten=Done(left=left, gone=gone))

@@ -1,0 +1,209 @@
+"""A pending clustering of ours and what of it runs: what a fresh and a resumed one share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.apply.footprints import Known
+from reconciler.apply.freshness import keys_present
+from reconciler.apply.result import LeftGroup
+from reconciler.apply.rewriting import Ground
+from reconciler.basefile.stat import created_stat
+from reconciler.errors import ReconcilerError
+from reconciler.hudi.arrow import integers, numbers, strings
+from reconciler.hudi.clustering import InputSlice
+from reconciler.hudi.clustering_plan import SORT_COLUMNS, ClusteringPlan, PlannedGroup, metrics
+from reconciler.hudi.instant import Action
+from reconciler.hudi.replace import ReplaceCommit
+from reconciler.plan.groups import owners
+from reconciler.plan.model import Rewrites
+from reconciler.rewrite.model import Rewritten
+from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.state.layout import LAYOUT, Layout
+from reconciler.state.model import TableState
+from reconciler.transaction.conflicts import Claim
+
+#: Hudi's own key, of every commit
+SCHEMA: Final = "schema"
+_EIGHT: Final = 8
+#: what Hudi's writers take for small unless they are told otherwise
+_HUDIS_SMALL: Final = 104_857_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterWork:
+    """A requested clustering and what of it runs.
+
+    ``extra``: of the request and of the completed file. ``known``: the completed writes that the
+    groups were chosen after. ``attempt``: a text that no other attempt has.
+    """
+
+    instant: str
+    groups: Rewrites
+    layout: Layout
+    ground: Ground
+    state: TableState
+    extra: Mapping[str, str]
+    known: Known
+    attempt: str
+    left: tuple[LeftGroup, ...] = ()
+    gone: int = 0
+
+    @property
+    def action(self) -> Action:
+        return action_of(self.state.table_version)
+
+
+def action_of(version: int) -> Action:
+    """What a clustering is called while it is pending, by table version."""
+    return Action.CLUSTERING if version >= _EIGHT else Action.REPLACECOMMIT
+
+
+def claims_of(groups: Rewrites, state: TableState, spec: TableSpec) -> list[Claim]:
+    """The groups as conflicts are looked for."""
+    ids = groups.file_id.to_pylist()
+    sizes = base_sizes(groups, state)
+    small = max((spec.files or FileSizes()).small, _HUDIS_SMALL)
+    has_logs = numbers(pc.list_value_length(groups.logs)) > 0
+    is_open = (sizes < small) | has_logs
+    return [
+        Claim(
+            partition=partition,
+            ids=frozenset(ids[start:end]),
+            is_open=bool(is_open[start:end].any()),
+        )
+        for partition, (start, end) in zip(
+            groups.partition.to_pylist(), pairwise(groups.starts.tolist()), strict=True
+        )
+    ]
+
+
+def requested_plan(
+    groups: Rewrites, state: TableState, spec: TableSpec, layout: Layout, extra: Mapping[str, str]
+) -> ClusteringPlan:
+    """What a clustering announces: any Hudi writer may carry it out from then on."""
+    target = (spec.files or FileSizes()).target
+    sizes = base_sizes(groups, state)
+    log_sizes = _log_sizes(groups, state)
+    slices = [
+        InputSlice(partition="", file_id=file_id, base_file=base, log_files=tuple(reversed(logs)))
+        for file_id, base, logs in zip(
+            groups.file_id.to_pylist(),
+            groups.base.to_pylist(),
+            groups.logs.to_pylist(),
+            strict=True,
+        )
+    ]
+    planned = []
+    for partition, outputs, (start, end) in zip(
+        groups.partition.to_pylist(),
+        groups.outputs.tolist(),
+        pairwise(groups.starts.tolist()),
+        strict=True,
+    ):
+        bases = [
+            None if one.base_file is None else int(size)
+            for one, size in zip(slices[start:end], sizes[start:end], strict=True)
+        ]
+        logs = [size for found in log_sizes[start:end] for size in found]
+        planned.append(
+            PlannedGroup(
+                slices=tuple(_in(partition, one) for one in slices[start:end]),
+                outputs=outputs,
+                metrics=metrics(bases, logs, target),
+            )
+        )
+    strategy = {SORT_COLUMNS: ",".join(layout.columns)} if layout.columns else {}
+    return ClusteringPlan(groups=tuple(planned), strategy=strategy, extra=extra)
+
+
+def completed_commit(
+    work: ClusterWork, results: Sequence[Rewritten], numbers_kept: Sequence[int]
+) -> ReplaceCommit:
+    """What the clustering did in the groups that are kept; results are in the order of groups."""
+    partitions = work.groups.partition.to_pylist()
+    ids, starts = work.groups.file_id.to_pylist(), work.groups.starts.tolist()
+    written: dict[str, list[Mapping[str, str | int]]] = {}
+    replaced: dict[str, list[str]] = {}
+    for number in numbers_kept:
+        partition = partitions[number]
+        stats = [created_stat(file, partition) for file in results[number].files]
+        if stats:
+            written.setdefault(partition, []).extend(stats)
+        replaced.setdefault(partition, []).extend(ids[starts[number] : starts[number + 1]])
+    return ReplaceCommit(
+        written=written, replaced=replaced, extra={**work.extra, SCHEMA: work.ground.avro}
+    )
+
+
+def layout_extra(layout: Layout) -> dict[str, str]:
+    """How rows are ordered, as an instant of ours says it."""
+    return {LAYOUT: layout.text}
+
+
+def check_results(work: ClusterWork, results: Sequence[Rewritten]) -> list[Rewritten]:
+    """The results in the order of the groups.
+
+    Raises ReconcilerError unless there is one for every group, with all of its rows.
+    """
+    by_number = {result.number: result for result in results}
+    partitions = work.groups.partition.to_pylist()
+    if sorted(by_number) != list(range(len(partitions))) or len(results) != len(partitions):
+        raise ReconcilerError(
+            f"of the {len(partitions)} groups of clustering {work.instant} the workers have told "
+            f"of {len(results)}; nothing was published, run apply again"
+        )
+    for number, partition in enumerate(partitions):
+        found = by_number[number]
+        rows = sum(file.rows for file in found.files)
+        if found.read != found.written or rows != found.written.rows:
+            raise ReconcilerError(
+                f"clustering {work.instant}, a group of partition {partition!r}: {found.read.rows} "
+                f"rows were read and {rows} written, and their keys "
+                f"{'are the same' if found.read.keys == found.written.keys else 'differ'}; nothing "
+                "was published. This is an error of this program or of the machine: report it"
+            )
+    return [by_number[number] for number in range(len(partitions))]
+
+
+def base_sizes(groups: Rewrites, state: TableState) -> NDArray[np.int64]:
+    """Bytes of every slice's base file, 0 without one."""
+    return _sizes(groups, groups.base, owners(groups), state)
+
+
+def _log_sizes(groups: Rewrites, state: TableState) -> list[list[int]]:
+    """Bytes of the log files of every slice."""
+    counts = numbers(pc.list_value_length(groups.logs)).astype(np.int64)
+    of = np.repeat(owners(groups), counts)
+    sizes = _sizes(groups, groups.logs.flatten(), of, state)
+    ends = np.cumsum(counts)
+    return [part.tolist() for part in np.split(sizes, ends[:-1])] if len(counts) else []
+
+
+def _sizes(
+    groups: Rewrites, names: Any, of: NDArray[np.int64], state: TableState
+) -> NDArray[np.int64]:
+    """Bytes of files of the table, given by name and group; 0 for a null and for what is gone."""
+    partition = strings(groups.partition.to_pylist()).take(integers(of))
+    keys = pc.binary_join_element_wise(partition, names, "/")
+    rows = numbers(pc.index_in(keys, value_set=keys_present(state.files)).fill_null(-1))
+    if not len(state.files):
+        return np.zeros(len(rows), np.int64)
+    sizes: NDArray[np.int64] = np.where(rows >= 0, state.files.size[rows], 0)
+    return sizes
+
+
+def _in(partition: str, one: InputSlice) -> InputSlice:
+    return InputSlice(
+        partition=partition,
+        file_id=one.file_id,
+        base_file=one.base_file,
+        log_files=one.log_files,
+    )

@@ -1,0 +1,182 @@
+"""Where the writes go that a clustering has to reckon with: those that it did not know of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from reconciler.apply.marked import group_of, marked_files
+from reconciler.apply.table import Table
+from reconciler.errors import BusyError, FormatError, NotFoundError
+from reconciler.hudi import avro
+from reconciler.hudi.clustering import RequestedReplace
+from reconciler.hudi.compaction import CompactionPlan
+from reconciler.hudi.instant import WRITES, Action, Instant, State
+from reconciler.hudi.load import instant_path, read_instant_file
+from reconciler.hudi.schemaless import decoding
+from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.hudi.touched import Touched
+from reconciler.transaction.conflicts import Footprint
+
+_ATTEMPTS: Final = 8
+_COMPACTIONS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
+_REPLACING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
+
+#: requested time and action, as completed, of an instant
+Known = frozenset[tuple[str, Action]]
+
+
+def known_writes(timeline: Timeline) -> Known:
+    """The completed writes and restores of a timeline, which ``footprints`` leaves out later."""
+    done = (*timeline.commits, *timeline.completed({Action.RESTORE}))
+    return frozenset((i.requested, i.action.completes_as) for i in done)
+
+
+def footprints(table: Table, known: Known, own: str | None) -> tuple[Timeline, list[Footprint]]:
+    """The timeline as it is now, and every write on it that is pending or was not known.
+
+    ``own``: the instant of the clustering itself. A known write that was undone since may have gone
+    anywhere. Raises BusyError when the timeline does not hold still, FormatError for damage.
+    """
+    for _attempt in range(_ATTEMPTS):
+        timeline = table.reread()
+        try:
+            found = [_footprint(table, timeline, i) for i in _unknown(timeline, known, own)]
+            return timeline, [*found, *_undone(table, timeline, known)]
+        except NotFoundError:
+            continue
+    raise BusyError(
+        f"{table.plan.name}: its timeline changed {_ATTEMPTS} times while it was read; run apply "
+        "again when its writers are quieter"
+    )
+
+
+def foreign_pending(timeline: Timeline, own: str | None = None) -> list[Instant]:
+    """Writes of others that are not completed."""
+    return [i for i in timeline.pending(WRITES) if i.requested != own]
+
+
+def _unknown(timeline: Timeline, known: Known, own: str | None) -> Iterable[Instant]:
+    for instant in timeline.writes:
+        key = (instant.requested, instant.action.completes_as)
+        if instant.requested != own and not (instant.is_completed and key in known):
+            yield instant
+
+
+def _footprint(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
+    if instant.is_completed:
+        data, path = _content(table, _file(timeline, instant))
+        return _told(instant, Touched.parse(data, path)) if data else _anywhere(instant)
+    if instant.action in _COMPACTIONS:
+        return _planned_compaction(table, timeline, instant)
+    if instant.action in _REPLACING:
+        return _planned_replacement(table, timeline, instant)
+    return _announced(table, timeline, instant)
+
+
+def _announced(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
+    """A write whose inflight file holds its profile, if it has one yet; markers say the same."""
+    inflight = timeline.file(instant.requested, instant.action, State.INFLIGHT)
+    if inflight is None:
+        return _anywhere(instant)
+    data, path = _content(table, inflight)
+    try:
+        touched = Touched.parse(data, path)
+    except FormatError:  # empty, as bulk inserts leave it, or half written
+        return _anywhere(instant)
+    if touched.is_empty:
+        return _anywhere(instant)
+    groups = {partition: set(ids) for partition, ids in touched.groups.items()}
+    for partition, name in marked_files(table.storage, instant.requested):
+        if (file_id := group_of(name)) is not None:
+            groups.setdefault(partition, set()).add(file_id)
+    all_groups = {partition: frozenset(ids) for partition, ids in groups.items()}
+    return _told(instant, Touched(groups=all_groups, inserts=touched.inserts))
+
+
+def _planned_compaction(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
+    file = timeline.file(instant.requested, instant.action, State.REQUESTED)
+    if file is None:
+        return _anywhere(instant)
+    plan = CompactionPlan.parse(*_content(table, file))
+    return _told(instant, _of_pairs((op.partition, op.file_id) for op in plan.operations))
+
+
+def _planned_replacement(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
+    """A clustering names its slices; what overwrites partitions may replace all there is."""
+    file = timeline.file(instant.requested, instant.action, State.REQUESTED)
+    data, path = (b"", "") if file is None else _content(table, file)
+    if not data:
+        return _anywhere(instant)
+    plan = RequestedReplace.parse(data, path)
+    if not plan.is_clustering:
+        return _anywhere(instant)
+    return _told(instant, _of_pairs((one.partition, one.file_id) for one in plan.slices))
+
+
+def _undone(table: Table, timeline: Timeline, known: Known) -> Iterable[Footprint]:
+    """Rollbacks and restores of what was known to be completed."""
+    times = {time for time, _ in known}
+    for instant in timeline.instants:
+        if instant.action is Action.RESTORE:
+            if not instant.is_completed or (instant.requested, Action.RESTORE) not in known:
+                yield _anywhere(instant)
+        elif instant.action is Action.ROLLBACK and _rolls_back(table, timeline, instant) in times:
+            yield _anywhere(instant)
+
+
+def is_rolled_back(table: Table, timeline: Timeline, own: str) -> bool:
+    """Whether somebody takes a pending instant back, to do it again or to be rid of it."""
+    return any(
+        instant.requested > own and _rolls_back(table, timeline, instant) == own
+        for instant in timeline.instants
+        if instant.action is Action.ROLLBACK
+    )
+
+
+def _rolls_back(table: Table, timeline: Timeline, instant: Instant) -> str:
+    """The commit that a rollback is to undo."""
+    file = timeline.file(instant.requested, Action.ROLLBACK, State.REQUESTED)
+    if file is None:
+        return ""
+    data, path = _content(table, file)
+    plan = avro.decode(data, "HoodieRollbackPlan", path)
+    with decoding(path, "HoodieRollbackPlan"):
+        return str(plan["instantToRollback"]["commitTime"])
+
+
+def _of_pairs(pairs: Iterable[tuple[str, str]]) -> Touched:
+    groups: dict[str, set[str]] = {}
+    for partition, file_id in pairs:
+        groups.setdefault(partition, set()).add(file_id)
+    return Touched(groups={partition: frozenset(ids) for partition, ids in groups.items()})
+
+
+def _told(instant: Instant, touched: Touched) -> Footprint:
+    return Footprint(
+        instant=instant.requested,
+        action=instant.action.value,
+        is_completed=instant.is_completed,
+        groups=touched.groups,
+        inserts=touched.inserts,
+    )
+
+
+def _anywhere(instant: Instant) -> Footprint:
+    return Footprint(
+        instant=instant.requested,
+        action=instant.action.value,
+        is_completed=instant.is_completed,
+        is_known=False,
+    )
+
+
+def _file(timeline: Timeline, instant: Instant) -> TimelineFile:
+    file = timeline.file(instant.requested, instant.action, instant.state)
+    assert file is not None, "an instant of the timeline has a file"
+    return file
+
+
+def _content(table: Table, file: TimelineFile) -> tuple[bytes, str]:
+    path = instant_path(table.properties, file)
+    return read_instant_file(table.storage, table.properties, file), path

@@ -1,0 +1,123 @@
+"""Data files by their markers: what an attempt at a write may have left, and how it goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from reconciler.apply.executor import LARGEST_CALL, path_of
+from reconciler.errors import FormatError, NotFoundError, StorageError
+from reconciler.hudi.markers import is_marker_list, marked_file, marker_folder
+from reconciler.hudi.names import BaseName, LogName
+from reconciler.storage.api import Entry, Storage
+
+
+def marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
+    """Partition and name of every data file that a marker of an instant names, sorted.
+
+    Raises FormatError for markers that cannot be read.
+    """
+    root = marker_folder(instant)
+    found: set[tuple[str, str]] = set()
+    for folder, name in _files_below(storage, root):
+        if not folder and is_marker_list(name):
+            for line in _lines(storage, f"{root}/{name}"):
+                found.add(_split(marked_file(line) or line))
+        elif (data := marked_file(name)) is not None:
+            found.add((folder, data))
+    return sorted(found)
+
+
+def remove_marked(
+    storage: Storage, instant: str, keep: Collection[tuple[str, str]] = ()
+) -> list[tuple[str, str]]:
+    """Delete the marked base files of an instant but those to keep; gives what was there.
+
+    Raises StorageError when one stays.
+    """
+    doomed = [
+        (partition, name)
+        for partition, name in marked_files(storage, instant)
+        if (partition, name) not in keep and is_of(name, instant)
+    ]
+    return remove_files(storage, doomed)
+
+
+def remove_files(storage: Storage, files: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Delete files given by partition and name; gives what was there. Raises StorageError."""
+    listed = list(files)
+    there = []
+    for start in range(0, len(listed), LARGEST_CALL):
+        share = listed[start : start + LARGEST_CALL]
+        for file, done in zip(
+            share, storage.delete_many([path_of(*file) for file in share]), strict=True
+        ):
+            if done.error is not None:
+                raise StorageError(done.path, done.error)
+            if done.existed:
+                there.append(file)
+    return there
+
+
+def remove_markers(storage: Storage, instant: str) -> None:
+    """Delete an instant's markers and their folders. Raises StorageError."""
+    root = marker_folder(instant)
+    below = list(_files_below(storage, root))
+    paths = [f"{root}/{folder}/{name}" if folder else f"{root}/{name}" for folder, name in below]
+    for start in range(0, len(paths), LARGEST_CALL):
+        for done in storage.delete_many(paths[start : start + LARGEST_CALL]):
+            if done.error is not None:
+                raise StorageError(done.path, done.error)
+    for folder in sorted(_folders_below(storage, root), reverse=True):
+        storage.remove_folder(folder)
+
+
+def is_of(name: str, instant: str) -> bool:
+    """Whether a base file is of an instant: nothing else is ever removed by marker."""
+    found = BaseName.parse(name)
+    return found is not None and found.instant == instant
+
+
+def group_of(name: str) -> str | None:
+    """The file group of a data file, None where the name is none of a data file."""
+    base, log = BaseName.parse(name), LogName.parse(name)
+    return base.file_id if base else log.file_id if log else None
+
+
+def _files_below(storage: Storage, root: str, folder: str = "") -> Iterator[tuple[str, str]]:
+    """Folder, relative to the root, and name of every file."""
+    for entry in _list(storage, f"{root}/{folder}" if folder else root):
+        if not entry.is_folder:
+            yield folder, entry.name
+            continue
+        yield from _files_below(storage, root, f"{folder}/{entry.name}" if folder else entry.name)
+
+
+def _folders_below(storage: Storage, root: str) -> Iterator[str]:
+    """The root and every folder below it that is there."""
+    try:
+        entries = storage.list(root)
+    except NotFoundError:
+        return
+    yield root
+    for entry in entries:
+        if entry.is_folder:
+            yield from _folders_below(storage, f"{root}/{entry.name}")
+
+
+def _list(storage: Storage, folder: str) -> list[Entry]:
+    try:
+        return storage.list(folder)
+    except NotFoundError:
+        return []
+
+
+def _lines(storage: Storage, path: str) -> list[str]:
+    try:
+        return [line for line in storage.read(path).decode().splitlines() if line]
+    except UnicodeDecodeError:
+        raise FormatError(path, "is no list of markers") from None
+
+
+def _split(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name

@@ -1,0 +1,102 @@
+"""Which file groups a write goes to: of a completed one, or of one that has announced its profile.
+
+A writer that has sorted its records writes down where they go before it begins: for every partition
+first how many are new, without a file group, then each group that gets updates. Source:
+BaseSparkCommitActionExecutor.saveWorkloadProfileMetadataToInflight, HoodieCommitMetadata.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final, Self
+
+from reconciler.errors import FormatError
+from reconciler.hudi.avro import file_name, is_container, names, read_as
+from reconciler.hudi.schemaless import decoding, parsed_schema, require
+
+_NAMESPACE: Final = "org.apache.hudi.avro.model"
+_NAMES: Final = frozenset({"HoodieCommitMetadata", "HoodieReplaceCommitMetadata"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """``groups``: partition -> file ids that are written or replaced.
+
+    ``inserts``: partitions that get new records without saying into which groups. ``files``:
+    partition and name of every file that is written, where it is said already.
+    """
+
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    inserts: frozenset[str] = frozenset()
+    files: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.groups and not self.inserts
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """What a completed or an inflight file of a write says.
+
+        Raises FormatError naming ``path``, also for an empty file: it says nothing.
+        """
+        if not data:
+            raise FormatError(path, "is empty, so what it writes is not known")
+        with decoding(path, "the commit metadata"):
+            record = read_as(data, path, _projection) if is_container(data) else _json(data)
+            groups: dict[str, set[str]] = {}
+            inserts: set[str] = set()
+            files: set[tuple[str, str]] = set()
+            for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+                for stat in stats or ():
+                    if file_id := stat.get("fileId"):
+                        groups.setdefault(partition, set()).add(str(file_id))
+                    elif stat.get("numInserts"):
+                        inserts.add(partition)
+                    if written := stat.get("path"):
+                        files.add((partition, file_name(str(written), path)))
+            for partition, ids in (record.get("partitionToReplaceFileIds") or {}).items():
+                groups.setdefault(partition, set()).update(names(ids))
+            return cls(
+                groups={partition: frozenset(ids) for partition, ids in groups.items()},
+                inserts=frozenset(inserts),
+                files=frozenset(files),
+            )
+
+
+def _json(data: bytes) -> dict[str, Any]:
+    require(data[:1] == b"{", "it is neither Avro nor JSON")
+    record = json.loads(data)
+    require(isinstance(record, dict), "it holds no record")
+    require("partitionToWriteStats" in record, "partitionToWriteStats is missing")
+    found: dict[str, Any] = record
+    return found
+
+
+def _projection(name: str, _written: str = "") -> Any:
+    """The part of the schema that is read; the rest is skipped, not decoded."""
+    require(name in _NAMES, f"it holds a {name}")
+    return _parsed_projection(name)
+
+
+@cache
+def _parsed_projection(name: str) -> Any:
+    stat = {
+        "type": "record",
+        "name": "HoodieWriteStat",
+        "fields": [
+            {"name": "fileId", "type": ["null", "string"]},
+            {"name": "path", "type": ["null", "string"]},
+            {"name": "numInserts", "type": ["null", "long"]},
+        ],
+    }
+    stats = {"type": "map", "values": {"type": "array", "items": stat}}
+    fields: list[dict[str, Any]] = [{"name": "partitionToWriteStats", "type": ["null", stats]}]
+    if name == "HoodieReplaceCommitMetadata":
+        ids = {"type": "map", "values": {"type": "array", "items": "string"}}
+        fields.append({"name": "partitionToReplaceFileIds", "type": ["null", ids]})
+    schema = {"type": "record", "name": name, "namespace": _NAMESPACE, "fields": fields}
+    return parsed_schema(json.dumps(schema), "")

@@ -1,0 +1,79 @@
+"""Which groups of a clustering other writes have a hand in; pure.
+
+A clustering takes slices, so whatever is written to one of them since it was chosen would be lost
+with it. Hudi compares file groups only of completed writes (SimpleConcurrentFileWritesConflict-
+ResolutionStrategy); here pending ones count as well, because they may complete at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Where a write goes.
+
+    ``groups``: partition -> ids of file groups. ``inserts``: partitions into which a pending write
+    puts new records without saying where. ``is_known`` False: it may go anywhere.
+    """
+
+    instant: str
+    action: str
+    is_completed: bool
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    inserts: frozenset[str] = frozenset()
+    is_known: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.instant}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A group of a clustering: its partition and file groups.
+
+    ``is_open``: a writer may put new records into one of them, since it is small or has log files.
+    """
+
+    partition: str
+    ids: frozenset[str]
+    is_open: bool
+
+
+def conflicts(claims: Sequence[Claim], footprints: Iterable[Footprint]) -> dict[int, str]:
+    """The numbers of the claims that must be let go, each with the reason."""
+    found: dict[int, str] = {}
+    for footprint in footprints:
+        for number, claim in enumerate(claims):
+            reason = None if number in found else conflict(claim, footprint)
+            if reason is not None:
+                found[number] = reason
+    return found
+
+
+def conflict(claim: Claim, footprint: Footprint) -> str | None:
+    """Why a claim and a write can't both be; None when they can.
+
+    >>> claim = Claim(partition="p", ids=frozenset({"a", "b"}), is_open=False)
+    >>> write = Footprint(instant="7", action="commit", is_completed=True,
+    ...     groups={"p": frozenset({"b"})})
+    >>> conflict(claim, write)
+    'commit 7 has written to its file group b meanwhile'
+    """
+    if not footprint.is_known and footprint.is_completed:
+        return f"{footprint} has changed the table meanwhile, nobody knows where"
+    if not footprint.is_known:
+        return f"{footprint} is pending, and which file groups it writes to is not known"
+    hit = claim.ids & footprint.groups.get(claim.partition, frozenset())
+    if hit:
+        does = "has written" if footprint.is_completed else "is pending and writes"
+        when = " meanwhile" if footprint.is_completed else ""
+        return f"{footprint} {does} to its file group {min(hit)}{when}"
+    if claim.is_open and not footprint.is_completed and claim.partition in footprint.inserts:
+        return (
+            f"{footprint} is pending and brings new records to its partition, which may go into "
+            "its small file groups"
+        )
+    return None

@@ -1,0 +1,48 @@
+"""A clustering that nobody disturbs: rows stay what they are, files are rewritten or left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.clustering import clustering, left_behind
+
+TABLES = Path(__file__).parents[1] / "tables"
+#: table -> groups that are rewritten, groups that pending writes have in hand
+GROUPS = {
+    "v6_cow_part": (2, 1),
+    "v6_cow_nopart": (1, 0),
+    "v6_mor_nopart": (1, 0),
+    "v8_mor_part": (1, 2),
+    "v8_cdc_cow": (1, 0),
+    "v9_cow_part": (2, 1),
+    "v9_cow_nopart": (1, 0),
+    "v9_mor_part": (1, 2),
+    "v9_keygen": (3, 0),
+}
+
+
+@pytest.mark.parametrize(("name", "groups"), GROUPS.items(), ids=GROUPS)
+def test_rows_stay_and_groups_in_other_hands_too(name, groups, tmp_path):
+    it = clustering(TABLES / f"{name}.zip", tmp_path / "t")
+    rows, plan = it.rows(), it.plan()
+    result = it.apply(plan)
+    (table,) = result.tables
+    (outcome,) = table.outcomes
+    done = outcome.rewritten
+
+    assert (table.error, outcome.how, outcome.warnings) == (None, "completed", ())
+    assert groups == (done.groups, len(done.left))
+    assert result.exit_code == (4 if done.left else 0)
+    assert rows == it.rows()
+    assert [] == left_behind(it.table)
+    assert (0, "nothing", groups[0]) == done_again(it, plan)
+
+
+def done_again(it, plan):
+    """The same plan once more: code without what is left anyway, how, groups done before."""
+    result = it.apply(plan)
+    (outcome,) = result.tables[0].outcomes
+    done = outcome.rewritten
+    return result.exit_code if not done.left else 0, outcome.how, done.gone
