@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from reconciler.basefile.dictionaries import dictionary_paths, without_dictionary
 from reconciler.basefile.form import (
     AVRO_SCHEMA,
     BLOOM,
@@ -104,7 +105,8 @@ class BaseFileWriter:
         self._keys, self._ranges = _Keys(form), Ranges(ranges, name)
         self._sink = sink if isinstance(sink, pa.NativeFile) else pa.PythonFile(sink, "w")
         self._footers: list[Any] = []
-        self._parquet = _parquet(self._sink, self._columns, form, self._footers)
+        self._parquet: Any = None
+        self._dictionaries: Sequence[str] | None = None
         self._waiting: list[Any] = []
         self._groups = _Groups()
 
@@ -121,6 +123,10 @@ class BaseFileWriter:
         self._keys.add(rows)
         self._ranges.add(rows)
         self._wait(rows)
+
+    def end_row_group(self) -> None:
+        """What was written until now is in row groups of its own; no rows, no row group."""
+        self._end_group()
 
     @property
     def estimated_bytes(self) -> int:
@@ -140,6 +146,8 @@ class BaseFileWriter:
         self._end_group()
         said = self._keys.footer | self._form.calendar.footer
         said |= {AVRO_SCHEMA: self._schema.avro, MODEL: "avro"}
+        if self._parquet is None:
+            self._parquet = self._opened(self._sink, self._columns.empty_table(), self._footers)
         self._parquet.add_key_value_metadata(said)
         self._parquet.close()
         return WrittenFile(
@@ -157,7 +165,8 @@ class BaseFileWriter:
         """Let go of the sink, which then holds no base file of Hudi's and is to be thrown away."""
         self._waiting.clear()
         with suppress(Exception):  # as it was given up for another one
-            self._parquet.close()  # else it writes when the garbage collector comes
+            if self._parquet is not None:
+                self._parquet.close()  # else it writes when the garbage collector comes
 
     def _stored(self, batch: Any) -> Any:
         columns = [self._column(field, batch) for field in self._columns]
@@ -194,6 +203,8 @@ class BaseFileWriter:
             return
         table = pa.Table.from_batches(self._waiting, schema=self._columns)
         self._waiting = []
+        if self._parquet is None:
+            self._parquet = self._opened(self._sink, table, self._footers)
         before = self._sink.tell()
         _write(self._parquet, table, self.name)
         self._groups.end(int(self._sink.tell()) - before)
@@ -201,10 +212,17 @@ class BaseFileWriter:
     def _sample(self) -> None:
         table = pa.Table.from_batches(self._waiting, schema=self._columns).slice(0, _SAMPLE)
         aside = pa.BufferOutputStream()
-        with _parquet(aside, self._columns, self._form, []) as parquet:
+        with self._opened(aside, table, []) as parquet:
             _write(parquet, table, self.name)
             self._groups.share = aside.tell() / max(1, table.nbytes)
         self._groups.sampled = len(table)
+
+    def _opened(self, sink: Any, rows: pa.Table, footers: list[Any]) -> Any:
+        """A Parquet writer; the first rows that there are say which columns get dictionaries."""
+        if self._dictionaries is None:
+            plain = without_dictionary(rows)
+            self._dictionaries = dictionary_paths(self._columns, plain)
+        return _parquet(sink, self._columns, self._form, self._dictionaries, footers)
 
 
 @dataclass(slots=True)
@@ -267,7 +285,9 @@ def _columns(schema: FileSchema, form: FileForm, stamp: Stamp | None) -> pa.Sche
     )
 
 
-def _parquet(sink: Any, columns: pa.Schema, form: FileForm, footers: list[Any]) -> Any:
+def _parquet(
+    sink: Any, columns: pa.Schema, form: FileForm, dictionaries: Sequence[str], footers: list[Any]
+) -> Any:
     """Format version 1.0 with page indexes, as parquet-mr writes; no schema of Arrow's own."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -278,6 +298,7 @@ def _parquet(sink: Any, columns: pa.Schema, form: FileForm, footers: list[Any]) 
         sink,
         columns,
         version="1.0",
+        use_dictionary=list(dictionaries),
         compression=form.codec,
         compression_level=form.compression_level,
         store_schema=False,

@@ -203,7 +203,7 @@ def test_a_file_that_is_given_up_lets_go_of_its_sink():
     sink = io.BytesIO()
 
     with pytest.raises(FormatError):
-        write_base_file([rows("a"), rows([None])], sink, NAME, SCHEMA, FORM)
+        write_base_file([rows("a"), rows([None])], sink, NAME, SCHEMA, replace(FORM, group_rows=1))
 
     assert not pq.ParquetFile(sink).metadata.metadata
     sink.close()

@@ -1,0 +1,80 @@
+"""Which columns of a file are worth a dictionary: for the others it costs time and saves nothing.
+
+Parquet writers begin with a dictionary and give it up once it is full; for keys and measurements
+that takes half of all the time that a file takes to write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.hudi.arrow import integers
+
+#: bytes that a dictionary may have: that of parquet-mr and of pyarrow
+LIMIT: Final = 1 << 20
+#: values that are looked at, and how few say nothing
+_LOOKED_AT: Final = 2048
+_TOO_FEW: Final = 256
+_LOOKED_INTO: Final = (
+    pa.types.is_primitive,
+    pa.types.is_decimal,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_fixed_size_binary,
+)
+
+
+def without_dictionary(rows: pa.Table) -> frozenset[str]:
+    """The columns of numbers or text with so many values that no dictionary holds half of them.
+
+    ``rows`` are a file's first ones. Columns that are nested, or dictionaries already, are not
+    looked at: they get one.
+    """
+    names = [field.name for field in rows.schema if _can_be_plain(field.type)]
+    sample = _spread(rows.select(names))
+    return frozenset(name for name in names if _is_full(sample.column(name)))
+
+
+def _spread(rows: pa.Table) -> pa.Table:
+    """Some of the rows, as if drawn: rows so far from each other never are of one run of values."""
+    at = np.unique(np.random.default_rng(len(rows)).integers(0, max(len(rows), 1), _LOOKED_AT))
+    found, start = [], 0
+    for batch in rows.to_batches():
+        here = at[slice(*np.searchsorted(at, [start, start + len(batch)]))] - start
+        found.append(batch.take(integers(here)))
+        start += len(batch)
+    return pa.Table.from_batches(found, schema=rows.schema)
+
+
+def dictionary_paths(schema: pa.Schema, plain: frozenset[str]) -> list[str]:
+    """The Parquet columns that get a dictionary: all but the plain ones, nested ones by leaf."""
+    if not any(pa.types.is_nested(field.type) for field in schema):
+        return [name for name in schema.names if name not in plain]
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    empty = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), empty, version="1.0")  # only Parquet knows its names
+    leaves = pq.read_metadata(pa.BufferReader(empty.getvalue())).schema
+    paths = [leaves.column(nth).path for nth in range(len(leaves))]
+    return [path for path in paths if path not in plain]
+
+
+def _can_be_plain(kind: pa.DataType) -> bool:
+    return not pa.types.is_boolean(kind) and any(is_one(kind) for is_one in _LOOKED_INTO)
+
+
+def _is_full(sample: Any) -> bool:
+    """Whether the sample's values are those of a column of twice what a dictionary holds, or more.
+
+    Of so many values drawn from n, about values^2 / 2n were drawn before.
+    """
+    found = len(sample) - sample.null_count
+    if found < _TOO_FEW:
+        return False
+    width = sample.nbytes / len(sample)
+    again = found - pc.count_distinct(sample).as_py()
+    return bool(again <= found**2 * width / (4 * LIMIT))
