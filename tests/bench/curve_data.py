@@ -51,13 +51,13 @@ def trips(rows: int) -> Data:
             "pickup_us": time + rng.integers(0, 3600 * 10**6, rows),
         }
     )
-    mix = _trip_queries(table, 7)
-    more = [query for seed in range(100, 110) for query in _trip_queries(table, seed)]
+    mix = trip_queries(table, 7)
+    more = [query for seed in range(100, 110) for query in trip_queries(table, seed)]
     return Data(name="trips", table=table, files=71, mix=mix, declared=mix, more=more)
 
 
-def _trip_queries(table: pa.Table, seed: int) -> list[Query]:
-    """Fifty boxes of three columns, thirty of the place, twenty ranges of one column."""
+def trip_queries(table: pa.Table, seed: int) -> list[Query]:
+    """Fifty boxes of three columns, thirty of the first two, twenty ranges of one column."""
     rng = np.random.default_rng(seed)
     picked = np.random.default_rng(1).choice(table.num_rows, 200_000)
     sample = {name: table[name].to_numpy()[picked] for name in table.column_names}

@@ -1,0 +1,88 @@
+"""What a process and all its children take: wall and CPU seconds, memory at its peak."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+import psutil
+
+#: seconds between two looks at the memory
+OFTEN = 0.2
+#: sharing is looked up, which costs more, where memory has grown by so much
+GROWN = 1.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Seconds, and megabytes of 2^20 bytes of all processes together at one time."""
+
+    wall: float
+    cpu: float
+    megabytes: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:8.2f} s {self.cpu:8.2f} CPU s {self.megabytes:7.0f} MB"
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    """The process and everything it started."""
+    own = psutil.Process(pid)
+    return [own, *own.children(recursive=True)]
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system, of children that have ended too."""
+    found = 0.0
+    for process in tree(pid):
+        with suppress(psutil.Error):
+            t = process.cpu_times()
+            found += t.user + t.system + t.children_user + t.children_system
+    return found
+
+
+def resident(pid: int, *, shared: bool = False) -> int:
+    """Bytes of memory of a process tree; ``shared``: what several share counts once (Linux)."""
+    found = 0
+    for process in tree(pid):
+        with suppress(psutil.Error):
+            info = process.memory_full_info() if shared else process.memory_info()
+            found += getattr(info, "pss", 0) or info.rss
+    return found
+
+
+class Meter:
+    """``with Meter(pid) as meter: ...``, then ``meter.cost``."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid, self._peak, self._done = pid, 0, threading.Event()
+        self._looking = threading.Thread(target=self._look, daemon=True)
+        self.cost = Cost(wall=0, cpu=0, megabytes=0)
+
+    def __enter__(self) -> Self:
+        self._looking.start()
+        self._cpu, self._wall = cpu_seconds(self._pid), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        wall = time.perf_counter() - self._wall
+        cpu = 0.0
+        with suppress(psutil.Error):  # it may be gone
+            cpu = cpu_seconds(self._pid) - self._cpu
+        self._done.set()
+        self._looking.join()
+        self.cost = Cost(wall=wall, cpu=cpu, megabytes=self._peak / 2**20)
+
+    def _look(self) -> None:
+        most = 0.0
+        with suppress(psutil.Error):
+            while True:
+                now = resident(self._pid)
+                if now > most * GROWN:
+                    most = now
+                    self._peak = max(self._peak, resident(self._pid, shared=True))
+                if self._done.wait(OFTEN):
+                    return

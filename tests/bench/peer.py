@@ -1,0 +1,298 @@
+"""A system that clusters, in its own process: ``python -m tests.bench.peer SYSTEM HEAP FOLDER``.
+
+A line on stdin is a JSON object: ``do`` (load, cluster, files) and what it needs; tables are below
+FOLDER. The answer is a JSON line. Hudi's bundle is found as the oracle tests find it, Delta and
+Iceberg by Spark's packages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+import reconciler
+from reconciler.cli.spark import use_java
+from tests.oracle.bundles import bundle
+
+DELTA = "io.delta:delta-spark_2.12:3.3.2"
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.0"
+#: more than any file or group here
+WHOLE = 10**12
+COMMON = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "snappy",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+}
+
+
+class System(Protocol):
+    """What a system is asked; ``table`` is a folder."""
+
+    def __init__(self, spark: SparkSession) -> None: ...
+    def load(self, rows: DataFrame, table: Path, key: str) -> None:
+        """Make the table: a file for every partition of the rows."""
+
+    def cluster(
+        self, table: Path, columns: Sequence[str], target: int, *, exact: bool, queries: list[str]
+    ) -> None:
+        """Rewrite it into files of so many bytes, with ``exact`` none more than was planned."""
+
+    def files(self, table: Path) -> list[str]:
+        """The data files of its newest state."""
+
+
+class Hudi:
+    """Real Hudi 1.2.0: ``run_clustering``."""
+
+    CURVE = "z-order"
+    CONF: ClassVar = {
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    }
+    QUIET: ClassVar = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def load(self, rows: DataFrame, table: Path, key: str) -> None:
+        said = self.QUIET | {
+            "hoodie.table.name": "bench",
+            "hoodie.datasource.write.recordkey.field": key,
+            "hoodie.datasource.write.partitionpath.field": "",
+            "hoodie.datasource.write.keygenerator.class": (
+                "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
+            ),
+            "hoodie.datasource.write.operation": "bulk_insert",
+            "hoodie.bulkinsert.sort.mode": "NONE",
+            "hoodie.parquet.compression.codec": "snappy",
+        }
+        rows.write.format("hudi").options(**said).mode("overwrite").save(f"file://{table}")
+
+    def cluster(
+        self, table: Path, columns: Sequence[str], target: int, *, exact: bool, queries: list[str]
+    ) -> None:
+        del queries
+        said = self.QUIET | {
+            "hoodie.clustering.plan.strategy.target.file.max.bytes": target,
+            "hoodie.parquet.max.file.size": target,
+            "hoodie.clustering.plan.strategy.small.file.limit": WHOLE,
+            "hoodie.clustering.plan.strategy.max.bytes.per.group": WHOLE,
+            "hoodie.clustering.plan.strategy.max.num.groups": 4096,
+            "hoodie.parquet.compression.codec": "snappy",
+        }
+        if not exact:
+            self._call(table, columns, "scheduleAndExecute", said)
+            return
+        self._call(table, columns, "schedule", said)
+        for name in ("clustering.plan.strategy.target.file.max.bytes", "parquet.max.file.size"):
+            said[f"hoodie.{name}"] = 10 * target  # else a task makes several files
+        self._call(table, columns, "execute", said)
+
+    def _call(self, table: Path, columns: Sequence[str], op: str, said: dict[str, Any]) -> None:
+        options = ",".join(f"{name}={value}" for name, value in said.items())
+        self.spark.sql(
+            f"call run_clustering(path => 'file://{table}', order => '{','.join(columns)}', "
+            f"order_strategy => '{self.CURVE}', op => '{op}', options => '{options}')"
+        ).collect()
+
+    def files(self, table: Path) -> list[str]:
+        return _local(self.spark.read.format("hudi").load(f"file://{table}").inputFiles())
+
+
+class HudiHilbert(Hudi):
+    CURVE = "hilbert"
+
+
+class Delta:
+    """``OPTIMIZE ZORDER BY``."""
+
+    CONF: ClassVar = {
+        "spark.jars.packages": DELTA,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def load(self, rows: DataFrame, table: Path, key: str) -> None:
+        del key
+        rows.write.format("delta").save(f"file://{table}")
+
+    def cluster(
+        self, table: Path, columns: Sequence[str], target: int, *, exact: bool, queries: list[str]
+    ) -> None:
+        del exact, queries
+        for name in ("maxFileSize", "minFileSize"):
+            self.spark.conf.set(f"spark.databricks.delta.optimize.{name}", str(target))
+        said = f"optimize delta.`file://{table}` zorder by ({','.join(columns)})"
+        self.spark.sql(said).collect()
+
+    def files(self, table: Path) -> list[str]:
+        return _local(self.spark.read.format("delta").load(f"file://{table}").inputFiles())
+
+
+class Iceberg:
+    """``rewrite_data_files`` with a zorder; the folder's name is the table's in the catalog."""
+
+    CONF: ClassVar = {
+        "spark.jars.packages": ICEBERG,
+        "spark.sql.extensions": (
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+        ),
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "hadoop",
+    }
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    @staticmethod
+    def _name(table: Path) -> str:
+        return f"ice.{table.name}.rows"
+
+    def load(self, rows: DataFrame, table: Path, key: str) -> None:
+        del key
+        name = self._name(table)
+        self.spark.sql(f"create namespace if not exists ice.{table.name}")
+        made = rows.writeTo(name).using("iceberg")
+        made = made.tableProperty("write.parquet.compression-codec", "snappy")
+        made.tableProperty("write.distribution-mode", "none").create()
+
+    def cluster(
+        self, table: Path, columns: Sequence[str], target: int, *, exact: bool, queries: list[str]
+    ) -> None:
+        del queries
+        said = {
+            "rewrite-all": "true",
+            "target-file-size-bytes": target,
+            "max-file-group-size-bytes": WHOLE,
+        }
+        if exact:
+            said["max-file-size-bytes"] = 10 * target  # else a task makes several files
+        options = ",".join(f"'{name}','{value}'" for name, value in said.items())
+        self.spark.sql(
+            f"call ice.system.rewrite_data_files(table => '{self._name(table)[4:]}', "
+            f"strategy => 'sort', sort_order => 'zorder({','.join(columns)})', "
+            f"options => map({options}))"
+        ).collect()
+
+    def files(self, table: Path) -> list[str]:
+        found = self.spark.sql(f"select file_path from {self._name(table)}.files").collect()
+        return _local([row[0] for row in found])
+
+
+class Ours:
+    """``reconciler.plan`` and ``reconciler.apply`` on a table that Hudi made."""
+
+    CONF: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark, self.before = spark, set[Path]()
+
+    def load(self, rows: DataFrame, table: Path, key: str) -> None:
+        del rows, table, key
+        raise SystemExit("real Hudi makes our tables")
+
+    def cluster(
+        self, table: Path, columns: Sequence[str], target: int, *, exact: bool, queries: list[str]
+    ) -> None:
+        del exact
+        self.before = set(table.glob("*.parquet"))
+        clustering = {"columns": list(columns), "when": "always"}
+        spec = {
+            "path": str(table),
+            "timezone": "UTC",
+            "files": {"target": target, "small": WHOLE},
+            "clustering": clustering,
+            "queries": [
+                {"name": f"query {nth}", "where": said} for nth, said in enumerate(queries)
+            ],
+            "concurrency": {"lock": {"provider": "filesystem", "path": ".hoodie", "expire": 0}},
+        }
+        whole = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "bench"}}
+        file = table.with_name(f"{table.name}.spec.yaml")
+        file.write_text(json.dumps(whole | {"spec": spec}))  # YAML has JSON in it
+        plan = reconciler.plan(reconciler.load_specs(file))
+        if [step.kind for step in plan.tables[0].steps] != ["cluster"]:
+            raise SystemExit(f"planned is not one clustering: {plan.tables[0]}")
+        result = reconciler.apply(plan, spark=self.spark)
+        if result.exit_code:
+            raise SystemExit(f"the clustering was not applied: {result}")
+
+    def files(self, table: Path) -> list[str]:
+        return [str(file) for file in set(table.glob("*.parquet")) - self.before]
+
+
+SYSTEMS: dict[str, type[System]] = {
+    "hudi": Hudi,
+    "hudi-hilbert": HudiHilbert,
+    "delta": Delta,
+    "iceberg": Iceberg,
+    "ours": Ours,
+}
+
+
+def _local(found: Sequence[str]) -> list[str]:
+    return ["/" + file.removeprefix("file:").lstrip("/") for file in found]
+
+
+def session(system: str, heap: str, folder: str) -> SparkSession:
+    """Two cores, and a JVM as people run it."""
+    conf = COMMON | getattr(SYSTEMS[system], "CONF", {}) | {"spark.driver.memory": heap}
+    conf["spark.sql.catalog.ice.warehouse"] = f"file://{folder}"
+    if system.startswith("hudi"):
+        conf["spark.driver.extraClassPath"] = str(bundle("1.2.0"))
+    building = SparkSession.builder.master("local[2]")
+    for name, value in conf.items():
+        building = building.config(name, value)
+    spark = building.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.range(1000).selectExpr("sum(id)").collect()
+    return spark
+
+
+def loaded(spark: SparkSession, system: System, said: dict[str, Any]) -> None:
+    """A file of the table for every file of ``rows``."""
+    biggest = max(file.stat().st_size for file in Path(said["rows"]).glob("*.parquet"))
+    for name in ("maxPartitionBytes", "openCostInBytes"):
+        spark.conf.set(f"spark.sql.files.{name}", str(biggest))
+    system.load(spark.read.parquet(f"file://{said['rows']}"), Path(said["table"]), said["key"])
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Java and Ivy talk there
+    use_java()
+    spark = session(*sys.argv[1:])
+    system = SYSTEMS[sys.argv[1]](spark)
+    print("{}", file=answers, flush=True)
+    for line in sys.stdin:
+        said = json.loads(line)
+        table, answer = Path(said["table"]), None
+        match said["do"]:
+            case "load":
+                loaded(spark, system, said)
+            case "cluster":
+                more = {"exact": said["exact"], "queries": said["queries"]}
+                system.cluster(table, said["columns"], said["target"], **more)
+            case "files":
+                answer = system.files(table)
+        print(json.dumps({"answer": answer}), file=answers, flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

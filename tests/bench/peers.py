@@ -1,0 +1,118 @@
+"""The systems that are compared: each in a process of its own, on tables of the same rows.
+
+Tables are kept below a folder: ``rows/`` made once, ``loaded/SYSTEM/`` as the system wrote it,
+``work/SYSTEM/`` what a turn rewrites: a copy, with links where files never change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from tests.bench.meter import Cost, Meter
+
+ROOT = Path(__file__).parents[2]
+SYSTEMS = ("hudi", "hudi-hilbert", "delta", "iceberg", "ours")
+#: a table that another system makes
+MADE_BY = {"hudi-hilbert": "hudi", "ours": "hudi"}
+NAMES = {
+    "hudi": "Hudi 1.2.0 z-order",
+    "hudi-hilbert": "Hudi 1.2.0 Hilbert",
+    "delta": "Delta 3.3.2 z-order",
+    "iceberg": "Iceberg 1.10.0 z-order",
+    "ours": "ours",
+}
+
+
+class Peer:
+    """A process with a Spark session that is warm; ``folder`` has its tables."""
+
+    def __init__(self, system: str, heap: str, folder: Path) -> None:
+        self.system, self.folder = system, folder
+        (folder / "work").mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tests.bench.peer", system, heap, str(folder / "work")]
+        usual = {"TZ": "UTC", "PYSPARK_PYTHON": sys.executable}
+        with (folder / f"{system}.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=ROOT,
+                env=os.environ | usual,
+                text=True,
+            )
+        self._answer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    @property
+    def table(self) -> Path:
+        return self.folder / "work" / self.system.replace("-", "_")
+
+    def fresh(self, rows: Path, key: str) -> None:
+        """The table of these rows as it was loaded, in its place."""
+        maker = MADE_BY.get(self.system, self.system)
+        kept = self.folder / "loaded" / maker
+        if not kept.is_dir():
+            if maker != self.system:
+                raise SystemExit(f"{NAMES[maker]} has to load its table first")
+            shutil.rmtree(self.table, ignore_errors=True)
+            self.ask("load", rows=str(rows), key=key)
+            kept.parent.mkdir(exist_ok=True)
+            self.table.rename(kept)
+        shutil.rmtree(self.table, ignore_errors=True)
+        shutil.copytree(kept, self.table, copy_function=_copy)
+
+    def cluster(
+        self,
+        columns: Sequence[str],
+        target: int,
+        *,
+        exact: bool = False,
+        queries: Sequence[str] = (),
+    ) -> Cost:
+        """Rewrite the table; ``exact``: no more files than the system plans."""
+        with Meter(self._process.pid) as meter:
+            self.ask("cluster", columns=columns, target=target, exact=exact, queries=queries)
+        return meter.cost
+
+    def files(self) -> list[str]:
+        found: list[str] = self.ask("files")
+        return sorted(found)
+
+    def ask(self, do: str, **said: Any) -> Any:
+        assert self._process.stdin is not None
+        line = json.dumps({"do": do, "table": str(self.table), **said})
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return self._answer().get("answer")
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait()
+            raise SystemExit(f"{self.system} failed: see {self.folder / self.system}.log")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def _copy(source: str, target: str) -> None:
+    """A link for data files, which no system changes; Hudi writes other files anew in place."""
+    if source.endswith(".parquet"):
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)

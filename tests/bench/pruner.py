@@ -1,0 +1,55 @@
+"""Which bytes queries read of a system's files: a pruner over the ranges in Parquet footers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from tests.bench.curve_data import Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footers:
+    """Of each file its bytes, its rows and per column the least and the greatest value."""
+
+    bytes: np.ndarray
+    rows: np.ndarray
+    least: dict[str, np.ndarray]
+    greatest: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def shares(self, queries: Sequence[Query]) -> np.ndarray:
+        """Of each query, the share of the bytes in files whose ranges it meets."""
+        found = []
+        for query in queries:
+            met = np.ones(len(self), bool)
+            for name, (low, high) in query.items():
+                met &= (self.least[name] <= high) & (self.greatest[name] >= low)
+            found.append(self.bytes[met].sum() / self.bytes.sum())
+        return np.array(found)
+
+
+def footers(files: Sequence[str], columns: Sequence[str]) -> Footers:
+    """Of Parquet files; ends the program where one has no statistics of a column."""
+    read = [pq.read_metadata(file) for file in files]
+    ranges = {name: [_range(footer, name) for footer in read] for name in columns}
+    return Footers(
+        bytes=np.array([Path(file).stat().st_size for file in files]),
+        rows=np.array([footer.num_rows for footer in read]),
+        least={name: np.array([low for low, _ in found]) for name, found in ranges.items()},
+        greatest={name: np.array([high for _, high in found]) for name, found in ranges.items()},
+    )
+
+
+def _range(footer: pq.FileMetaData, name: str) -> tuple[float, float]:
+    at = next(n for n in range(footer.num_columns) if footer.schema.column(n).path == name)
+    groups = [footer.row_group(n).column(at).statistics for n in range(footer.num_row_groups)]
+    if any(group is None or not group.has_min_max for group in groups):
+        raise SystemExit(f"a file has no statistics of {name}")
+    return min(group.min for group in groups), max(group.max for group in groups)
