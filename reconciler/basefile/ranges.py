@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import FormatError
+from reconciler.hudi.arrow import numbers
 from reconciler.hudi.metadata_records import Bound, ColumnRange
 from reconciler.merge.ordering import column_at
 
@@ -83,12 +85,15 @@ def _bounds(column: Any) -> tuple[Bound | None, Bound | None]:
     if not pa.types.is_floating(column.type):
         found = pc.min_max(column)
         return _bound(found["min"]), _bound(found["max"])
-    numbers = column.filter(pc.invert(pc.is_nan(column)))  # nulls go too
-    if not len(numbers):
-        return math.nan, math.nan
-    found = pc.min_max(numbers)
-    has_nan = len(numbers) + column.null_count < len(column)
-    return found["min"].as_py(), math.nan if has_nan else found["max"].as_py()
+    whole = column.drop_null() if column.null_count else column
+    if not pa.types.is_float64(whole.type):
+        whole = whole.cast(pa.float64())
+    values = numbers(whole)
+    least, greatest = values.min(), values.max()  # NaN where there is one
+    if math.isnan(least):
+        values = values[~np.isnan(values)]
+        least = values.min() if len(values) else math.nan
+    return float(least), float(greatest)
 
 
 def _bound(scalar: Any) -> Bound:
