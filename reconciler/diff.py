@@ -47,11 +47,11 @@ class Excess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """File slices that don't lie as declared and are rewritten, and their partitions.
+    """File slices that don't lie as declared and are rewritten.
 
     ``layout``: what is declared; ``past``: the newest completed clustering. ``mean``: bytes of a
-    base file among the slices. ``small`` of ``files`` base files in the partitions with too many of
-    them are small. ``overlap``: the greatest of a partition, None where that is not asked or known.
+    base file among the slices. In the ``partitions`` with too many small base files ``small`` of
+    ``files`` are. ``overlap``: the greatest of a partition, None where that is not asked or known.
     """
 
     layout: Layout

@@ -158,4 +158,6 @@ def _headline(table: TablePlan) -> str:
     if not table.steps:
         return "nothing to do"
     kinds = ", ".join(step.kind for step in table.steps)
-    return f"{kinds}; {words.count(table.impact.files_removed, 'file')} to remove"
+    rewrite = table.impact.bytes_rewritten
+    rewrites = f"{words.size(rewrite)} to rewrite, " if rewrite else ""
+    return f"{kinds}; {rewrites}{words.count(table.impact.files_removed, 'file')} to remove"

@@ -218,7 +218,7 @@ def _misfit(decision: ClusteringDecision, known: _Known) -> Misfit:
         layout=decision.layout,
         past=past[-1] if past else None,
         slices=int(member.sum()),
-        partitions=len(touched),
+        partitions=len(touched_small),
         mean=int(bases.mean()) if len(bases) else 0,
         small=int((small & here).sum()),
         files=int((found.has_base & here).sum()),

@@ -5,7 +5,7 @@ Most dangerous first, by the first of these that differs:
 1. a blocked table before one that would change: somebody asked for what a guardrail forbids;
 2. the share of the table's bytes that goes, in tenths;
 3. the share of the time travel that goes, in tenths;
-4. the bytes removed, then the files, then the name.
+4. the bytes removed, then the files, then the bytes rewritten, then the name.
 
 Tenths, so that two tables that lose about as much of themselves are told apart by what they lose.
 """
@@ -25,7 +25,7 @@ def most_dangerous_first(tables: Iterable[TablePlan]) -> list[TablePlan]:
     return sorted(tables, key=_harmlessness)
 
 
-def _harmlessness(table: TablePlan) -> tuple[bool, int, int, int, int, str]:
+def _harmlessness(table: TablePlan) -> tuple[bool, int, int, int, int, int, str]:
     impact = table.impact
     return (
         not table.refusals,
@@ -33,6 +33,7 @@ def _harmlessness(table: TablePlan) -> tuple[bool, int, int, int, int, str]:
         -_time_lost(table),
         -impact.bytes_removed,
         -impact.files_removed,
+        -impact.bytes_rewritten,
         table.name,
     )
 

@@ -99,12 +99,7 @@ def title(what: str, environment: str | None, outcome: str) -> str:
 
 def _opening(plan: Plan, environment: str | None) -> str:
     sums = summary.totals(plan)
-    effect = "Nothing to apply."
-    if sums.files:
-        size = words.size(sums.bytes)
-        effect = f"Applying removes **{words.count(sums.files, 'file')}** and frees **{size}**."
-    elif sums.change:
-        effect = "Applying removes no files."
+    effect = text.effect(sums, lambda figure: f"**{figure}**")
     chosen = ""
     if plan.selection is not None:
         chosen = f" Selected by {code(clipped(words.selectors(plan.selection)))}."
@@ -169,15 +164,17 @@ def _line(verdict: str, table: TablePlan, note: Note) -> str:
 def _overview(tables: Sequence[TablePlan]) -> tuple[str, list[str]]:
     """The head of the table of changes, and its rows."""
     owned = any(_owner(table) for table in tables)
+    clustered = any(table.impact.bytes_rewritten for table in tables)
     owner, rule = (" owner |", "---|") if owned else ("", "")
+    rewrites, line = (" rewrites |", "---:|") if clustered else ("", "")
     head = (
-        f"\n| table |{owner} removes | frees | of the table | time travel | verdict |\n"
-        f"|---|{rule}---:|---:|---:|---|---|\n"
+        f"\n| table |{owner}{rewrites} removes | frees | of the table | time travel | verdict |\n"
+        f"|---|{rule}{line}---:|---:|---:|---|---|\n"
     )
-    return head, [_row(table, owned=owned) for table in tables]
+    return head, [_row(table, owned=owned, clustered=clustered) for table in tables]
 
 
-def _row(table: TablePlan, *, owned: bool) -> str:
+def _row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
     impact, owner = table.impact, _owner(table)
     removes = words.count(impact.files_removed, "file") if table.has_changes else "—"
     frees, share = "—", "—"
@@ -189,7 +186,9 @@ def _row(table: TablePlan, *, owned: bool) -> str:
     if table.warnings:
         verdict += f", {words.count(len(table.warnings), 'warning')}"
     whose = [code(owner) if owner else "—"] if owned else []
-    cells = [_name(table), *whose, removes, frees, share, _window(table), verdict]
+    size = words.size(impact.bytes_rewritten).replace(" ", "&nbsp;")
+    rewrites = [size if impact.bytes_rewritten else "—"] if clustered else []
+    cells = [_name(table), *whose, *rewrites, removes, frees, share, _window(table), verdict]
     return f"| {' | '.join(cells)} |\n"
 
 
@@ -244,6 +243,9 @@ def _folded_unchanged(tables: Sequence[TablePlan], room: int, whole: str) -> str
 # --- what happens next ---------------------------------------------------------------------------
 
 
+_CLUSTERED: Final = """\
+- A write to a file slice that is to be rewritten leaves out the group that the slice is in.
+"""
 _VALIDITY: Final = """\
 
 <details><summary>How long this plan holds: neither time nor new commits end it, this does</summary>
@@ -251,9 +253,10 @@ _VALIDITY: Final = """\
 - Editing or removing a table's spec, or its path, leaves that table out whole.
 - A savepoint, or work pending on the table, takes out the files that it protects; the rest runs.
 - A stricter policy, or a waiver that has ended, blocks the table: policies are asked again.
+{clustered}\
 - A later plan replaces this one: its digest is another, and <code>--digest</code> refuses this one.
 
-Nothing is removed that this plan does not name. What falls out is reported, with exit code 4.
+Nothing is {touched} that this plan does not name. What falls out is reported, with exit code 4.
 </details>
 """
 
@@ -269,7 +272,12 @@ def _end(plan: Plan, digest: str, environment: str | None) -> str:
         f"reconciler apply plan.json --specs specs{chosen} \\",
         f"  --digest {words.plain(digest)}",
     )
-    return f"{said}{_VALIDITY}\nOnce it is approved:\n\n{fenced(command, 'sh')}"
+    is_clustered = summary.totals(plan).rewritten > 0
+    holds = _VALIDITY.format(
+        clustered=_CLUSTERED if is_clustered else "",
+        touched="removed or rewritten" if is_clustered else "removed",
+    )
+    return f"{said}{holds}\nOnce it is approved:\n\n{fenced(command, 'sh')}"
 
 
 def _moment(created_at: str) -> str:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from reconciler.conditions import Condition
+from reconciler.layout_status import LayoutStatus
 from reconciler.render import words
 from reconciler.status import TableStatus
 
@@ -108,6 +109,26 @@ def _last_apply(table: TableStatus) -> float | None:
     return None if at is None else datetime.fromisoformat(at).timestamp()
 
 
+def _last_clustering(table: TableStatus) -> float | None:
+    last = None if table.layout is None else table.layout.last_clustering
+    return None if last is None else last.age_seconds
+
+
+def _file_sizes(table: TableStatus) -> Iterator[Series]:
+    """Files below each end, as the buckets of a histogram."""
+    total = 0
+    for one in table.layout.sizes if table.layout is not None else ():
+        total += one.files
+        yield {"le": "+Inf" if one.below is None else str(one.below)}, total
+
+
+def _laid_out(
+    value: Callable[[LayoutStatus], float | None],
+) -> Callable[[TableStatus], Iterator[Series]]:
+    """A value of tables whose spec has a clustering block."""
+    return lambda table: _one(None if table.layout is None else value(table.layout))
+
+
 def _seen(
     value: Callable[[TableStatus], float | None],
 ) -> Callable[[TableStatus], Iterator[Series]]:
@@ -184,7 +205,33 @@ _METRICS: Final = (
     ),
     _Metric(
         "reconciler_last_apply_timestamp_seconds",
-        "Instant of the newest clean that an apply completed, in seconds since the epoch.",
+        "Instant of the newest clean or clustering that an apply completed, in seconds since the "
+        "epoch.",
         lambda table: _one(_last_apply(table)),
+    ),
+    _Metric(
+        "reconciler_base_files",
+        "Newest base files below so many bytes, where a clustering is declared.",
+        _file_sizes,
+    ),
+    _Metric(
+        "reconciler_small_partitions",
+        "Partitions with base files below files.small, where a clustering is declared.",
+        _laid_out(lambda layout: layout.small_partitions),
+    ),
+    _Metric(
+        "reconciler_overlap",
+        "Mean number of files that cover a row on the clustering columns.",
+        _laid_out(lambda layout: layout.overlap),
+    ),
+    _Metric(
+        "reconciler_last_clustering_age_seconds",
+        "Age of the newest completed clustering, whoever made it.",
+        lambda table: _one(_last_clustering(table)),
+    ),
+    _Metric(
+        "reconciler_pending_clusterings",
+        "Requested and inflight clusterings, where a clustering is declared.",
+        _laid_out(lambda layout: len(layout.pending)),
     ),
 )

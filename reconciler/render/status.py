@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler import canonical
+from reconciler.layout_status import LayoutStatus, PendingClustering, SizeClass
 from reconciler.plan import encode
 from reconciler.plan.model import Note, Selection
 from reconciler.render import words
@@ -16,11 +17,11 @@ from reconciler.status import (
     LockStatus,
     PendingStatus,
     SavepointStatus,
-    SizeClass,
     TableStatus,
 )
 
 _BAR = 24
+_MOST_PARTITIONS = 5
 _SHORT = 12  # characters of a digest or a commit that people compare
 _WORST_FIRST = ("error", "blocked", "drifted", "unmanaged", "in sync")
 
@@ -100,6 +101,8 @@ def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
         return  # it could not be looked at
     yield from _reach(table)
     yield from _files(table)
+    if table.layout is not None:
+        yield from _layout(table.layout, paint)
     if table.lock is not None:
         label = paint.bad("! stale lock") if table.lock.is_stale else paint.warn("locked")
         yield from item(label, _lock(table.lock))
@@ -156,18 +159,67 @@ def _files(table: TableStatus) -> Iterator[str]:
     if table.bytes_reclaimable:
         less = f"; the plan would remove {words.size(table.bytes_reclaimable)}"
     yield from item("files", f"{words.count(table.files, 'file')}{size}{less}")
-    shown = [c for c in table.sizes if c.files]
+    sizes = table.sizes if table.layout is None else table.layout.sizes
+    shown = [c for c in sizes if c.files]
     if not shown:
         return
     current = sum(c.files for c in shown)
     yield from more(f"newest base files: {words.number(current)}{small}")
     most = max(c.files for c in shown)
     above: int | None = None
-    for one in table.sizes:
+    for one in sizes:
         if one.files:
             bar = "█" * max(1, round(_BAR * one.files / most))
             yield f"        {_class(one, above):<20} {words.number(one.files):>9}  {bar}"
         above = one.below
+
+
+def _layout(layout: LayoutStatus, paint: Paint) -> Iterator[str]:
+    yield from item(
+        "layout", f"declared: {_ordering(layout.columns, layout.curve, layout.mapping)}"
+    )
+    if layout.overlap is not None:
+        yield from more(f"{layout.overlap:.1f} files cover a row on average")
+    if layout.worst:
+        of = words.count(layout.partitions, "partition")
+        yield from more(f"small files in {words.number(layout.small_partitions)} of {of}")
+    for one in layout.worst[:_MOST_PARTITIONS]:
+        cover = "" if one.overlap is None else f", {one.overlap:.1f} cover a row"
+        files = f"{words.number(one.small_files)} of {words.count(one.files, 'file')} small"
+        yield from more(f"{one.partition or 'the table'}: {files}{cover}", 2)
+    last = layout.last_clustering
+    if last is None:
+        yield from item("last clustering", "none on the active timeline")
+    else:
+        whose = "by reconciler" if last.is_ours else "by a writer of the table"
+        how = "as declared"
+        if not last.is_as_declared:
+            known = last.columns is not None
+            how = (
+                _ordering(last.columns or (), last.curve, last.mapping)
+                if known
+                else "order unknown"
+            )
+            how = f"not as declared: {how}"
+        yield from item("last clustering", f"{last.instant} {whose}, {how}")
+    for pending in layout.pending:
+        yield from _held(pending, paint)
+
+
+def _ordering(columns: Sequence[str], curve: str | None, mapping: str | None) -> str:
+    """What a layout orders rows by."""
+    if not columns:
+        return "files packed as they are"
+    along = f" along {curve}" if curve else ""
+    return f"rows by {', '.join(columns)}{along}" + (f", mapping {mapping}" if mapping else "")
+
+
+def _held(pending: PendingClustering, paint: Paint) -> Iterator[str]:
+    groups = words.count(pending.file_groups, "file group")
+    where = words.count(pending.partitions, "partition")
+    label = paint.bad("! stuck clustering") if pending.is_stuck else "pending clustering"
+    age = words.span(pending.age_seconds)
+    yield from item(label, f"{pending.instant} has {groups} in {where} in hand, for {age} by now")
 
 
 def _class(one: SizeClass, above: int | None) -> str:

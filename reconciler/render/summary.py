@@ -13,6 +13,7 @@ from reconciler.plan.model import (
     KEEP_RULES,
     REMOVAL_RULES,
     KeptFiles,
+    Note,
     Plan,
     RemovedFiles,
     TablePlan,
@@ -42,7 +43,10 @@ class Reasons:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Of a whole plan. Files and bytes are of the tables that would change; blocked ones apart."""
+    """Of a whole plan. Files and bytes are of the tables that would change; blocked ones apart.
+
+    ``rewritten``: bytes that are read and written anew.
+    """
 
     tables: int
     change: int
@@ -51,6 +55,7 @@ class Totals:
     unchanged: int
     files: int
     bytes: int
+    rewritten: int
 
 
 def verdict(table: TablePlan) -> Verdict:
@@ -74,14 +79,19 @@ def totals(plan: Plan) -> Totals:
         unchanged=verdicts.count("unchanged"),
         files=sum(table.impact.files_removed for table in changing),
         bytes=sum(table.impact.bytes_removed for table in changing),
+        rewritten=sum(table.impact.bytes_rewritten for table in changing),
     )
 
 
 def biggest_first(plan: Plan, *wanted: Verdict) -> list[TablePlan]:
-    """The tables of some verdicts: most bytes removed first, then most files, then by name."""
+    """The tables of some verdicts: most bytes removed or rewritten first, most files, by name."""
     return sorted(
         (table for table in plan.tables if verdict(table) in wanted),
-        key=lambda t: (-t.impact.bytes_removed, -t.impact.files_removed, t.name),
+        key=lambda t: (
+            -(t.impact.bytes_removed + t.impact.bytes_rewritten),
+            -t.impact.files_removed,
+            t.name,
+        ),
     )
 
 
@@ -173,15 +183,24 @@ def _reach(instant: str | None, last: str | None) -> str:
 
 def unchanged_because(table: TablePlan) -> str:
     """Why nothing happens to a table, in one sentence."""
-    for note in table.warnings:
-        if "nothing to do" in note.because:
-            return words.plain(note.because).removeprefix("nothing to do: ")
+    nothing = [words.plain(note.because) for note in table.warnings if _is_nothing(note)]
+    if nothing:
+        return "; ".join(said.removeprefix("nothing to do: ") for said in nothing)
     if not isinstance(table.spec.get("retention"), Mapping):
         return retention(table.spec)
     for note in table.warnings:
         if note.rule in _BLOCKING:
             return words.plain(note.because)
     return "as declared"
+
+
+def is_said(note: Note, reason: str) -> bool:
+    """Whether ``unchanged_because`` says what a warning does."""
+    return _is_nothing(note) or words.plain(note.because) in reason
+
+
+def _is_nothing(note: Note) -> bool:
+    return note.rule == "nothingToDo" or "nothing to do" in note.because
 
 
 #: warnings that explain by themselves why a table has no step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import assert_never
 
 from reconciler.plan.document import plan_digest
@@ -11,6 +11,7 @@ from reconciler.plan.model import (
     REMOVAL_RULES,
     CleanStep,
     ClusterStep,
+    Finding,
     Note,
     Plan,
     Removal,
@@ -19,12 +20,13 @@ from reconciler.plan.model import (
     Step,
     TablePlan,
 )
-from reconciler.render import summary, words
+from reconciler.render import relayout, summary, words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
 
 _TOP_PARTITIONS = 8
 _TOP_REASONS = 2
+_NO_CLUSTERING = "no clustering: "
 
 
 def plan_text(plan: Plan, *, color: bool, full: bool = False, digest: str | None = None) -> str:
@@ -76,16 +78,22 @@ def table_lines(table: TablePlan, paint: Paint) -> list[str]:
     return list(_table(table, paint, full=False))
 
 
+def effect(sums: summary.Totals, strong: Callable[[str], str] = str) -> str:
+    """What applying comes to, in a sentence or two; ``strong`` marks the figures."""
+    if not sums.change:
+        return "Nothing to apply."
+    files, size = words.count(sums.files, "file"), words.size(sums.bytes)
+    removes = f"removes {strong(files)} and frees {strong(size)}"
+    if not sums.rewritten:
+        return f"Applying {removes if sums.files else 'removes no files'}."
+    rewrites = f"rewrites {strong(words.size(sums.rewritten))}"
+    return f"Applying {rewrites}{f', {removes}' if sums.files else ' and removes no files'}."
+
+
 def _head(plan: Plan, paint: Paint) -> Iterator[str]:
     sums = summary.totals(plan)
     yield paint.strong(headline(plan))
-    if sums.files:
-        size = words.size(sums.bytes)
-        yield f"Applying removes {words.count(sums.files, 'file')} and frees {size}."
-    elif sums.change:
-        yield "Applying removes no files."
-    else:
-        yield "Nothing to apply."
+    yield effect(sums)
     if plan.selection is not None and plan.selection.removed:
         yield f"{words.unmanaged(plan.selection.removed)}."
 
@@ -94,7 +102,8 @@ def _last(plan: Plan, digest: str, paint: Paint) -> str:
     sums = summary.totals(plan)
     what = words.count(sums.files, "file") + " to remove"
     size = f" ({words.size(sums.bytes)})" if sums.files else ""
-    return f"{paint.strong('Plan:')} {outcome(plan)}; {what}{size}.  digest {digest}"
+    rewrite = f", {words.size(sums.rewritten)} to rewrite" if sums.rewritten else ""
+    return f"{paint.strong('Plan:')} {outcome(plan)}; {what}{size}{rewrite}.  digest {digest}"
 
 
 # --- one table -----------------------------------------------------------------------------------
@@ -126,7 +135,7 @@ def _table(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
     for note in table.refusals:
         yield from item(paint.bad("! blocked"), f"{note.because} [{note.rule}]")
     for finding in table.drift:
-        change = f"{words.shown(finding.actual)} → {words.shown(finding.desired)}"
+        change = f"{_value(finding, finding.actual)} → {_value(finding, finding.desired)}"
         yield from item(paint.warn(f"~ {finding.field}"), f"{change}: {finding.because}")
     for step in table.steps:
         yield from _step(step, table, paint, full=full)
@@ -136,10 +145,17 @@ def _table(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
     yield from _warnings(table.warnings, paint)
 
 
+def _value(finding: Finding, value: object) -> str:
+    """A value of a finding; those of ``files`` are bytes."""
+    is_size = finding.field.startswith("files.") and type(value) is int
+    return words.size(value) if is_size else words.shown(value)  # type: ignore[arg-type]
+
+
 def _step(step: Step, table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
     match step:
         case ResumeStep():
-            what = f"{step.action} {step.instant}, {_amount(step.files)}"
+            amount = relayout.amount(step.groups) if step.groups else _amount(step.files)
+            what = f"{step.action} {step.instant}, {amount}"
             yield from item(paint.warn("+ resume"), f"{what}: {step.because}")
             yield from _removed(step, full=full)
         case CleanStep():
@@ -154,9 +170,7 @@ def _step(step: Step, table: TablePlan, paint: Paint, *, full: bool) -> Iterator
             yield from more(f"{summary.retention(table.spec)}{since}")
             yield from _removed(step, full=full)
         case ClusterStep():
-            size = words.size(int(step.groups.bytes.sum()))
-            groups = words.count(len(step.groups), "group")
-            yield from item(paint.warn("~ cluster"), f"{groups}, {size} to rewrite")
+            yield from relayout.step_lines(step, paint, full=full)
         case _:
             assert_never(step)
 
@@ -240,6 +254,8 @@ def _deleted(partitions: tuple[str, ...], *, full: bool) -> Iterator[str]:
 
 
 def _effects(table: TablePlan, paint: Paint) -> Iterator[str]:
+    if table.layout is not None:
+        yield from relayout.layout_lines(table.layout, paint)
     window = summary.time_travel(table)
     if window is not None:
         impact = table.impact
@@ -260,6 +276,10 @@ def _kept(table: TablePlan, paint: Paint) -> Iterator[str]:
 
 def _warnings(notes: Iterable[Note], paint: Paint) -> Iterator[str]:
     for note in notes:
+        if note.rule == "nothingToDo" and note.because.startswith(_NO_CLUSTERING):
+            said = note.because.removeprefix(_NO_CLUSTERING)
+            yield from item(paint.good("= no clustering"), said)
+            continue
         yield from item(paint.warn("! warning"), f"{note.because} [{note.rule}]")
 
 
@@ -268,5 +288,5 @@ def _unchanged(tables: list[TablePlan], paint: Paint) -> Iterator[str]:
     for table in tables:
         reason = summary.unchanged_because(table)
         yield from item(f"= {paint.strong(words.plain(table.name))}", reason)
-        said = [n for n in table.warnings if reason not in words.plain(n.because)]
+        said = [n for n in table.warnings if not summary.is_said(n, reason)]
         yield from (f"  {line}" for line in _warnings(said, paint))
