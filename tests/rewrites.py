@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -44,6 +45,13 @@ def milliseconds(instant):
     return round(moment.timestamp() * 1000)
 
 
+def _own(text):
+    """The Avro schema without Hudi's own columns."""
+    schema = json.loads(text)
+    schema["fields"] = [f for f in schema["fields"] if not f["name"].startswith("_hoodie_")]
+    return json.dumps(schema)
+
+
 class HandMade:
     """``replaced``: partition -> names of the base files whose rows move; newest ones alone."""
 
@@ -59,6 +67,7 @@ class HandMade:
         }
         self.instant = after(self.newest_time(), 1)
         self.added = {}
+        self.schema = ""
 
     @property
     def timeline(self):
@@ -114,7 +123,8 @@ class HandMade:
             form = FileForm.of_file(footer, name)
             if not bloom:
                 form = FileForm(codec=form.codec, bloom=None)
-            schema = FileSchema.of(footer.metadata[b"parquet.avro.schema"].decode(), name)
+            text = footer.metadata[b"parquet.avro.schema"].decode()
+            schema, self.schema = FileSchema.of(text, name), _own(text)
             sink = io.BytesIO()
             made = write_base_file(
                 rows.to_batches(), sink, name, schema, form, ranges=columns or wanted
@@ -153,7 +163,7 @@ class HandMade:
                 path: [BaseName.parse(name).file_id for name in names]
                 for path, names in self.replaced.items()
             },
-            extra={"schema": self.properties.raw["hoodie.table.create.schema"]},
+            extra={"schema": self.schema},
         )
         instant = Instant(self.instant, Action.REPLACECOMMIT, State.COMPLETED, done)
         self._put(instant, commit.encode(version=self.version))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +34,32 @@ def test_every_entry_comes_back_and_no_other(cells, others):
 
     assert sorted(cells.items()) == list(file.items())
     assert cells == file.get([*cells, *others - cells.keys()])
+
+
+@given(
+    st.dictionaries(KEYS, st.sampled_from([b"", b"a", b"b" * 90, b"c" * 70_000]), min_size=1),
+    st.integers(1, 5),
+)
+@settings(max_examples=60, deadline=None)
+def test_arrays_make_the_same_bytes_as_cells(cells, together):
+    keys = pa.array(sorted(cells), pa.binary())
+    values = pa.array([cells[key] for key in sorted(cells)], pa.binary())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hfile_write, "_TOGETHER", together)
+        made = hfile_write.encode_arrays(keys, values, "{}")
+
+    assert hfile_write.encode(sorted(cells.items()), "{}") == made
+
+
+@given(st.sets(st.text("ab", min_size=3, max_size=9), min_size=1), st.integers(20, 30_000))
+@settings(max_examples=60, deadline=None)
+def test_the_first_entry_of_every_start_is_among_the_samples(keys, size):
+    cells = {key.encode(): b"v" * size for key in keys}
+    firsts = {key[:2]: key for key in sorted(cells, reverse=True)}
+    samples = list(hfile.parse(hfile_write.encode(sorted(cells.items()), "{}"), "f").samples(2))
+
+    assert sorted(set(samples)) == samples
+    assert set(firsts.values()) <= dict(samples).keys() <= cells.keys()
 
 
 @given(st.lists(st.binary(min_size=4, max_size=600), max_size=5))

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import FormatError
 from reconciler.hudi import bloom
-from reconciler.hudi.bloom import BloomBuilder, BloomFilter, BloomShape, bloom_filter
+from reconciler.hudi.bloom import BloomBuilder, BloomFilter, BloomShape, bloom_filter, code_of
 
 #: bytes with the sign that Java gives them, keys of every length that the hash treats apart
 KEYS = ["a", "ab", "abc", "abcd", "é", "aé", "漢字", "😀", "order:17,customer:x", "k" * 37]
@@ -25,6 +25,17 @@ def test_the_bits_are_those_of_real_hudi(code, text):
     shape = BloomShape.of(code, entries=4, error=0.01, most=8)
 
     assert text == bloom_filter(pa.array(KEYS), shape).text
+
+
+@pytest.mark.parametrize(("code", "text"), [("SIMPLE", SIMPLE), ("DYNAMIC_V0", ROWS)])
+def test_a_text_tells_its_type(code, text):
+
+    assert code == code_of(text, "f")
+
+
+def test_a_text_of_one_row_tells_its_type():
+
+    assert "DYNAMIC_V0" == code_of(bloom_filter(pa.array(["a"]), BloomShape.of()).text, "f")
 
 
 def test_hudis_defaults_are_the_defaults():

@@ -4,6 +4,7 @@ import random
 import struct
 import zlib
 
+import pyarrow as pa
 import pytest
 
 from reconciler.errors import FormatError, UnsupportedError
@@ -206,6 +207,30 @@ def test_only_ascending_keys_are_written(cells):
 def test_a_key_that_is_too_long_is_not_written():
     with pytest.raises(ValueError, match="at most 32767 bytes"):
         hfile_write.encode([(b"k" * 32768, b"")], "{}")
+
+
+@pytest.mark.parametrize("keys", [[], [b"b", b"a"], [b"a", b"a"], [b"a", b"c", b"b"]])
+def test_only_arrays_of_ascending_keys_are_written(keys):
+    values = pa.array([b""] * len(keys), pa.binary())
+    with pytest.raises(ValueError, match="must ascend strictly"):
+        hfile_write.encode_arrays(pa.array(keys, pa.binary()), values, "{}")
+
+
+def test_a_key_of_an_array_that_is_too_long_is_not_written():
+    with pytest.raises(ValueError, match="at most 32767 bytes"):
+        hfile_write.encode_arrays(pa.array([b"k" * 32768]), pa.array([b""]), "{}")
+
+
+def test_samples_read_few_blocks_of_many():
+    noise = random.Random(1)
+    cells = [(b"%c=%04d" % (66 + n // 100, n), noise.randbytes(20_000)) for n in range(400)]
+    fetch = Fetch(hfile_write.encode(cells, "{}"))
+    file = hfile.open_hfile(fetch, len(fetch.data), PATH)
+    before = sum(length for _, length in fetch.read)
+    samples = dict(file.samples(1))
+
+    assert {cells[0][0], cells[100][0], cells[200][0], cells[300][0]} <= samples.keys()
+    assert sum(length for _, length in fetch.read) - before < 40 * 20_000
 
 
 def test_entries_that_start_alike_are_read_without_the_others():

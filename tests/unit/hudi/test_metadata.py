@@ -450,6 +450,6 @@ def test_nothing_is_done_while_an_index_is_being_built():
         sync_or_drop(Action.CLEAN, ["files"], ["record_index"])
 
 
-def test_what_a_clustering_needs_is_not_known_yet():
+def test_a_clustering_is_not_judged_without_what_it_moves():
     with pytest.raises(UnsupportedError, match="after a clustering"):
         sync_or_drop(Action.CLUSTERING, ["files"])

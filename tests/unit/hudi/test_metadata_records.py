@@ -138,3 +138,21 @@ def test_wrappings_are_learned_from_records_with_bounds():
 def test_a_damaged_record_names_the_file():
     with pytest.raises(FormatError, match=r"^m: an Avro record cannot be decoded"):
         Wrapping.learn([b"\x00"], schema(), "m", ["c"])
+
+
+@pytest.mark.parametrize("bound", [1 << 31, -(1 << 31) - 1])
+def test_a_bound_of_a_widened_column_that_its_wrapper_cannot_hold_is_refused(bound):
+    with pytest.raises(UnsupportedError, match=f"in a IntWrapper, which cannot hold {bound}"):
+        INT.of(bound, "f, column c")
+
+
+def test_a_bound_is_not_rounded_into_a_narrow_wrapper():
+    narrow = Wrapping(wrapper=f"{SPACE}.FloatWrapper")
+    for bound in (0.1, 1e300, -1e300):
+        with pytest.raises(UnsupportedError, match="in a FloatWrapper, which cannot hold"):
+            narrow.of(bound, "f, column c")
+
+    assert (narrow.wrapper, {"value": 0.5}) == narrow.of(0.5, "")
+    assert math.isinf(narrow.of(math.inf, "")[1]["value"])
+    assert math.isnan(narrow.of(math.nan, "")[1]["value"])
+    assert (INT.wrapper, {"value": -(1 << 31)}) == INT.of(-(1 << 31), "")

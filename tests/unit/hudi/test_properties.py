@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.load import load_properties
-from reconciler.hudi.properties import TableProperties, checksum, parse_java, print_java
+from reconciler.hudi.properties import TableProperties, checksum, parse_java, print_java, with_value
 
 MINIMAL = {
     "hoodie.table.name": "t",
@@ -261,3 +261,16 @@ def test_an_unsupported_table_is_refused_though_there_is_a_backup():
 
     with pytest.raises(UnsupportedError, match="ORC"):
         keys_of(hoodie_properties=[orc], hoodie_properties_backup=[OTHER])
+
+
+def test_a_changed_value_leaves_every_other_byte_as_it_is():
+    before = b"#Updated at 2024\r\n#a=no\n  a\\:b = old\n\n!a=no\r\na\\:b=older\nz=\\u00e9\xe9 \n"
+    after = b"#Updated at 2024\r\n#a=no\na\\:b=x,y\n\n!a=no\r\na\\:b=x,y\nz=\\u00e9\xe9 \n"
+
+    assert after == with_value(before, "a:b", "x,y", "p")
+
+
+@pytest.mark.parametrize("text", [b"b=1\n", b"a=1\\\n2\n", b"b=\\\na=1\n", b"#a=1\n"])
+def test_a_value_that_has_no_line_of_its_own_is_not_changed(text):
+    with pytest.raises(FormatError, match=r"p: a is not on a line of its own"):
+        with_value(text, "a", "2", "p")
