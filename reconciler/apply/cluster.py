@@ -20,6 +20,7 @@ from reconciler.apply.cluster_work import (
     layout_extra,
     requested_plan,
 )
+from reconciler.apply.delegate_cluster import carry_out_by_hudi, check_layout, told_of_hudi
 from reconciler.apply.execute import with_heartbeat
 from reconciler.apply.footprints import footprints, foreign_pending, known_writes
 from reconciler.apply.metadata_rewrite import missing
@@ -59,7 +60,8 @@ def run_cluster(table: Table, step: ClusterStep, look: Look | None) -> StepOutco
     ``look`` is one just taken, if there is one. Raises RefusedError, BusyError, UnsupportedError
     before anything is written; what goes wrong later is undone before it is raised.
     """
-    _rewriter(table)
+    if table.tools.hudi is None:
+        _rewriter(table)
     for _attempt in range(_ATTEMPTS):
         if look is None:
             with table.phase("observe"):
@@ -74,12 +76,19 @@ def run_cluster(table: Table, step: ClusterStep, look: Look | None) -> StepOutco
         if isinstance(work, StepOutcome):
             return work
         if work is not None:
-            carry = partial(carry_out, table, work, _start(table, work))
-            return replace(with_heartbeat(table, work.instant, carry), kind="cluster")
+            outcome = with_heartbeat(table, work.instant, _carrying(table, work))
+            return replace(outcome, kind="cluster")
     raise BusyError(
         f"{table.plan.name}: its timeline changed {_ATTEMPTS} times while a clustering was being "
         "prepared; run apply again when its writers are quieter"
     )
+
+
+def _carrying(table: Table, work: ClusterWork) -> Callable[[], StepOutcome]:
+    """What executes a clustering just requested: we, or the Hudi that was asked for."""
+    if (hudi := table.tools.hudi) is not None:
+        return partial(carry_out_by_hudi, table, hudi, work)
+    return partial(carry_out, table, work, _start(table, work))
 
 
 def carry_out(table: Table, work: ClusterWork, begin: Callable[[], None]) -> StepOutcome:
@@ -158,6 +167,8 @@ def _decide(table: Table, step: ClusterStep, look: Look) -> _Decision:
             inflight=properties.metadata_partitions_inflight,
         )
     layout = Layout(columns=step.columns, curve=step.curve, mapping=step.mapping)
+    if table.tools.hudi is not None:
+        check_layout(layout, ground)
     return _Decision(look=look, chosen=chosen, layout=layout, ground=ground)
 
 
@@ -199,6 +210,7 @@ def _announce(table: Table, decision: _Decision, timeline: Timeline) -> ClusterW
             origin=table.tools.origin,
         ),
         **layout_extra(decision.layout),
+        **told_of_hudi(table),
     }
     plan = requested_plan(chosen.groups, state, table.spec, decision.layout, extra)
     data = plan.encode(table.storage.location, version=state.table_version)

@@ -17,6 +17,7 @@ from reconciler.apply.payloads import PLACEHOLDER
 from reconciler.apply.result import Rows, StepOutcome
 from reconciler.apply.table import Table
 from reconciler.delegate.bundles import check_bundle
+from reconciler.delegate.layouts import strategy
 from reconciler.delegate.model import Hudi
 from reconciler.delegate.options import index_options, table_options
 from reconciler.errors import PartialError, ReconcilerError
@@ -26,7 +27,8 @@ from reconciler.hudi.instant import Action
 from reconciler.hudi.load import instant_path, load_properties, read_instant_file
 from reconciler.hudi.metadata_index import defined_columns, is_partitioned
 from reconciler.hudi.properties import TableProperties
-from reconciler.plan.model import Note
+from reconciler.plan.model import ClusterStep, Note
+from reconciler.state.layout import Layout
 from reconciler.transaction.publish import completion_of
 
 _NAMED: Final = 5
@@ -36,7 +38,10 @@ _RULE: Final = "delegated"
 def check_delegation(table: Table, hudi: Hudi) -> None:
     """Raises UnsupportedError where Hudi cannot execute what was reviewed as it was reviewed."""
     check_bundle(hudi.version(), table.properties.table_version)
-    index_options(table.properties.metadata_partitions, by_partition=is_partitioned(table.storage))
+    _indexes(table, table.properties)
+    for step in table.plan.steps:
+        if isinstance(step, ClusterStep):
+            strategy(Layout(columns=step.columns, curve=step.curve, mapping=step.mapping))
 
 
 def options_of(table: Table, hudi: Hudi, *, schema: str | None = None) -> dict[str, str]:

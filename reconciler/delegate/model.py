@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from reconciler.rewrite.model import Group, Rewrite, Tally
 from reconciler.storage.api import StorageRef
 
 
@@ -25,5 +26,9 @@ class Hudi(Protocol):
     ) -> None:
         """Execute the pending clustering of that instant and complete it.
 
-        ``outputs``: the most files that one of its groups is to become.
+        ``outputs``: the most files that one of its groups is to become. When this is interrupted
+        Hudi has ended; raises PartialError where it goes on all the same.
         """
+
+    def tallies(self, ref: StorageRef, work: Rewrite, groups: Sequence[Group]) -> list[Tally]:
+        """Rows and keys of every group, read by us."""

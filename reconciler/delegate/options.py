@@ -118,14 +118,14 @@ def index_options(
 def clustering_options(layout: Layout, *, target: int, outputs: int, codec: str) -> dict[str, str]:
     """How Hudi lays out a clustering: the layout, bytes of a file, the most files of a group.
 
-    ``codec``: Parquet's, by Hudi's name. Raises UnsupportedError for a layout that it has not.
+    ``codec``: Parquet's. Raises UnsupportedError for a layout that it has not.
     """
     options = {
         "hoodie.layout.optimize.strategy": strategy(layout),
         "hoodie.layout.optimize.curve.build.method": "direct",
         "hoodie.clustering.plan.strategy.target.file.max.bytes": str(target * _ROLLING),
         "hoodie.bulkinsert.shuffle.parallelism": str(outputs),
-        "hoodie.parquet.compression.codec": codec,
+        "hoodie.parquet.compression.codec": "uncompressed" if codec == "none" else codec,
     }
     if layout.columns:  # of the plan alone Hudi's curves know nothing
         options["hoodie.clustering.plan.strategy.sort.columns"] = ",".join(layout.columns)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as StillRunningError
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from reconciler.cluster.spark import ship
 from reconciler.delegate.bundles import how_to_add
 from reconciler.delegate.options import hadoop_path
-from reconciler.errors import ReconcilerError
+from reconciler.delegate.tally import parts_of_all, tally_of_part
+from reconciler.errors import PartialError, ReconcilerError
+from reconciler.rewrite.model import Group, Rewrite, Tally
+from reconciler.rewrite.parts import Part
 from reconciler.storage.api import StorageRef
 from reconciler.storage.redaction import redacted
 
@@ -18,6 +25,8 @@ if TYPE_CHECKING:
 _CLIENT: Final = "org.apache.hudi.client.SparkRDDWriteClient"
 _KRYO: Final = "org.apache.spark.serializer.KryoSerializer"
 _SERIALIZER: Final = "spark.serializer"
+#: seconds that Hudi gets to end when its jobs are cancelled
+_TO_END_S: Final = 60
 
 
 class HudiOnSpark:
@@ -37,7 +46,7 @@ class HudiOnSpark:
             table = self._jvm.org.apache.hudi.table.HoodieSparkTable.create(
                 self._config(ref, options), engine
             )
-            table.clean(engine, instant)
+            self._to_its_end(partial(table.clean, engine, instant))
 
     def cluster(
         self, ref: StorageRef, instant: str, options: Mapping[str, str], *, outputs: int
@@ -47,9 +56,34 @@ class HudiOnSpark:
                 self._engine(), self._config(ref, options)
             )
             try:
-                client.cluster(instant, True)
+                self._to_its_end(partial(client.cluster, instant, True))
             finally:
                 client.close()
+
+    def tallies(self, ref: StorageRef, work: Rewrite, groups: Sequence[Group]) -> list[Tally]:
+        context = self._session.sparkContext
+        parts = parts_of_all(groups)
+        found = {group.number: Tally() for group in groups}
+        if parts:
+            ship(context)
+            task = partial(_tallies, ref, work)
+            with _said_plainly(ref, "checking a clustering"):
+                told = context.parallelize(parts, len(parts)).mapPartitions(task).collect()
+            for number, tally in told:
+                found[number] = found[number].plus(tally)
+        return [found[group.number] for group in groups]
+
+    def _to_its_end(self, call: Callable[[], Any]) -> None:
+        """Call Java so that an interruption cancels its jobs and waits until it has given up."""
+        with ThreadPoolExecutor(1, "reconciler-hudi") as pool:
+            future: Future[Any] = pool.submit(call)
+            try:
+                future.result()
+            except BaseException:
+                if not future.done():
+                    self._session.sparkContext.cancelAllJobs()
+                    _wait(future)
+                raise
 
     def _found(self) -> Any:
         """Hudi's client as Java has it, by the loader that knows what was added to a session."""
@@ -117,6 +151,24 @@ def _said_plainly(ref: StorageRef, doing: str) -> Iterator[None]:
     except Py4JError as error:
         said = redacted(str(error).partition("\n")[0], ref.secrets)
         raise ReconcilerError(f"Hudi stopped {doing}: {said}") from error
+
+
+def _wait(future: Future[Any]) -> None:
+    try:
+        future.exception(_TO_END_S)
+    except StillRunningError:
+        raise PartialError(
+            "Hudi goes on although its jobs were cancelled; look at the table when it has ended, "
+            "and run apply again"
+        ) from None
+
+
+def _tallies(ref: StorageRef, work: Rewrite, parts: Iterable[Part]) -> Iterator[tuple[int, Tally]]:
+    from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
+
+    storage = open_storage(ref)
+    for part in parts:
+        yield part.group.number, tally_of_part(part, work, storage)
 
 
 def _reason(thrown: Any) -> str:

@@ -13,7 +13,7 @@ from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.hudi.write_stats import WriteStats
 from reconciler.sizing.history import Written
-from reconciler.state.layout import LAYOUT, Layout, PastClustering
+from reconciler.state.layout import BY_HUDI, EXECUTOR, LAYOUT, Layout, PastClustering
 from reconciler.storage.api import Storage
 
 _CLUSTER: Final = "CLUSTER"
@@ -66,7 +66,8 @@ class _Reading:
             stats = read[entry] if entry in read else self._stats(entry)
             if (stats.operation or "").upper() == _CLUSTER:
                 layout = self._layout(entry, stats)
-                yield PastClustering(instant=entry.instant.requested, layout=layout)
+                time = entry.instant.requested
+                yield PastClustering(instant=time, layout=layout, extra=stats.extra)
 
     def _layout(self, entry: TimelineFile, stats: WriteStats) -> Layout | None:
         if LAYOUT in stats.extra:
@@ -78,6 +79,9 @@ class _Reading:
         if asked is None:
             return None
         plan = RequestedReplace.parse(self._data(asked), self._path(asked))
+        # a plan that we were to execute and another writer did says nothing of what came of it
+        if plan.extra.get(EXECUTOR) == BY_HUDI and LAYOUT in plan.extra:
+            return Layout.parse(plan.extra[LAYOUT], self._path(asked))
         named = plan.strategy.get(_SORT_COLUMNS, "").split(",")
         columns = tuple(name.strip() for name in named if name.strip())
         return Layout(columns=columns)

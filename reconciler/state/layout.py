@@ -1,13 +1,15 @@
 """How past clusterings laid a table out: the memory that keeps the next one from doing it again.
 
 The timeline is the memory. Our own clusterings say columns, curve and mapping in their extra
-metadata; Hudi's plans say the sort columns alone, and its executor's options are nowhere.
+metadata; Hudi's plans say the sort columns alone, and its executor's options are nowhere. What Hudi
+executes for us says it in its plan, since Hudi writes the completed file.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from reconciler.canonical import dumps
@@ -15,6 +17,9 @@ from reconciler.errors import FormatError
 
 #: key of a clustering's extra metadata
 LAYOUT: Final = "reconciler.layout"
+#: key of a plan's extra metadata, which says who was to execute it
+EXECUTOR: Final = "reconciler.executor"
+BY_HUDI: Final = "hudi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,9 @@ class PastClustering:
     """A completed clustering of the active timeline; every base file of its time is its own.
 
     ``layout`` is None where nobody wrote down how rows were ordered; Hudi's has columns alone.
+    ``extra``: the completed file's extra metadata.
     """
 
     instant: str
     layout: Layout | None
+    extra: Mapping[str, str] = field(default_factory=dict, compare=False)
