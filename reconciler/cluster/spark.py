@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import shutil
+import struct
 import tempfile
 import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import reconciler
+from reconciler.errors import ReconcilerError
 
 #: no name that somebody would give ``--py-files``
 _ARCHIVE: Final = "reconciler-of-the-driver.zip"
 _ABORTED: Final = "Job aborted due to stage failure: "
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _SHIPPING: Final = threading.Lock()
+_REPORT_EVERY_S: Final = 0.5
+#: Spark takes about four seconds to kill the Python of a task
+_LOOKS_AT_THE_END: Final = 150
+_LOOK_EVERY_S: Final = 0.1
+_OF_A_JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+_JOBS: Final = itertools.count(1)
 
 
 def ship(context: Any) -> None:
@@ -56,3 +68,104 @@ def why(message: str) -> str:
     where = first.removesuffix(_TRACEBACK).rstrip(": ").rpartition(": ")[0]
     lines = [line for line in rest.partition("\n\n")[0].splitlines() if line[:1].strip()]
     return f"{where}: {lines[-1]}" if where and lines else first
+
+
+@contextlib.contextmanager
+def job(context: Any, described: str, hide: Callable[[str], str]) -> Iterator[None]:
+    """A group for the jobs of the block; when it fails, its tasks have ended afterwards.
+
+    What Spark says of a failure is raised as a ReconcilerError of one sentence, which ``hide`` has
+    gone over.
+    """
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped] # noqa: PLC0415
+
+    before = {key: context.getLocalProperty(key) for key in _OF_A_JOB}
+    group = f"reconciler-{next(_JOBS)}"
+    context.setJobGroup(group, described)
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(Exception):  # Java itself may be gone
+            _end(context, group)
+        if (java := getattr(error, "java_exception", None)) is not None:
+            raise ReconcilerError(hide(why(str(java.getMessage())))) from error
+        if isinstance(error, ConnectionError | Py4JNetworkError):
+            raise ReconcilerError("the Java process of Spark's driver has ended") from error
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            for key, value in before.items():
+                context.setLocalProperty(key, value)
+
+
+def _end(context: Any, group: str) -> None:
+    """Cancel what is left of a group and wait until nothing of it runs, or for a while."""
+    context.cancelJobGroup(group)
+    tracker = context.statusTracker()
+    for _ in range(_LOOKS_AT_THE_END):
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        if not any(stage.numActiveTasks for stage in stages if stage):
+            return
+        time.sleep(_LOOK_EVERY_S)
+
+
+@contextlib.contextmanager
+def reporting(done: Any, progress: Callable[[int], None]) -> Iterator[None]:
+    """Tell ``progress`` what the tasks have counted, while they run and once more at the end."""
+    stopped = threading.Event()
+    told = 0
+
+    def tell() -> None:
+        nonlocal told
+        now = int(done.value)
+        if now > told:
+            progress(now - told)
+            told = now
+
+    def watch() -> None:
+        while not stopped.wait(_REPORT_EVERY_S):
+            tell()
+
+    thread = threading.Thread(target=watch, name="reconciler-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+        tell()
+
+
+#: where a piece of bytes goes, from 0 on, and the bytes
+Sent = tuple[int, bytes]
+
+
+def exchanged(source: Any, send: Callable[[Iterator[Any]], Iterator[Sent]], count: int) -> Any:
+    """An RDD of so many partitions, of the bytes that the tasks of another RDD send there.
+
+    As ``RDD.partitionBy``, through Spark's own shuffle, but nothing waits in the Python worker: a
+    piece of a megabyte is sent as soon as it is made, and comes one by one. In no order.
+    """
+    from pyspark import RDD  # noqa: PLC0415 (heavy)
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415
+
+    context = source.context
+    keyed = source.mapPartitions(_Framed(send), preservesPartitioning=True)
+    keyed._bypass_serializer = True  # noqa: SLF001 (as partitionBy does)
+    pairs = context._jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()  # noqa: SLF001
+    partitioner = context._jvm.PythonPartitioner(count, id(send))  # noqa: SLF001
+    sent = context._jvm.PythonRDD.valueOfPair(pairs.partitionBy(partitioner))  # noqa: SLF001
+    return RDD(sent, context, NoOpSerializer())
+
+
+class _Framed:
+    """What Java's side of a shuffle is written: the place, then the bytes; picklable."""
+
+    def __init__(self, send: Callable[[Iterator[Any]], Iterator[Sent]]) -> None:
+        self._send = send
+
+    def __call__(self, items: Iterator[Any]) -> Iterator[bytes]:
+        for place, data in self._send(items):
+            yield struct.pack("!q", place)
+            yield data

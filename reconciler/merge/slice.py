@@ -7,7 +7,7 @@ base file's, then the records that log files added or replaced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, Self
 
@@ -89,10 +89,37 @@ class SliceReading:
         return Wanted(table=self.schema, columns=columns, missing=self.missing)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Of a base file: the row groups whose middles are in the ``nth`` of so many parts of it."""
+
+    nth: int = 0
+    of: int = 1
+
+    def groups(self, footer: Any) -> list[int]:
+        """Their numbers, by the file's footer; those of all shares together are all there are."""
+        sizes = [footer.row_group(g).total_byte_size for g in range(footer.num_row_groups)]
+        middles = np.cumsum(sizes, dtype=np.float64) - np.array(sizes) / 2
+        part = np.minimum(middles / max(sum(sizes), 1) * self.of, self.of - 1).astype(np.int64)
+        found: list[int] = np.flatnonzero(part == self.nth).tolist()
+        return found
+
+
+_ALL: Final = Share()
+
+
 def read_slice(
-    files: FileSliceRef, reading: SliceReading, source: Source
+    files: FileSliceRef,
+    reading: SliceReading,
+    source: Source,
+    *,
+    share: Share = _ALL,
+    on_footer: Callable[[Any], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice as a snapshot query sees them, in batches of the wanted columns.
+
+    ``share``: for several workers to read a big base file together, where there are no log files.
+    ``on_footer`` hears of the base file's FileMetaData before its rows.
 
     Dates of a base file that says it counts them in the hybrid calendar come in the proleptic one.
     A read-optimised query gives a slice without logs. Raises FormatError for damage and
@@ -108,7 +135,7 @@ def read_slice(
     logs = merged_logs(blocks, reading.rules, wanted)
     merge = _Merge(reading.rules, wanted, logs, np.full(len(logs), -1, np.int8))
     if files.base is not None:
-        yield from merge.over(files.base, files.base_size, source)
+        yield from merge.over(files.base, files.base_size, source, share, on_footer)
     yield from merge.rest()
 
 
@@ -134,7 +161,14 @@ class _Merge:
     logs: LogRecords
     fate: NDArray[np.int8]
 
-    def over(self, path: str, size: int, source: Source) -> Iterator[Any]:
+    def over(
+        self,
+        path: str,
+        size: int,
+        source: Source,
+        share: Share,
+        on_footer: Callable[[Any], None] | None,
+    ) -> Iterator[Any]:
         """The rows of the base file that stay."""
         import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -142,7 +176,9 @@ class _Merge:
             file = pq.ParquetFile(
                 open_range(source, path, size), pre_buffer=True, coerce_int96_timestamp_unit="us"
             )
-            for group in range(file.num_row_groups):
+            if on_footer is not None:
+                on_footer(file.metadata)
+            for group in share.groups(file.metadata):
                 yield from self._group(file, group, path)
         except pa.ArrowException as problem:
             raise FormatError(

@@ -7,9 +7,9 @@ import pickle
 
 import pytest
 
-from reconciler.apply import spark
 from reconciler.apply.executor import Batch, Outcome
 from reconciler.apply.spark import SparkExecutor
+from reconciler.cluster import spark
 from reconciler.errors import ReconcilerError
 from reconciler.storage.api import StorageRef
 

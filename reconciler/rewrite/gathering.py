@@ -1,0 +1,261 @@
+"""All rows of one new file from their runs, in order: what a reduce task begins with.
+
+What fits into memory is sorted there. Otherwise sorted stretches go to the local disk, and are
+merged batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.basefile.form import FileForm
+from reconciler.curves.lanes import Lane
+from reconciler.curves.layout import Layout, order, row_groups
+from reconciler.hudi.arrow import integers
+from reconciler.merge.calendar import PROLEPTIC, UNSAID, Calendar
+from reconciler.rewrite.model import Tally
+from reconciler.rewrite.runs import Counted, Run, ipc_options, joined, split
+
+#: bytes of rows in Arrow's memory that are sorted at a time
+SORTED: Final = 256 * 1024 * 1024
+#: bytes of Arrow's memory that each stretch has of its rows while they are merged
+_TURN: Final = 4 * 1024 * 1024
+
+
+class Ordered(Protocol):
+    """Rows of a file in order; they can be gone through again."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+
+    @property
+    def size(self) -> int:
+        """Their bytes in Arrow's memory."""
+
+    def starts(self, first: int, last: int, form: FileForm) -> NDArray[np.int64]:
+        """Where row groups begin, of these rows in a file, and where the last one ends."""
+
+    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """All rows in batches, none of which goes on beyond one of the places."""
+
+
+class Gathering:
+    """Takes the runs of one file in any order; ``folder`` is an empty one of the local disk.
+
+    Memory: twice ``most`` bytes and one run; eight bytes a row where more than that comes.
+    """
+
+    def __init__(self, layout: Layout | None, folder: Path, *, most: int = SORTED) -> None:
+        self.read = Tally()
+        self.counted: set[Counted] = set()
+        self._layout, self._folder, self._most = layout, folder, most
+        self._runs: list[Run] = []
+        self._size = 0
+        self._stretches: list[Path] = []
+        self._spilt = 0
+        self._rows = 0
+
+    def add(self, run: Run) -> None:
+        self.read = self.read.plus(run.tally)
+        if not run.size:
+            return
+        self.counted.add(run.counted)
+        self._runs.append(run)
+        self._size += run.size
+        if self._size > self._most:
+            self._spill()
+
+    def ordered(self) -> Ordered:
+        """The rows, when all runs have come."""
+        if not self._stretches:
+            rows, lanes = self._taken()
+            return InMemory(rows, lanes, self._layout)
+        self._spill()
+        return OnDisk(self._stretches, self._rows, self._spilt)
+
+    def _taken(self) -> tuple[pa.RecordBatch | None, Lane]:
+        """What has come, as it was read, and no longer here."""
+        runs = sorted(self._runs, key=lambda run: (run.part, run.number))
+        self._runs, self._size = [], 0
+        batches = [batch for run in runs for batch in run.rows()]
+        del runs
+        return _together(batches)
+
+    def _spill(self) -> None:
+        rows, lanes = self._taken()
+        if rows is None:
+            return
+        self._rows += len(rows)
+        self._spilt += rows.nbytes
+        path = self._folder / f"stretch-{len(self._stretches)}"
+        self._stretches.append(path)
+        step = max(1, len(rows) * _TURN // max(rows.nbytes, 1))
+        in_order = order(lanes)
+        schema = joined(rows.slice(0, 0), lanes[:, :0]).schema
+        with pa.OSFile(str(path), "wb") as sink, _stream(sink, schema) as writer:
+            for start in range(0, len(rows), step):
+                some = in_order[start : start + step]
+                writer.write_batch(joined(rows.take(integers(some)), lanes[:, some]))
+
+
+def _stream(sink: Any, schema: Any) -> Any:
+    return pa.ipc.new_stream(sink, schema, options=ipc_options())
+
+
+def _together(batches: list[pa.RecordBatch]) -> tuple[pa.RecordBatch | None, Lane]:
+    """One batch of all; the list is emptied."""
+    if not batches:
+        return None, np.zeros((1, 0), np.uint64)
+    table = pa.Table.from_batches(batches)
+    batches.clear()
+    (batch,) = table.combine_chunks().to_batches() or [None]
+    if batch is None:
+        return None, np.zeros((1, 0), np.uint64)
+    return split(batch)
+
+
+def calendar_of(counted: Iterable[Counted], otherwise: Calendar) -> Calendar | None:
+    """The calendar of a file for rows counted so; None where that cannot be said.
+
+    ``otherwise``: what the table's files say, for rows of logs alone.
+
+    >>> calendar_of({"none", "unsaid"}, PROLEPTIC).kind
+    'unsaid'
+    >>> calendar_of({"old", "proleptic"}, UNSAID) is None
+    True
+    """
+    kinds = set(counted) - {"none"}
+    if "proleptic" in kinds:
+        return None if "old" in kinds else PROLEPTIC
+    if kinds:
+        return UNSAID
+    return UNSAID if otherwise == UNSAID else PROLEPTIC
+
+
+def group_count(rows: int, size: int, form: FileForm) -> int:
+    """How many row groups: none of them is too big for the form, be it a quarter longer."""
+    return max(1, -(-rows * 5 // (form.group_rows * 4)), -(-size * 5 // (form.group_bytes * 4)))
+
+
+class InMemory:
+    """Rows that lie in memory; they are put in order a row group at a time."""
+
+    def __init__(self, rows: pa.RecordBatch | None, lanes: Lane, layout: Layout | None) -> None:
+        self._taken, self._layout = rows, layout
+        self._order = order(lanes)
+        self._lanes = lanes[:, self._order]
+        self.rows = lanes.shape[1]
+        self.size = 0 if rows is None else int(rows.nbytes)
+
+    def starts(self, first: int, last: int, form: FileForm) -> NDArray[np.int64]:
+        rows = last - first
+        count = group_count(rows, self.size * rows // max(self.rows, 1), form)
+        if self._layout is None:
+            return _evenly(rows, count)
+        return row_groups(self._layout, self._lanes[:, first:last], count)
+
+    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        start = 0
+        for end in ends.tolist():
+            if end > start and self._taken is not None:
+                yield self._taken.take(integers(self._order[start:end]))
+            start = end
+
+
+class OnDisk:
+    """Sorted stretches on disk, merged whenever the rows are gone through."""
+
+    def __init__(self, stretches: Sequence[Path], rows: int, size: int) -> None:
+        self._stretches = stretches
+        self.rows, self.size = rows, size
+
+    def starts(self, first: int, last: int, form: FileForm) -> NDArray[np.int64]:
+        rows = last - first
+        return _evenly(rows, group_count(rows, self.size * rows // max(self.rows, 1), form))
+
+    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        at = 0
+        for rows in self._merged():
+            start = 0
+            while start < len(rows):
+                until = int(ends[np.searchsorted(ends, at, "right")])
+                count = min(until - at, len(rows) - start)
+                yield rows.slice(start, count)
+                start += count
+                at += count
+
+    def _merged(self) -> Iterator[pa.RecordBatch]:
+        """As far as the shortest of the batches at hand goes, again and again."""
+        streams = [_Stretch(path) for path in self._stretches]
+        try:
+            while at_hand := [stream for stream in streams if stream.refill()]:
+                until = min(stream.last for stream in at_hand)
+                taken = [stream.take(until) for stream in at_hand]
+                rows, lanes = _together([batch for batch in taken if len(batch)])
+                assert rows is not None, "the shortest batch goes whole"
+                yield rows.take(integers(order(lanes)))
+        finally:
+            for stream in streams:
+                stream.close()
+
+
+class _Stretch:
+    """One sorted stretch, of which a batch is at hand."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = pa.OSFile(str(path), "rb")
+        self._reader = pa.ipc.open_stream(self._file)
+        self._batch: pa.RecordBatch | None = None
+        self._lanes: Lane = np.zeros((1, 0), np.uint64)
+
+    def refill(self) -> bool:
+        """Whether there are rows at hand, another batch's if need be."""
+        while self._batch is None or not len(self._batch):
+            try:
+                self._batch = self._reader.read_next_batch()
+            except StopIteration:
+                self._batch = None
+                return False
+            _, self._lanes = split(self._batch)
+        return True
+
+    @property
+    def last(self) -> tuple[int, ...]:
+        """The key of the last row at hand."""
+        return tuple(self._lanes[:, -1].tolist())
+
+    def take(self, until: tuple[int, ...]) -> pa.RecordBatch:
+        """The rows at hand whose keys are not beyond."""
+        assert self._batch is not None
+        count = _not_beyond(self._lanes, until)
+        taken = self._batch.slice(0, count)
+        self._batch, self._lanes = self._batch.slice(count), self._lanes[:, count:]
+        return taken
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _not_beyond(lanes: Lane, until: tuple[int, ...]) -> int:
+    """How many of sorted keys are at most ``until``: lane by lane among those that are alike."""
+    low, high = 0, int(lanes.shape[1])
+    for lane, bound in zip(lanes, until, strict=True):
+        here = lane[low:high]
+        left = low + int(np.searchsorted(here, np.uint64(bound), "left"))
+        right = low + int(np.searchsorted(here, np.uint64(bound), "right"))
+        if left == right:
+            return left
+        low, high = left, right
+    return high
+
+
+def _evenly(rows: int, count: int) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = np.arange(count + 1) * rows // count
+    return found

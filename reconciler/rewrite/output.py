@@ -1,0 +1,174 @@
+"""New files of ordered rows: named, written to the local disk, split, and brought to the table."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.basefile.form import FileForm
+from reconciler.basefile.writer import BaseFileWriter, WrittenFile
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.markers import create_marker
+from reconciler.rewrite.gathering import Gathering, Ordered, calendar_of
+from reconciler.rewrite.model import Group, Rewrite, Tally
+from reconciler.rewrite.reading import Columns, tally_of
+from reconciler.storage.api import Storage
+
+#: a file may be so many times the target, as Hudi's writers allow too
+_MOST: Final = 1.15
+#: a footer that takes more of a file than this does not get less by making more files
+_MOST_FOOTER: Final = 0.5
+#: bytes of a file's end beside its bloom filter and schema
+_END: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Output:
+    """What became of one output of a group: its file, or several where it grew too big.
+
+    ``read``: the tallies that came with its runs; those of all outputs together are the group's.
+    """
+
+    group: int
+    file: int
+    files: tuple[WrittenFile, ...] = ()
+    read: Tally = Tally()  # noqa: RUF009 (frozen)
+    written: Tally = Tally()  # noqa: RUF009 (frozen)
+    splits: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Writing:
+    """How one output is written; ``attempt`` differs among all tries at it."""
+
+    work: Rewrite
+    group: Group
+    file: int
+    attempt: int
+    folder: Path
+
+    def write(self, gathering: Gathering, storage: Storage) -> Output:
+        """Write the rows that were gathered, and bring each file to the table after its marker.
+
+        Raises as ``BaseFileWriter`` does, and what the storage raises.
+        """
+        ordered = gathering.ordered()
+        files, written = self._files(ordered, self._form(gathering)) if ordered.rows else ([], [])
+        for file in files:
+            self._publish(file, storage)
+        tally = Tally()
+        for one in written:
+            tally = tally.plus(one)
+        return Output(
+            group=self.group.number,
+            file=self.file,
+            files=tuple(files),
+            read=gathering.read,
+            written=tally,
+            splits=max(len(files) - 1, 0),
+        )
+
+    def name(self, nth: int) -> str:
+        """Of a file: another for every attempt, so that those that were overtaken do no harm.
+
+        The file's id does not change with the attempt.
+        """
+        work, group = self.work, self.group.number
+        own = uuid.uuid5(uuid.UUID(hex=work.seed), f"{group}/{self.file}")
+        return f"{own}-{nth}_{group}-{self.file}-{self.attempt}_{work.instant}.parquet"
+
+    def _form(self, gathering: Gathering) -> FileForm:
+        form = self.work.form
+        calendar = calendar_of(gathering.counted, form.calendar)
+        if calendar is None:
+            raise UnsupportedError(
+                f"partition {self.group.partition!r}: it has dates before 1582 or times before "
+                "1900 in files that do not say how they count them, beside files that do; rewrite "
+                "it with Spark and spark.sql.parquet.datetimeRebaseModeInRead set"
+            )
+        return replace(form, calendar=calendar)
+
+    def _files(self, ordered: Ordered, form: FileForm) -> tuple[list[WrittenFile], list[Tally]]:
+        """The finished files on the local disk: as many as it takes for none to be too big."""
+        count = 1
+        while True:
+            found: list[WrittenFile] = []
+            tallies: list[Tally] = []
+            too_big = 0
+            for file, tally, is_whole in self._tried(ordered, form, count):
+                found.append(file)
+                tallies.append(tally)
+                if not is_whole or file.size > _MOST * self.work.target:
+                    too_big = self._needed(file, ordered.rows, count)
+                    if too_big > count:
+                        break
+            if too_big <= count:
+                return found, tallies
+            count = too_big
+
+    def _needed(self, file: WrittenFile, rows: int, count: int) -> int:
+        """How many files it takes when one of so many is this big; as many, if more do not help."""
+        footer = len(file.bloom or "") + len(self.work.schema.avro) + _END
+        target = self.work.target
+        if footer > _MOST_FOOTER * target or file.rows <= 1:
+            return count
+        of_rows = max(file.size - footer, 0) / file.rows * rows
+        return min(max(count + 1, round(of_rows / (target - footer) + 0.45)), rows)
+
+    def _tried(
+        self, ordered: Ordered, form: FileForm, count: int
+    ) -> Iterator[tuple[WrittenFile, Tally, bool]]:
+        """So many files of the same number of rows, one after the other, and whether each is whole.
+
+        A file that is seen to become too big ends there.
+        """
+        bounds = np.arange(count + 1) * ordered.rows // count
+        starts = [
+            first + ordered.starts(first, last, form)
+            for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        ]
+        ends = np.unique(np.concatenate(starts))
+        batches = ordered.batches(ends)
+        for nth in range(count):
+            yield self._one(nth, batches, starts[nth], form)
+
+    def _one(
+        self, nth: int, batches: Iterator[pa.RecordBatch], starts: NDArray[np.int64], form: FileForm
+    ) -> tuple[WrittenFile, Tally, bool]:
+        name, at, last = self.name(nth), int(starts[0]), int(starts[-1])
+        ends = set(starts.tolist())
+        columns = Columns.of(self.work, self.group)
+        tally = Tally()
+        with pa.OSFile(str(self.folder / name), "wb") as sink:
+            writer = BaseFileWriter(sink, name, self.work.schema, form, ranges=self.work.ranges)
+            try:
+                while at < last:
+                    rows = next(batches)
+                    writer.write(rows)
+                    tally = tally.plus(tally_of(columns.hashes(rows)))
+                    at += len(rows)
+                    if at in ends:
+                        writer.end_row_group()
+                        if at < last and self._is_beyond(writer):
+                            break
+                return replace(writer.close(), footer=None), tally, at == last
+            except BaseException:
+                writer.abandon()
+                raise
+
+    def _is_beyond(self, writer: BaseFileWriter) -> bool:
+        return writer.estimated_bytes > _MOST * self.work.target
+
+    def _publish(self, file: WrittenFile, storage: Storage) -> None:
+        partition = self.group.partition
+        storage.create(create_marker(self.work.instant, partition, file.name), b"")
+        local = self.folder / file.name
+        storage.create_from(f"{partition}/{file.name}" if partition else file.name, str(local))
+        local.unlink()

@@ -1,0 +1,115 @@
+"""The layout of a group, fitted to some of its rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.curves.lanes import Lane
+from reconciler.curves.layout import Curve, Layout, Mapping, fit, sample_rows
+from reconciler.curves.ties import ties
+from reconciler.hudi.arrow import integers
+from reconciler.merge.slice import Source
+from reconciler.rewrite.model import Group, Rewrite
+from reconciler.rewrite.parts import Part
+from reconciler.rewrite.reading import Columns
+
+#: rows that a part gives at least, so that a small one is not left out
+_FEWEST: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """Rows of a part in the columns that order them, each standing for so many ``bytes``."""
+
+    part: int
+    rows: pa.Table
+    bytes: float
+
+
+def sample_of(part: Part, work: Rewrite, source: Source) -> Sample | None:
+    """Some rows of a part, as many as it has bytes of its group; None where it has none.
+
+    Memory: the columns that order the rows.
+    """
+    columns = Columns.of(work, part.group, only_ordered=True)
+    batches = [
+        columns.by_order(rows, part.group) for rows in columns.read(part, source, lambda _: None)
+    ]
+    if not batches:
+        return None
+    table = pa.Table.from_batches(batches)
+    wanted = max(_FEWEST, math.ceil(sample_rows(part.group.outputs) * (part.end - part.begin)))
+    if wanted < len(table):
+        table = table.take(integers(_spread(len(table), wanted, part.number)))
+    return Sample(
+        part=part.number, rows=table.combine_chunks(), bytes=max(part.size, 1.0) / len(table)
+    )
+
+
+def _spread(rows: int, wanted: int, seed: int) -> NDArray[np.int64]:
+    """So many places among the rows, one in each stretch of the same length."""
+    at = (np.arange(wanted) + _uniform(wanted, seed)) * (rows / wanted)
+    found: NDArray[np.int64] = np.minimum(at.astype(np.int64), rows - 1)
+    return found
+
+
+def _uniform(count: int, seed: int) -> NDArray[np.float64]:
+    return _mixed(count, seed) / 2.0**64
+
+
+def _mixed(count: int, seed: int) -> Lane:
+    """64 bits each that look random and are the same for the same seed."""
+    return ties(integers(np.arange(count) + (seed << 40)), "")
+
+
+def fitted(work: Rewrite, group: Group, samples: Sequence[Sample]) -> Layout:
+    """The layout for a group's files, the same whatever the order of the samples.
+
+    Raises as ``curves.layout.fit`` does.
+    """
+    ordering = work.ordering
+    samples = sorted(samples, key=lambda sample: sample.part)
+    rows = pa.concat_tables([sample.rows for sample in samples]).combine_chunks()
+    sizes = np.repeat(
+        [sample.bytes for sample in samples], [len(sample.rows) for sample in samples]
+    )
+    return fit(
+        rows,
+        ordering.columns,
+        files=group.outputs,
+        curve=cast("Curve", ordering.curve or "kd-tree"),
+        mapping=cast("Mapping", ordering.mapping or "rank"),
+        queries=ordering.queries,
+        # those of keys are as if drawn, and so are these
+        ties=_mixed(len(rows), len(samples)),
+        sizes=sizes,
+        places=ordering.places or None,
+        zone=ordering.zone,
+    )
+
+
+def packed(sample: Sample) -> bytes:
+    """As bytes, for ``unpacked``."""
+    sink = pa.BufferOutputStream()
+    said = {b"part": b"%d" % sample.part, b"bytes": repr(sample.bytes).encode()}
+    rows: Any = sample.rows.replace_schema_metadata(said)
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def unpacked(data: bytes) -> Sample:
+    rows = pa.ipc.open_stream(data).read_all()
+    said = rows.schema.metadata
+    return Sample(
+        part=int(said[b"part"]),
+        rows=rows.replace_schema_metadata(None),
+        bytes=float(said[b"bytes"]),
+    )
