@@ -53,7 +53,7 @@ def synced(spec: TableSpec, plan: TablePlan) -> Condition:
     if plan.refusals:
         is_same: Truth = "False" if differences else "True"
         return _sync(is_same, "Suspended", _joined((plan.refusals[0].because, *differences)))
-    if spec.retention is None:
+    if spec.retention is None and spec.clustering is None:
         return _sync("Unknown", "Unmanaged", "the spec has no retention block")
     if differences:
         return _sync("False", "Drifted", _joined(differences))

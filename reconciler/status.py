@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from reconciler.conditions import Condition, ConditionType, about, healthy, longer_than, synced
 from reconciler.hudi.arrow import flags, strings
 from reconciler.hudi.files import FileKind
+from reconciler.layout_status import LayoutStatus, SizeClass, layout_status
 from reconciler.plan.model import Note, ResumeStep, TablePlan
 from reconciler.plan.safety import timeline_zone
 from reconciler.planners.resume import PLAN_DIGEST
@@ -26,7 +27,7 @@ from reconciler.state.model import Savepoint, TableState
 
 Sync = Literal["in sync", "drifted", "blocked", "unmanaged", "error"]
 
-#: what our cleans carry besides the digest of the plan
+#: what our instants carry besides the digest of the plan
 _SPEC_DIGEST: Final = "reconciler.spec.digest"
 _SPEC_COMMIT: Final = "reconciler.spec.commit"
 _ACTOR: Final = "reconciler.actor"
@@ -63,15 +64,6 @@ class SavepointStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SizeClass:
-    """Base files of newest slices below so many bytes (None: any) and in no class before."""
-
-    below: int | None
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanStatus:
     """What the last clean of the active timeline really kept.
 
@@ -102,8 +94,9 @@ class LockStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastApply:
-    """The newest completed clean of ours on the active timeline, and what it carries about itself.
+    """The newest completed clean or clustering of ours, and what it carries about itself.
 
+    Of the active timeline; clusterings are looked for where the spec has a clustering block.
     ``at`` is ISO-8601 with offset, None where the timeline's zone is not known.
     """
 
@@ -124,6 +117,7 @@ class TableStatus:
     log and CDC files. ``bytes_reclaimable``: what the plan would remove, None where there is none
     to go by. ``earliest_readable_age_seconds`` needs the timeline's zone. ``small_file_share``: of
     the newest base files, by count. ``active_commits``: completed ones on the active timeline.
+    ``layout``: None where the spec has no clustering block.
     """
 
     name: str
@@ -153,6 +147,7 @@ class TableStatus:
     last_clean: CleanStatus | None = None
     last_foreign_clean: CleanStatus | None = None
     last_apply: LastApply | None = None
+    layout: LayoutStatus | None = None
 
     def condition(self, type: ConditionType) -> Condition | None:  # noqa: A002 (its name)
         """The condition of that type; a status made by hand may have none."""
@@ -210,6 +205,13 @@ def table_status(
         last_clean=_last_clean(state, also_ours=True),
         last_foreign_clean=_last_clean(state, also_ours=False),
         last_apply=_last_apply(state, zone),
+        layout=layout_status(
+            spec,
+            state,
+            view,
+            age=lambda instant: _age(instant, zone, state.observed_ms),
+            stale_after=concurrency.stale_after,
+        ),
     )
 
 
@@ -277,18 +279,21 @@ def _age(instant: str | None, zone: tzinfo | None, now_ms: int) -> int | None:
 
 
 def _last_apply(state: TableState, zone: tzinfo | None) -> LastApply | None:
-    ours = [c for c in state.cleans if not c.is_blank and PLAN_DIGEST in c.extra]
+    past = state.evidence.clusterings if state.evidence is not None else ()
+    done = [(clean.instant, clean.extra) for clean in state.cleans if not clean.is_blank]
+    done += [(clustering.instant, clustering.extra) for clustering in past]
+    ours = [(instant, extra) for instant, extra in done if PLAN_DIGEST in extra]
     if not ours:
         return None
-    clean = max(ours, key=lambda clean: clean.instant)
-    moment = _moment(clean.instant, zone)
+    instant, extra = max(ours, key=lambda one: one[0])
+    moment = _moment(instant, zone)
     return LastApply(
-        instant=clean.instant,
+        instant=instant,
         at=None if moment is None else moment.isoformat(timespec="milliseconds"),
-        plan_digest=clean.extra[PLAN_DIGEST],
-        spec_digest=clean.extra.get(_SPEC_DIGEST),
-        spec_commit=clean.extra.get(_SPEC_COMMIT),
-        actor=clean.extra.get(_ACTOR),
+        plan_digest=extra[PLAN_DIGEST],
+        spec_digest=extra.get(_SPEC_DIGEST),
+        spec_commit=extra.get(_SPEC_COMMIT),
+        actor=extra.get(_ACTOR),
     )
 
 
@@ -297,7 +302,7 @@ def _sync(spec: TableSpec, plan: TablePlan) -> tuple[Sync, tuple[str, ...]]:
     resumes = tuple(step.because for step in plan.steps if isinstance(step, ResumeStep))
     if plan.refusals:
         return "blocked", (*(note.because for note in plan.refusals), *drift)
-    if spec.retention is None:
+    if spec.retention is None and spec.clustering is None:
         return "unmanaged", ("the spec has no retention block",)
     if drift or plan.steps:
         return "drifted", (*resumes, *drift)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler import canonical
-from reconciler.layout_status import LayoutStatus, PendingClustering, SizeClass
+from reconciler.layout_status import (
+    ClusteringStatus,
+    LayoutStatus,
+    PendingClustering,
+    SizeClass,
+)
 from reconciler.plan import encode
 from reconciler.plan.model import Note, Selection
 from reconciler.render import words
@@ -188,22 +193,20 @@ def _layout(layout: LayoutStatus, paint: Paint) -> Iterator[str]:
         files = f"{words.number(one.small_files)} of {words.count(one.files, 'file')} small"
         yield from more(f"{one.partition or 'the table'}: {files}{cover}", 2)
     last = layout.last_clustering
-    if last is None:
-        yield from item("last clustering", "none on the active timeline")
-    else:
-        whose = "by reconciler" if last.is_ours else "by a writer of the table"
-        how = "as declared"
-        if not last.is_as_declared:
-            known = last.columns is not None
-            how = (
-                _ordering(last.columns or (), last.curve, last.mapping)
-                if known
-                else "order unknown"
-            )
-            how = f"not as declared: {how}"
-        yield from item("last clustering", f"{last.instant} {whose}, {how}")
+    done = "none on the active timeline" if last is None else _clustering(last)
+    yield from item("last clustering", done)
     for pending in layout.pending:
         yield from _held(pending, paint)
+
+
+def _clustering(last: ClusteringStatus) -> str:
+    whose = "by reconciler" if last.is_ours else "by a writer of the table"
+    if last.is_as_declared:
+        return f"{last.instant} {whose}, as declared"
+    if last.columns is None:
+        return f"{last.instant} {whose}; how it ordered rows is not known"
+    how = _ordering(last.columns, last.curve, last.mapping)
+    return f"{last.instant} {whose}, not as declared: {how}"
 
 
 def _ordering(columns: Sequence[str], curve: str | None, mapping: str | None) -> str:

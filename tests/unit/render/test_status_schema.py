@@ -11,6 +11,13 @@ import jsonschema
 import pytest
 
 from reconciler.conditions import Condition
+from reconciler.layout_status import (
+    ClusteringStatus,
+    LayoutStatus,
+    PartitionStatus,
+    PendingClustering,
+    SizeClass,
+)
 from reconciler.plan.model import Note, Selection
 from reconciler.render.status import status_json
 from reconciler.status import (
@@ -19,7 +26,6 @@ from reconciler.status import (
     LockStatus,
     PendingStatus,
     SavepointStatus,
-    SizeClass,
     TableStatus,
 )
 
@@ -72,6 +78,39 @@ FULL = TableStatus(
         spec_commit=None,
         actor=None,
     ),
+    layout=LayoutStatus(
+        columns=("x",),
+        curve="linear",
+        mapping="rank",
+        sizes=(SizeClass(below=1, files=1, bytes=0),),
+        overlap=1.5,
+        partitions=1,
+        small_partitions=1,
+        worst=(
+            PartitionStatus(
+                partition="", files=1, small_files=1, small_file_share=1.0, overlap=None
+            ),
+        ),
+        last_clustering=ClusteringStatus(
+            instant="1",
+            age_seconds=None,
+            columns=None,
+            curve=None,
+            mapping=None,
+            is_as_declared=False,
+            is_ours=False,
+        ),
+        pending=(
+            PendingClustering(
+                instant="1",
+                state="REQUESTED",
+                age_seconds=1,
+                is_stuck=False,
+                file_groups=1,
+                partitions=1,
+            ),
+        ),
+    ),
 )
 GONE = TableStatus(name="t", path="/t", sync="error", error="is not there")
 
@@ -107,6 +146,10 @@ def test_a_status_is_of_the_schema(table):
         ("savepoint", SavepointStatus),
         ("clean", CleanStatus),
         ("apply", LastApply),
+        ("layout", LayoutStatus),
+        ("partitionSizes", PartitionStatus),
+        ("clustering", ClusteringStatus),
+        ("pendingClustering", PendingClustering),
         ("note", Note),
     ],
 )

@@ -1,0 +1,217 @@
+"""How the rows of a table lie in its files, beside what its spec declares; pure.
+
+Only tables whose spec has a clustering block are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from reconciler.hudi.instant import Action
+from reconciler.planners.resume import PLAN_DIGEST
+from reconciler.spec.model import Clustering, FileSizes, TableSpec
+from reconciler.state.layout import Layout
+from reconciler.state.model import TableState
+
+if TYPE_CHECKING:
+    from reconciler.hudi.view import View
+    from reconciler.planners.outlook import Figures
+
+#: partitions that are named, the worst first
+_WORST: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeClass:
+    """Base files of newest slices below so many bytes (None: any) and in no class before."""
+
+    below: int | None
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatus:
+    """Newest base files of a partition. ``overlap``: how many cover a row, None: not known."""
+
+    partition: str
+    files: int
+    small_files: int
+    small_file_share: float
+    overlap: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringStatus:
+    """A completed clustering. ``columns`` None: nobody wrote down what it ordered rows by.
+
+    ``curve`` and ``mapping`` are None where it is not known, and without columns. ``is_ours``: an
+    apply of this tool made it; ``age_seconds`` needs the timeline's zone.
+    """
+
+    instant: str
+    age_seconds: int | None
+    columns: tuple[str, ...] | None
+    curve: str | None
+    mapping: str | None
+    is_as_declared: bool
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingClustering:
+    """A requested or inflight clustering and how many file groups it has in hand, and where."""
+
+    instant: str
+    state: str
+    age_seconds: int
+    is_stuck: bool
+    file_groups: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutStatus:
+    """``columns``, ``curve``, ``mapping``: as declared; no columns: files are packed as they are.
+
+    ``sizes``: classes made of ``files.small`` and ``files.target``. ``overlap``: the mean number of
+    files that cover a row on the columns, of the partitions where it is known. ``partitions``:
+    those with files; ``small_partitions``: those of them with small ones. ``worst``: the first of
+    the partitions with small files or too much overlap, most small files first.
+    """
+
+    columns: tuple[str, ...]
+    curve: str | None
+    mapping: str | None
+    sizes: tuple[SizeClass, ...]
+    overlap: float | None
+    partitions: int
+    small_partitions: int
+    worst: tuple[PartitionStatus, ...]
+    last_clustering: ClusteringStatus | None
+    pending: tuple[PendingClustering, ...]
+
+
+def layout_status(
+    spec: TableSpec,
+    state: TableState,
+    view: View,
+    *,
+    age: Callable[[str], int | None],
+    stale_after: int,
+) -> LayoutStatus | None:
+    """The layout of a table; None where its spec declares none. ``view`` is the state's.
+
+    ``age``: seconds since an instant, None where its zone is not known.
+    """
+    asked = spec.clustering
+    if asked is None:
+        return None
+    found = _figures(spec, state, view)
+    declared = Layout()
+    if asked.columns:
+        declared = Layout(columns=asked.columns, curve=asked.curve, mapping=asked.mapping)
+    return LayoutStatus(
+        columns=declared.columns,
+        curve=declared.curve,
+        mapping=declared.mapping,
+        sizes=_sizes(found),
+        overlap=_known(found.table_overlap),
+        partitions=int((found.files > 0).sum()),
+        small_partitions=int((found.small > 0).sum()),
+        worst=_worst(found, asked),
+        last_clustering=_last(state, declared, age),
+        pending=_pending(state, stale_after),
+    )
+
+
+def _figures(spec: TableSpec, state: TableState, view: View) -> Figures:
+    # few specs have the block
+    from reconciler.planners.candidates import candidates  # noqa: PLC0415
+    from reconciler.planners.outlook import figures  # noqa: PLC0415
+    from reconciler.planners.overlap import Ranges  # noqa: PLC0415
+
+    evidence, ranges = state.evidence, None
+    if evidence is not None and evidence.bounds is not None:
+        ranges = Ranges.of(evidence.bounds, evidence.rows)
+    return figures(candidates(state, view), spec.files or FileSizes(), ranges)
+
+
+def _sizes(found: Figures) -> tuple[SizeClass, ...]:
+    sizes = found.sizes
+    rows = zip(
+        [*sizes.below.tolist(), None], sizes.files.tolist(), sizes.bytes.tolist(), strict=True
+    )
+    return tuple(SizeClass(below=below, files=files, bytes=b) for below, files, b in rows)
+
+
+def _known(overlap: float) -> float | None:
+    return None if isnan(overlap) else round(overlap, 2)
+
+
+def _worst(found: Figures, asked: Clustering) -> tuple[PartitionStatus, ...]:
+    overlap = np.nan_to_num(found.overlap)
+    above = asked.when.overlap_above
+    is_bad = found.small > 0
+    if above is not None:
+        is_bad |= overlap > above
+    places = np.flatnonzero(is_bad)
+    order = places[np.lexsort((places, -overlap[places], -found.small[places]))][:_WORST]
+    return tuple(
+        PartitionStatus(
+            partition=found.partition[place].as_py(),
+            files=int(found.files[place]),
+            small_files=int(found.small[place]),
+            small_file_share=round(float(found.small[place] / found.files[place]), 6),
+            overlap=_known(float(found.overlap[place])),
+        )
+        for place in order.tolist()
+    )
+
+
+def _last(
+    state: TableState, declared: Layout, age: Callable[[str], int | None]
+) -> ClusteringStatus | None:
+    if state.evidence is None or not state.evidence.clusterings:
+        return None
+    last = state.evidence.clusterings[-1]
+    layout = last.layout
+    return ClusteringStatus(
+        instant=last.instant,
+        age_seconds=age(last.instant),
+        columns=None if layout is None else layout.columns,
+        curve=None if layout is None else layout.curve,
+        mapping=None if layout is None else layout.mapping,
+        is_as_declared=not declared.columns or layout == declared,
+        is_ours=PLAN_DIGEST in last.extra,
+    )
+
+
+def _pending(state: TableState, stale_after: int) -> tuple[PendingClustering, ...]:
+    groups: dict[str, set[tuple[str, str]]] = {}
+    for given in state.clusterings:
+        groups.setdefault(given.instant, set()).add((given.partition, given.file_id))
+    found = []
+    for entry in state.timeline.entries:
+        instant = entry.instant
+        is_one = instant.action is Action.CLUSTERING or instant.requested in groups
+        if instant.is_completed or not is_one:
+            continue
+        held = groups.get(instant.requested, set())
+        age = max(0, state.observed_ms - entry.modified_ms) // 1000
+        found.append(
+            PendingClustering(
+                instant=instant.requested,
+                state=instant.state.value,
+                age_seconds=age,
+                is_stuck=age > stale_after,
+                file_groups=len(held),
+                partitions=len({partition for partition, _ in held}),
+            )
+        )
+    return tuple(found)
