@@ -47,9 +47,7 @@ def asked(path, ordering=None, *, outputs=2, target=1 << 30, **more):
     work = Rewrite(
         instant=INSTANT,
         seed=SEED,
-        reading=SliceReading(
-            rules=scan.rules, schema=scan.table_schema, committed=scan.committed
-        ),
+        reading=SliceReading(rules=scan.rules, schema=scan.table_schema, committed=scan.committed),
         schema=schema,
         form=replace(_form(storage, scan), has_keys=has_keys),
         ordering=ordering or Ordering(),

@@ -136,22 +136,19 @@ class RemoteStorage:
         except NotFoundError:
             return None
 
-    def create(self, path: str, data: bytes) -> None:
-        self._create_with(path, data)
-
     def create_from(self, path: str, file: str) -> None:
         try:
             with open(file, "rb") as source:  # noqa: PTH123
                 if os.fstat(source.fileno()).st_size <= _WHOLE:
-                    self._create_with(path, source.read())
+                    self.create(path, source.read())
                     return
-                # clients take pieces of what is longer: no more of it is in memory
+                # of what is longer clients take pieces
                 with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    self._create_with(path, data)
+                    self.create(path, data)
         except OSError as error:
             raise StorageError(file, error.strerror or str(error)) from None
 
-    def _create_with(self, path: str, data: bytes | mmap.mmap) -> None:
+    def create(self, path: str, data: bytes | mmap.mmap) -> None:
         self._require_writes(path)
         if not self._creates_exclusively:
             self._try_exclusive_creation(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.errors import ReconcilerError
 from reconciler.rewrite.local import Bounds, InProcess
 from reconciler.rewrite.model import Ordering
 from reconciler.rewrite.spark import SparkRewriter
