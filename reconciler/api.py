@@ -224,11 +224,13 @@ def apply(
     """
     from reconciler.apply.run import apply_plan  # noqa: PLC0415
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415
+    from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
     return apply_plan(
         plan,
         open_storage=world.open_storage,
         executor=SparkExecutor(spark),
+        rewriter=SparkRewriter(spark),
         clock=world.SystemClock(),
         new_token=world.token,
         who=world.process(),
