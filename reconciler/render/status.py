@@ -111,7 +111,7 @@ def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
     if table.lock is not None:
         label = paint.bad("! stale lock") if table.lock.is_stale else paint.warn("locked")
         yield from item(label, _lock(table.lock))
-    for pending in table.pending:
+    for pending in _others_pending(table):
         yield from _pending(pending, paint)
     for savepoint in table.savepoints:
         yield from item("savepoint", _savepoint(savepoint))
@@ -185,7 +185,7 @@ def _layout(layout: LayoutStatus, paint: Paint) -> Iterator[str]:
     )
     if layout.overlap is not None:
         yield from more(f"{layout.overlap:.1f} files cover a row on average")
-    if layout.worst:
+    if layout.small_partitions:
         of = words.count(layout.partitions, "partition")
         yield from more(f"small files in {words.number(layout.small_partitions)} of {of}")
     for one in layout.worst[:_MOST_PARTITIONS]:
@@ -220,9 +220,12 @@ def _ordering(columns: Sequence[str], curve: str | None, mapping: str | None) ->
 def _held(pending: PendingClustering, paint: Paint) -> Iterator[str]:
     groups = words.count(pending.file_groups, "file group")
     where = words.count(pending.partitions, "partition")
-    label = paint.bad("! stuck clustering") if pending.is_stuck else "pending clustering"
-    age = words.span(pending.age_seconds)
-    yield from item(label, f"{pending.instant} has {groups} in {where} in hand, for {age} by now")
+    label = paint.bad("! stuck") if pending.is_stuck else "pending"
+    stuck = "; longer than concurrency.staleAfter" if pending.is_stuck else ""
+    since = f"{pending.state.lower()} for {words.span(pending.age_seconds)}"
+    yield from item(
+        label, f"clustering {pending.instant} {since}, {groups} in {where} in hand{stuck}"
+    )
 
 
 def _class(one: SizeClass, above: int | None) -> str:
@@ -235,6 +238,12 @@ def _class(one: SizeClass, above: int | None) -> str:
 
 def _round(size: int) -> str:
     return words.size(size).replace(".0 ", " ")
+
+
+def _others_pending(table: TableStatus) -> list[PendingStatus]:
+    """What is pending and was not said with the layout."""
+    said = {one.instant for one in table.layout.pending} if table.layout is not None else set()
+    return [one for one in table.pending if one.instant not in said]
 
 
 def _pending(pending: PendingStatus, paint: Paint) -> Iterator[str]:

@@ -139,7 +139,8 @@ class _Gathering:
             for column, (low, _) in zip(columns, arrays, strict=True)
             if low.null_count == len(low)
         ]
-        if unknown and len(crowded) and not unjudged.any():
+        is_seen = is_told.any() or any(f.problem is None for f in self.footers.values())
+        if unknown and is_seen and not unjudged.any():
             self._doubt_columns(unknown)
         return tuple(arrays) if len(unknown) < len(columns) else None
 

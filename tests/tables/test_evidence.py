@@ -192,6 +192,32 @@ class TestBounds:
         assert gathered(folder, **asked).evidence.bounds is None
 
 
+LYING = Path(__file__).parent / "lying"
+
+
+class TestWhatLies:
+    """NaN, values too long for statistics, nulls alone, columns added later: by real Hudi."""
+
+    COLUMNS = ("b", "d", "dec", "f", "g", "id", "ls", "n", "s", "t", "ts", "u", "y")
+
+    @pytest.mark.parametrize("name", ["statistics_0.15.0", "statistics_1.2.0", "evolution_1.2.0"])
+    def test_index_and_footers_leave_out_the_same(self, name, tmp_path):
+        columns = ("a", "c", "id", "ts") if "evolution" in name else self.COLUMNS
+        folder = next(unpack(LYING / f"{name}.zip", tmp_path).glob("*"))
+        index = gathered(folder, columns)
+        footers = gathered(folder, columns, live=False)
+        unknown = {
+            column: low.null_count
+            for column, (low, _) in zip(columns, index.evidence.bounds, strict=True)
+            if low.null_count
+        }
+
+        assert told(index) == told(footers)
+        assert unknown == (
+            {"c": 1} if "evolution" in name else {"dec": 1, "f": 3, "ls": 1, "n": 1, "u": 1, "y": 3}
+        )
+
+
 class TestDamage:
     def test_a_damaged_file_is_said_and_the_others_are_judged(self, copy):
         state = gathered(copy, live=False)
