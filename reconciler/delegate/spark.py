@@ -9,7 +9,7 @@ from concurrent.futures import TimeoutError as StillRunningError
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.cluster.spark import ship
+from reconciler.cluster.spark import job, ship
 from reconciler.delegate.bundles import how_to_add
 from reconciler.delegate.options import hadoop_path
 from reconciler.delegate.tally import parts_of_all, tally_of_part
@@ -67,7 +67,8 @@ class HudiOnSpark:
         if parts:
             ship(context)
             task = partial(_tallies, ref, work)
-            with _said_plainly(ref, "checking a clustering"):
+            described = f"reconciler: count the rows of {len(groups)} groups"
+            with job(context, described, lambda said: redacted(said, ref.secrets)):
                 told = context.parallelize(parts, len(parts)).mapPartitions(task).collect()
             for number, tally in told:
                 found[number] = found[number].plus(tally)
