@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.apply.cluster_publish import abandon, adopt
+from reconciler.apply.cluster_publish import abandon, adopt, tidied
 from reconciler.apply.cluster_work import ClusterWork
 from reconciler.apply.delegate import options_of
 from reconciler.apply.executor import path_of
@@ -71,7 +71,7 @@ def carry_out_by_hudi(table: Table, hudi: Hudi, work: ClusterWork) -> StepOutcom
                 abandon(table, work)
             raise
     with table.phase("check"):
-        outcome = _completed(table, work)
+        outcome = tidied(table, work, _completed(table, work))
         notes = _replaced(table, work)
         after = _new_groups(table, work, groups)
         told = hudi.tallies(table.storage.ref, rewrite, after)

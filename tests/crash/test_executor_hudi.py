@@ -1,0 +1,164 @@
+"""What another one executes for us is held against what was reviewed; here it may do wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.apply import cluster
+from reconciler.apply.cluster_publish import publish
+from reconciler.apply.delegate_cluster import carry_out_by_hudi
+from reconciler.apply.rewriting import groups_of, rewrite_of
+from reconciler.delegate.tally import parts_of_all, tally_of_part
+from reconciler.errors import ReconcilerError
+from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.rewrite.local import InProcess
+from reconciler.rewrite.model import Tally
+from reconciler.state.history import read_history
+from reconciler.state.layout import Layout
+from reconciler.world import open_storage
+from tests.crash.clustering import clustering, left_behind
+
+TABLES = Path(__file__).parents[1] / "tables"
+
+
+@dataclass
+class StandIn:
+    """In Hudi's place: rewrites as we do, ``harm``s the results, and completes the instant."""
+
+    harm: Any = list
+    fails: str = ""
+    bundle: str = "1.2.0"
+    asked: dict[str, str] = field(default_factory=dict)
+    outputs: int = 0
+    held: Any = None
+
+    def version(self):
+        return self.bundle
+
+    def clean(self, ref, instant, options):
+        raise NotImplementedError
+
+    def cluster(self, ref, instant, options, *, outputs):
+        self.asked, self.outputs = dict(options), outputs
+        table, work = self.held
+        table.publisher.start(instant, work.action, b"")
+        rewrite = rewrite_of(work.ground, table.spec, Layout(), instant=instant, attempt="x")
+        groups = groups_of(work.ground, work.groups, work.state)
+        rewriter = InProcess(open_storage)
+        results = rewriter.rewrite(ref, rewrite, groups, progress=lambda _: None)
+        if self.fails:
+            raise ReconcilerError(self.fails)
+        with table.locked():
+            publish(table, replace(work, extra={}), self.harm(results))  # Hudi says nothing of us
+
+    def tallies(self, ref, work, groups):
+        storage = open_storage(ref)
+        found = {group.number: Tally() for group in groups}
+        for part in parts_of_all(groups):
+            number = part.group.number
+            found[number] = found[number].plus(tally_of_part(part, work, storage))
+        return [found[group.number] for group in groups]
+
+
+@pytest.fixture
+def delegated(monkeypatch):
+    """Applies a drill's plan by a stand-in."""
+
+    def holding(table, hudi, work):
+        hudi.held = table, work
+        return carry_out_by_hudi(table, hudi, work)
+
+    monkeypatch.setattr(cluster, "carry_out_by_hudi", holding)
+    return lambda it, hudi, plan=None: it.apply(plan or it.plan(), hudi=hudi, rewriter=None)
+
+
+def timeline(it):
+    return [file.name for file in load_timeline(it.storage, load_properties(it.storage)).files]
+
+
+@pytest.mark.parametrize("name", ["v6_cow_nopart", "v6_mor_nopart", "v8_mor_part", "v9_keygen"])
+def test_what_was_reviewed_is_done_and_nothing_is_missed(name, tmp_path, delegated):
+    it = clustering(TABLES / f"{name}.zip", tmp_path / "t")
+    rows, plan, hudi = it.rows(), it.plan(), StandIn()
+    result = delegated(it, hudi, plan)
+    [outcome] = result.tables[0].outcomes
+
+    assert (None, "completed", ()) == (
+        result.tables[0].error,
+        outcome.how,
+        outcome.differences,
+    )
+    assert outcome.rewritten.rows > 0
+    assert rows == it.rows()
+    assert [] == left_behind(it.table)
+    assert "linear" == hudi.asked["hoodie.layout.optimize.strategy"]
+
+
+def test_the_layout_is_remembered_from_the_plan(tmp_path, delegated):
+    said = {"columns": "[ts]", "curve": "linear"}
+    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
+    delegated(it, StandIn())
+    properties = load_properties(it.storage)
+    history = read_history(it.storage, properties, load_timeline(it.storage, properties))
+
+    assert Layout(columns=("ts",), curve="linear", mapping="rank") == history.clusterings[-1].layout
+
+
+def test_rows_that_are_lost_are_told_of_loudly(tmp_path, delegated):
+    def loses_a_file(results):
+        (first, *rest) = results
+        return [replace(first, files=()), *rest]
+
+    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
+    there = len(it.rows())
+    result = delegated(it, StandIn(harm=loses_a_file))
+    [outcome] = result.tables[0].outcomes
+
+    assert 5 == result.exit_code
+    [said] = [note.because for note in outcome.differences]
+    assert said == (
+        f"Hudi's rewrite of partition '' is not what it was made of: {there} rows were there and 0 "
+        "are there now; the replaced files are still there: roll the replacecommit back with Hudi "
+        "before anything is cleaned"
+    )
+
+
+def test_what_hudi_does_not_complete_is_taken_back(tmp_path, delegated):
+    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
+    rows, before = it.rows(), timeline(it)
+    files = sorted(it.table.rglob("*.parquet"))
+    result = delegated(it, StandIn(fails="Hudi stopped executing clustering: no space"))
+
+    assert (1, "Hudi stopped executing clustering: no space") == (
+        result.exit_code,
+        result.tables[0].error,
+    )
+    assert (before, rows, files) == (timeline(it), it.rows(), sorted(it.table.rglob("*.parquet")))
+
+
+@pytest.mark.parametrize(
+    ("said", "bundle", "because"),
+    [
+        ({"columns": "[ts]", "curve": "kd-tree"}, "1.2.0", "Hudi cannot lay rows out by a kd-tree"),
+        (
+            {"columns": "[ts]", "curve": "z-order"},
+            "1.2.0",
+            "Hudi cannot order a z-order by mapping",
+        ),
+        ({}, "0.15.0", "the table has version 9, and the Hudi 0.15.0 on Spark's class path writes"),
+    ],
+)
+def test_what_hudi_cannot_make_is_refused_before_it_is_announced(
+    said, bundle, because, tmp_path, delegated
+):
+    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
+    before = timeline(it)
+    result = delegated(it, StandIn(bundle=bundle))
+
+    assert 1 == result.exit_code
+    assert str(result.tables[0].error).startswith(because)
+    assert before == timeline(it)
