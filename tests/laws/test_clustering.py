@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,11 @@ from hypothesis import strategies as st
 from reconciler.hudi.files import build_files
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.plan.document import steps_digest
+from reconciler.plan.groups import none
+from reconciler.plan.model import ClusterStep, removals, rewritten
 from reconciler.planners.clustering import plan_clustering
+from reconciler.planners.compose import plan_table
 from reconciler.planners.overlap import Ranges
 from reconciler.planners.standing import RULES
 from reconciler.sizing.estimate import RecordSize
@@ -23,6 +28,8 @@ from reconciler.spec.model import (
     ClusteringTrigger,
     FileSizes,
     PartitionFilter,
+    Policy,
+    Retention,
     TableSpec,
 )
 from reconciler.state.layout import PastClustering
@@ -235,6 +242,26 @@ def test_nothing_that_others_have_in_hand_is_rewritten(state, clustering):
     assert state.table_version < 8 or not {
         i for i in instants if i not in done and i >= state.timeline.start
     }
+
+
+@LAW
+@given(sized_tables(), clusterings(), st.sampled_from([Policy.COMMITS, Policy.FILE_VERSIONS]))
+def test_a_clustering_leaves_the_clean_of_its_plan_as_it_is(state, clustering, policy):
+    """What is rewritten is what readers read now, and no clean of now removes that."""
+    bare = replace(spec(clustering), retention=Retention(policy=policy, keep=1), timezone="UTC")
+    now = datetime(2199, 1, 1, tzinfo=UTC)
+    both = plan_table(bare, state, now)
+    alone = plan_table(replace(bare, clustering=None), state, now)
+    cleans = [step for step in both.steps if not isinstance(step, ClusterStep)]
+    (groups,) = rewritten(both.steps) or (none(),)
+    read = {*groups.base.to_pylist(), *groups.logs.flatten().to_pylist()}
+    gone = {name for step in removals(both.steps) for name in step.files.name.to_pylist()}
+
+    assert steps_digest(replace(both, steps=tuple(cleans))) == steps_digest(alone)
+    assert set() == read & gone
+    assert int(groups.bytes.sum()) == both.impact.bytes_rewritten
+    order = ["resume", "cluster", "clean"]
+    assert sorted(both.steps, key=lambda step: order.index(step.kind)) == list(both.steps)
 
 
 @LAW
