@@ -61,7 +61,7 @@ def run_cluster(table: Table, step: ClusterStep, look: Look | None) -> StepOutco
     before anything is written; what goes wrong later is undone before it is raised.
     """
     if table.tools.hudi is None:
-        _rewriter(table)
+        needed_rewriter(table)
     for _attempt in range(_ATTEMPTS):
         if look is None:
             with table.phase("observe"):
@@ -132,9 +132,9 @@ def checked(
     return replace(outcome, differences=notes)
 
 
-def refuse_unlocked(table: Table, look: Look) -> None:
+def refuse_unlocked(table: Table, look: Look, own: str | None = None) -> None:
     """Without a lock nobody waits for us, so nobody else may be writing."""
-    pending = foreign_pending(look.state.timeline)
+    pending = foreign_pending(look.state.timeline, own)
     if isinstance(table.lock, NoLock) and pending:
         first = pending[0]
         note = Note(
@@ -145,7 +145,8 @@ def refuse_unlocked(table: Table, look: Look) -> None:
         raise RefusedError((note,))
 
 
-def _rewriter(table: Table) -> Rewriter:
+def needed_rewriter(table: Table) -> Rewriter:
+    """What rewrites files; raises UnsupportedError where there is nothing that does."""
     rewriter = table.tools.rewriter
     if rewriter is None:
         raise UnsupportedError(
@@ -254,8 +255,9 @@ def _rewrite(table: Table, work: ClusterWork) -> list[Rewritten]:
     rewrite = rewrite_of(
         work.ground, table.spec, work.layout, instant=work.instant, attempt=work.attempt
     )
+    rewriter = needed_rewriter(table)
     with table.phase("rewrite", sum(group.bytes for group in groups)) as advance:
-        results = _rewriter(table).rewrite(table.storage.ref, rewrite, groups, progress=advance)
+        results = rewriter.rewrite(table.storage.ref, rewrite, groups, progress=advance)
     return check_results(work, results)
 
 

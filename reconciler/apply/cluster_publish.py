@@ -10,6 +10,7 @@ from reconciler.apply.cluster_work import ClusterWork, claims_of, completed_comm
 from reconciler.apply.executor import path_of
 from reconciler.apply.footprints import footprints, foreign_pending, is_rolled_back
 from reconciler.apply.marked import (
+    files_written,
     is_of,
     marked_files,
     remove_files,
@@ -26,8 +27,8 @@ from reconciler.hudi.instant import Instant, State
 from reconciler.hudi.load import instant_path, load_properties, read_instant_file
 from reconciler.hudi.metadata_attempt import earlier_attempt
 from reconciler.hudi.metadata_table import open_metadata
+from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
-from reconciler.hudi.touched import Touched
 from reconciler.hudi.write_stats import WriteStats
 from reconciler.plan.model import Note
 from reconciler.rewrite.model import Rewritten
@@ -118,8 +119,16 @@ def take_back(table: Table, instant: str) -> None:
         )
         for path in earlier_attempt(opened, instant, indexes=True).paths:
             table.storage.delete(path)
+        _drop(table, properties, ())
     remove_marked(table.storage, instant)
     remove_markers(table.storage, instant)
+
+
+def _drop(table: Table, properties: TableProperties, names: Sequence[str]) -> None:
+    """Drop metadata partitions, and what a stop in the middle of an earlier drop has left."""
+    left = metadata_rewrite.leftovers(table.storage, properties)
+    if names or left:
+        metadata_rewrite.drop_partitions(table.storage, properties, {*names, *left})
 
 
 def adopt(table: Table, work: ClusterWork, timeline: Timeline, done: Instant) -> StepOutcome:
@@ -178,14 +187,7 @@ def _files_of(table: Table, work: ClusterWork) -> set[tuple[str, str]]:
     done = completion_of(timeline, work.instant, work.action)
     if done is None:
         raise StaleError(f"clustering {work.instant} is not completed any more")
-    return files_written(table, timeline, done)
-
-
-def files_written(table: Table, timeline: Timeline, done: Instant) -> set[tuple[str, str]]:
-    """The files that a completed write names, by partition and name."""
-    file = next(f for f in timeline.files if f.instant == done)
-    data = read_instant_file(table.storage, table.properties, file)
-    return set(Touched.parse(data, instant_path(table.properties, file)).files)
+    return files_written(table.storage, table.properties, timeline, done)
 
 
 def _check_ours(
@@ -262,8 +264,7 @@ def _complete(
             added=_by_partition(work, results, kept),
         )
         table.lock.confirm()
-        if sync.drops:
-            metadata_rewrite.drop_partitions(storage, properties, sync.drops)
+        _drop(table, properties, sync.drops)
         metadata.write_sync(storage, sync.sync)
     table.lock.confirm()
     payload = completed_commit(work, results, kept).encode(version=properties.table_version)

@@ -6,8 +6,13 @@ from collections.abc import Collection, Iterator
 
 from reconciler.apply.executor import LARGEST_CALL, path_of
 from reconciler.errors import FormatError, NotFoundError, StorageError
+from reconciler.hudi.instant import Instant
+from reconciler.hudi.load import instant_path, read_instant_file
 from reconciler.hudi.markers import is_marker_list, marked_file, marker_folder
 from reconciler.hudi.names import BaseName, LogName
+from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.timeline import Timeline
+from reconciler.hudi.touched import Touched
 from reconciler.storage.api import Entry, Storage
 
 
@@ -69,6 +74,15 @@ def remove_markers(storage: Storage, instant: str) -> None:
                 raise StorageError(done.path, done.error)
     for folder in sorted(_folders_below(storage, root), reverse=True):
         storage.remove_folder(folder)
+
+
+def files_written(
+    storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
+) -> set[tuple[str, str]]:
+    """The files that a completed write names, by partition and name."""
+    file = next(f for f in timeline.files if f.instant == done)
+    data = read_instant_file(storage, properties, file)
+    return set(Touched.parse(data, instant_path(properties, file)).files)
 
 
 def is_of(name: str, instant: str) -> bool:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.apply.checks import Look
+from reconciler.apply.claim import claim
 from reconciler.apply.execute import Work, begin, finish, with_heartbeat
 from reconciler.apply.executor import names_in
 from reconciler.apply.freshness import (
@@ -30,7 +31,7 @@ from reconciler.apply.freshness import (
     still_replacing,
     take,
 )
-from reconciler.apply.payloads import OWNER, PLACEHOLDER, planned_partitions
+from reconciler.apply.payloads import PLACEHOLDER, planned_partitions
 from reconciler.apply.result import Rows, StepOutcome
 from reconciler.apply.table import Table
 from reconciler.errors import BusyError, StaleError
@@ -39,7 +40,6 @@ from reconciler.hudi.clean import CleanerPlan, with_earliest
 from reconciler.hudi.instant import Action, State
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.names import BaseName, LogName
-from reconciler.hudi.owner import Owner
 from reconciler.plan.model import RemovedFiles, ResumeStep
 from reconciler.planners.resume import is_ours, revalidate
 from reconciler.planners.slices import view_of
@@ -47,7 +47,6 @@ from reconciler.planners.window import window_of
 from reconciler.state.model import PendingClean
 from reconciler.transaction.lock import NoLock
 from reconciler.transaction.publish import completion_of
-from reconciler.transaction.pulse import living_owner
 
 
 def resume_pending(table: Table, look: Look) -> Iterator[StepOutcome]:
@@ -76,23 +75,7 @@ def _claim(table: Table, look: Look, clean: PendingClean) -> None:
     """Make sure under the lock that nobody works on it, and say that we do now."""
     if not is_ours(clean):
         _check_foreign(table, clean)
-    with table.locked():
-        timeline = table.reread()
-        before = [f for f in look.state.timeline.files if f.instant.requested == clean.instant]
-        if before != [f for f in timeline.files if f.instant.requested == clean.instant]:
-            raise BusyError(f"clean {clean.instant} is being worked on by another writer")
-        owner = living_owner(
-            table.storage,
-            clean.instant,
-            requested_by=Owner.parse(clean.extra.get(OWNER, "")),
-            requested_ms=clean.started_ms,
-            process=table.tools.process,
-            now_ms=table.tools.clock.now_ms(),
-        )
-        if owner is not None:
-            raise BusyError(f"clean {clean.instant} is the work of {owner}, which still runs")
-        table.lock.confirm()
-        table.heartbeat(clean.instant).beat()
+    claim(table, look, clean, "clean")
 
 
 def _check_foreign(table: Table, clean: PendingClean) -> None:

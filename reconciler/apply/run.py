@@ -12,6 +12,7 @@ from reconciler.apply.audit import Journal, Unwritten
 from reconciler.apply.checks import Look, RefusedError, check_identity, counted, judged, running
 from reconciler.apply.clean import run_clean
 from reconciler.apply.cluster import run_cluster
+from reconciler.apply.cluster_resume import resume_clusterings
 from reconciler.apply.delegate import check_delegation
 from reconciler.apply.executor import Executor
 from reconciler.apply.origin import Origin
@@ -26,6 +27,7 @@ from reconciler.errors import ReconcilerError, StaleError
 from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.model import CleanStep, ClusterStep, Note, Plan, ResumeStep, TablePlan
+from reconciler.planners.resume_clustering import is_ours
 from reconciler.rewrite.model import Rewriter
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.locations import identity
@@ -257,7 +259,9 @@ def _run_steps(table: Table, look: Look, done: _Done) -> None:
 def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
     """Pending cleans first, whoever left them; then what was reviewed."""
     pending = {clean.instant for clean in look.state.pending_cleans}
+    pending |= {one.instant for one in look.state.pending_clusterings if is_ours(one)}
     yield from resume_pending(table, look)
+    yield from resume_clusterings(table, look)
     fresh = None if pending else look
     for step in table.plan.steps:
         match step:

@@ -1,20 +1,26 @@
-"""What a run that died after its work was done may leave: its lock and its heartbeats."""
+"""What a run that died after its work was done may leave: its lock, heartbeats and markers."""
 
 from __future__ import annotations
 
+from reconciler.apply.marked import files_written, remove_marked, remove_markers
 from reconciler.apply.table import Tools, lock_of
 from reconciler.errors import NotFoundError
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.instant import Action
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.owner import Owner
+from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.timeline import Timeline
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.process import is_dead
+from reconciler.transaction.publish import completion_of
 
 
 def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
-    """Release a stale lock of ours and remove the heartbeats of dead runs whose instant is done.
+    """Release a stale lock of ours; remove heartbeats and markers of our instants that are done.
 
+    Heartbeats only of dead runs, and markers where such a heartbeat is: it is removed after them.
     Nothing is written to a table on which nothing was left. Other tools' files are not looked into.
     """
     lock_of(spec, storage, tools.process.owner(tools.new_token()), tools).release_stale()
@@ -24,7 +30,8 @@ def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
         return
     if not entries:
         return
-    timeline = load_timeline(storage, load_properties(storage))
+    properties = load_properties(storage)
+    timeline = load_timeline(storage, properties)
     pending = {i.requested for i in timeline.instants if not i.is_completed}
     for entry in entries:
         path = f"{HEARTBEAT_FOLDER}/{entry.name}"
@@ -33,4 +40,18 @@ def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
         owner = Owner.parse(storage.read(path))
         now_ms = tools.clock.now_ms()
         if owner and is_dead(owner, entry.modified_ms, process=tools.process, now_ms=now_ms):
+            _remove_markers(storage, properties, timeline, entry.name)
             storage.delete(path)
+
+
+def _remove_markers(
+    storage: Storage, properties: TableProperties, timeline: Timeline, instant: str
+) -> None:
+    """Remove the markers of a clustering that is completed, and files that it does not name.
+
+    They are of attempts that did not count; as files of a completed instant they would be read.
+    """
+    done = completion_of(timeline, instant, Action.REPLACECOMMIT)
+    if done is not None:
+        remove_marked(storage, instant, files_written(storage, properties, timeline, done))
+        remove_markers(storage, instant)

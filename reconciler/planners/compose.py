@@ -38,6 +38,7 @@ from reconciler.planners import explain
 from reconciler.planners.clean import CleanDecision, plan_clean
 from reconciler.planners.readable import earliest_readable
 from reconciler.planners.resume import plan_resumes
+from reconciler.planners.resume_clustering import ClusteringResumes, plan_clustering_resumes
 from reconciler.planners.slices import view_of
 from reconciler.planners.window import Window, shrinking, window_of
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
@@ -71,6 +72,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
     if not blocked:
         cleaning = _cleaning(spec, state, now, view, window)
     laid = None if blocked or spec.clustering is None else _laid(spec, state, view)
+    resumes = _clustering_resumes(spec, state, now)
     found = drift(spec, state, cleaning.excess, laid.misfit if laid else None)
     impact = _impact(state, view, cleaning.is_removed, laid)
     plan = TablePlan(
@@ -80,7 +82,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         spec_digest=spec_digest(spec.document),
         observed=_observed(spec, state, view),
         drift=tuple(Finding(d.field, d.desired, d.actual, d.because) for d in found),
-        steps=_in_order(cleaning.steps, laid),
+        steps=_in_order(() if blocked else resumes.steps, cleaning.steps, laid),
         kept=cleaning.kept,
         impact=impact,
         layout=laid.layout if laid else None,
@@ -93,6 +95,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         warnings=(
             *cleaning.warnings,
             *(laid.warnings if laid else ()),
+            *resumes.warnings,
             *(note for note in needed_by_apply(spec, state) if note.rule not in _rules(blocked)),
             *block_warnings(spec, state),
         ),
@@ -106,12 +109,21 @@ def _laid(spec: TableSpec, state: TableState, view: View) -> Relayout:
     return relayout(spec, state, view)
 
 
-def _in_order(steps: tuple[Step, ...], laid: Relayout | None) -> tuple[Step, ...]:
+def _clustering_resumes(spec: TableSpec, state: TableState, now: datetime) -> ClusteringResumes:
+    """What is pending; another writer's concerns nobody whose table is not clustered here."""
+    if not state.pending_clusterings:
+        return ClusteringResumes()
+    found = plan_clustering_resumes(state, now)
+    return found if spec.clustering else replace(found, warnings=())
+
+
+def _in_order(
+    resumes: tuple[Step, ...], steps: tuple[Step, ...], laid: Relayout | None
+) -> tuple[Step, ...]:
     """Resumes, clustering, clean: the newest slices, which it rewrites, no clean of now removes."""
-    if laid is None or laid.step is None:
-        return steps
     first = [step for step in steps if isinstance(step, ResumeStep)]
-    return (*first, laid.step, *steps[len(first) :])
+    clustering = () if laid is None or laid.step is None else (laid.step,)
+    return (*first, *resumes, *clustering, *steps[len(first) :])
 
 
 def _rules(notes: tuple[Note, ...]) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reconciler.hudi.clustering_plan import ClusteringPlan
 from reconciler.hudi.files import Files
 from reconciler.hudi.instant import Action, Instant
 from reconciler.hudi.timeline import Timeline
@@ -87,6 +88,21 @@ class PendingClean:
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingClustering:
+    """A requested or inflight clustering; ``started_ms`` is as in ``PendingClean``."""
+
+    instant: str
+    state: str
+    started_ms: int
+    plan: ClusteringPlan
+
+    @property
+    def extra(self) -> Mapping[str, str]:
+        """What its plan says of itself."""
+        return self.plan.extra
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableState:
     """A table at one moment.
@@ -128,6 +144,7 @@ class TableState:
     v6_completions: Mapping[str, str]
     observed_ms: int
     evidence: Evidence | None = None
+    pending_clusterings: tuple[PendingClustering, ...] = ()
 
     @property
     def is_partitioned(self) -> bool:

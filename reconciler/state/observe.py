@@ -30,7 +30,7 @@ from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import CompletedClean, TableState
-from reconciler.state.reading import Reader
+from reconciler.state.reading import Reader, clustering_inputs
 from reconciler.storage.api import Storage
 
 _ATTEMPTS: Final = 4
@@ -92,6 +92,7 @@ class _Look:
             listed = load_listing(self.storage, properties, known)
         reader = Reader(self.storage, properties, timeline)
         cleans = reader.completed_cleans() if self.history else ()
+        clusterings = reader.pending_clusterings() if self.history else ()
         zone = _zone(properties, self.spec)
         state = TableState(
             location=self.storage.location,
@@ -110,10 +111,11 @@ class _Look:
             stray_partitions=listed.stray_partitions,
             savepoints=reader.savepoints() if self.history else (),
             compactions=reader.compactions(),
-            clusterings=reader.clusterings() if self.history else (),
+            clusterings=clustering_inputs(clusterings),
             replaced=reader.replaced(),
             cleans=cleans,
             pending_cleans=reader.pending_cleans() if self.history else (),
+            pending_clusterings=clusterings,
             touched=self._touched(reader, cleans),
             completions=self._completions(properties, timeline, listed.files, zone),
             v6_completions=_v6_completions(properties, timeline, zone),

@@ -12,6 +12,7 @@ from typing import Final
 from reconciler.errors import FormatError
 from reconciler.hudi.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.clustering import RequestedReplace
+from reconciler.hudi.clustering_plan import ClusteringPlan
 from reconciler.hudi.commit import CommitMetadata
 from reconciler.hudi.compaction import CompactionPlan
 from reconciler.hudi.instant import COMMITS, Action, Instant, State
@@ -24,6 +25,7 @@ from reconciler.state.model import (
     CompactionOperation,
     CompletedClean,
     PendingClean,
+    PendingClustering,
     Savepoint,
 )
 from reconciler.storage.api import Storage
@@ -76,22 +78,21 @@ class Reader:
             ]
         return tuple(found)
 
-    def clusterings(self) -> tuple[ClusteringInput, ...]:
+    def pending_clusterings(self) -> tuple[PendingClustering, ...]:
         found = []
         for instant in self.timeline.pending({Action.CLUSTERING, Action.REPLACECOMMIT}):
             data, path = self._requested(instant)
             if instant.action is Action.REPLACECOMMIT and not data:
                 continue  # an insert_overwrite of an old writer: it names no slices
-            found += [
-                ClusteringInput(
-                    instant=instant.requested,
-                    partition=given.partition,
-                    file_id=given.file_id,
-                    base_file=given.base_file,
-                    log_files=given.log_files,
+            if RequestedReplace.parse(data, path).is_clustering:
+                found.append(
+                    PendingClustering(
+                        instant=instant.requested,
+                        state=instant.state.value,
+                        started_ms=self._started_ms(instant),
+                        plan=ClusteringPlan.parse(data, path),
+                    )
                 )
-                for given in RequestedReplace.parse(data, path).slices
-            ]
         return tuple(found)
 
     def replaced(self) -> Mapping[tuple[str, str], str]:
@@ -159,12 +160,7 @@ class Reader:
 
     def _pending_clean(self, entry: TimelineFile) -> PendingClean:
         time = entry.instant.requested
-        files = [
-            file
-            for file in self.timeline.files
-            if (file.instant.requested, file.instant.action) == (time, Action.CLEAN)
-        ]
-        started_ms = max(file.modified_ms for file in files)
+        started_ms = self._started_ms(entry.instant)
         state = entry.instant.state.value
         requested = self.timeline.file(time, Action.CLEAN, State.REQUESTED)
         if requested is None:
@@ -185,6 +181,12 @@ class Reader:
             delete_partitions=plan.delete_partitions,
             extra=plan.extra,
         )
+
+    def _started_ms(self, pending: Instant) -> int:
+        """When the newest file of an instant was written."""
+        key = (pending.requested, pending.action)
+        files = (f for f in self.timeline.files if (f.instant.requested, f.instant.action) == key)
+        return max(file.modified_ms for file in files)
 
     def touched(self, since: str) -> Mapping[str, frozenset[str]]:
         """Partitions by completed write at or after ``since``."""
@@ -223,3 +225,19 @@ class Reader:
 
     def _path(self, file: TimelineFile) -> str:
         return instant_path(self.properties, file)
+
+
+def clustering_inputs(pending: Iterable[PendingClustering]) -> tuple[ClusteringInput, ...]:
+    """Every slice that a pending clustering has in hand."""
+    return tuple(
+        ClusteringInput(
+            instant=one.instant,
+            partition=given.partition,
+            file_id=given.file_id,
+            base_file=given.base_file,
+            log_files=given.log_files,
+        )
+        for one in pending
+        for group in one.plan.groups
+        for given in group.slices
+    )

@@ -14,7 +14,7 @@ import reconciler
 from reconciler.apply.result import Result
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.merge.slice import FileSliceRef
-from reconciler.plan.model import ClusterStep, Plan
+from reconciler.plan.model import ClusterStep, Plan, ResumeStep
 from reconciler.planners.clustering import plan_clustering
 from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
@@ -51,7 +51,7 @@ class Clustering(Drill):
         (self.spec,) = reconciler.load_specs(self.folder / "spec.yaml")
 
     def plan(self) -> Plan:
-        """What the planner makes of the table: one step, and nothing else."""
+        """What was left behind, and what the planner makes of the table."""
         plan = reconciler.plan([self.spec], now=NOW)
         (table,) = plan.tables
         assert table.error is None
@@ -63,7 +63,8 @@ class Clustering(Drill):
             mapping=layout.mapping,
             groups=decision.groups,
         )
-        steps = (step,) if len(decision.groups) else ()
+        steps = tuple(step for step in table.steps if isinstance(step, ResumeStep))
+        steps += (step,) if len(decision.groups) else ()
         return replace(plan, tables=(replace(table, steps=steps),))
 
     def apply(
@@ -110,8 +111,10 @@ class Clustering(Drill):
 
 def clustering(zipped: Path, folder: Path, **said: str) -> Clustering:
     """Unpack a table with its times and its rows."""
-    unpack(zipped, folder)
-    (root,) = folder.iterdir()
+    there = folder.parent / f"{folder.name}.unpacked"
+    unpack(zipped, there)
+    root = there if (there / ".hoodie").exists() else next(there.iterdir())
+    folder.mkdir(parents=True)
     root.rename(folder / "table")
     return Clustering(folder, said)
 

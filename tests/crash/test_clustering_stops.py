@@ -1,0 +1,107 @@
+"""Stop a clustering at any change, and find rows as they were and nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.plan.model import Plan
+from reconciler.planners.compose import plan_table
+from reconciler.storage.wrappers import Fault, Faulty, Recording
+from tests.crash.clustering import Clustering, clustering, left_behind
+from tests.crash.drill import NOW, Killed, unlisted
+
+TABLES = Path(__file__).parents[1] / "tables"
+#: what it is: the table, the spec
+STORIES = {
+    "version 6": ("v6_cow_nopart", {}),
+    "version 9, partitions": ("v9_keygen", {}),
+    "version 6, log files": ("v6_mor_nopart", {}),
+    "version 8, log files, others at work": ("v8_mor_part", {}),
+    "version 9, others at work": ("v9_cow_part", {}),
+    "every index, version 6": ("indexed/0.15.0", {}),
+    "every index, version 8": ("indexed/1.0.2", {}),
+    "every index, version 9": ("indexed/1.2.0", {}),
+}
+
+
+@dataclass
+class Story:
+    """A table before, its rows, and what an undisturbed apply comes to."""
+
+    it: Clustering
+    before: Path
+    plan: Plan
+    rows: list[dict[str, Any]]
+    code: int
+    differences: set[str]
+    mutations: int
+    calls: int
+
+
+@pytest.fixture(scope="module", params=STORIES, ids=STORIES.keys())
+def story(request, tmp_path_factory) -> Story:
+    name, said = STORIES[request.param]
+    home = tmp_path_factory.mktemp("story")
+    it = clustering(TABLES / f"{name}.zip", home / "t", **said)
+    it.copy(home / "before")
+    rows, plan, differences = it.rows(), it.plan(), unlisted(it)
+    counted: list[Recording] = []
+    result = it.apply(plan, around=lambda s: counted.append(Recording(s)) or counted[-1])
+    (table,) = result.tables
+    (outcome,) = table.outcomes
+
+    assert (table.error, outcome.how, left_behind(it.table)) == (None, "completed", [])
+    assert rows == it.rows()
+    return Story(
+        it=it,
+        before=home / "before",
+        plan=plan,
+        rows=rows,
+        code=result.exit_code,
+        differences=differences,
+        mutations=sum(len(one.mutations) for one in counted),
+        calls=sum(len(one.calls) for one in counted),
+    )
+
+
+def stopping(fault: Fault) -> Callable:
+    return lambda storage: Faulty(storage, fault, Killed())
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+def test_a_clustering_that_stops_at_any_change_is_finished_by_the_next(story, how):
+    it = story.it
+    for at in range(1, story.mutations + 1):
+        it.again(story.before)
+        with pytest.raises(Killed):
+            it.apply(story.plan, around=stopping(Fault(at=at, how=how)))
+
+        assert story.rows == it.rows(), at
+        second = it.apply(story.plan)
+        assert (second.exit_code, second.tables[0].error) == (story.code, None), (at, second.tables)
+        assert_finished(story, at)
+
+
+def test_a_clustering_that_stops_at_any_call_is_finished_by_the_next_plan(story):
+    it = story.it
+    for at in range(1, story.calls + 1, max(1, story.calls // 12)):
+        it.again(story.before)
+        with pytest.raises(Killed):
+            it.apply(story.plan, around=stopping(Fault(at=at, among="calls")))
+
+        it.apply(it.plan())
+        assert_finished(story, at)
+
+
+def assert_finished(story: Story, at: int) -> None:
+    it = story.it
+    assert [] == left_behind(it.table), at
+    assert story.rows == it.rows(), at
+    assert story.differences == unlisted(it), at
+    steps = plan_table(it.spec, it.state(), NOW).steps
+    assert [] == [step for step in steps if step.kind == "resume"], at
