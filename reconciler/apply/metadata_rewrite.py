@@ -9,10 +9,17 @@ from reconciler.apply.executor import names_in
 from reconciler.errors import FormatError, NotFoundError, StorageError, UnsupportedError
 from reconciler.hudi import metadata_columns
 from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.load import PROPERTIES, instant_path, load_properties, read_instant_file
+from reconciler.hudi.instant import WRITES, Action
+from reconciler.hudi.load import (
+    PROPERTIES,
+    instant_path,
+    load_properties,
+    load_timeline,
+    read_instant_file,
+)
 from reconciler.hudi.metadata_partitions import DROPPABLE
 from reconciler.hudi.metadata_read import MetadataListing, read_listing
-from reconciler.hudi.metadata_rewrite import RewriteSync, Rewriting, rewrite_sync
+from reconciler.hudi.metadata_rewrite import REWRITES, RewriteSync, Rewriting, rewrite_sync
 from reconciler.hudi.metadata_table import MetadataTable, open_metadata
 from reconciler.hudi.metadata_timeline import ROOT
 from reconciler.hudi.properties import TableProperties, parse_java, with_value
@@ -110,12 +117,22 @@ def drop_partitions(
 
 
 def leftovers(storage: Storage, properties: TableProperties) -> tuple[str, ...]:
-    """Folders of dropped metadata partitions that are still there, for ``drop_partitions``."""
+    """Folders of dropped metadata partitions that are still there, for ``drop_partitions``.
+
+    None while any write but the caller's own clustering is pending: a Hudi writer makes the folder
+    of an index long before it lists it, and removes itself what it finds there
+    (HoodieBackedTableMetadataWriter.initializeFileGroups).
+    """
     if not properties.metadata_partitions:
         return ()
     known = {*properties.metadata_partitions, *properties.metadata_partitions_inflight}
     there = {entry.name for entry in storage.list(ROOT) if entry.is_folder}
-    return tuple(name for name in DROPPABLE if name in there - known)
+    found = tuple(name for name in DROPPABLE if name in there - known)
+    if not found:
+        return ()
+    pending = load_timeline(storage, properties).pending(WRITES | {Action.INDEXING})
+    is_ours = len(pending) < 2 and all(one.action in REWRITES for one in pending)  # noqa: PLR2004
+    return found if is_ours else ()
 
 
 def missing(

@@ -36,7 +36,7 @@ from reconciler.hudi.metadata_table import FILES, MetadataTable
 from reconciler.hudi.metadata_timeline import ROOT
 from reconciler.hudi.metadata_write import MetadataSync, listing_block
 
-_REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
+REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 #: plans that may wait for ever; who carries one out reads the table's properties first
 _WAITING: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING})
 
@@ -108,7 +108,7 @@ def rewrite_sync(
     table's data timeline doesn't show the instant as pending; BusyError when a partition must go
     while another write is pending, which may be counting on it.
     """
-    pending = {one.requested: one.action for one in table.timelines.data.pending(_REWRITES)}
+    pending = {one.requested: one.action for one in table.timelines.data.pending(REWRITES)}
     if rewriting.instant not in pending:
         raise StaleError(
             f"{rewriting.instant} is no pending clustering on the timeline, so the metadata table "
@@ -132,7 +132,7 @@ def rewrite_sync(
     if dropped:
         _check_idle(table, rewriting.instant, dropped)
     earlier = earlier_attempt(table, rewriting.instant, indexes=True)
-    logs = [log for name in sorted(verdicts) if name not in dropped for log in contents[name]]
+    logs = [log for name in sorted(verdicts) for log in contents[name]]  # of dropped ones none
     deltacommit = Deltacommit(
         table=table,
         instant=rewriting.instant,

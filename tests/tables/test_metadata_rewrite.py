@@ -392,6 +392,23 @@ def test_dropping_may_stop_anywhere_and_is_done_again(tmp_path, changes):
     assert not (begun.folder / ".hoodie/metadata/record_index").exists()
 
 
+@pytest.mark.parametrize(
+    "pending",
+    ["commit.requested", "deltacommit.inflight", "indexing.requested", "clustering.inflight"],
+)
+def test_a_folder_that_a_pending_write_may_be_filling_is_no_leftover(tmp_path, pending):
+    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin()
+    (tmp_path / ".hoodie/metadata/record_index").rename(tmp_path / "record_index")
+    properties = drop_partitions(begun.storage, begun.properties, ["record_index"])
+    (tmp_path / "record_index").rename(tmp_path / ".hoodie/metadata/record_index")
+
+    assert ("record_index",) == leftovers(begun.storage, properties)
+
+    begun.storage.create(f"{properties.timeline_folder}/20270101000000000.{pending}", b"")
+
+    assert () == leftovers(begun.storage, properties)
+
+
 def test_what_is_listed_but_not_there_and_what_is_there_but_not_listed_is_missing(begun):
     begun.sync()
     begun.complete()
