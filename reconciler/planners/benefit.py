@@ -211,7 +211,7 @@ def _overlapping(need: Need, settled: NDArray[np.int64]) -> Groups:
         start, end = of_bases[partition : partition + 2]
         first, last = of_groups[partition : partition + 2]
         some = groups.take(np.arange(first, last))
-        boxes = Boxes.of(need.ranges, found.base_row[bases[None, start:end]])
         places = np.searchsorted(bases[start:end], some.members)
-        is_worth[first:last] = worth(boxes, places, some.starts[:-1], _LEAST_GAIN)
+        for boxes in Boxes.on_scales(need.ranges, found.base_row[bases[None, start:end]]):
+            is_worth[first:last] |= worth(boxes, places, some.starts[:-1], _LEAST_GAIN)
     return groups.take(np.flatnonzero(is_worth))

@@ -289,8 +289,9 @@ def _measure(found: Candidates, ranges: Ranges, overlap: NDArray[np.float64]) ->
         for first in range(0, len(alike), step):
             partitions = alike[first : first + step]
             here = bases[ends[partitions][:, None] + np.arange(count)]
-            boxes = Boxes.of(ranges, found.base_row[here])
-            overlap[partitions] = boxes.shares(boxes.points()).sum(axis=1)
+            for boxes in Boxes.on_scales(ranges, found.base_row[here]):
+                covered = boxes.shares(boxes.points()).sum(axis=1)
+                overlap[partitions] = np.fmax(overlap[partitions], covered)
 
 
 def _predict(
@@ -315,8 +316,10 @@ def _predict(
         here = bases[ends[partition] : ends[partition + 1]]
         place = int(np.searchsorted(codes, partition))
         if not np.isnan(overlap[place]):
-            boxes = Boxes.of(ranges, found.base_row[here][None])
-            overlap[place] = _after(boxes, decision.group_of[here], covering)
+            overlap[place] = max(
+                _after(boxes, decision.group_of[here], covering)
+                for boxes in Boxes.on_scales(ranges, found.base_row[here][None])
+            )
 
 
 def _after(boxes: Boxes, group: NDArray[np.int64], covering: NDArray[np.float64]) -> float:

@@ -119,8 +119,9 @@ def _measure(
         for first in range(0, len(alike), step):
             partitions = alike[first : first + step]
             here = bases[ends[partitions][:, None] + np.arange(count)]
-            boxes = Boxes.of(ranges, found.base_row[here])
-            shares = boxes.shares(boxes.points())
-            overlap[partitions] = shares.sum(axis=1)
-            fires = overlap[partitions] > above
-            is_wide[here[fires]] = to_blame(shares[fires], above)
+            for boxes in Boxes.on_scales(ranges, found.base_row[here]):
+                shares = boxes.shares(boxes.points())
+                covered = shares.sum(axis=1)
+                overlap[partitions] = np.fmax(overlap[partitions], covered)
+                fires = covered > above
+                is_wide[here[fires]] |= to_blame(shares[fires], above)

@@ -204,4 +204,53 @@ def test_what_is_predicted_of_bounds_comes_true_of_rows(curve):
     (outputs,) = decision.groups.outputs.tolist()
     real = covering(columns, laid_out(columns, curve, outputs))
 
+    assert covering(columns, scattered) == pytest.approx(found.before.overlap[0], rel=0.15)
     assert real == pytest.approx(found.after.overlap[0], rel=0.3)
+
+
+ROWS = 20_000
+SPREADS = {
+    "even": lambda chance: chance.random(ROWS),
+    "normal": lambda chance: chance.normal(size=ROWS),
+    "a few far greater": lambda chance: chance.lognormal(0, 1.5, ROWS),
+    "most alike": lambda chance: chance.zipf(1.6, ROWS).clip(0, 10**9).astype(np.float64),
+}
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("width", [1, 2])
+def test_files_that_hold_rows_of_all_kinds_are_seen_to_overlap(width, spread):
+    chance = np.random.default_rng(width)
+    columns = [SPREADS[spread](chance) for _ in range(width)]
+    scattered = np.arange(ROWS) % 40
+    known = ranges(*boxes_of(columns, scattered))
+    found = figures(decided(sized({"a": [90] * 40})).found, SIZES, known)
+
+    assert 40 == pytest.approx(covering(columns, scattered), abs=1)
+    assert 33 < found.overlap[0] <= 40.5
+
+
+@pytest.mark.parametrize("hours", [1, 3, 10])
+def test_files_of_sliding_times_overlap_by_as_many_as_slide(hours):
+    file = np.arange(ROWS) // (ROWS // 40)
+    chance = np.random.default_rng(hours)
+    columns = [file + chance.random(ROWS) * hours, chance.random(ROWS)]
+    known = ranges(*boxes_of(columns, file))
+    found = figures(decided(sized({"a": [90] * 40})).found, SIZES, known)
+
+    assert found.overlap[0] == pytest.approx(
+        np.mean([min(n + 1, hours, 40) for n in range(40)]), rel=0.12
+    )
+
+
+def test_texts_that_begin_alike_are_told_apart_by_what_follows():
+    keys = np.array(
+        [f"customer-{n:06d}" for n in np.random.default_rng(1).integers(0, 10**6, 2000)]
+    )
+    of_files = [keys[np.arange(2000) % 20 == n] for n in range(20)]
+    scattered = ranges([(min(found), max(found)) for found in of_files])
+    ordered = ranges([(f"customer-{n}0", f"customer-{n}9") for n in range(10, 30)])
+    state = decided(sized({"a": [90] * 20})).found
+
+    assert 19.5 < figures(state, SIZES, scattered).overlap[0] <= 20
+    assert 1.0 == figures(state, SIZES, ordered).overlap[0]
