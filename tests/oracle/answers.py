@@ -59,9 +59,13 @@ class Answer:
 
     def rows_as_text(self) -> list[str]:
         """A text a row, equal where the rows are; sorted."""
+        return sorted(self.texts())
+
+    def texts(self) -> list[str]:
+        """The same, in the order of the rows."""
         assert self.rows is not None
         columns = [_texts(self.rows.column(n)) for n in range(self.rows.num_columns)]
-        return sorted(map(str, zip(*columns, strict=True))) if columns else []
+        return [str(row) for row in zip(*columns, strict=True)]
 
 
 def spark_type(kind: Any) -> Any:

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -120,15 +121,20 @@ class Worker:
         return self.read_tables([{"table": table, "options": query} for query in queries], folder)
 
     def read_tables(self, reads: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
-        """As ``read_all``, of several tables: a read is ``{"table": path, "options": {...}}``."""
+        """As ``read_all``, of several tables.
+
+        A read is ``{"table": path, "options": {...}}``, with a ``where`` if one is asked.
+        """
         os.makedirs(folder, exist_ok=True)
         files = [os.path.join(folder, f"{number}.arrow") for number in range(len(reads))]
         with ThreadPoolExecutor(2) as pool:
             return list(pool.map(lambda read, file: self._answer(**read, file=file), reads, files))
 
-    def _answer(self, table: str, file: str, options: dict[str, str]) -> dict[str, Any]:
+    def _answer(
+        self, table: str, file: str, options: dict[str, str], where: str = "true"
+    ) -> dict[str, Any]:
         try:
-            frame = self.spark.read.format("hudi").options(**options).load(table)
+            frame = self.spark.read.format("hudi").options(**options).load(table).where(where)
             batches = frame._collect_as_arrow()
         except Exception as error:  # noqa: BLE001 - an answer too
             return {"error": _causes(error)}
@@ -234,6 +240,16 @@ class Worker:
             "earliest": str(instant.toString()) if instant is not None else None,
             "partitions": partitions,
         }
+
+    def reconcile(self, plan: str) -> dict[str, Any]:
+        """``apply PLAN --executor hudi`` in this process, whose Spark has Hudi; its result."""
+        from reconciler.cli.documents import read_plan  # noqa: PLC0415 - few requests need it
+        from reconciler.cli.execution import carry_out  # noqa: PLC0415
+        from reconciler.render.result import result_json  # noqa: PLC0415
+
+        result = carry_out(read_plan(Path(plan)), by_hudi=True)
+        answer: dict[str, Any] = json.loads(result_json(result))
+        return answer
 
     def _client(self, table: str, options: dict[str, str]) -> Any:
         hudi = self.jvm.org.apache.hudi

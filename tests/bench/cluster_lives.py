@@ -1,0 +1,93 @@
+"""Every check of clusterings by real Hudi on every shape of table; the tests in CI take a few.
+
+python -m tests.bench.cluster_lives                      all versions, clustered by us
+python -m tests.bench.cluster_lives --version 1.2.0 --only mor-levels
+python -m tests.bench.cluster_lives --by hudi            clustered by real Hudi: checks the checks
+
+Takes an hour; HUDI_BUNDLES as for the tests. Prints a line a check, and what failed at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.oracle import lives
+from tests.oracle.bundles import VERSIONS
+from tests.oracle.hudi import RealHudi
+from tests.oracle.layouts import Clusterer, Shape, Shelf, by_hudi, shapes_of
+from tests.oracle.our_clustering import by_us
+
+
+def main() -> None:
+    """Runs what the arguments choose; exit code 1 when anything failed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--version", choices=VERSIONS)
+    parser.add_argument("--only", default="", help="shapes whose names have this text")
+    parser.add_argument("--check", default="", help="checks whose names have this text")
+    parser.add_argument("--by", choices=("us", "hudi"), default="us")
+    arguments = parser.parse_args()
+    versions = [arguments.version] if arguments.version else VERSIONS
+    failed: list[str] = []
+    with _clusterer(arguments.by) as clusterer:
+        for version in versions:
+            shapes = [shape for shape in shapes_of(version) if arguments.only in str(shape)]
+            failed += run(shapes, clusterer, arguments.check) if shapes else []
+    print("failed:", *failed, sep="\n  ") if failed else print("all right")
+    raise SystemExit(1 if failed else 0)
+
+
+def run(shapes: list[Shape], clusterer: Clusterer, only: str = "") -> list[str]:
+    """Every check of shapes of one version; the names of those that failed."""
+    hudi, failed = RealHudi(shapes[0].version), []
+    try:
+        for shape in shapes:
+            with tempfile.TemporaryDirectory() as folder:
+                shelf = Shelf(lambda _: hudi, Path(folder), clusterer)
+                names = _failing(shelf, shape, clusterer, only)
+                failed += [f"{shape}: {name}" for name in names]
+    finally:
+        hudi.close()
+    return failed
+
+
+def _failing(shelf: Shelf, shape: Shape, clusterer: Clusterer, only: str) -> Iterator[str]:
+    """The names of the checks that fail, as they do."""
+    checks: dict[str, Callable[[], None]] = {
+        "same rows": lambda: lives.same_rows(shelf, shape),
+        "goes on": lambda: lives.goes_on(shelf, shape),
+        "taken back": lambda: lives.taken_back(shelf, shape, clusterer),
+        "cleaned by us": lambda: lives.cleaned_by_us(shelf, shape),
+    }
+    for name, check in checks.items():
+        if only not in name:
+            continue
+        began = time.perf_counter()
+        try:
+            check()
+        except Exception:  # noqa: BLE001 - the others are run all the same
+            traceback.print_exc()
+            print(f"FAILED  {shape}: {name}", flush=True)
+            yield name
+        else:
+            print(f"{time.perf_counter() - began:5.1f} s {shape}: {name}", flush=True)
+
+
+@contextmanager
+def _clusterer(who: str) -> Iterator[Clusterer]:
+    if who == "hudi":
+        yield by_hudi
+        return
+    from reconciler.cli.spark import spark_session  # noqa: PLC0415 - heavy
+
+    with spark_session("local[2]", {"spark.sql.session.timeZone": "UTC"}) as session:
+        yield by_us(lambda: session)
+
+
+if __name__ == "__main__":
+    main()
