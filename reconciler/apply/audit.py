@@ -102,7 +102,11 @@ def _table(plan: TablePlan) -> dict[str, Any]:
 
 def _planned(plan: TablePlan) -> dict[str, int]:
     impact = plan.impact
-    return {"files": int(impact.files_removed), "bytes": int(impact.bytes_removed)}
+    return {
+        "files": int(impact.files_removed),
+        "bytes": int(impact.bytes_removed),
+        "bytesRewritten": int(impact.bytes_rewritten),
+    }
 
 
 def _done(result: TableResult) -> dict[str, Any]:
@@ -135,6 +139,7 @@ def _step(outcome: StepOutcome) -> dict[str, Any]:
         "differences": _notes(outcome.differences),
         "warnings": _notes(outcome.warnings),
         "seconds": round(outcome.seconds, 3),
+        "rewritten": outcome.rewritten.document if outcome.rewritten else None,
     }
 
 

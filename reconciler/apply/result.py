@@ -103,6 +103,25 @@ class Rewritten:
     gone: int = 0
     left: tuple[LeftGroup, ...] = ()
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """As results and audit records carry it."""
+        return {
+            "groups": self.groups,
+            "fileGroups": self.slices,
+            "filesBefore": self.files_before,
+            "filesAfter": self.files_after,
+            "bytesRead": self.bytes_read,
+            "bytesWritten": self.bytes_written,
+            "rows": self.rows,
+            "splits": self.splits,
+            "groupsGone": self.gone,
+            "leftOut": [
+                {"partition": one.partition, "slices": one.slices, "because": one.because}
+                for one in self.left
+            ],
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:

@@ -12,6 +12,7 @@ from reconciler.render.inert import code, fenced, inert
 from reconciler.render.markdown import LIMIT, clipped, marker, title
 from reconciler.render.page import Page
 from reconciler.render.paint import Paint
+from reconciler.render.rewritten import all_rewritten, left_line
 
 _DETAIL_LINES: Final = 40
 _LONGEST_LINE: Final = 300
@@ -57,10 +58,13 @@ def _effect(result: Result) -> str:
     removed = sum(table.removed for table in result.tables)
     size = words.size(sum(table.bytes for table in result.tables))
     took = f", in {words.span(result.seconds)}" if result.seconds >= 1 else ""
-    files = f"Removed **{words.count(removed, 'file')}**, **{size}**{took}."
+    gone = f"**{words.count(removed, 'file')}**, **{size}**"
+    rewritten = all_rewritten(result.tables)
+    done = [f"**{rewritten}**"] if rewritten else []
+    done += [f"{'removed' if rewritten else 'Removed'} {gone}"] if removed else []
     meaning = said.MEANINGS.get(result.exit_code)
     rest = f" Exit code {result.exit_code}: {meaning.replace('above', 'below')}." if meaning else ""
-    return (files if removed else "Nothing was removed.") + rest
+    return (f"{', '.join(done)}{took}." if done else "Nothing was removed.") + rest
 
 
 def _troubles(table: TableResult) -> list[str]:
@@ -74,18 +78,23 @@ def _troubles(table: TableResult) -> list[str]:
             reasons = rows.reasons() if rows else ()
             found += [f"{words.count(n, 'file')} {what}: {because}" for because, n in reasons]
         found += [f"folder {note.rule} stays: {note.because}" for note in outcome.partitions_left]
+        left = outcome.rewritten.left if outcome.rewritten else ()
+        found += [f"stayed: {left_line(one)}" for one in left]
     return [f"- {label} {name}: {inert(clipped(line, _LONGEST_REASON))}\n" for line in found]
 
 
 def _row(table: TableResult) -> str:
     size = words.size(table.bytes).replace(" ", "&nbsp;")
     stayed = sum(len(o.left_out or ()) + len(o.failed or ()) for o in table.outcomes)
+    groups = sum(len(one.left) for one in table.rewritten)
+    rows = [words.count(stayed, "file")] if stayed else []
+    rows += [words.count(groups, "group")] if groups else []
     cells = (
         code(clipped(table.name)),
         said.label(table) if table.status == "done" else f"**{said.label(table)}**",
         words.count(table.removed, "file") if table.removed else "—",
         f"**{size}**" if table.bytes else "—",
-        words.count(stayed, "file") if stayed else "—",
+        ", ".join(rows) or "—",
     )
     return f"| {' | '.join(cells)} |\n"
 

@@ -12,6 +12,7 @@ from reconciler.plan.model import Note
 from reconciler.render import words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
+from reconciler.render.rewritten import all_rewritten, of_rewritten, what_was_rewritten
 
 _TOP_REASONS = 5
 
@@ -115,6 +116,8 @@ def _outcome(outcome: StepOutcome, paint: Paint) -> Iterator[str]:
         yield from more(
             f"{words.count(many, 'partition directory', 'partition directories')} removed"
         )
+    if outcome.rewritten:
+        yield from of_rewritten(outcome.rewritten, paint)
     if outcome.left_out:
         yield from _rows("left out", "of the plan stayed", outcome.left_out, paint.warn)
     if outcome.failed:
@@ -127,6 +130,8 @@ def _outcome(outcome: StepOutcome, paint: Paint) -> Iterator[str]:
 
 
 def _what_happened(outcome: StepOutcome) -> str:
+    if outcome.rewritten is not None:
+        return what_was_rewritten(outcome, outcome.rewritten)
     removed = words.count(outcome.removed, "file")
     size = f", {words.size(outcome.bytes)}" if outcome.removed else ""
     gone = f", {words.count(outcome.gone, 'file')} gone before" if outcome.gone else ""
@@ -158,7 +163,10 @@ def _last(result: Result, paint: Paint) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.span(result.seconds)}" if result.seconds >= 1 else ""
-    files = f"{words.count(removed, 'file')} removed{size}{took}"
+    rewritten = all_rewritten(result.tables)
+    files = f"{words.count(removed, 'file')} removed{size}"
+    files = (f"{rewritten}, {files}" if removed else rewritten) if rewritten else files
+    files += took
     yield f"{paint.strong('Result:')} {outcome(result)}; {files}.  plan {result.plan_digest}"
     meaning = MEANINGS.get(result.exit_code)
     if meaning is not None:
@@ -190,6 +198,7 @@ def _outcome_document(outcome: StepOutcome) -> Mapping[str, Any]:
         "kind": outcome.kind,
         "how": outcome.how,
         "instant": outcome.instant,
+        "rewritten": outcome.rewritten.document if outcome.rewritten else None,
         "filesRemoved": int(outcome.removed),
         "bytesRemoved": int(outcome.bytes),
         "filesGone": int(outcome.gone),

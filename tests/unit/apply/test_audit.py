@@ -89,7 +89,7 @@ TABLE = {
     "path": "s3://lake/orders",
     "specDigest": spec_digest({}),
     "stepsDigest": "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945",
-    "planned": {"files": 3, "bytes": 7},
+    "planned": {"files": 3, "bytes": 7, "bytesRewritten": 0},
 }
 
 
@@ -137,7 +137,8 @@ def test_a_table_takes_two_lines():
                 "bytesRemoved": 1981000000000,
                 "filesGone": 0,
                 "leftOut": [],
-                "failed": [],
+                "rewritten": None,
+                    "failed": [],
                 "partitionsRemoved": [],
                 "partitionsLeft": [],
                 "differences": [],
