@@ -24,6 +24,7 @@ from reconciler.plan.model import (
     ResumeStep,
     Step,
     TablePlan,
+    rewritten,
 )
 from reconciler.plan.safety import (
     apply_refusals,
@@ -74,7 +75,8 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
     laid = None if blocked or spec.clustering is None else _laid(spec, state, view)
     resumes = _clustering_resumes(spec, state, now)
     found = drift(spec, state, cleaning.excess, laid.misfit if laid else None)
-    impact = _impact(state, view, cleaning.is_removed, laid)
+    steps = _in_order(() if blocked else resumes.steps, cleaning.steps, laid)
+    impact = _impact(state, view, cleaning.is_removed, steps)
     plan = TablePlan(
         name=spec.name,
         path=spec.path,
@@ -82,7 +84,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         spec_digest=spec_digest(spec.document),
         observed=_observed(spec, state, view),
         drift=tuple(Finding(d.field, d.desired, d.actual, d.because) for d in found),
-        steps=_in_order(() if blocked else resumes.steps, cleaning.steps, laid),
+        steps=steps,
         kept=cleaning.kept,
         impact=impact,
         layout=laid.layout if laid else None,
@@ -201,13 +203,13 @@ def _excess(decision: CleanDecision, cutoff: str | None) -> Excess | None:
 
 
 def _impact(
-    state: TableState, view: View, is_removed: NDArray[np.bool_], laid: Relayout | None
+    state: TableState, view: View, is_removed: NDArray[np.bool_], steps: tuple[Step, ...]
 ) -> Impact:
     before, after = earliest_readable(state, view, is_removed)
     return Impact(
         files_removed=int(is_removed.sum()),
         bytes_removed=int(state.files.size[is_removed].sum()),
-        bytes_rewritten=0 if laid is None else laid.bytes,
+        bytes_rewritten=sum(int(groups.bytes.sum()) for groups in rewritten(steps)),
         earliest_readable_before=before,
         earliest_readable_after=after,
     )

@@ -42,11 +42,6 @@ class Relayout:
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of base and log files that are rewritten."""
-        return 0 if self.step is None else int(self.step.groups.bytes.sum())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Known:
@@ -120,8 +115,10 @@ def _doubts(decision: ClusteringDecision, evidence: Evidence) -> Iterator[Note]:
 def _of_pending(state: TableState) -> Iterator[Note]:
     """Clusterings that have file groups in hand: nobody else may rewrite or, often, write them."""
     counts: dict[str, int] = {}
+    told = {pending.instant for pending in state.pending_clusterings}  # with more to say
     for given in state.clusterings:
-        counts[given.instant] = counts.get(given.instant, 0) + 1
+        if given.instant not in told:
+            counts[given.instant] = counts.get(given.instant, 0) + 1
     for instant, count in counts.items():
         yield Note(
             "pendingClustering",

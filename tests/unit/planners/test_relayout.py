@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from reconciler.hudi.clustering import InputSlice
+from reconciler.hudi.clustering_plan import ClusteringPlan, PlannedGroup
 from reconciler.hudi.files import build_files
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.plan.model import CleanStep, ClusterStep, Untouched
@@ -26,7 +28,7 @@ from reconciler.spec.model import (
 )
 from reconciler.state.evidence import Doubt, Evidence
 from reconciler.state.layout import Layout, PastClustering
-from reconciler.state.model import ClusteringInput
+from reconciler.state.model import ClusteringInput, PendingClustering
 from tests.unit.planners.cow import base, commit, stamp, table, timeline
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC)
@@ -206,6 +208,25 @@ class TestOrder:
         assert base("g00", 2) in cluster.groups.base.to_pylist()
         assert alone.steps[0].files.name.equals(clean.files.name)
         assert alone.impact.files_removed == both.impact.files_removed == 2
+
+    def test_what_an_earlier_apply_left_behind_is_finished_first_and_counts(self):
+        state = sized(30, 20, 40, 90)
+        held = InputSlice(partition="a", file_id="g03", base_file=base("g03", 0), log_files=())
+        ours = ClusteringPlan(
+            groups=(PlannedGroup(slices=(held,), outputs=1),),
+            extra={"reconciler.plan.digest": "sha256:0"},
+        )
+        instant = "20240101003000000"
+        left = PendingClustering(instant=instant, state="INFLIGHT", started_ms=0, plan=ours)
+        busy = ClusteringInput(
+            instant=instant, partition="a", file_id="g03", base_file=base("g03", 0), log_files=()
+        )
+        state = replace(state, pending_clusterings=(left,), clusterings=(busy,))
+        plan = plan_table(spec(**PACKING), state, NOW)
+
+        assert ["resume", "cluster"] == [step.kind for step in plan.steps]
+        assert ["g03"] == plan.steps[0].groups.file_id.to_pylist()
+        assert 90 + 90 == plan.impact.bytes_rewritten
 
 
 class TestInTheWay:
