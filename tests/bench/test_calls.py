@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.planners.compose import plan_table
-from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.spec.model import Clustering, ClusteringTrigger, Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Recording
@@ -16,7 +16,7 @@ from tests.bench.make_table import Shape, make_table
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def calls_of_a_plan(root, shape):
+def calls_of_a_plan(root, shape, clustering=None):
     """The recording storage and the plan."""
     make_table(root, shape)
     storage = Recording(open_storage(str(root)))
@@ -24,6 +24,7 @@ def calls_of_a_plan(root, shape):
         name="t",
         path=str(root),
         retention=Retention(policy=Policy.COMMITS, keep=2),
+        clustering=clustering,
         document={"path": str(root), "retention": {"commits": 2}},
     )
     state = observe(storage, spec, observed_ms=round(NOW.timestamp() * 1000))
@@ -46,3 +47,16 @@ def test_calls_do_not_grow_with_the_table(tmp_path, larger):
 
     assert few.counts == many.counts
     assert few.counts.total() < 30
+
+
+@pytest.mark.parametrize("larger", [{"partitions": 80}, {"groups": 20}], ids=str)
+def test_a_clustering_reads_some_commits_and_some_footers_more(tmp_path, larger):
+    small = {"partitions": 8, "groups": 2, "versions": 5}
+    packing = Clustering(columns=(), when=ClusteringTrigger(overlap_above=None))
+    bare, _ = calls_of_a_plan(tmp_path / "bare", Shape(**small))
+    few, _ = calls_of_a_plan(tmp_path / "few", Shape(**small), packing)
+    many, _ = calls_of_a_plan(tmp_path / "many", Shape(**small | larger), packing)
+
+    assert few.counts == many.counts
+    assert {"read": 5, "read_range": 16} == dict(few.counts - bare.counts)
+    assert [] == few.mutations
