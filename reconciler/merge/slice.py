@@ -98,11 +98,23 @@ class Share:
 
     def groups(self, footer: Any) -> list[int]:
         """Their numbers, by the file's footer; those of all shares together are all there are."""
-        sizes = [footer.row_group(g).total_byte_size for g in range(footer.num_row_groups)]
-        middles = np.cumsum(sizes, dtype=np.float64) - np.array(sizes) / 2
-        part = np.minimum(middles / max(sum(sizes), 1) * self.of, self.of - 1).astype(np.int64)
+        ends = _ends(footer)
+        middles = (ends[:-1] + ends[1:]) / 2
+        part = np.minimum(middles * self.of, self.of - 1).astype(np.int64)
         found: list[int] = np.flatnonzero(part == self.nth).tolist()
         return found
+
+    def span(self, footer: Any) -> tuple[float, float]:
+        """Where its row groups lie among the bytes of all, between 0 and 1."""
+        groups, ends = self.groups(footer), _ends(footer)
+        return (float(ends[groups[0]]), float(ends[groups[-1] + 1])) if groups else (0.0, 0.0)
+
+
+def _ends(footer: Any) -> NDArray[np.float64]:
+    """Where row groups end, as shares of the bytes of all; 0 before the first."""
+    sizes = [footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)]
+    found: NDArray[np.float64] = np.cumsum([0, *sizes]) / max(sum(sizes), 1)
+    return found
 
 
 _ALL: Final = Share()

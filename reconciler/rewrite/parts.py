@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from reconciler.merge.slice import FileSliceRef, Share
 from reconciler.rewrite.model import Group
@@ -19,8 +19,8 @@ class Part:
     """What one task reads: ``share`` of a slice.
 
     ``group``: without its slices. ``number``: of the part in its group, in the order of the rows.
-    ``size``: bytes of base file its rows come to. ``begin`` and ``end``: where they lie among those
-    of the group, between 0 and 1. ``progress``: its bytes of the group's.
+    ``size``: bytes of base file that the rows of the slice come to, of ``total`` in the group;
+    ``begin``: such bytes before it. ``progress``: the part's share of the group's bytes.
     """
 
     group: Group
@@ -29,8 +29,17 @@ class Part:
     share: Share
     size: float
     begin: float
-    end: float
+    total: float
     progress: int
+
+    def span(self, footer: Any) -> tuple[float, float]:
+        """Where the part's rows lie among those of its group, between 0 and 1.
+
+        ``footer``: the base file's; None for a slice of log files alone.
+        """
+        first, last = (0.0, 1.0) if footer is None else self.share.span(footer)
+        ends = self.begin + first * self.size, self.begin + last * self.size
+        return ends[0] / self.total, ends[1] / self.total
 
 
 def parts_of(group: Group, *, piece: int = PIECE) -> list[Part]:
@@ -38,18 +47,19 @@ def parts_of(group: Group, *, piece: int = PIECE) -> list[Part]:
     logs = sum(len(one.logs) for one in group.slices)
     base = sum(one.base_size for one in group.slices)
     of_log = max(group.bytes - base, 0) / max(logs, 1)
-    cut: list[tuple[FileSliceRef, Share, float, float]] = []
+    cut: list[tuple[FileSliceRef, Share, float, float, float]] = []
+    filled = 0.0
     for one in group.slices:
         of = 1 if one.logs or one.base is None else max(1, -(-one.base_size // piece))
         size = one.base_size if one.base is not None else of_log * LOG_RATIO * len(one.logs)
         read = one.base_size + of_log * len(one.logs)
-        cut += [(one, Share(nth=nth, of=of), size / of, read / of) for nth in range(of)]
-    total = sum(size for *_, size, _ in cut) or 1.0
+        cut += [(one, Share(nth=nth, of=of), size, filled, read / of) for nth in range(of)]
+        filled += size
     weight = sum(read for *_, read in cut) or 1.0
     bare = replace(group, slices=())
     found = []
-    filled = told = 0.0
-    for number, (files, share, size, read) in enumerate(cut):
+    told = 0.0
+    for number, (files, share, size, begin, read) in enumerate(cut):
         before = round(told / weight * group.bytes)
         found.append(
             Part(
@@ -58,12 +68,12 @@ def parts_of(group: Group, *, piece: int = PIECE) -> list[Part]:
                 files=files,
                 share=share,
                 size=size,
-                begin=filled / total,
-                end=(filled + size) / total,
+                begin=begin,
+                total=filled or 1.0,
                 progress=round((told + read) / weight * group.bytes) - before,
             )
         )
-        filled, told = filled + size, told + read
+        told += read
     return found
 
 

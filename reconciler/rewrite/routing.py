@@ -62,15 +62,16 @@ class _Routing:
     _lanes: list[Lane] = field(default_factory=list)
     _files: list[NDArray[np.int32]] = field(default_factory=list)
     _counted: Counted = "none"
-    _calendar: Calendar = UNSAID
+    _span: tuple[float, float] | None = None
     #: rows that this part has, as far as known before they are read
     expected: int = 0
 
     def hear(self, footer: Any) -> None:
         """What the base file's footer says."""
-        self._calendar = Calendar.of(footer.metadata)
-        self._counted = "unsaid" if self._calendar.kind == "unsaid" else "proleptic"
+        unsaid = Calendar.of(footer.metadata).kind == "unsaid"
+        self._counted = "unsaid" if unsaid else "proleptic"
         groups = self.part.share.groups(footer)
+        self._span = self.part.span(footer)
         self.expected = sum(footer.row_group(group).num_rows for group in groups)
 
     def take(self, rows: Any) -> None:
@@ -95,7 +96,8 @@ class _Routing:
         part, outputs = self.part, self.part.group.outputs
         at = self.tally.rows + np.arange(count)
         share = (at + 0.5) / max(self.expected, 1)
-        place = part.begin + np.minimum(share, 1.0) * (part.end - part.begin)
+        begin, end = self._span or part.span(None)
+        place = begin + np.minimum(share, 1.0) * (end - begin)
         file = np.minimum((place * outputs).astype(np.int32), outputs - 1)
         first = np.uint64(part.number) << np.uint64(40)
         return file, (first + at.astype(np.uint64))[np.newaxis]

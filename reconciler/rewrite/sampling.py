@@ -39,17 +39,21 @@ def sample_of(part: Part, work: Rewrite, source: Source) -> Sample | None:
     Memory: the columns that order the rows.
     """
     columns = Columns.of(work, part.group, only_ordered=True)
+    footers: list[Any] = []
     batches = [
-        columns.by_order(rows, part.group) for rows in columns.read(part, source, lambda _: None)
+        columns.by_order(rows, part.group) for rows in columns.read(part, source, footers.append)
     ]
     if not batches:
         return None
     table = pa.Table.from_batches(batches)
-    wanted = max(_FEWEST, math.ceil(sample_rows(part.group.outputs) * (part.end - part.begin)))
+    begin, end = part.span(footers[0] if footers else None)
+    wanted = max(_FEWEST, math.ceil(sample_rows(part.group.outputs) * (end - begin)))
     if wanted < len(table):
         table = table.take(integers(_spread(len(table), wanted, part.number)))
     return Sample(
-        part=part.number, rows=table.combine_chunks(), bytes=max(part.size, 1.0) / len(table)
+        part=part.number,
+        rows=table.combine_chunks(),
+        bytes=max((end - begin) * part.total, 1.0) / len(table),
     )
 
 

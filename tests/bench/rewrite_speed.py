@@ -1,0 +1,171 @@
+"""How fast groups of base files are rewritten, by parts or by Spark; the transaction left out.
+
+python -m tests.bench.rewrite_speed                        16 000 000 trips on Spark, files of 16 MB
+python -m tests.bench.rewrite_speed --rows 2000000 --here  in this process, one step after another
+python -m tests.bench.rewrite_speed --here --profile       and where the time goes
+python -m tests.bench.rewrite_speed --codec gzip           as Hudi's own default
+
+The table is made once: base files of a million trips with Hudi's meta columns and footers, in order
+of time. CPU seconds count on a busy machine, wall seconds do not. Memory is that of the process
+tree at its peak.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import os
+import pstats
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.basefile.form import FileForm
+from reconciler.basefile.schema import FileSchema
+from reconciler.basefile.stamp import Stamp
+from reconciler.basefile.writer import write_base_file
+from reconciler.merge.avro_schema import META_COLUMNS
+from reconciler.merge.rules import MergeRules
+from reconciler.merge.slice import FileSliceRef, SliceReading
+from reconciler.rewrite.local import InProcess
+from reconciler.rewrite.model import Group, Ordering, Rewrite
+from reconciler.storage.api import StorageRef
+from reconciler.storage.open import open_storage
+from tests.bench.meter import Meter
+from tests.bench.trip_files import COLUMNS, HALF_A_YEAR_US, KEY, City
+
+ROWS_A_FILE = 1_000_000
+AVRO = {
+    pa.string(): '"string"',
+    pa.int64(): '"long"',
+    pa.int32(): '"int"',
+    pa.float64(): '"double"',
+}
+
+
+def avro_of(schema: pa.Schema) -> str:
+    fields = ",".join(
+        f'{{"name":"{f.name}","type":["null",{AVRO[f.type]}],"default":null}}' for f in schema
+    )
+    return f'{{"type":"record","name":"trips","fields":[{fields}]}}'
+
+
+def base_files(folder: Path, rows: int, form: FileForm) -> None:
+    """So many trips in base files, made where they are not."""
+    if folder.is_dir():
+        return
+    half = folder.with_name(f"{folder.name}.half")
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir(parents=True)
+    city = City()
+    for number, first in enumerate(range(0, rows, ROWS_A_FILE)):
+        count = min(ROWS_A_FILE, rows - first)
+        trips = city.trips(first, count, HALF_A_YEAR_US // rows)
+        schema = FileSchema.of(avro_of(trips.schema), "trips")
+        stamp = Stamp(instant="20260101000000000", task=number)
+        name = f"{number:08d}-0000-0000-0000-000000000000-0_0-1-{number}_{stamp.instant}.parquet"
+        with (half / name).open("wb") as sink:
+            write_base_file(_with_meta(trips), sink, name, schema, form, stamp=stamp)
+    half.rename(folder)
+
+
+def _with_meta(trips: pa.Table) -> Iterator[pa.RecordBatch]:
+    keys = trips.column(KEY).cast(pa.string())
+    none = pa.array([""] * len(trips))
+    meta = dict(zip(META_COLUMNS, [none, none, keys, none, none], strict=True))
+    for name in reversed(META_COLUMNS):
+        trips = trips.add_column(0, name, meta[name])
+    yield from trips.to_batches(100_000)
+
+
+def asked(folder: Path, target: int, form: FileForm, ordering: Ordering) -> tuple[Rewrite, Group]:
+    names = sorted(path.name for path in folder.iterdir() if path.suffix == ".parquet")
+    sizes = [(folder / name).stat().st_size for name in names]
+    trips = City().trips(0, 10, 1)
+    schema = FileSchema.of(avro_of(trips.schema), "trips")
+    work = Rewrite(
+        instant="20260102000000000",
+        seed="0" * 32,
+        reading=SliceReading(rules=MergeRules(), schema=schema.columns),
+        schema=schema,
+        form=form,
+        ordering=ordering,
+        target=target,
+    )
+    slices = (FileSliceRef(base=n, base_size=s) for n, s in zip(names, sizes, strict=True))
+    outputs = max(1, round(sum(sizes) / target))
+    group = Group(number=0, partition="", slices=tuple(slices), outputs=outputs, bytes=sum(sizes))
+    return work, group
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=16_000_000)
+    parser.add_argument("--target", type=float, default=16, help="MB of a file")
+    parser.add_argument("--codec", default="snappy")
+    parser.add_argument("--curve", default="kd-tree", help="none: packed")
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--here", action="store_true", help="in this process, without Spark")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()) / "rewrite-bench"
+    )
+    said = parser.parse_args()
+    form = FileForm(codec=said.codec)
+    folder = said.folder.resolve() / f"trips-{said.rows}-{said.codec}"
+    base_files(folder, said.rows, form)
+    ordering = Ordering()
+    if said.curve != "none":
+        ordering = Ordering(columns=tuple(COLUMNS), curve=said.curve, mapping="rank")
+    work, group = asked(folder, int(said.target * 1e6), form, ordering)
+    made = folder.with_name(f"{folder.name}-made")
+    shutil.rmtree(made, ignore_errors=True)
+    shutil.copytree(folder, made, copy_function=os.link)
+    run = _here if said.here else _on_spark
+    profile = cProfile.Profile(time.process_time) if said.profile else None
+    cost, result = run(StorageRef(str(made)), work, group, said.cores, profile)
+    if profile:
+        pstats.Stats(profile).sort_stats("tottime").print_stats(45)
+    sizes = np.array([file.size for file in result.files])
+    assert result.read == result.written
+    print(f"{cost}  {said.rows} rows, {group.bytes / 1e6:.0f} MB, {group.outputs} files wanted")
+    print(
+        f"{len(sizes)} files, {result.splits} of them split off, {sizes.sum() / 1e6:.0f} MB: mean "
+        f"{sizes.mean() / 1e6:.2f}, least {sizes.min() / sizes.mean():.3f} and greatest "
+        f"{sizes.max() / sizes.mean():.3f} times that"
+    )
+    shutil.rmtree(made)
+    return 0
+
+
+def _here(ref: StorageRef, work: Rewrite, group: Group, _cores: int, profile: Any) -> Any:
+    pa.set_cpu_count(1)
+    if profile:
+        profile.enable()
+    with Meter(os.getpid()) as meter:
+        (made,) = InProcess(open_storage).rewrite(ref, work, [group], progress=lambda _: None)
+    if profile:
+        profile.disable()
+    return meter.cost, made
+
+
+def _on_spark(ref: StorageRef, work: Rewrite, group: Group, cores: int, _profile: Any) -> Any:
+    from reconciler.cli.spark import spark_session  # noqa: PLC0415
+    from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
+
+    with spark_session(f"local[{cores}]", {}) as session:
+        session.sparkContext.parallelize(range(cores), cores).map(lambda n: n).collect()
+        with Meter(os.getpid()) as meter:
+            (made,) = SparkRewriter(session).rewrite(ref, work, [group], progress=lambda _: None)
+    return meter.cost, made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

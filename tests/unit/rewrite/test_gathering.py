@@ -1,0 +1,113 @@
+"""Rows of one file in order, from memory and from disk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reconciler.merge.calendar import PROLEPTIC, UNSAID
+from reconciler.rewrite.gathering import Gathering, calendar_of
+from reconciler.rewrite.model import Tally
+from reconciler.rewrite.runs import Run, joined, split, stream_of
+
+MOST = {"memory": 1 << 30, "disk": 1}
+
+
+def run(part, number, values, lanes=None):
+    """A run whose keys are the values themselves where they are not said."""
+    rows = pa.RecordBatch.from_pydict(
+        {"v": pa.array(values, pa.uint64()), "part": [part] * len(values)}
+    )
+    stream = stream_of(rows, np.array(lanes or [values], np.uint64))
+    tally = Tally(rows=len(values), keys=part + 1)
+    return Run(part=part, number=number, file=0, size=rows.nbytes, tally=tally, stream=stream)
+
+
+def gathered(folder, most, *runs):
+    gathering = Gathering(None, folder, most=MOST[most])
+    for one in runs:
+        gathering.add(Run.unpacked(one.packed))
+    return gathering
+
+
+def values(ordered, ends):
+    return [batch.column(0).to_pylist() for batch in ordered.batches(np.array(ends)) if len(batch)]
+
+
+@pytest.mark.parametrize("most", MOST)
+def test_runs_become_one_order_and_no_batch_goes_beyond_a_place(most, tmp_path):
+    runs = [run(0, 0, [5, 1, 9]), run(1, 0, [4, 8]), run(0, 1, [2, 2**63])]
+    ordered = gathered(tmp_path, most, *runs).ordered()
+
+    assert 7 == ordered.rows
+    found = values(ordered, [0, 2, 5, 7])
+    assert [1, 2, 4, 5, 8, 9, 2**63] == [value for some in found for value in some]
+    ends = np.cumsum([len(one) for one in found]).tolist()
+    assert {2, 5, 7} <= set(ends)
+    assert found == values(ordered, [0, 2, 5, 7])  # again
+
+
+@pytest.mark.parametrize("most", MOST)
+def test_the_second_lane_decides_where_the_first_does_not(most, tmp_path):
+    rng = np.random.default_rng(7)
+    first, second = rng.integers(0, 4, 300), rng.integers(0, 5, 300)
+    runs = [
+        run(n, 0, (first * 10 + second)[n::5].tolist(), [first[n::5], second[n::5]])
+        for n in range(5)
+    ]
+    ordered = gathered(tmp_path, most, *runs).ordered()
+    found = [value for some in values(ordered, [0, 300]) for value in some]
+
+    assert sorted((first * 10 + second).tolist()) == found
+
+
+def test_equal_keys_in_memory_stay_as_they_were_read(tmp_path):
+    runs = [run(2, 0, [1, 1]), run(0, 1, [1]), run(0, 0, [1, 0]), run(1, 0, [1])]
+    ordered = gathered(tmp_path, "memory", *runs).ordered()
+    (batch,) = ordered.batches(np.array([0, 6]))
+
+    assert [0, 0, 0, 1, 2, 2] == batch.column("part").to_pylist()
+
+
+@pytest.mark.parametrize("most", MOST)
+def test_tallies_of_runs_without_rows_count_too(most, tmp_path):
+    gathering = gathered(
+        tmp_path,
+        most,
+        Run(part=0, number=0, file=0, tally=Tally(rows=3, keys=2**64 - 1)),
+        run(1, 0, [1]),
+    )
+
+    assert Tally(rows=4, keys=1) == gathering.read
+    assert 1 == gathering.ordered().rows
+    assert 0 == gathered(tmp_path, most).ordered().rows
+
+
+def test_keys_travel_with_their_rows():
+    rows = pa.RecordBatch.from_pydict({"a": ["x", None], "b": [[1], []]})
+    lanes = np.array([[1, 2], [3, 2**64 - 1]], np.uint64)
+    again, found = split(joined(rows, lanes))
+
+    assert rows.equals(again)
+    assert lanes.tolist() == found.tolist()
+
+
+@pytest.mark.parametrize(
+    ("counted", "expected"),
+    [
+        ([], PROLEPTIC),
+        (["none"], PROLEPTIC),
+        (["unsaid", "none"], UNSAID),
+        (["old"], UNSAID),
+        (["old", "unsaid"], UNSAID),
+        (["proleptic", "unsaid"], PROLEPTIC),
+        (["proleptic", "old"], None),
+    ],
+)
+def test_a_file_counts_dates_as_all_of_its_rows_do(counted, expected):
+    assert expected == calendar_of(counted, PROLEPTIC)
+
+
+def test_rows_of_logs_alone_count_as_the_tables_files_do():
+    assert UNSAID == calendar_of(["none"], UNSAID)
