@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 from reconciler import world
 from reconciler.apply.audit import Audit
@@ -28,12 +28,15 @@ from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.guard import judge
 from reconciler.plan.model import Plan, TablePlan
 from reconciler.render import words
+from reconciler.rewrite.model import Group, Rewrite, Rewriter, Rewritten
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageRef
 
 if TYPE_CHECKING:
     from reconciler.cli.audit import AuditFile
+
+_Done = TypeVar("_Done")
 
 _PHASES: Mapping[Phase, str] = {
     "observe": "looking at the table again",
@@ -87,6 +90,7 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
             plan,
             open_storage=world.open_storage,
             executor=hands.executor,
+            rewriter=hands.rewriter,
             hudi=hands.hudi,
             clock=world.SystemClock(),
             new_token=world.token,
@@ -145,9 +149,10 @@ def _crashed(table: TablePlan, error: Exception) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Interruptible:
-    """An executor whose errors after an interruption are the interruption."""
+    """An executor and a rewriter whose errors after an interruption are the interruption."""
 
     executor: Executor
+    rewriter: Rewriter
     cancel: Callable[[], None]
 
     def delete_files(
@@ -157,15 +162,28 @@ class _Interruptible:
         *,
         progress: Callable[[int], None],
     ) -> list[Outcome]:
+        return self._to_the_end(lambda: self.executor.delete_files(ref, batches, progress=progress))
+
+    def rewrite(
+        self,
+        ref: StorageRef,
+        work: Rewrite,
+        groups: Sequence[Group],
+        *,
+        progress: Callable[[int], None],
+    ) -> list[Rewritten]:
+        return self._to_the_end(lambda: self.rewriter.rewrite(ref, work, groups, progress=progress))
+
+    def _to_the_end(self, work: Callable[[], _Done]) -> _Done:
         try:
-            outcomes = self.executor.delete_files(ref, batches, progress=progress)
+            done = work()
             interruption.check()
         except (Exception, KeyboardInterrupt):
             if interruption.is_seen():
                 self.give_up()
             interruption.check()
             raise
-        return outcomes
+        return done
 
     def give_up(self) -> None:
         """Cancel whatever runs, for every table."""
@@ -184,9 +202,10 @@ def _stop(executor: Executor, under_way: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Hands:
-    """What deletes files, and the Hudi that executes plans where one was asked for."""
+    """What deletes and rewrites files, and the Hudi that executes plans where one is asked for."""
 
     executor: Executor
+    rewriter: Rewriter | None = None
     hudi: Hudi | None = None
 
 
@@ -203,11 +222,14 @@ def _hands(
         yield _Hands(InProcess(world.open_storage))
         return
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
+    from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (heavy)
 
     say("starting Spark")
     with spark_session(master, settings) as session:
-        executor = _Interruptible(SparkExecutor(session), session.sparkContext.cancelAllJobs)
-        yield _Hands(executor, _hudi(session) if by_hudi else None)
+        workers = _Interruptible(
+            SparkExecutor(session), SparkRewriter(session), session.sparkContext.cancelAllJobs
+        )
+        yield _Hands(workers, workers, _hudi(session) if by_hudi else None)
 
 
 def _hudi(session: Any) -> Hudi:
