@@ -38,7 +38,9 @@ from reconciler.hudi.metadata_write import MetadataSync, listing_block
 
 REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 #: plans that may wait for ever; who carries one out reads the table's properties first
-_WAITING: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING})
+_WAITING: Final = frozenset(
+    {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING, Action.CLEAN, Action.ROLLBACK}
+)
 
 
 class NewFile(Protocol):

@@ -284,17 +284,26 @@ def test_a_record_index_by_partition_goes(begun):
     assert {"record_index": "the record index keeps keys by partition"} == planned.reasons
 
 
-def test_nothing_goes_while_another_write_is_pending(version, tmp_path):
-    begun = HandMade(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write(bloom=False)
-    path = f"{begun.properties.timeline_folder}/20270101000000000.commit.requested"
-    begun.storage.create(path, b"")
-    with pytest.raises(
-        BusyError, match=r"bloom_filters must be dropped, but 20270101000000000\.commit\.requested"
-    ):
+BUSY = ("commit.requested", "deltacommit.inflight", "compaction.inflight", "indexing.requested")
+
+
+@pytest.mark.parametrize("pending", BUSY)
+def test_nothing_goes_while_another_write_is_pending(tmp_path, pending):
+    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin().write(bloom=False)
+    begun.storage.create(f"{begun.properties.timeline_folder}/20270101000000000.{pending}", b"")
+    with pytest.raises(BusyError, match=f"bloom_filters must be dropped, but 20270101.*{pending}"):
         begun.plan()
     begun.write()
 
     assert () == begun.plan().drops
+
+
+@pytest.mark.parametrize("pending", ["compaction.requested", "clustering.requested"])
+def test_a_plan_that_waits_keeps_nothing_from_going(tmp_path, pending):
+    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin().write(bloom=False)
+    begun.storage.create(f"{begun.properties.timeline_folder}/20270101000000000.{pending}", b"")
+
+    assert ("bloom_filters",) == begun.plan().drops
 
 
 def test_an_instant_that_is_not_pending_is_refused(begun):
@@ -427,6 +436,27 @@ def test_how_every_column_is_kept_is_learned_from_the_index_alone(begun):
 
     assert {*columns} == {*learned}
     assert "LongWrapper" == learned["l"].wrapper.rpartition(".")[2]
+
+
+def test_columns_whose_entries_are_spread_over_file_groups_are_all_learned(tmp_path):
+    table = HandMade(unpack(INDEXED.parent / "v9_index.zip", tmp_path) / "v9_index")
+    columns = indexed_columns(table.storage, table.properties, table.timeline)
+    learned = wrappings(table.metadata(), columns)
+
+    assert 2 == len(table.metadata().slices("column_stats"))
+    assert {*columns} == {*learned}
+
+
+def test_a_file_that_is_listed_with_another_size_is_missing(begun):
+    begun.sync()
+    begun.complete()
+    (file,) = begun.added["p=a"]
+    begun.added["p=a"] = [WithoutRange(file)]
+    begun.added["p=a"][0].size += 1
+
+    assert {"p=a": [file.name]} == missing(
+        begun.storage, begun.properties, begun.timeline, begun.added
+    )
 
 
 def test_a_column_that_the_table_lost_is_asked_of_no_file(tmp_path):
