@@ -34,6 +34,8 @@ INDEXED = Path(__file__).parent / "indexed"
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
 INDEXES = ("bloom_filters", "column_stats", "record_index")
 PROPERTIES = ".hoodie/hoodie.properties"
+#: for what is the same in every version
+ONE = pytest.mark.parametrize("version", ["1.2.0"])
 
 
 @pytest.fixture(params=VERSIONS)
@@ -266,6 +268,7 @@ def test_bloom_filters_go_where_a_new_file_has_none(version, tmp_path):
     assert not [write.path for write in planned.sync.writes if "bloom" in write.path]
 
 
+@ONE
 def test_the_record_index_goes_where_too_many_rows_move(begun, monkeypatch):
     monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 4)
     planned = begun.plan()
@@ -306,12 +309,14 @@ def test_a_plan_that_waits_keeps_nothing_from_going(tmp_path, pending):
     assert ("bloom_filters",) == begun.plan().drops
 
 
+@ONE
 def test_an_instant_that_is_not_pending_is_refused(begun):
     begun.complete()
     with pytest.raises(StaleError, match="is no pending clustering on the timeline"):
         begun.plan()
 
 
+@ONE
 def test_a_table_without_metadata_table_is_told_nothing(begun):
     text = (begun.folder / PROPERTIES).read_text()
     text = re.sub(r"(?m)^(hoodie.table.metadata.partitions)=.*$", r"\1=", text)
@@ -321,6 +326,7 @@ def test_a_table_without_metadata_table_is_told_nothing(begun):
     assert ((), None) == (planned.drops, planned.sync)
 
 
+@ONE
 def test_an_index_that_no_writer_builds_anew_is_refused(begun):
     text = (begun.folder / PROPERTIES).read_text()
     (begun.folder / PROPERTIES).write_text(text.replace("files,", "expr_index_e,files,"))
@@ -328,6 +334,7 @@ def test_an_index_that_no_writer_builds_anew_is_refused(begun):
         begun.plan()
 
 
+@ONE
 def test_dropping_changes_one_line_of_the_properties(begun):
     before = (begun.folder / PROPERTIES).read_bytes()
     old = parse_java(before, "x")
@@ -349,6 +356,7 @@ def test_dropping_changes_one_line_of_the_properties(begun):
     assert () == leftovers(begun.storage, after)
 
 
+@ONE
 def test_dropping_goes_on_from_the_backup_that_a_writer_left(begun):
     path = begun.folder / PROPERTIES
     path.rename(path.with_name("hoodie.properties.backup"))
@@ -418,6 +426,7 @@ def test_a_folder_that_a_pending_write_may_be_filling_is_no_leftover(tmp_path, p
     assert () == leftovers(begun.storage, properties)
 
 
+@ONE
 def test_what_is_listed_but_not_there_and_what_is_there_but_not_listed_is_missing(begun):
     begun.sync()
     begun.complete()
@@ -447,6 +456,7 @@ def test_columns_whose_entries_are_spread_over_file_groups_are_all_learned(tmp_p
     assert {*columns} == {*learned}
 
 
+@ONE
 def test_a_file_that_is_listed_with_another_size_is_missing(begun):
     begun.sync()
     begun.complete()
@@ -469,6 +479,19 @@ def test_a_column_that_the_table_lost_is_asked_of_no_file(tmp_path):
     assert 17 == len(columns)
 
 
+@ONE
+def test_a_column_that_only_folders_say_is_asked_of_no_file(begun):
+    text = (begun.folder / PROPERTIES).read_text()
+    key = "hoodie.datasource.write.drop.partition.columns"
+    (begun.folder / PROPERTIES).write_text(text.replace(f"{key}=false", f"{key}=true"))
+    properties = load_properties(begun.storage)
+    before = indexed_columns(begun.storage, begun.properties, begun.timeline)
+    after = indexed_columns(begun.storage, properties, begun.timeline)
+
+    assert {"p"} == {*before} - {*after}
+
+
+@ONE
 def test_without_new_files_nothing_is_written(begun):
     planned = plan_rewrite_sync(
         begun.storage,
