@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.apply.freshness import keys_present
@@ -17,7 +18,6 @@ from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.arrow import integers, numbers, strings
-from reconciler.hudi.files import FileKind
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.properties import TableProperties
 from reconciler.merge.calendar import PROLEPTIC
@@ -33,6 +33,9 @@ from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.layout import Layout
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
+
+#: of a base file's name: the instant that wrote it
+_TIME: Final = r"_(?P<time>\d+)\.[a-z]+$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +79,7 @@ def ground_of(storage: Storage, state: TableState) -> Ground:
         scan=scan,
         avro=declared.text,
         schema=FileSchema.of(declared.text, declared.path, dropped=dropped),
-        form=replace(_form(storage, state), has_keys=has_meta, calendar=PROLEPTIC),
+        form=replace(_form(storage, scan), has_keys=has_meta, calendar=PROLEPTIC),
         dropped=dropped,
         ranges=_ranges(storage, properties, state),
         key_fields=() if has_meta else properties.record_keys,
@@ -181,20 +184,22 @@ def _values(ground: Ground, partition: str) -> Mapping[str, Any]:
     return {name: values[name].as_py() for name in ground.dropped if name in values}
 
 
-def _form(storage: Storage, state: TableState) -> FileForm:
-    """The form of the newest base file; that of Hudi's defaults where there are only log files."""
+def _form(storage: Storage, scan: Scan) -> FileForm:
+    """The form of the newest base file that is read; of Hudi's defaults where there are only logs.
+
+    Of files that nobody reads there may be halves: what a write that died has left.
+    """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    files = state.files
-    rows = np.flatnonzero(files.kind == FileKind.BASE)
-    if not len(rows):
+    slices = scan.slices.filter(pc.is_valid(scan.slices.column("base")))
+    if not len(slices):
         return FileForm()
-    row = int(rows[np.argmax(files.instant[rows])])
-    folder, name = files.partitions[files.partition[row]], files.name[row].as_py()
-    path = f"{folder}/{name}" if folder else name
+    times = pc.struct_field(pc.extract_regex(slices.column("base"), _TIME), "time")
+    row = pc.index(times, pc.max(times)).as_py()
+    path, size = slices.column("base")[row].as_py(), slices.column("base_size")[row].as_py()
     try:
-        footer = pq.ParquetFile(open_range(storage, path, int(files.size[row]))).metadata
-    except pq.lib.ArrowException as problem:
+        footer = pq.ParquetFile(open_range(storage, path, size)).metadata
+    except pa.ArrowException as problem:
         raise FormatError(
             path,
             f"cannot be read as parquet: {problem}",
