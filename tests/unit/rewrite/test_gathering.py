@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.merge.calendar import PROLEPTIC, UNSAID
+from reconciler.rewrite import gathering
 from reconciler.rewrite.gathering import Gathering, calendar_of
 from reconciler.rewrite.model import Tally
 from reconciler.rewrite.runs import Run, joined, split, stream_of
@@ -25,10 +26,10 @@ def run(part, number, values, lanes=None):
 
 
 def gathered(folder, most, *runs):
-    gathering = Gathering(None, folder, most=MOST[most])
+    made = Gathering(None, folder, most=MOST[most])
     for one in runs:
-        gathering.add(Run.unpacked(one.packed))
-    return gathering
+        made.add(Run.unpacked(one.packed))
+    return made
 
 
 def values(ordered, ends):
@@ -49,7 +50,9 @@ def test_runs_become_one_order_and_no_batch_goes_beyond_a_place(most, tmp_path):
 
 
 @pytest.mark.parametrize("most", MOST)
-def test_the_second_lane_decides_where_the_first_does_not(most, tmp_path):
+@pytest.mark.parametrize("turn", [1, 1 << 20])
+def test_the_second_lane_decides_where_the_first_does_not(most, turn, tmp_path, monkeypatch):
+    monkeypatch.setattr(gathering, "_TURN", turn)  # so much of a stretch is at hand at a time
     rng = np.random.default_rng(7)
     first, second = rng.integers(0, 4, 300), rng.integers(0, 5, 300)
     runs = [
@@ -79,8 +82,8 @@ def test_tallies_of_runs_without_rows_count_too(most, tmp_path):
         run(1, 0, [1]),
     )
 
-    assert Tally(rows=4, keys=1) == gathering.read
-    assert 1 == gathering.ordered().rows
+    assert Tally(rows=4, keys=1) == made.read
+    assert 1 == made.ordered().rows
     assert 0 == gathered(tmp_path, most).ordered().rows
 
 

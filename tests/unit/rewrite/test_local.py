@@ -152,23 +152,24 @@ def test_what_the_storage_raises_stops_it_and_leaves_only_what_markers_name(stor
 
 @pytest.mark.parametrize("bounds", [Bounds(), TINY], ids=["whole", "pieces"])
 @pytest.mark.parametrize("ordering", [TREE, Ordering()], ids=["tree", "packed"])
-def test_no_file_is_more_than_a_little_beyond_the_target(store, ordering, bounds):
+@pytest.mark.parametrize("target", [60_000, 85_000])
+def test_no_file_is_more_than_a_little_beyond_the_target(store, ordering, bounds, target):
     noise = np.random.default_rng(1).integers(0, 2**62, 6000)
     columns = {"id": [f"{n}" for n in range(6000)], "x": noise, "y": noise[::-1]}
     form = replace(FORM, group_rows=500)
     slices = [base_file(store, 0, columns, form=form)]
     (made,) = rewritten(
         store,
-        work(ordering=ordering, form=form, target=60_000),
+        work(ordering=ordering, form=form, target=target),
         group(*slices, outputs=2),
         bounds=bounds,
     )
 
-    assert slices[0].base_size > 3.5 * 60_000
+    assert slices[0].base_size > 2.4 * target
     assert before(store, slices) == counted(*contents(store, made))
     assert made.read == made.written == Tally(rows=6000, keys=made.read.keys)
-    assert max(file.size for file in made.files) <= 1.15 * 60_000
-    assert min(file.size for file in made.files) >= 0.4 * 60_000
+    assert max(file.size for file in made.files) <= 1.15 * target
+    assert min(file.size for file in made.files) >= 0.4 * target
     assert len(made.files) == made.splits + 2
     of = [file.name.split("_")[0] for file in made.files]
     assert len(of) == len(set(of))
@@ -247,6 +248,20 @@ def test_a_column_that_only_folders_say_is_not_in_the_files_and_may_order_them(s
 
         assert [[*schema.columns.names]] * 2 == [table.column_names for table in found]
         assert sorted(columns["x"]) == [x for t in found for x in t.column("x").to_pylist()]
+
+
+def test_a_column_that_older_files_left_to_folders_gets_the_folders_value(store):
+    text = avro(("id", "string"), ("x", "long"), ("p", "string"))
+    old, new = FileSchema.of(text, "t", dropped=["p"]), FileSchema.of(text, "t")
+    slices = [
+        base_file(store, 0, {"id": ["a"], "x": [1]}, schema=old, folder="p=7"),
+        base_file(store, 1, {"id": ["b"], "x": [2], "p": ["7"]}, schema=new, folder="p=7"),
+    ]
+    asked = work(new, ordering=Ordering())
+    (made,) = rewritten(store, asked, group(*slices, partition="p=7", values={"p": "7"}))
+    (found,) = contents(store, made, "p=7")
+
+    assert ["7", "7"] == found.column("p").to_pylist()
 
 
 def test_a_table_without_meta_columns_is_told_by_its_key_fields(store):
