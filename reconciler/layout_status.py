@@ -20,6 +20,7 @@ from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
     from reconciler.hudi.view import View
+    from reconciler.plan.model import TablePlan
     from reconciler.planners.outlook import Figures
 
 #: partitions that are named, the worst first
@@ -76,13 +77,28 @@ class PendingClustering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLayout:
+    """What the clustering of the plan comes to; figures after it are predicted.
+
+    ``bytes_rewritten``: of base and log files that it reads. ``overlap_after``: how many files
+    will cover a row, None where it is not known.
+    """
+
+    bytes_rewritten: int
+    files_after: int
+    small_files_after: int
+    overlap_after: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutStatus:
     """``columns``, ``curve``, ``mapping``: as declared; no columns: files are packed as they are.
 
     ``sizes``: classes made of ``files.small`` and ``files.target``. ``overlap``: the mean number of
     files that cover a row on the columns, of the partitions where it is known. ``partitions``:
     those with files; ``small_partitions``: those of them with small ones. ``worst``: the first of
-    the partitions with small files or too much overlap, most small files first.
+    the partitions with small files or too much overlap, most small files first. ``planned``: None
+    where the plan rewrites nothing.
     """
 
     columns: tuple[str, ...]
@@ -93,6 +109,7 @@ class LayoutStatus:
     partitions: int
     small_partitions: int
     worst: tuple[PartitionStatus, ...]
+    planned: PlannedLayout | None
     last_clustering: ClusteringStatus | None
     pending: tuple[PendingClustering, ...]
 
@@ -101,11 +118,12 @@ def layout_status(
     spec: TableSpec,
     state: TableState,
     view: View,
+    plan: TablePlan,
     *,
     age: Callable[[str], int | None],
     stale_after: int,
 ) -> LayoutStatus | None:
-    """The layout of a table; None where its spec declares none. ``view`` is the state's.
+    """The layout of a table; None where its spec declares none. ``view`` and ``plan`` are its.
 
     ``age``: seconds since an instant, None where its zone is not known.
     """
@@ -125,6 +143,7 @@ def layout_status(
         partitions=int((found.files > 0).sum()),
         small_partitions=int((found.small > 0).sum()),
         worst=_worst(found, asked),
+        planned=_planned(plan),
         last_clustering=_last(state, declared, age),
         pending=_pending(state, stale_after),
     )
@@ -171,6 +190,18 @@ def _worst(found: Figures, asked: Clustering) -> tuple[PartitionStatus, ...]:
             overlap=_known(float(found.overlap[place])),
         )
         for place in order.tolist()
+    )
+
+
+def _planned(plan: TablePlan) -> PlannedLayout | None:
+    if plan.layout is None:
+        return None
+    after = plan.layout.after
+    return PlannedLayout(
+        bytes_rewritten=plan.impact.bytes_rewritten,
+        files_after=after.files,
+        small_files_after=after.small,
+        overlap_after=after.overlap,
     )
 
 

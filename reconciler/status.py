@@ -209,6 +209,7 @@ def table_status(
             spec,
             state,
             view,
+            plan,
             age=lambda instant: _age(instant, zone, state.observed_ms),
             stale_after=concurrency.stale_after,
         ),

@@ -9,6 +9,7 @@ from reconciler.layout_status import (
     ClusteringStatus,
     LayoutStatus,
     PendingClustering,
+    PlannedLayout,
     SizeClass,
 )
 from reconciler.plan import encode
@@ -192,11 +193,23 @@ def _layout(layout: LayoutStatus, paint: Paint) -> Iterator[str]:
         cover = "" if one.overlap is None else f", {one.overlap:.1f} cover a row"
         files = f"{words.number(one.small_files)} of {words.count(one.files, 'file')} small"
         yield from more(f"{one.partition or 'the table'}: {files}{cover}", 2)
+    if layout.planned is not None:
+        yield from more(_planned(layout, layout.planned))
     last = layout.last_clustering
     done = "none on the active timeline" if last is None else _clustering(last)
     yield from item("last clustering", done)
     for pending in layout.pending:
         yield from _held(pending, paint)
+
+
+def _planned(layout: LayoutStatus, planned: PlannedLayout) -> str:
+    before = words.number(sum(size.files for size in layout.sizes))
+    after = words.count(planned.files_after, "base file")
+    cover = ""
+    if layout.overlap is not None and planned.overlap_after is not None:
+        cover = f", {planned.overlap_after:.1f} of them cover a row"
+    size = words.size(planned.bytes_rewritten)
+    return f"the plan would rewrite {size}: {before} → {after}{cover} (predicted)"
 
 
 def _clustering(last: ClusteringStatus) -> str:

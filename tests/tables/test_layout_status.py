@@ -97,6 +97,19 @@ def test_the_last_clustering_is_set_beside_the_declared_layout(tmp_path):
     assert "67692" == metrics_of(ordered)['reconciler_last_clustering_age_seconds{table="t"}']
 
 
+def test_what_the_plan_would_make_of_it_is_said(tmp_path):
+    archive = CASES / "s22_oversize_single__1.2.0/table.zip"
+    found = status_of(archive, tmp_path, columns=())
+    planned = found.layout.planned
+
+    assert (894743, 2, 1) == (
+        planned.bytes_rewritten,
+        planned.files_after,
+        planned.small_files_after,
+    )
+    assert "the plan would rewrite 873.8 KiB: 3 → 2 base files (predicted)" in text_of(found)
+
+
 @pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
 def test_statistics_tell_how_often_files_cover_a_row(version, tmp_path):
     archive = HERE / f"indexed/{version}.zip"

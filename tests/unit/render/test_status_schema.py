@@ -16,6 +16,7 @@ from reconciler.layout_status import (
     LayoutStatus,
     PartitionStatus,
     PendingClustering,
+    PlannedLayout,
     SizeClass,
 )
 from reconciler.plan.model import Note, Selection
@@ -91,6 +92,9 @@ FULL = TableStatus(
                 partition="", files=1, small_files=1, small_file_share=1.0, overlap=None
             ),
         ),
+        planned=PlannedLayout(
+            bytes_rewritten=1, files_after=1, small_files_after=0, overlap_after=None
+        ),
         last_clustering=ClusteringStatus(
             instant="1",
             age_seconds=None,
@@ -148,6 +152,7 @@ def test_a_status_is_of_the_schema(table):
         ("apply", LastApply),
         ("layout", LayoutStatus),
         ("partitionSizes", PartitionStatus),
+        ("plannedLayout", PlannedLayout),
         ("clustering", ClusteringStatus),
         ("pendingClustering", PendingClustering),
         ("note", Note),
