@@ -1,0 +1,351 @@
+"""Other writers come between the announcement of a clustering and its end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.result import Result, StepOutcome
+from reconciler.hudi import avro
+from reconciler.hudi.clustering_plan import ClusteringPlan
+from reconciler.hudi.replace import ReplaceCommit
+from reconciler.hudi.touched import Touched
+from reconciler.storage.wrappers import Fault, Faulty
+from tests.crash.clustering import Clustering, clustering, left_behind
+from tests.crash.drill import Killed, data_files
+from tests.crash.test_moves import Hook, age, put, timeline_folder
+
+TABLES = Path(__file__).parents[1] / "tables"
+#: an instant after every one of ours, and when it ends; no clock is wrong by so little
+TIME, END = "20261201000100000", "20261201000100009"
+
+
+@pytest.fixture(params=["v6_keygen", "v9_keygen"])
+def it(request, tmp_path) -> Clustering:
+    """Three partitions with a group each, nothing pending."""
+    return clustering(TABLES / f"{request.param}.zip", tmp_path / "t")
+
+
+def is_old(it: Clustering) -> bool:
+    return timeline_folder(it).name == ".hoodie"
+
+
+def base_of(it: Clustering, partition: str) -> str:
+    """The name of the newest base file of the only group of a partition."""
+    return max(path.name for path in (it.table / partition).glob("*.parquet"))
+
+
+def commit(it: Clustering, stats, *, done: bool, time: str = TIME) -> None:
+    """A commit with these write statistics, pending or completed."""
+    record = {"partitionToWriteStats": stats, "operationType": "UPSERT", "extraMetadata": {}}
+    data = json.dumps(record).encode() if is_old(it) else avro.encode(COMMIT, record)
+    put(it, f"{time}.commit.requested")
+    put(it, f"{time}.inflight", data)
+    if done:
+        put(it, f"{time}.commit" if is_old(it) else f"{time}_{END}.commit", data)
+
+
+COMMIT = "HoodieCommitMetadata.avsc"
+INSERTS = {"fileId": "", "numInserts": 3}
+
+
+def update(it: Clustering, partition: str, *, done: bool) -> None:
+    """A write to the group of a partition; when it is done its rows are those that were there."""
+    base = base_of(it, partition)
+    file_id = base.split("_")[0]
+    stat = {"fileId": file_id, "numInserts": 0}
+    if done:
+        name = f"{file_id}_9-9-9_{TIME}.parquet"
+        shutil.copy(it.table / partition / base, it.table / partition / name)
+        stat["path"] = f"{partition}/{name}"
+    commit(it, {partition: [stat]}, done=done)
+
+
+def partitions(it: Clustering) -> list[str]:
+    return it.plan().tables[0].steps[0].groups.partition.to_pylist()
+
+
+def interrupted(it: Clustering, act, *, ending: str = ".inflight", after: bool = True) -> Result:
+    """An apply into which something comes, after our clustering is inflight."""
+    return it.apply(it.plan(), around=lambda s: Hook(s, ending, act, after=after))
+
+
+def only(result: Result) -> StepOutcome:
+    (table,) = result.tables
+    assert table.error is None
+    (outcome,) = table.outcomes
+    return outcome
+
+
+def whys(outcome: StepOutcome) -> list[str]:
+    return [left.because for left in outcome.rewritten.left]
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["completed", "pending"])
+def test_a_group_that_was_written_to_meanwhile_is_left_and_the_rest_is_done(it, done):
+    rows, (first, *rest) = it.rows(), partitions(it)
+    before = data_files(it.table)
+    result = interrupted(it, lambda: update(it, first, done=done))
+    outcome = only(result)
+
+    assert (result.exit_code, outcome.how) == (4, "completed")
+    assert (len(rest), [first]) == (
+        outcome.rewritten.groups,
+        [left.partition for left in outcome.rewritten.left],
+    )
+    assert f"commit {TIME} " in whys(outcome)[0]
+    assert rows == it.rows()
+    new = data_files(it.table) - before
+    assert {path.rpartition("/")[0] for path in new if TIME not in path} == set(rest)
+    assert [] == left_behind(it.table, outcome.instant)
+
+
+@pytest.mark.parametrize(
+    ("stats", "says"),
+    [
+        (None, "which file groups it writes to is not known"),
+        ({}, "which file groups it writes to is not known"),
+        ("inserts", "brings new records to its partition"),
+    ],
+    ids=["without a profile", "with an empty one", "with new records everywhere"],
+)
+def test_nothing_is_published_while_a_write_may_go_anywhere(it, stats, says):
+    rows, before, known = it.rows(), data_files(it.table), partitions(it)
+    stats = {path: [INSERTS] for path in known} if stats == "inserts" else stats
+
+    def act():
+        if stats is None:
+            put(it, f"{TIME}.commit.requested")
+        else:
+            commit(it, stats, done=False)
+
+    result = interrupted(it, act)
+    outcome = only(result)
+
+    assert (result.exit_code, outcome.how, outcome.instant) == (4, "undone", None)
+    assert all(says in why for why in whys(outcome))
+    assert len(known) == len(whys(outcome))
+    assert (rows, before) == (it.rows(), data_files(it.table))
+    assert [] == [left for left in left_behind(it.table) if TIME not in left]
+
+
+def test_markers_say_where_a_pending_write_is(it):
+    first, second, *_ = known = partitions(it)
+    base = base_of(it, second)
+
+    def act():
+        update(it, first, done=False)
+        folder = it.table / ".hoodie/.temp" / TIME / second
+        folder.mkdir(parents=True)
+        name = f"{base.split('_')[0]}_9-9-9_{TIME}.parquet.marker.MERGE"
+        (folder / name).touch()
+
+    outcome = only(interrupted(it, act))
+
+    assert sorted([first, second]) == sorted(left.partition for left in outcome.rewritten.left)
+    assert len(known) - 2 == outcome.rewritten.groups
+
+
+def test_markers_of_the_timeline_server_say_it_too(it):
+    first, second, *_ = partitions(it)
+    base = base_of(it, second)
+
+    def act():
+        update(it, first, done=False)
+        folder = it.table / ".hoodie/.temp" / TIME
+        folder.mkdir(parents=True)
+        line = f"{second}/{base.split('_')[0]}_9-9-9_{TIME}.parquet.marker.MERGE\n"
+        (folder / "MARKERS0").write_text(line)
+        (folder / "MARKERS.type").write_text("TIMELINE_SERVER_BASED")
+
+    outcome = only(interrupted(it, act))
+
+    assert sorted([first, second]) == sorted(left.partition for left in outcome.rewritten.left)
+
+
+def test_a_write_that_came_before_the_announcement_is_seen_then(it):
+    first, *rest = partitions(it)
+    plan = it.plan()
+    result = it.apply(
+        plan, around=lambda s: Hook(s, "lock", lambda: update(it, first, done=True), after=False)
+    )
+    outcome = only(result)
+    (requested,) = timeline_folder(it).glob(f"{outcome.instant}.*.requested")
+    announced = ClusteringPlan.parse(requested.read_bytes(), "x")
+
+    assert sorted(rest) == sorted(group.slices[0].partition for group in announced.groups)
+    assert [first] == [left.partition for left in outcome.rewritten.left]
+
+
+def test_without_a_lock_any_pending_write_stops_it(it):
+    plan = it.copy(it.folder.parent / "unlocked", lock="none")
+    reviewed = plan.plan()
+    rows = plan.rows()
+    result = plan.apply(
+        reviewed,
+        around=lambda s: Hook(
+            s, ".inflight", lambda: commit(plan, {"x": [{"fileId": "y"}]}, done=False), after=True
+        ),
+    )
+
+    assert (4, "undone") == (result.exit_code, only(result).how)
+    assert all("there is no lock" in why for why in whys(only(result)))
+    again = plan.apply(reviewed)
+    assert (3, ["lock"]) == (again.exit_code, [n.rule for n in again.tables[0].refusals])
+    assert rows == plan.rows()
+
+
+# --- somebody else does our clustering ------------------------------------------------------------
+
+
+def requested_of(it: Clustering) -> Path:
+    (path,) = timeline_folder(it).glob("2026120100000*.requested")
+    return path
+
+
+def take_over(it: Clustering) -> None:
+    """As Hudi does it: files by marker away, the plan again, under the same instant, completed."""
+    requested = requested_of(it)
+    instant = requested.name.split(".")[0]
+    plan = ClusteringPlan.parse(requested.read_bytes(), "x")
+    temp = it.table / ".hoodie/.temp" / instant
+    for marker in temp.rglob("*.marker.CREATE"):
+        name = marker.relative_to(temp).as_posix().removesuffix(".marker.CREATE")
+        (it.table / name).unlink(missing_ok=True)
+    shutil.rmtree(temp, ignore_errors=True)
+    put(it, requested.name.replace("requested", "inflight"))
+    written, replaced = {}, {}
+    for number, group in enumerate(plan.groups):
+        (given,) = group.slices
+        folder = it.table / given.partition
+        name = f"7a4e-{number}-0_1-1-1_{instant}.parquet"
+        shutil.copy(folder / given.base_file, folder / name)
+        stat = {
+            "fileId": f"7a4e-{number}-0",
+            "path": f"{given.partition}/{name}",
+            "numWrites": 1,
+            "totalWriteBytes": (folder / name).stat().st_size,
+        }
+        written[given.partition], replaced[given.partition] = [stat], [given.file_id]
+    done = f"{instant}.replacecommit" if is_old(it) else f"{instant}_{END}.replacecommit"
+    version = 6 if is_old(it) else 9
+    put(it, done, ReplaceCommit(written=written, replaced=replaced).encode(version=version))
+
+
+def test_what_another_writer_has_completed_is_adopted_and_our_files_go(it):
+    rows, lock = it.rows(), []
+
+    class AtTheEnd(Hook):
+        """The second time that the lock is taken is to publish."""
+
+        def _gate(self, call, act, torn=None):  # noqa: ARG002
+            if call.method == "create" and call.paths[0].endswith("lock"):
+                lock.append(call)
+                if len(lock) == 2:
+                    take_over(it)
+            return act()
+
+    result = it.apply(it.plan(), around=lambda s: AtTheEnd(s, "", lambda: None, after=True))
+    outcome = only(result)
+    (done,) = timeline_folder(it).glob(f"{outcome.instant}*.replacecommit")
+    named = {"/".join(file) for file in Touched.parse(done.read_bytes(), "x").files}
+
+    assert (0, "adopted") == (result.exit_code, outcome.how)
+    assert rows == it.rows()
+    assert named == {path for path in data_files(it.table) if f"_{outcome.instant}." in path}
+    assert [] == left_behind(it.table)
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+def test_what_another_writer_finished_after_our_death_is_left_alone(it, how):
+    rows, plan = it.rows(), it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Hook(s, ".inflight", die, after=how == "after"))
+    take_over(it)
+    result = it.apply(it.plan())
+
+    assert rows == it.rows()
+    assert [] == left_behind(it.table)
+    assert 0 == result.exit_code
+
+
+def die():
+    raise Killed
+
+
+def test_one_that_another_writer_has_begun_is_not_ours_any_more(it):
+    plan = it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Hook(s, ".requested", die, after=True))
+    inflight = requested_of(it).with_name(requested_of(it).name.replace("requested", "inflight"))
+    inflight.touch()
+    age(it, inflight, seconds=3599)
+    result = it.apply(it.plan())
+
+    assert 6 == result.exit_code
+    assert "another writer has begun to execute our clustering" in result.tables[0].error
+    assert [] == [path for path in data_files(it.table) if "_20261201" in path]
+    age(it, inflight, seconds=3601)
+    assert 0 == it.apply(it.plan()).exit_code
+    assert [] == left_behind(it.table)
+
+
+def test_one_whose_owner_lives_is_not_touched(it):
+    plan = it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Faulty(s, Fault(at=6), Killed()), pid=7)
+    result = it.apply(it.plan(), living=frozenset({7}))
+
+    assert 6 == result.exit_code
+    assert "is the work of ann on here, process 7" in result.tables[0].error
+
+
+def test_a_pending_one_is_cut_down_to_what_still_holds(it):
+    rows, plan = it.rows(), it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Hook(s, ".marker.CREATE", die, after=True))
+    first, *rest = plan.tables[0].steps[0].groups.partition.to_pylist()
+    update(it, first, done=True)
+    outcome = only(result := it.apply(plan_of_resume(it)))
+    announced = ClusteringPlan.parse(requested_of(it).read_bytes(), "x")
+
+    assert (4, "resume", "completed") == (result.exit_code, outcome.kind, outcome.how)
+    assert len(rest) == outcome.rewritten.groups
+    assert sorted(rest) == sorted(group.slices[0].partition for group in announced.groups)
+    assert rows == it.rows()
+    assert [] == left_behind(it.table, outcome.instant)
+
+
+def test_a_pending_one_of_which_nothing_holds_is_undone(it):
+    rows, plan = it.rows(), it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Hook(s, ".marker.CREATE", die, after=True))
+    put(it, f"{TIME}.commit.requested")
+    outcome = only(result := it.apply(plan_of_resume(it)))
+
+    assert (4, "undone") == (result.exit_code, outcome.how)
+    assert rows == it.rows()
+    assert [] == [left for left in left_behind(it.table) if TIME not in left]
+
+
+def plan_of_resume(it: Clustering):
+    """A plan of the resume alone."""
+    plan = it.plan()
+    (table,) = plan.tables
+    steps = tuple(step for step in table.steps if step.kind == "resume")
+    assert 1 == len(steps)
+    return replace(plan, tables=(replace(table, steps=steps),))
+
+
+def test_half_a_file_of_a_write_that_died_is_not_looked_at(it):
+    folder = it.table / partitions(it)[0]
+    base = folder / base_of(it, partitions(it)[0])
+    half = folder / f"{'0' * 8}-0000-0000-0000-{'0' * 12}-0_0-0-0_{TIME}.parquet"
+    half.write_bytes(base.read_bytes()[:99])
+    result = it.apply(it.plan())
+
+    assert 0 == result.exit_code
