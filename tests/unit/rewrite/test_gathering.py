@@ -75,7 +75,7 @@ def test_equal_keys_in_memory_stay_as_they_were_read(tmp_path):
 
 @pytest.mark.parametrize("most", MOST)
 def test_tallies_of_runs_without_rows_count_too(most, tmp_path):
-    gathering = gathered(
+    made = gathered(
         tmp_path,
         most,
         Run(part=0, number=0, file=0, tally=Tally(rows=3, keys=2**64 - 1)),
