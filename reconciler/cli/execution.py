@@ -130,7 +130,7 @@ def _ready(
     settings: Mapping[str, str],
     *,
     by_hudi: bool,
-) -> Iterator[_Hands]:
+) -> Iterator[Hands]:
     """What does the work, once nothing speaks against the plan as a whole."""
     if digest is not None and digest != (found := plan_digest(plan)):
         raise StaleError(
@@ -152,8 +152,8 @@ class _Interruptible:
     """An executor and a rewriter whose errors after an interruption are the interruption."""
 
     executor: Executor
-    rewriter: Rewriter
     cancel: Callable[[], None]
+    rewriter: Rewriter | None = None
 
     def delete_files(
         self,
@@ -172,7 +172,9 @@ class _Interruptible:
         *,
         progress: Callable[[int], None],
     ) -> list[Rewritten]:
-        return self._to_the_end(lambda: self.rewriter.rewrite(ref, work, groups, progress=progress))
+        rewriter = self.rewriter
+        assert rewriter is not None, "whoever has none rewrites nothing"
+        return self._to_the_end(lambda: rewriter.rewrite(ref, work, groups, progress=progress))
 
     def _to_the_end(self, work: Callable[[], _Done]) -> _Done:
         try:
@@ -201,7 +203,7 @@ def _stop(executor: Executor, under_way: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hands:
+class Hands:
     """What deletes and rewrites files, and the Hudi that executes plans where one is asked for."""
 
     executor: Executor
@@ -217,9 +219,9 @@ def _hands(
     specs: Sequence[TableSpec] | None,
     *,
     by_hudi: bool,
-) -> Iterator[_Hands]:
+) -> Iterator[Hands]:
     if not any(_may_run(table, specs) for table in plan.tables):
-        yield _Hands(InProcess(world.open_storage))
+        yield Hands(InProcess(world.open_storage))
         return
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (heavy)
@@ -227,9 +229,9 @@ def _hands(
     say("starting Spark")
     with spark_session(master, settings) as session:
         workers = _Interruptible(
-            SparkExecutor(session), SparkRewriter(session), session.sparkContext.cancelAllJobs
+            SparkExecutor(session), session.sparkContext.cancelAllJobs, SparkRewriter(session)
         )
-        yield _Hands(workers, workers, _hudi(session) if by_hudi else None)
+        yield Hands(workers, workers, _hudi(session) if by_hudi else None)
 
 
 def _hudi(session: Any) -> Hudi:

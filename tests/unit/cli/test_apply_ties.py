@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import jsonschema
@@ -94,18 +95,11 @@ def repository(tmp_path, monkeypatch) -> Repository:
 @pytest.fixture
 def in_process(monkeypatch):
     """Work is done in this process instead of by Spark."""
-    monkeypatch.setattr(execution, "_executor", lambda *_: _Ready(InProcess(open_storage)))
+    monkeypatch.setattr(execution, "_hands", lambda *_, **__: ready(InProcess(open_storage)))
 
 
-class _Ready:
-    def __init__(self, executor: InProcess) -> None:
-        self.executor = executor
-
-    def __enter__(self) -> InProcess:
-        return self.executor
-
-    def __exit__(self, *_: object) -> None:
-        return
+def ready(executor: InProcess) -> AbstractContextManager[execution.Hands]:
+    return nullcontext(execution.Hands(executor))
 
 
 def apply(repository: Repository, *more: object) -> int:
@@ -504,7 +498,7 @@ def test_a_step_tells_how_long_it_took(repository, monkeypatch):
             time.sleep(0.05)
             return super().delete_files(*arguments, **named)
 
-    monkeypatch.setattr(execution, "_executor", lambda *_: _Ready(Slow(open_storage)))
+    monkeypatch.setattr(execution, "_hands", lambda *_, **__: ready(Slow(open_storage)))
 
     assert apply(repository) == 0
     first, second = (line for line in repository.lines() if line["event"] == "finished")

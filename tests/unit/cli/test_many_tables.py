@@ -427,7 +427,8 @@ def test_people_read_what_is_waited_for_and_what_to_do(how, lake, tmp_path, monk
     capsys.readouterr()
     executor = Stuck(2)
     stuck = execution._Interruptible(executor, executor.cancelled.set)
-    monkeypatch.setattr(execution, "_executor", lambda *_: nullcontext(stuck))
+    hands = nullcontext(execution.Hands(stuck))
+    monkeypatch.setattr(execution, "_hands", lambda *_, **__: hands)
     try:
         with signalled(number, executor.all_here, handler):
             found = run("apply", tmp_path / "plan.json", *AT, "--parallelism", "2")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -173,7 +174,8 @@ def test_a_table_whose_spec_changed_is_left_out(spec, table, tmp_path, monkeypat
     from reconciler.apply.executor import InProcess  # noqa: PLC0415
     from reconciler.cli import execution  # noqa: PLC0415
 
-    monkeypatch.setattr(execution, "_executor", lambda *_: _Ready(InProcess(opening.open_storage)))
+    hands = ready(InProcess(opening.open_storage))
+    monkeypatch.setattr(execution, "_hands", lambda *_, **__: hands)
     run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
     before = fingerprint(table)
     spec.write_text(SPEC.format(name="orders", path="orders", commits=3))
@@ -207,7 +209,8 @@ def test_plan_apply_plan_ends_empty(spec, tmp_path, monkeypatch, capsys):
     from reconciler.apply.executor import InProcess  # noqa: PLC0415
     from reconciler.cli import execution  # noqa: PLC0415
 
-    monkeypatch.setattr(execution, "_executor", lambda *_: _Ready(InProcess(opening.open_storage)))
+    hands = ready(InProcess(opening.open_storage))
+    monkeypatch.setattr(execution, "_hands", lambda *_, **__: hands)
     run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
     planned = json.loads((tmp_path / "plan.json").read_text())["tables"][0]
     names = [
@@ -224,15 +227,10 @@ def test_plan_apply_plan_ends_empty(spec, tmp_path, monkeypatch, capsys):
     assert run("plan", spec, *NOW, "--detailed-exitcode") == 0
 
 
-class _Ready:
-    def __init__(self, executor):
-        self.executor = executor
+def ready(executor):
+    from reconciler.cli import execution  # noqa: PLC0415 - as the command does
 
-    def __enter__(self):
-        return self.executor
-
-    def __exit__(self, *_):
-        return False
+    return nullcontext(execution.Hands(executor))
 
 
 @pytest.mark.parametrize(
