@@ -94,7 +94,8 @@ def column_stats_keys(columns: Iterable[str], partition: str, names: Sequence[st
     """The keys of every column of every file of a partition."""
     middle = name_id(partition)
     files = [file_id(name) for name in names]
-    return [name_id(column) + middle + file for column in columns for file in files]
+    heads = [name_id(column) + middle for column in columns]
+    return [head + file for head in heads for file in files]
 
 
 def bloom_filter_keys(partition: str, names: Iterable[str]) -> list[str]:
