@@ -164,11 +164,12 @@ def check_results(work: ClusterWork, results: Sequence[Rewritten]) -> list[Rewri
         found = by_number[number]
         rows = sum(file.rows for file in found.files)
         if found.read != found.written or rows != found.written.rows:
+            alike = "are the same" if found.read.keys == found.written.keys else "differ"
             raise ReconcilerError(
                 f"clustering {work.instant}, a group of partition {partition!r}: {found.read.rows} "
-                f"rows were read and {rows} written, and their keys "
-                f"{'are the same' if found.read.keys == found.written.keys else 'differ'}; nothing "
-                "was published. This is an error of this program or of the machine: report it"
+                f"rows were read, {found.written.rows} were written, {rows} are in its files, and "
+                f"their keys {alike}; nothing was published. This is an error of this program or "
+                "of the machine: report it"
             )
     return [by_number[number] for number in range(len(partitions))]
 

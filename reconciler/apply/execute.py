@@ -59,7 +59,7 @@ class Work:
 
 
 def with_heartbeat(table: Table, instant: str, carry_out: Callable[[], StepOutcome]) -> StepOutcome:
-    """Beat while a pending clean is worked on; say so when the work ends before the clean."""
+    """Beat while a pending instant is worked on; say so when the work ends before it does."""
     heartbeat = table.heartbeat(instant)
     try:
         with table.pulse.beating(heartbeat.beat):
@@ -67,7 +67,10 @@ def with_heartbeat(table: Table, instant: str, carry_out: Callable[[], StepOutco
             outcome = carry_out()
     except BaseException:  # an interrupted process may live on, and may come back to it
         with contextlib.suppress(ReconcilerError):
-            heartbeat.end()
+            if any(i.requested == instant and not i.is_completed for i in table.reread().instants):
+                heartbeat.end()
+            else:
+                heartbeat.remove()
         raise
     with contextlib.suppress(ReconcilerError):  # the clean is what it is; the next apply tidies up
         if outcome.how == "inflight":

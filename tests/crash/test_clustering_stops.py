@@ -16,13 +16,12 @@ from tests.crash.clustering import Clustering, clustering, left_behind
 from tests.crash.drill import NOW, Killed, unlisted
 
 TABLES = Path(__file__).parents[1] / "tables"
-#: what it is: the table, and which changes it is stopped at: every one, every third
+#: what it is: the table, and which changes it is stopped at: every one, every second
 STORIES = {
     "version 6, log files": ("v6_mor_nopart", 1),
-    "version 8, log files, others at work": ("v8_mor_part", 3),
-    "version 9, partitions": ("v9_keygen", 3),
-    "every index, version 6": ("indexed/0.15.0", 3),
-    "every index, version 9": ("indexed/1.2.0", 1),
+    "version 8, log files, others at work": ("v8_mor_part", 4),
+    "every index, version 6": ("indexed/0.15.0", 4),
+    "every index, version 9": ("indexed/1.2.0", 2),
 }
 
 
