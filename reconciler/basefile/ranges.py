@@ -79,7 +79,7 @@ def _range(  # noqa: PLR0913, PLR0917
 def _bounds(column: Any) -> tuple[Bound | None, Bound | None]:
     """The least and the greatest value as the file stores them; of numbers NaN is the greatest."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = column.unique().dictionary_decode()  # what it has, not all that there is
     if column.null_count == len(column):
         return None, None
     if not pa.types.is_floating(column.type):

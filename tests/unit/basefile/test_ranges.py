@@ -44,6 +44,8 @@ def found(column, together=1, name="c", asked="c"):
         (pa.timestamp("ms", "UTC"), [datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)], 1000, 1000),
         (pa.time32("ms"), [time(0, 0, 1)], 1000, 1000),
         (pa.dictionary(pa.int32(), pa.string()), ["b", "a"], "a", "b"),
+        (pa.dictionary(pa.int32(), pa.string()), ["b", None], "b", "b"),
+        (pa.dictionary(pa.int32(), pa.string()), [None, None], None, None),
         (pa.int64(), [None, None], None, None),
         (pa.int64(), [], None, None),
     ],
@@ -55,6 +57,12 @@ def test_bounds_are_those_of_all_rows(kind, values, least, greatest, together):
     assert (least, greatest) == (one.least, one.greatest)
     assert type(least) is type(one.least)
     assert (len(values), values.count(None)) == (one.values, one.nulls)
+
+
+def test_values_of_a_dictionary_that_no_row_has_do_not_count():
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 1]), pa.array(["a", "b", "c"]))
+
+    assert ("b", "b") == (found(column).least, found(column).greatest)
 
 
 @pytest.mark.parametrize(
