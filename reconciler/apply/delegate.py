@@ -83,11 +83,22 @@ def clean(table: Table, hudi: Hudi, work: Work) -> StepOutcome:
     after = {path: names_in(table.storage, path) for path in planned}
     outcome = _tally(work, before, after)
     told = {path: set(found.deleted) for path, found in done.partitions.items()}
-    return with_differences(checked(table, work, outcome), _beyond(planned, told, before, after))
+    notes = [*_beyond(planned, told, before, after), *indexes_gone(table)]
+    return with_differences(checked(table, work, outcome), notes)
 
 
 def with_differences(outcome: StepOutcome, notes: Collection[Note]) -> StepOutcome:
     return replace(outcome, differences=(*outcome.differences, *notes))
+
+
+def indexes_gone(table: Table) -> list[Note]:
+    """A note where the table has fewer metadata partitions than before, or others."""
+    before = set(table.properties.metadata_partitions)
+    now = set(load_properties(table.storage).metadata_partitions)
+    if before == now:
+        return []
+    changed = ", ".join(sorted(before ^ now))
+    return [Note(_RULE, f"Hudi has changed which indexes the table has: {changed}")]
 
 
 def _indexes(table: Table, properties: TableProperties) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from reconciler.apply.cluster_publish import abandon, adopt, tidied
 from reconciler.apply.cluster_work import ClusterWork
-from reconciler.apply.delegate import options_of
+from reconciler.apply.delegate import indexes_gone, options_of, with_differences
 from reconciler.apply.executor import path_of
 from reconciler.apply.result import StepOutcome
 from reconciler.apply.rewriting import Ground, groups_of, rewrite_of
@@ -65,20 +65,24 @@ def carry_out_by_hudi(table: Table, hudi: Hudi, work: ClusterWork) -> StepOutcom
         _execute(table, hudi, work, groups)
     except PartialError:  # Hudi is still at it
         raise
-    except (Exception, KeyboardInterrupt):
-        if completion_of(table.reread(), work.instant, work.action) is None:
+    except (Exception, KeyboardInterrupt) as error:
+        is_done = completion_of(table.reread(), work.instant, work.action) is not None
+        if not is_done:
             with contextlib.suppress(ReconcilerError):  # else it stays pending
                 abandon(table, work)
+        if not is_done or isinstance(error, KeyboardInterrupt):
             raise
     with table.phase("check"):
         outcome = tidied(table, work, _completed(table, work))
-        notes = _replaced(table, work)
-        after = _new_groups(table, work, groups)
-        told = hudi.tallies(table.storage.ref, rewrite, after)
-    notes += _unequal(groups, before, after, told)
+        try:
+            after = _new_groups(table, work, groups)
+            told = hudi.tallies(table.storage.ref, rewrite, after)
+            notes = [*_replaced(table, work), *_unequal(groups, before, after, told)]
+        except ReconcilerError as error:
+            said = f"Hudi has completed the clustering, and it could not be checked: {error}"
+            return with_differences(outcome, [Note(_RULE, said)])
     return replace(
-        outcome,
-        differences=(*outcome.differences, *notes),
+        with_differences(outcome, [*notes, *indexes_gone(table)]),
         warnings=(*outcome.warnings, *_too_large(table, after)),
     )
 

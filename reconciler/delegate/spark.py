@@ -76,15 +76,22 @@ class HudiOnSpark:
 
     def _to_its_end(self, call: Callable[[], Any]) -> None:
         """Call Java so that an interruption cancels its jobs and waits until it has given up."""
-        with ThreadPoolExecutor(1, "reconciler-hudi") as pool:
-            future: Future[Any] = pool.submit(call)
-            try:
-                future.result()
-            except BaseException:
-                if not future.done():
-                    self._session.sparkContext.cancelAllJobs()
-                    _wait(future)
-                raise
+        pool = ThreadPoolExecutor(1, "reconciler-hudi")
+        future: Future[Any] = pool.submit(self._here, call)
+        pool.shutdown(wait=False)
+        try:
+            future.result()
+        except BaseException:
+            if not future.done():
+                self._session.sparkContext.cancelAllJobs()
+                _wait(future)
+            raise
+
+    def _here(self, call: Callable[[], Any]) -> Any:
+        """In a thread of its own, which Java takes to be of no session."""
+        java = self._session._jsparkSession  # noqa: SLF001
+        self._jvm.org.apache.spark.sql.SparkSession.setActiveSession(java)
+        return call()
 
     def _found(self) -> Any:
         """Hudi's client as Java has it, by the loader that knows what was added to a session."""

@@ -127,6 +127,37 @@ def test_rows_that_are_lost_are_told_of_loudly(tmp_path, delegated):
     )
 
 
+def test_what_cannot_be_checked_is_told_of_loudly(tmp_path, delegated):
+    class Blind(StandIn):
+        def tallies(self, ref, work, groups):
+            if groups[0].number:
+                raise ReconcilerError("the executors are gone")
+            return super().tallies(ref, work, groups)
+
+    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
+    result = delegated(it, Blind())
+    [outcome] = result.tables[0].outcomes
+
+    assert (5, "completed") == (result.exit_code, outcome.how)
+    assert [
+        "Hudi has completed the clustering, and it could not be checked: the executors are gone"
+    ] == [note.because for note in outcome.differences]
+
+
+def test_an_interruption_at_the_end_is_still_one(tmp_path, delegated):
+    class Stopped(StandIn):
+        def cluster(self, ref, instant, options, *, outputs):
+            super().cluster(ref, instant, options, outputs=outputs)
+            raise KeyboardInterrupt
+
+    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
+    rows = it.rows()
+
+    with pytest.raises(KeyboardInterrupt):
+        delegated(it, Stopped())
+    assert rows == it.rows()
+
+
 def test_what_hudi_does_not_complete_is_taken_back(tmp_path, delegated):
     it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
     rows, before = it.rows(), timeline(it)

@@ -317,6 +317,11 @@ class RealHudi:
         )
         return answer
 
+    def reconcile(self, plan: Path) -> dict[str, Any]:
+        """``apply PLAN --executor hudi`` by this Hudi: the result as JSON says it."""
+        answer: dict[str, Any] = self.ask("reconcile", plan=str(plan))
+        return answer
+
     def sql(self, statement: str) -> list[list[Any]]:
         answer: list[list[Any]] = self.ask("sql", statement=statement)
         return answer
@@ -380,7 +385,12 @@ class RealHudi:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 cwd=folder,
-                env={**os.environ, "TZ": "UTC", "SPARK_LOCAL_IP": "127.0.0.1"},
+                env={
+                    **os.environ,
+                    "TZ": "UTC",
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    "PYSPARK_PYTHON": sys.executable,
+                },
             )
             self._line()
         return self._process

@@ -1,0 +1,21 @@
+"""Executor ``hudi`` where there is no Hudi."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.delegate.spark import HudiOnSpark
+from reconciler.errors import ReconcilerError
+
+pytestmark = pytest.mark.spark
+
+
+def test_without_a_bundle_the_error_says_how_to_add_one(spark):
+    with pytest.raises(ReconcilerError) as refused:
+        HudiOnSpark(spark).version()
+
+    assert str(refused.value) == (
+        "--executor hudi needs a Hudi bundle on Spark's class path, and there is none: add "
+        "--spark-conf spark.driver.extraClassPath=/path/to/hudi-spark3.5-bundle_2.12-VERSION.jar "
+        "and the same for spark.executor.extraClassPath"
+    )
