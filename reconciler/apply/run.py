@@ -261,7 +261,8 @@ def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
     pending = {clean.instant for clean in look.state.pending_cleans}
     pending |= {one.instant for one in look.state.pending_clusterings if is_ours(one)}
     yield from resume_pending(table, look)
-    yield from resume_clusterings(table, look)
+    for outcome in resume_clusterings(table, look):
+        yield _remembered(table, outcome)
     fresh = None if pending else look
     for step in table.plan.steps:
         match step:
@@ -269,12 +270,19 @@ def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
                 if step.instant not in pending:
                     yield resume_reviewed(look, step)
             case ClusterStep():
-                yield run_cluster(table, step, fresh)
+                yield _remembered(table, run_cluster(table, step, fresh))
                 fresh = None
             case CleanStep():
                 yield run_clean(table, step, fresh)
             case _:
                 assert_never(step)
+
+
+def _remembered(table: Table, outcome: StepOutcome) -> StepOutcome:
+    """The outcome of a clustering; what it replaced is cleaned as it was reviewed."""
+    if outcome.how == "completed" and outcome.rewritten is not None and outcome.instant is not None:
+        table.clustered.add(outcome.instant)
+    return outcome
 
 
 def _waits_for_a_clean(plan: TablePlan, spec: TableSpec) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -87,7 +87,10 @@ class Tools:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """One run's hold on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's."""
+    """One run's hold on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's.
+
+    ``clustered``: the clusterings that this run has completed, which it adds to.
+    """
 
     tools: Tools
     plan: TablePlan
@@ -99,13 +102,14 @@ class Table:
     lock: TableLock
     publisher: Publisher
     pulse: Pulse
+    clustered: set[str] = field(default_factory=set)
 
     def reread(self) -> Timeline:
         return self.publisher.reread()
 
     def look(self) -> Look:
         """Observe and plan anew; raises RefusedError, BusyError for what stops an apply."""
-        return look_at(self.storage, self.spec, self.tools)
+        return look_at(self.storage, self.spec, self.tools, self.clustered)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -122,11 +126,22 @@ class Table:
         return Heartbeat(self.storage, instant, self.owner, self.tools.clock)
 
 
-def look_at(storage: Storage, spec: TableSpec, tools: Tools) -> Look:
-    """Observe a table and plan it anew; raises RefusedError, BusyError for what stops an apply."""
+def look_at(
+    storage: Storage, spec: TableSpec, tools: Tools, clustered: Collection[str] = ()
+) -> Look:
+    """Observe a table and plan it anew; raises RefusedError, BusyError for what stops an apply.
+
+    What the ``clustered`` instants of this very run replaced is planned as if it were not: its old
+    file slices were reviewed together with the clustering, and expire as they did then. Else a
+    clean would leave all of them to the end of the replaced groups.
+    """
     now = tools.moment()
     state = observe(storage, spec, observed_ms=tools.clock.now_ms())
-    look = Look(state=state, plan=plan_table(spec, state, now))
+    planned, asked = state, spec
+    if clustered:
+        left = {group: time for group, time in state.replaced.items() if time not in clustered}
+        planned, asked = replace(state, replaced=left), replace(spec, clustering=None)
+    look = Look(state=state, plan=plan_table(asked, planned, now))
     refuse(look, spec, load_properties(storage), now)
     return look
 

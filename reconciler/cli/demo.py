@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.plan.model import Plan
 
 #: a clock that is behind the table's newest instant would rightly be refused
-_TABLE_MADE: Final = datetime(2026, 11, 21, 10, tzinfo=UTC)
+_TABLE_MADE: Final = datetime(2026, 11, 21, 22, tzinfo=UTC)
 _SPEC: Final = """\
 apiVersion: reconciler/v1
 kind: HudiTable
@@ -30,6 +30,10 @@ spec:
   path: orders
   retention:
     commits: 3                  # a read as of any of the last 3 commits stays possible
+  files: {target: 1MiB, small: 512KiB}     # little, as the table is
+  clustering:
+    columns: [customer_id, amount]         # rows with like values into the same files
+    when: {smallFileShareAbove: 0.3}
   concurrency:
     lock: {provider: filesystem}
 """
@@ -42,7 +46,7 @@ def demo(
         Path | None, typer.Option("--dir", help="Work in this new folder, and keep it.")
     ] = None,
 ) -> int:
-    """Walk from a spec to a cleaned table. The table is small, and real Hudi wrote it."""
+    """Walk from a spec to a clustered and cleaned table, a small one that real Hudi wrote."""
     if directory is not None and directory.exists():
         raise AlreadyExistsError(str(directory), "exists already; name a new folder")
     folder = directory or Path(tempfile.mkdtemp(prefix="reconciler-demo-"))
@@ -68,8 +72,9 @@ def _walk(folder: Path) -> int:
     spec.write_text(_SPEC, encoding="utf-8")
     _tell(f"""\
         {folder}/orders is a table of orders by day that Apache Hudi 1.2.0 wrote in 8 commits.
-        Every commit left a new version of the files it touched: {_files(folder)} by now, of
-        which 3 hold the newest rows. What people declare about it is in {spec.name}:""")
+        Every commit left new small files, and a new version of the files it touched: it has
+        {_files(folder)} by now, of which 24 hold the newest rows. What people declare about it
+        is in {spec.name}:""")
     emit("\n" + "".join(f"    {line}\n" for line in _SPEC.splitlines()))
 
     _command("reconciler", "plan", spec, "-o", document)
@@ -85,11 +90,13 @@ def _walk(folder: Path) -> int:
     result = carry_out(plan, now=now)
     emit(rendered_result(result, Format.TEXT))
     if result.exit_code:
-        _tell("The clean could not be finished here; what stopped it stands above.")
+        _tell("The plan could not be finished here; what stopped it stands above.")
         return result.exit_code
     _tell(f"""\
-        Spark deleted the files, and a clean on the table's timeline says so in Hudi's own words:
-        any Hudi reader or writer goes on from here. {_files(folder)} are left. Once more:""")
+        Spark put the newest rows into 3 files and deleted what nobody can read any more. A
+        clustering and a clean on the table's timeline say so in Hudi's own words: any Hudi reader
+        or writer goes on from here. {_files(folder)} are left; those that were replaced can be
+        read as of earlier commits, and go with a later clean. Once more:""")
 
     _command("reconciler", "plan", spec)
     _show(make_plan(specs, now))

@@ -1,0 +1,61 @@
+"""A clustering and a clean of one plan: both are done in one apply, and nothing is left to plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from tests.crash.clustering import Clustering, clustering
+from tests.crash.drill import Drill
+
+DEMO = Path(reconciler.__file__).parent / "demo" / "orders.zip"
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: t}}
+spec:
+  path: {path}
+  retention: {{{retention}}}
+  files: {{target: 1MiB, small: 512KiB}}
+  clustering: {{columns: [customer_id, amount]}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+
+
+class Both(Clustering):
+    def __post_init__(self) -> None:
+        text = SPEC.format(path=self.table, retention=self.said["retention"])
+        (self.folder / "spec.yaml").write_text(text)
+        (self.spec,) = reconciler.load_specs(self.folder / "spec.yaml")
+
+    plan = Drill.plan
+
+
+@pytest.mark.parametrize("retention", ["commits: 3", "fileVersions: 1"])
+def test_both_are_done_as_reviewed(retention, tmp_path):
+    made = clustering(DEMO, tmp_path / "t", retention=retention)
+    it = Both(made.folder, made.said)
+    rows, plan = it.rows(), it.plan()
+    (reviewed,) = plan.tables
+    result = it.apply(plan)
+    (table,) = result.tables
+    clustered, cleaned = table.outcomes
+    planned = reviewed.steps[1].files.name.to_pylist()
+
+    assert ["cluster", "clean"] == [step.kind for step in reviewed.steps]
+    assert (0, None) == (result.exit_code, table.error)
+    assert (24, 3) == (clustered.rewritten.slices, clustered.rewritten.files_after)
+    assert len(planned) == cleaned.removed > 0
+    assert [] == [name for name in planned if list(it.table.rglob(name))]
+    assert rows == it.rows()
+
+
+def test_then_there_is_nothing_to_do(tmp_path):
+    made = clustering(DEMO, tmp_path / "t", retention="commits: 3")
+    it = Both(made.folder, made.said)
+    it.apply(it.plan())
+
+    (table,) = it.plan().tables
+    assert () == table.steps
