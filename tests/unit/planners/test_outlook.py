@@ -144,6 +144,19 @@ class TestOverlap:
         )
         assert (3 * 3 + 2 * 1) / 5 == pytest.approx(found.before.table_overlap)
 
+    def test_a_partition_of_which_nothing_is_known_is_not_judged(self):
+        known = ranges([(None, None)] * 4 + [(0, 9)] * 3 + [(None, None)])
+        decision = decided(
+            sized({"a": [90] * 4, "b": [90] * 4}), known, ("x",), "linear", overlap_above=2.0
+        )
+        found = outlook(decision, SIZES, PLAIN, known)
+
+        assert ["b"] == decision.groups.partition.to_pylist()
+        assert [True, False] == np.isnan(decision.triggers.overlap).tolist()
+        assert [True, False] == np.isnan(found.before.overlap).tolist()
+        assert [True, False] == np.isnan(found.after.overlap).tolist()
+        assert 4.0 == found.before.table_overlap
+
     def test_what_is_known_already_is_not_measured_again(self):
         decision = decided(sized({"a": [90] * 4}))
         known = figures(decision.found, SIZES, ranges([(0, 9)] * 4), known=np.array([7.0]))
