@@ -123,12 +123,14 @@ def pile(sizes, past=(), shuffle=None):
 
 
 def ranges_of(state, seed):
-    """Statistics on two columns of every file, made up of its name."""
+    """Statistics on two columns of every file, on three scales, made up of its name."""
     chance = random.Random(f"{seed}")
     pairs = [sorted(chance.choices(range(20), k=2)) for _ in range(2 * len(state.files))]
     bounds = np.array(pairs, np.float64).reshape(2, len(state.files), 2)
     rows = np.full(len(state.files), 10, np.int64)
-    return Ranges(lower=bounds[:, :, 0], upper=bounds[:, :, 1], rows=rows)
+    lower, upper = bounds[:, :, 0], bounds[:, :, 1]
+    other = (np.exp(lower), np.exp(upper)), (np.sqrt(lower), np.sqrt(upper))
+    return Ranges(lower=lower, upper=upper, rows=rows, scales=other)
 
 
 def groups_in(decision):
