@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from reconciler.hudi.instant import Action
-from reconciler.planners.resume import PLAN_DIGEST
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.state.layout import Layout
-from reconciler.state.model import TableState
+from reconciler.state.model import PLAN_DIGEST, TableState
 
 if TYPE_CHECKING:
     from reconciler.hudi.view import View

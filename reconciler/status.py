@@ -20,10 +20,9 @@ from reconciler.hudi.files import FileKind
 from reconciler.layout_status import LayoutStatus, SizeClass, layout_status
 from reconciler.plan.model import Note, ResumeStep, TablePlan
 from reconciler.plan.safety import timeline_zone
-from reconciler.planners.resume import PLAN_DIGEST
 from reconciler.planners.slices import view_of
 from reconciler.spec.model import Concurrency, TableSpec
-from reconciler.state.model import Savepoint, TableState
+from reconciler.state.model import PLAN_DIGEST, Savepoint, TableState
 
 Sync = Literal["in sync", "drifted", "blocked", "unmanaged", "error"]
 

@@ -15,7 +15,6 @@ from reconciler.apply import metadata
 from reconciler.apply.freshness import as_large_as, is_in, keys, keys_present, take
 from reconciler.errors import BlockedError, BusyError, StaleError
 from reconciler.hudi.arrow import strings
-from reconciler.hudi.instant import WRITES
 from reconciler.hudi.properties import TableProperties
 from reconciler.plan.guard import judge
 from reconciler.plan.model import (
@@ -138,7 +137,7 @@ def _unlocked(look: Look, spec: TableSpec) -> Iterator[Note]:
     """Without a lock a pending write and we could write the metadata table at once."""
     state = look.state
     lock = spec.concurrency.lock if spec.concurrency else None
-    writes = state.timeline.pending(WRITES)
+    writes = state.foreign_writes
     if lock is not None and lock.provider == "none" and state.metadata_partitions and writes:
         yield Note(
             "lock",

@@ -26,7 +26,7 @@ from reconciler.errors import AlreadyExistsError, BusyError
 from reconciler.hudi.heartbeat import heartbeat_path
 from reconciler.hudi.instant import State
 from reconciler.hudi.owner import Owner
-from reconciler.planners.resume_clustering import is_ours, rewrites_of
+from reconciler.planners.resume_clustering import rewrites_of
 from reconciler.state.layout import LAYOUT, Layout
 from reconciler.state.model import PendingClustering, TableState
 from reconciler.transaction.conflicts import conflicts
@@ -39,7 +39,7 @@ def resume_clusterings(table: Table, look: Look) -> Iterator[StepOutcome]:
     Raises BusyError for one that somebody works on.
     """
     for pending in look.state.pending_clusterings:
-        if is_ours(pending):
+        if pending.is_ours:
             with table.phase("resume"):
                 _check_not_taken(table, pending)
                 claim(table, look, pending, "clustering")

@@ -15,8 +15,8 @@ from reconciler.hudi.arrow import numbers
 from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.hudi.owner import Owner
 from reconciler.plan.model import RemovedFiles
-from reconciler.planners.resume import DELETE_PARTITIONS, PLAN_DIGEST
-from reconciler.state.model import PendingClean, TableState
+from reconciler.planners.resume import DELETE_PARTITIONS
+from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
 
 SPEC_DIGEST: Final = "reconciler.spec.digest"
 SPEC_COMMIT: Final = "reconciler.spec.commit"

@@ -27,7 +27,6 @@ from reconciler.errors import ReconcilerError, StaleError
 from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.model import CleanStep, ClusterStep, Note, Plan, ResumeStep, TablePlan
-from reconciler.planners.resume_clustering import is_ours
 from reconciler.rewrite.model import Rewriter
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.locations import identity
@@ -259,7 +258,7 @@ def _run_steps(table: Table, look: Look, done: _Done) -> None:
 def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
     """Pending cleans first, whoever left them; then what was reviewed."""
     pending = {clean.instant for clean in look.state.pending_cleans}
-    pending |= {one.instant for one in look.state.pending_clusterings if is_ours(one)}
+    pending |= {one.instant for one in look.state.pending_clusterings if one.is_ours}
     yield from resume_pending(table, look)
     for outcome in resume_clusterings(table, look):
         yield _remembered(table, outcome)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from reconciler.hudi.instant import WRITES, Action
+from reconciler.hudi.instant import Action
 from reconciler.plan.model import Note
 from reconciler.spec.model import Policy, TableSpec
 from reconciler.state.model import TableState
@@ -108,7 +108,7 @@ def needed_by_apply(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
 def unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     """Without a lock a pending write may write what a clustering replaces; forbids its apply."""
     lock = spec.concurrency.lock if spec.concurrency else None
-    writes = state.timeline.pending(WRITES)
+    writes = state.foreign_writes
     if lock is None or lock.provider != "none" or not writes:
         return ()
     return (

@@ -22,10 +22,9 @@ from reconciler.planners.phrases import Phrases, plural
 from reconciler.planners.slices import Protection, protection, view_of
 from reconciler.planners.window import Window
 from reconciler.spec.model import Concurrency
-from reconciler.state.model import PendingClean, TableState
+from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
 
-#: extra metadata of our own cleans: the digest of the plan, and JSON of the folders that go
-PLAN_DIGEST: Final = "reconciler.plan.digest"
+#: extra metadata of our own cleans: JSON of the folders that go
 DELETE_PARTITIONS: Final = "reconciler.delete.partitions"
 _RETENTION, _REPLACED = 0, 1
 

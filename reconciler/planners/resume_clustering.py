@@ -15,7 +15,6 @@ from reconciler.hudi.clustering_plan import ClusteringPlan
 from reconciler.plan.columns import dictionary
 from reconciler.plan.model import Note, RemovedFiles, ResumeStep, Rewrites
 from reconciler.planners.phrases import plural
-from reconciler.planners.resume import PLAN_DIGEST
 from reconciler.state.model import PendingClustering, TableState
 
 _SHOWN = 3
@@ -30,15 +29,10 @@ class ClusteringResumes:
     warnings: tuple[Note, ...] = ()
 
 
-def is_ours(pending: PendingClustering) -> bool:
-    """Whether an apply of this tool requested it."""
-    return PLAN_DIGEST in pending.extra
-
-
 def plan_clustering_resumes(state: TableState, now: datetime) -> ClusteringResumes:
     """Finish what is ours, oldest first. Another writer's is never touched: it may be at work."""
-    ours = [pending for pending in state.pending_clusterings if is_ours(pending)]
-    others = [pending for pending in state.pending_clusterings if not is_ours(pending)]
+    ours = [pending for pending in state.pending_clusterings if pending.is_ours]
+    others = [pending for pending in state.pending_clusterings if not pending.is_ours]
     return ClusteringResumes(
         steps=tuple(_step(pending, state) for pending in ours),
         warnings=tuple(Note("pendingClustering", _of_foreign(one, now)) for one in others),

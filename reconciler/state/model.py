@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.hudi.clustering_plan import ClusteringPlan
 from reconciler.hudi.files import Files
-from reconciler.hudi.instant import Action, Instant
+from reconciler.hudi.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline import Timeline
 
 if TYPE_CHECKING:
     from reconciler.state.evidence import Evidence
+
+#: key of the extra metadata of our own instants: the digest of the plan
+PLAN_DIGEST: Final = "reconciler.plan.digest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,11 @@ class PendingClustering:
         """What its plan says of itself."""
         return self.plan.extra
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether an apply of this tool requested it."""
+        return PLAN_DIGEST in self.extra
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableState:
@@ -145,6 +153,12 @@ class TableState:
     observed_ms: int
     evidence: Evidence | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
+
+    @property
+    def foreign_writes(self) -> tuple[Instant, ...]:
+        """Pending writes, without the clusterings that an apply of ours has left."""
+        ours = {pending.instant for pending in self.pending_clusterings if pending.is_ours}
+        return tuple(i for i in self.timeline.pending(WRITES) if i.requested not in ours)
 
     @property
     def is_partitioned(self) -> bool:

@@ -349,3 +349,15 @@ def test_half_a_file_of_a_write_that_died_is_not_looked_at(it):
     result = it.apply(it.plan())
 
     assert 0 == result.exit_code
+
+
+def test_without_a_lock_what_is_ours_is_finished_although_it_is_pending(tmp_path):
+    it = clustering(TABLES / "indexed/1.2.0.zip", tmp_path / "t", lock="none")
+    rows = it.rows()
+    with pytest.raises(Killed):
+        it.apply(it.plan(), around=lambda s: Faulty(s, Fault(at=5), Killed()))
+    outcome = only(result := it.apply(plan_of_resume(it)))
+
+    assert (0, "resume", "completed") == (result.exit_code, outcome.kind, outcome.how)
+    assert rows == it.rows()
+    assert [] == left_behind(it.table)

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from reconciler.hudi.clustering import InputSlice
 from reconciler.hudi.clustering_plan import ClusteringPlan, PlannedGroup
 from reconciler.plan.groups import from_values
-from reconciler.planners.resume import PLAN_DIGEST
 from reconciler.planners.resume_clustering import plan_clustering_resumes, rewrites_of
-from reconciler.state.model import PendingClustering
+from reconciler.state.model import PLAN_DIGEST, PendingClustering
 from tests.unit.planners.cow import base, commit, stamp, table
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC)
