@@ -8,7 +8,7 @@ from dataclasses import replace
 from reconciler.apply import metadata, metadata_rewrite
 from reconciler.apply.cluster_work import ClusterWork, claims_of, completed_commit
 from reconciler.apply.executor import path_of
-from reconciler.apply.footprints import footprints, foreign_pending, is_rolled_back
+from reconciler.apply.footprints import footprints, foreign_pending, rolled_back_ms
 from reconciler.apply.marked import (
     files_written,
     is_of,
@@ -91,7 +91,8 @@ def abandon(table: Table, work: ClusterWork) -> None:
         if completion_of(timeline, work.instant, work.action) is not None:
             return
         requested = timeline.file(work.instant, work.action, State.REQUESTED)
-        if requested is not None and not is_rolled_back(table, timeline, work.instant):
+        taken = rolled_back_ms(table, timeline, work.instant, work.known)
+        if requested is not None and taken is None:
             table.lock.confirm()
             withdraw(table, work)
         else:
@@ -202,7 +203,8 @@ def _check_ours(
         for file in result.files
         if not _is_there(table, partition, file.name, file.size)
     ]
-    if gone or not is_begun or is_rolled_back(table, timeline, work.instant):
+    taken = rolled_back_ms(table, timeline, work.instant, work.known)
+    if gone or not is_begun or taken is not None:
         raise BusyError(
             f"another writer has taken over our clustering {work.instant}; plan again when it is "
             "done"

@@ -16,7 +16,7 @@ from reconciler.apply.cluster import carry_out, needed_rewriter, refuse_unlocked
 from reconciler.apply.cluster_publish import take_back
 from reconciler.apply.cluster_work import ClusterWork, action_of, claims_of, requested_plan
 from reconciler.apply.execute import with_heartbeat
-from reconciler.apply.footprints import footprints, is_rolled_back, known_writes
+from reconciler.apply.footprints import footprints, known_writes, rolled_back_ms
 from reconciler.apply.regroup import Regrouped, regroup
 from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.result import StepOutcome
@@ -55,11 +55,13 @@ def _check_not_taken(table: Table, pending: PendingClustering) -> None:
     beaten = table.storage.stat(path) is not None
     owner = Owner.parse(table.storage.read(path)) if beaten else None
     begun = pending.state == State.INFLIGHT and owner is None
-    if not begun and not is_rolled_back(table, table.reread(), pending.instant):
+    taken_ms = rolled_back_ms(table, table.reread(), pending.instant)
+    if not begun and taken_ms is None:
         return
     concurrency = table.spec.concurrency
     stale_after = concurrency.stale_after if concurrency else 0
-    age_s = (table.tools.clock.now_ms() - pending.started_ms) / 1000
+    began_ms = max(pending.started_ms, taken_ms or 0)
+    age_s = (table.tools.clock.now_ms() - began_ms) / 1000
     if age_s <= stale_after:
         raise BusyError(
             f"another writer has begun to execute our clustering {pending.instant} "

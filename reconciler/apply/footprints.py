@@ -27,8 +27,8 @@ Known = frozenset[tuple[str, Action]]
 
 
 def known_writes(timeline: Timeline) -> Known:
-    """The completed writes and restores of a timeline, which ``footprints`` leaves out later."""
-    done = (*timeline.commits, *timeline.completed({Action.RESTORE}))
+    """What is completed of writes, rollbacks and restores: ``footprints`` leaves it out later."""
+    done = (*timeline.commits, *timeline.completed({Action.ROLLBACK, Action.RESTORE}))
     return frozenset((i.requested, i.action.completes_as) for i in done)
 
 
@@ -118,20 +118,31 @@ def _undone(table: Table, timeline: Timeline, known: Known) -> Iterable[Footprin
     """Rollbacks and restores of what was known to be completed."""
     times = {time for time, _ in known}
     for instant in timeline.instants:
-        if instant.action is Action.RESTORE:
-            if not instant.is_completed or (instant.requested, Action.RESTORE) not in known:
+        is_known = instant.is_completed and (instant.requested, instant.action) in known
+        match instant.action:
+            case Action.RESTORE if not is_known:
                 yield _anywhere(instant)
-        elif instant.action is Action.ROLLBACK and _rolls_back(table, timeline, instant) in times:
-            yield _anywhere(instant)
+            case Action.ROLLBACK if not is_known:
+                if _rolls_back(table, timeline, instant) in times:
+                    yield _anywhere(instant)
 
 
-def is_rolled_back(table: Table, timeline: Timeline, own: str) -> bool:
-    """Whether somebody takes a pending instant back, to do it again or to be rid of it."""
-    return any(
-        instant.requested > own and _rolls_back(table, timeline, instant) == own
-        for instant in timeline.instants
-        if instant.action is Action.ROLLBACK
-    )
+def rolled_back_ms(
+    table: Table, timeline: Timeline, own: str, known: Known = frozenset()
+) -> int | None:
+    """When somebody last took a pending instant back, to do it again or to be rid of it.
+
+    Epoch milliseconds; None where nobody did, but for rollbacks that are known.
+    """
+    found = [
+        entry.modified_ms
+        for entry in timeline.entries
+        if entry.instant.action is Action.ROLLBACK
+        and entry.instant.requested > own
+        and (entry.instant.requested, Action.ROLLBACK) not in known
+        and _rolls_back(table, timeline, entry.instant) == own
+    ]
+    return max(found, default=None)
 
 
 def _rolls_back(table: Table, timeline: Timeline, instant: Instant) -> str:

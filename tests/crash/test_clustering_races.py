@@ -13,6 +13,7 @@ from reconciler.apply.result import Result, StepOutcome
 from reconciler.hudi import avro
 from reconciler.hudi.clustering_plan import ClusteringPlan
 from reconciler.hudi.replace import ReplaceCommit
+from reconciler.hudi.schemaless import schema_text
 from reconciler.hudi.touched import Touched
 from reconciler.storage.wrappers import Fault, Faulty
 from tests.crash.clustering import Clustering, clustering, left_behind
@@ -292,6 +293,39 @@ def test_one_that_another_writer_has_begun_is_not_ours_any_more(it):
     age(it, inflight, seconds=3601)
     assert 0 == it.apply(it.plan()).exit_code
     assert [] == left_behind(it.table)
+
+
+def test_one_that_was_rolled_back_for_another_try_is_ours_again_when_nobody_tries(it):
+    rows = it.rows()
+    with pytest.raises(Killed):
+        it.apply(it.plan(), around=lambda s: Hook(s, ".marker.CREATE", die, after=True))
+    requested = requested_of(it)
+    instant = requested.name.split(".")[0]
+    (timeline_folder(it) / requested.name.replace("requested", "inflight")).unlink()
+    rolled = rollback_of(it, instant)
+    age(it, rolled, seconds=3599)
+    early = it.apply(it.plan())
+    age(it, rolled, seconds=3601)
+    late = it.apply(it.plan())
+
+    assert (6, 0) == (early.exit_code, late.exit_code)
+    assert ("completed", instant) == (only(late).how, only(late).instant)
+    assert rows == it.rows()
+    assert [] == left_behind(it.table, instant)
+
+
+def rollback_of(it: Clustering, instant: str) -> Path:
+    """A completed rollback of a pending instant, which leaves its request as it was."""
+    names = json.loads(schema_text("HoodieRollbackPlan.avsc"))
+    action = "replacecommit" if is_old(it) else "clustering"
+    told = {"instantToRollback": {"commitTime": instant, "action": action}}
+    plan = {field["name"]: told.get(field["name"]) for field in names["fields"]}
+    data = avro.encode("HoodieRollbackPlan.avsc", plan)
+    for state in ("requested", "inflight"):
+        put(it, f"{TIME}.rollback.{state}", data if state == "requested" else b"")
+    done = f"{TIME}.rollback" if is_old(it) else f"{TIME}_{END}.rollback"
+    put(it, done, b"")
+    return timeline_folder(it) / done
 
 
 def test_one_whose_owner_lives_is_not_touched(it):
