@@ -23,7 +23,7 @@ from reconciler.rewrite.reading import Columns, tally_of
 from reconciler.rewrite.runs import Counted, Run, stream_of
 
 #: bytes of Arrow's memory that are gathered before they are cut into runs
-GATHERED: Final = 64 * 1024 * 1024
+GATHERED: Final = 24 * 1024 * 1024
 
 
 def runs_of(

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from reconciler.cli.spark import spark_session
+from reconciler.errors import ReconcilerError
+from reconciler.hudi.markers import marker_folder
+from reconciler.rewrite import spark as rewriter
 from reconciler.rewrite.local import Bounds, InProcess
 from reconciler.rewrite.model import Ordering
 from reconciler.rewrite.spark import SparkRewriter
@@ -16,9 +23,15 @@ TREE = Ordering(columns=("ts", "id"), curve="kd-tree", mapping="rank")
 SMALL = Bounds(gathered=1 << 10, sorted=1 << 10)
 
 
-@pytest.mark.parametrize("bounds", [Bounds(), SMALL])
-@pytest.mark.parametrize("ordering", [Ordering(), TREE], ids=["packed", "tree"])
-@pytest.mark.parametrize("name", ["v9_cow_part", "v8_mor_part", "v6_mor_nopart"])
+@pytest.mark.parametrize(
+    ("name", "ordering", "bounds"),
+    [
+        ("v8_mor_part", TREE, Bounds()),
+        ("v8_mor_part", TREE, SMALL),
+        ("v9_cow_part", Ordering(), Bounds()),
+    ],
+    ids=["tree", "tree in pieces", "packed"],
+)
 def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, spark, tmp_path):
     path, other = unpacked(name, tmp_path / "a"), unpacked(name, tmp_path / "b")
     storage, work, groups = asked(path, ordering)
@@ -45,3 +58,68 @@ def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, spark, t
         one = table_of(there, ours).drop_columns(columns)
         if bounds != SMALL:
             assert one.equals(table_of(storage, theirs).drop_columns(columns))
+
+
+class DiesOnce(rewriter._Reduce):
+    """The first attempt at every file dies when it has brought the file to the table."""
+
+    def __call__(self, index, runs):
+        for made in rewriter._Reduce.__call__(self, index, runs):
+            seen = Path(self.table.ref.location).with_name("seen") / str(index)
+            if not seen.exists():
+                seen.touch()
+                raise OSError("the machine is gone")
+            yield made
+
+
+def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
+    sessions, tmp_path, monkeypatch
+):
+    path = unpacked("v9_cow_part", tmp_path)
+    path.with_name("seen").mkdir()
+    storage, work, groups = asked(path, TREE)
+    before = rows_before(storage, work, groups)
+    kept = {str(file) for file in path.rglob("*.parquet")}
+    sessions.stop()
+    with spark_session("local[2,2]", {}) as session:
+        monkeypatch.setattr(rewriter, "_Reduce", DiesOnce)
+        found = SparkRewriter(session).rewrite(
+            storage.ref, work, groups, progress=lambda _count: None
+        )
+    made = {f"{path}/{name}" for name, _ in paths(groups, found)}
+    there = {str(f) for f in path.rglob("*.parquet") if ".hoodie" not in f.parts} - kept
+    markers = list((path / marker_folder(work.instant)).rglob("*.marker.CREATE"))
+
+    assert before == rows_after(storage, work, groups, found)
+    assert all(one.read == one.written for one in found)
+    assert made < there
+    assert len(there) == 2 * len(made) == len(markers)
+    ids = [file.rpartition("/")[2].split("_")[0] for file in there]
+    assert {2} == {ids.count(one) for one in ids}
+
+
+def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(spark, tmp_path):
+    path = unpacked("v9_cow_part", tmp_path)
+    storage, work, groups = asked(path, TREE)
+    secret = "hunter2-hunter2"
+    gone = replace(groups[0].slices[0], base=f"{secret}-0_0-1-1_20260101000000000.parquet")
+    broken = replace(groups[0], slices=(gone,))
+    with pytest.raises(ReconcilerError) as raised:
+        SparkRewriter(spark).rewrite(
+            replace(storage.ref, secrets=(secret,)), work, [broken], progress=lambda _count: None
+        )
+
+    said = str(raised.value)
+    assert said.endswith(
+        "***-0_0-1-1_20260101000000000.parquet: went away after the clustering was planned; "
+        "plan it again"
+    )
+    assert "hunter2" not in said
+    assert "\n" not in said
+
+
+def test_no_groups_start_no_job(spark, tmp_path):
+    storage, work, _ = asked(unpacked("v9_cow_part", tmp_path), TREE)
+
+    assert [] == SparkRewriter(spark).rewrite(storage.ref, work, [], progress=lambda _count: None)
+    assert "ARROW_DEFAULT_MEMORY_POOL" not in spark.sparkContext.environment
