@@ -17,7 +17,7 @@ from reconciler.hudi.schemaless import schema_text
 from reconciler.hudi.touched import Touched
 from reconciler.storage.wrappers import Fault, Faulty
 from tests.crash.clustering import Clustering, clustering, left_behind
-from tests.crash.drill import Killed, data_files
+from tests.crash.drill import Killed, data_files, unlisted
 from tests.crash.test_moves import Hook, age, put, timeline_folder
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -395,3 +395,26 @@ def test_without_a_lock_what_is_ours_is_finished_although_it_is_pending(tmp_path
     assert (0, "resume", "completed") == (result.exit_code, outcome.kind, outcome.how)
     assert rows == it.rows()
     assert [] == left_behind(it.table)
+
+
+@pytest.mark.parametrize("name", ["indexed/0.15.0", "indexed/1.2.0"])
+def test_what_the_metadata_table_was_told_of_one_that_is_undone_goes_too(name, tmp_path):
+    it = clustering(TABLES / f"{name}.zip", tmp_path / "t")
+    rows, listed, files = it.rows(), unlisted(it), data_files(it.table)
+    told = metadata_instants(it)
+    with pytest.raises(Killed):
+        it.apply(it.plan(), around=lambda s: Hook(s, ".replacecommit", die, after=False))
+    pending = metadata_instants(it) - told
+    put(it, f"{TIME}.deltacommit.requested")
+    outcome = only(it.apply(plan_of_resume(it)))
+
+    assert 1 == len({path.name[:17] for path in pending})
+    assert "undone" == outcome.how
+    assert told == metadata_instants(it)
+    assert (rows, listed, files) == (it.rows(), unlisted(it), data_files(it.table))
+
+
+def metadata_instants(it: Clustering) -> set[Path]:
+    """What is on the metadata table's timeline."""
+    hoodie = it.table / ".hoodie/metadata/.hoodie"
+    return {path for path in hoodie.rglob("2026*") if path.is_file()}
