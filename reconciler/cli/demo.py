@@ -33,7 +33,6 @@ spec:
   files: {target: 1MiB, small: 512KiB}     # little, as the table is
   clustering:
     columns: [customer_id, amount]         # rows with like values into the same files
-    when: {smallFileShareAbove: 0.3}
   concurrency:
     lock: {provider: filesystem}
 """

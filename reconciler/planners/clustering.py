@@ -344,8 +344,7 @@ def _warnings(table: _Table, groups: Groups, gate: Note | None) -> Iterable[Note
     if gate is not None:
         yield gate
         return
-    is_judged = bool(asked.columns) and not asked.when.always
-    if is_judged and asked.when.overlap_above is not None and table.ranges is None:
+    if _lacks_ranges(table):
         yield Note(
             "overlap",
             "clustering.when.overlapAbove is not judged: the statistics of the base files on "
@@ -359,6 +358,15 @@ def _warnings(table: _Table, groups: Groups, gate: Note | None) -> Iterable[Note
         )
     if not len(groups):
         yield Note(NOTHING, f"no clustering: {_nothing(rule)}")
+
+
+def _lacks_ranges(table: _Table) -> bool:
+    """Whether a partition has so many base files that too many may overlap, and nothing tells."""
+    asked, found, above = table.asked, table.found, table.asked.when.overlap_above
+    if not asked.columns or asked.when.always or above is None or table.ranges is not None:
+        return False
+    is_in = found.has_base & (table.standing.rule != RULES.index("partition"))
+    return bool(np.bincount(found.partition[is_in], minlength=1).max() > above)
 
 
 def _nothing(rule: NDArray[np.int8]) -> str:

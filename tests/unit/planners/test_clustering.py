@@ -368,6 +368,11 @@ class TestOverlap:
             "no clustering: 3 file slices are of partitions that don't need it",
         ] == [note.because for note in decision.warnings]
 
+    def test_so_few_files_cannot_overlap_too_much_so_nothing_need_be_known(self):
+        decision = decide(sized({"a": bases(100, 100), "b": bases(100)}), when=OVERLAP, **BY_X)
+
+        assert ["nothingToDo"] == [note.rule for note in decision.warnings]
+
     @pytest.mark.parametrize(("most", "rule"), [(300, "group"), (100, "clustered")])
     def test_what_was_laid_out_is_rewritten_for_a_gain_alone(self, most, rule):
         """Files of three clusterings over each other: together they gain, one by one nothing."""
