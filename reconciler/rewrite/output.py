@@ -97,21 +97,22 @@ class Writing:
 
     def _files(self, ordered: Ordered, form: FileForm) -> tuple[list[WrittenFile], list[Tally]]:
         """The finished files on the local disk: as many as it takes for none to be too big."""
-        count = 1
+        count, gives_up = 1, True
         while True:
             found: list[WrittenFile] = []
             tallies: list[Tally] = []
-            too_big = 0
-            for file, tally, is_whole in self._tried(ordered, form, count):
+            needed = count
+            for file, tally, is_whole in self._tried(ordered, form, count, gives_up=gives_up):
                 found.append(file)
                 tallies.append(tally)
                 if not is_whole or file.size > _MOST * self.work.target:
-                    too_big = self._needed(file, ordered.rows, count)
-                    if too_big > count:
-                        break
-            if too_big <= count:
+                    needed = self._needed(file, ordered.rows, count)
+                if needed > count or not is_whole:
+                    break
+            if needed <= count and sum(file.rows for file in found) == ordered.rows:
                 return found, tallies
-            count = too_big
+            gives_up = needed > count  # more files would not be smaller ones: then take them big
+            count = needed
 
     def _needed(self, file: WrittenFile, rows: int, count: int) -> int:
         """How many files it takes when one of so many is this big; as many, if more do not help."""
@@ -123,11 +124,11 @@ class Writing:
         return min(max(count + 1, round(of_rows / (target - footer) + 0.45)), rows)
 
     def _tried(
-        self, ordered: Ordered, form: FileForm, count: int
+        self, ordered: Ordered, form: FileForm, count: int, *, gives_up: bool
     ) -> Iterator[tuple[WrittenFile, Tally, bool]]:
         """So many files of the same number of rows, one after the other, and whether each is whole.
 
-        A file that is seen to become too big ends there.
+        ``gives_up``: a file that is seen to become too big ends there.
         """
         bounds = np.arange(count + 1) * ordered.rows // count
         starts = [
@@ -137,10 +138,16 @@ class Writing:
         ends = np.unique(np.concatenate(starts))
         batches = ordered.batches(ends)
         for nth in range(count):
-            yield self._one(nth, batches, starts[nth], form)
+            yield self._one(nth, batches, starts[nth], form, gives_up=gives_up)
 
     def _one(
-        self, nth: int, batches: Iterator[pa.RecordBatch], starts: NDArray[np.int64], form: FileForm
+        self,
+        nth: int,
+        batches: Iterator[pa.RecordBatch],
+        starts: NDArray[np.int64],
+        form: FileForm,
+        *,
+        gives_up: bool,
     ) -> tuple[WrittenFile, Tally, bool]:
         name, at, last = self.name(nth), int(starts[0]), int(starts[-1])
         ends = set(starts.tolist())
@@ -156,7 +163,7 @@ class Writing:
                     at += len(rows)
                     if at in ends:
                         writer.end_row_group()
-                        if at < last and self._is_beyond(writer):
+                        if gives_up and at < last and self._is_beyond(writer):
                             break
                 return replace(writer.close(), footer=None), tally, at == last
             except BaseException:

@@ -177,9 +177,11 @@ def test_no_file_is_more_than_a_little_beyond_the_target(store, ordering, bounds
 
 
 def test_a_footer_that_fills_a_file_does_not_split_it(store):
-    (made,) = rewritten(store, work(target=500), group(*slices_of(store, files=1), outputs=1))
+    for seed, rows in enumerate([1000, 1]):
+        asked = work(target=500, form=replace(FORM, group_rows=rows), seed=f"{seed:032x}")
+        (made,) = rewritten(store, asked, group(base_file(store, seed, grid(0, 30))))
 
-    assert (1, 0) == (len(made.files), made.splits)
+        assert (1, 0, 30) == (len(made.files), made.splits, made.written.rows)
 
 
 def test_row_groups_are_cut_where_the_form_says(store):
