@@ -259,7 +259,7 @@ class Subject:
             "all": "true",
             "range": "v between 10 and 20",
             "point": "s = 's12'",
-            "both": "v > 25 and d < 7",
+            "both": "v > 5 and d < 0",
         }
         ways = {"listing": BY_LISTING, "metadata": METADATA, "skipping": SKIPPING}
         asked: dict[str, dict[str, Any]] = {
@@ -274,6 +274,8 @@ class Subject:
 
     def increments(self) -> dict[str, dict[str, Any]]:
         """What was written since the first write, and since the last: all reads are increments."""
+        if not self.shape.keeps_meta:
+            return {}  # Hudi has none of such tables
         times = sorted(moment for _, moment in completed(self.table))
         return {
             f"since {begin}": {

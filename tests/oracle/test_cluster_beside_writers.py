@@ -15,15 +15,17 @@ FIRST = TOGETHER | WRITERS_FIRST
 #: what a table is, and what its writers do about a clustering that is pending
 ROUNDS = [
     (Shape(version="0.15.0", metadata="all", partitions="plain"), {}),
-    (Shape(version="0.15.0", merge_on_read=True, partitions="plain"), WRITERS_FIRST),
     (Shape(version="1.2.0", merge_on_read=True, metadata="all", partitions="plain"), WRITERS_FIRST),
-    (Shape(version="1.2.0", partitions="plain"), {}),
 ]
+_NEWEST = Shape(version="1.2.0", merge_on_read=True, partitions="plain")
+#: when the writer comes: after the plan, or right after a file of this name was made
 MEANWHILE = [
-    Shape(version="0.15.0", merge_on_read=True, metadata="all", partitions="plain"),
-    Shape(version="1.0.2", partitions="plain"),
-    Shape(version="1.2.0", metadata="all", partitions="plain"),
-    Shape(version="1.2.0", merge_on_read=True, partitions="plain"),
+    (_NEWEST, "plan"),
+    (_NEWEST, "inflight"),
+    (_NEWEST, ".parquet"),
+    (Shape(version="0.15.0", merge_on_read=True, metadata="all", partitions="plain"), ".parquet"),
+    (Shape(version="1.0.2", partitions="plain"), "inflight"),
+    (Shape(version="1.2.0", metadata="all", partitions="plain"), ".parquet"),
 ]
 
 
@@ -48,8 +50,7 @@ def left(result):
     return {one.partition: one.because for o in table.outcomes for one in o.rewritten.left}
 
 
-@pytest.mark.parametrize("moment", ["plan", "inflight", ".parquet"])
-@pytest.mark.parametrize("shape", MEANWHILE, ids=str)
+@pytest.mark.parametrize(("shape", "moment"), MEANWHILE, ids=str)
 def test_a_group_that_is_written_to_meanwhile_stays_and_the_others_are_rewritten(
     real_hudi, tmp_path, shape, moment
 ):

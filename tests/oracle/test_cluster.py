@@ -1,0 +1,65 @@
+"""Tables that real Hudi made, clustered by us, in the hands of real Hudi again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.oracle import lives
+from tests.oracle.layouts import Shape, Shelf
+from tests.oracle.our_clustering import by_us
+
+pytestmark = [pytest.mark.oracle, pytest.mark.spark]
+
+#: one for each version that lives through everything
+WHOLE = [
+    Shape(version="0.15.0", merge_on_read=True, metadata="all"),
+    Shape(version="1.0.2", partitions="levels", metadata="all", curve="z-order"),
+    Shape(version="1.1.1", partitions="encoded", curve="linear", columns=("v",)),
+    Shape(version="1.2.0", merge_on_read=True, metadata="all", curve="hilbert"),
+]
+#: what else there is
+OTHERS = [
+    Shape(version="0.15.0", all_types=True, partitions="encoded", columns=("dt", "d18")),
+    Shape(version="0.15.0", partitions="none", metadata="off", columns=()),
+    Shape(version="0.15.0", metadata="all", curve="z-order", mapping="direct"),
+    Shape(version="1.0.2", merge_on_read=True, all_types=True, evolves=True, columns=("t", "s")),
+    Shape(version="1.0.2", merge_on_read=True, partitions="none", keeps_meta=False),
+    Shape(version="1.2.0", all_types=True, evolves=True, metadata="all", columns=("dt", "i")),
+    Shape(version="1.2.0", partitions="dropped", curve="hilbert", mapping="direct"),
+    Shape(version="1.2.0", merge_on_read=True, keeps_meta=False, partitions="plain", columns=()),
+]
+ALL = sorted(WHOLE + OTHERS, key=str)
+
+
+@pytest.fixture(scope="module")
+def clusterer(sessions):
+    return by_us(lambda: sessions.with_conf(sql_session_timeZone="UTC"))
+
+
+@pytest.fixture(scope="module")
+def shelf(real_hudi, clusterer, tmp_path_factory):
+    return Shelf(real_hudi, tmp_path_factory.mktemp("shelf"), clusterer)
+
+
+@pytest.mark.parametrize("shape", ALL, ids=str, scope="module")
+class TestOfATable:
+    """One after the other, so that a table is made once."""
+
+    def test_rows_are_read_as_before_in_every_way(self, shelf, shape):
+        lives.same_rows(shelf, shape)
+
+    def test_hudi_goes_on_to_write_and_to_serve(self, shelf, shape):
+        if shape not in WHOLE:
+            lives.written_once(shelf, shape)
+        else:
+            lives.goes_on(shelf, shape)
+
+
+@pytest.mark.parametrize("shape", WHOLE[::3], ids=str)
+def test_hudi_takes_back_later_writes_and_the_clustering(shelf, clusterer, shape):
+    lives.taken_back(shelf, shape, clusterer)
+
+
+@pytest.mark.parametrize("shape", WHOLE[:2] + OTHERS[:1], ids=str)
+def test_our_clean_removes_the_groups_that_were_replaced(shelf, shape):
+    lives.cleaned_by_us(shelf, shape)
