@@ -39,6 +39,8 @@ _CONFLICT: Final = (
     "ConcurrentModificationException",
     "Cannot resolve conflicts",
     "Not allowed to update the clustering file group",
+    # it had seen a clustering whose plan was taken back before it was read
+    "Error getting all file groups in pending clustering",
 )
 
 
