@@ -38,7 +38,7 @@ CLIENTS: Final[Mapping[Family, str]] = {"s3": "s3fs", "gs": "gcsfs", "azure": "a
 _S3_BATCH: Final = 1000  # keys in one DeleteObjects request
 _GS_BATCH: Final = 100  # calls in one batch request
 _THREADS: Final = 16
-_WHOLE: Final = 64 * 1024 * 1024  # bytes of a local file that are read at once
+_WHOLE: Final = 64 * 1024 * 1024  # bytes of a local file read at once; clients take pieces of more
 _DENIED: Final = ("NoCredentialsError", "PartialCredentialsError", "ClientAuthenticationError")
 _TAKEN: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 
@@ -142,7 +142,6 @@ class RemoteStorage:
                 if os.fstat(source.fileno()).st_size <= _WHOLE:
                     self.create(path, source.read())
                     return
-                # of what is longer clients take pieces
                 with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data:
                     self.create(path, data)
         except OSError as error:
