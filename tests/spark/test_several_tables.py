@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import reconciler
-from reconciler.cluster import spark
+from reconciler.apply import spark
 from tests.bench.many_tables import make_tables
 
 #: PySpark leaves the sockets of ``collect`` to the garbage collector
