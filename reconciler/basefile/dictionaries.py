@@ -19,6 +19,8 @@ LIMIT: Final = 1 << 20
 #: values that are looked at, and how few say nothing
 _LOOKED_AT: Final = 2048
 _TOO_FEW: Final = 256
+#: mixes bits as splitmix64 does
+_ODD: Final = np.uint64(0xBF58_476D_1CE4_E5B9)
 _LOOKED_INTO: Final = (
     pa.types.is_primitive,
     pa.types.is_decimal,
@@ -41,7 +43,9 @@ def without_dictionary(rows: pa.Table) -> frozenset[str]:
 
 def _spread(rows: pa.Table) -> pa.Table:
     """Some of the rows, as if drawn: rows so far from each other never are of one run of values."""
-    at = np.unique(np.random.default_rng(len(rows)).integers(0, max(len(rows), 1), _LOOKED_AT))
+    mixed = np.arange(_LOOKED_AT, dtype=np.uint64) * _ODD
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD  # multiples alone would lie at even distances
+    at = np.unique((mixed >> np.uint64(33)).astype(np.int64) % max(len(rows), 1))
     found, start = [], 0
     for batch in rows.to_batches():
         here = at[slice(*np.searchsorted(at, [start, start + len(batch)]))] - start
