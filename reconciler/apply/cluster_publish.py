@@ -17,6 +17,7 @@ from reconciler.apply.marked import (
     remove_marked,
     remove_markers,
 )
+from reconciler.apply.own_files import remove_own
 from reconciler.apply.result import LeftGroup, StepOutcome
 from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.table import Table
@@ -85,10 +86,14 @@ def tidied(table: Table, work: ClusterWork, outcome: StepOutcome) -> StepOutcome
 
 
 def abandon(table: Table, work: ClusterWork) -> None:
-    """Undo a clustering that failed, unless it is somebody else's by now. Takes the lock."""
+    """Undo a clustering that failed; where it is somebody else's by now, only our files go.
+
+    Takes the lock.
+    """
     with table.locked():
         timeline = table.reread()
         if completion_of(timeline, work.instant, work.action) is not None:
+            remove_own(table.storage, work, _files_of(table, work))
             return
         requested = timeline.file(work.instant, work.action, State.REQUESTED)
         taken = rolled_back_ms(table, timeline, work.instant, work.known)
@@ -96,7 +101,7 @@ def abandon(table: Table, work: ClusterWork) -> None:
             table.lock.confirm()
             withdraw(table, work)
         else:
-            remove_marked(table.storage, work.instant)
+            remove_own(table.storage, work)
 
 
 def withdraw(table: Table, work: ClusterWork) -> None:
@@ -145,6 +150,7 @@ def adopt(table: Table, work: ClusterWork, timeline: Timeline, done: Instant) ->
     commit = CommitMetadata.parse(data, path, replaces=True)
     kept = _files_of(table, work)
     remove_marked(table.storage, work.instant, kept)
+    remove_own(table.storage, work, kept)
     planned = set(_ids(work, range(len(work.groups))))
     replaced = {(partition, one) for partition, ids in commit.replaced.items() for one in ids}
     stats = WriteStats.parse(data, path)
@@ -195,7 +201,6 @@ def _check_ours(
     table: Table, work: ClusterWork, timeline: Timeline, results: Sequence[Rewritten]
 ) -> None:
     """Raises BusyError when somebody does our clustering instead: then our files are going."""
-    is_begun = timeline.file(work.instant, work.action, State.INFLIGHT) is not None
     partitions = work.groups.partition.to_pylist()
     gone = [
         file.name
@@ -203,12 +208,23 @@ def _check_ours(
         for file in result.files
         if not _is_there(table, partition, file.name, file.size)
     ]
-    taken = rolled_back_ms(table, timeline, work.instant, work.known)
-    if gone or not is_begun or taken is not None:
-        raise BusyError(
-            f"another writer has taken over our clustering {work.instant}; plan again when it is "
-            "done"
-        )
+    if gone:
+        raise _taken(work)
+    _check_not_taken(table, work, timeline)
+
+
+def _check_not_taken(table: Table, work: ClusterWork, timeline: Timeline) -> None:
+    """Raises BusyError when somebody has rolled our clustering back, or has begun to."""
+    is_begun = timeline.file(work.instant, work.action, State.INFLIGHT) is not None
+    rolled_back = rolled_back_ms(table, timeline, work.instant, work.known) is not None
+    if rolled_back or not is_begun:
+        raise _taken(work)
+
+
+def _taken(work: ClusterWork) -> BusyError:
+    return BusyError(
+        f"another writer has taken over our clustering {work.instant}; plan again when it is done"
+    )
 
 
 def _is_there(table: Table, partition: str, name: str, size: int) -> bool:
@@ -269,6 +285,7 @@ def _complete(
         _drop(table, properties, sync.drops)
         metadata.write_sync(storage, sync.sync)
     table.lock.confirm()
+    _check_not_taken(table, work, table.reread())  # a rollback waits for no lock
     payload = completed_commit(work, results, kept).encode(version=properties.table_version)
     table.publisher.complete(work.instant, work.action, payload)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -29,6 +28,7 @@ from reconciler.reader.load import newest_schema, open_scan
 from reconciler.reader.model import PATH, ReadRequest, Scan
 from reconciler.reader.schema import drops_partition_columns, has_meta_columns
 from reconciler.rewrite.model import Group, Ordering, Rewrite
+from reconciler.rewrite.names import seed_of
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.layout import Layout
 from reconciler.state.model import TableState
@@ -97,7 +97,7 @@ def rewrite_of(
     held = tuple(name for name in schema.names if name in ground.scan.table_schema.names)
     return Rewrite(
         instant=instant,
-        seed=hashlib.md5(f"{instant} {attempt}".encode(), usedforsecurity=False).hexdigest(),
+        seed=seed_of(instant, attempt),
         reading=SliceReading(
             rules=ground.scan.rules,
             schema=ground.scan.table_schema,

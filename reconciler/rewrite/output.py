@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from reconciler.errors import UnsupportedError
 from reconciler.hudi.markers import create_marker
 from reconciler.rewrite.gathering import Gathering, Ordered, calendar_of
 from reconciler.rewrite.model import Group, Rewrite, Tally
+from reconciler.rewrite.names import output_id
 from reconciler.rewrite.reading import Columns, tally_of
 from reconciler.storage.api import Storage
 
@@ -81,7 +81,7 @@ class Writing:
         The file's id does not change with the attempt.
         """
         work, group = self.work, self.group.number
-        own = uuid.uuid5(uuid.UUID(hex=work.seed), f"{group}/{self.file}")
+        own = output_id(work.seed, group, self.file)
         return f"{own}-{nth}_{group}-{self.file}-{self.attempt}_{work.instant}.parquet"
 
     def _form(self, gathering: Gathering) -> FileForm:

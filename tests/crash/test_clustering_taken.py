@@ -1,0 +1,142 @@
+"""Another writer takes our clustering over while we are at it: its files stay, and ours go."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.result import Result
+from reconciler.errors import StorageError
+from reconciler.hudi.touched import Touched
+from reconciler.rewrite.local import InProcess
+from reconciler.world import open_storage
+from tests.crash.clustering import Clustering, clustering
+from tests.crash.drill import data_files
+from tests.crash.test_clustering_races import (
+    base_of,
+    requested_of,
+    rollback_of,
+    take_over,
+)
+from tests.crash.test_moves import Hook, put, timeline_folder
+
+TABLES = Path(__file__).parents[1] / "tables"
+
+
+@pytest.fixture(params=["v6_keygen", "v9_keygen"])
+def it(request, tmp_path) -> Clustering:
+    """Three partitions with a group each, nothing pending."""
+    return clustering(TABLES / f"{request.param}.zip", tmp_path / "t")
+
+
+@dataclass
+class Overtaken:
+    """Rewrites, and then somebody comes; ``fails``: the work has gone wrong by then."""
+
+    act: Callable[[], None]
+    fails: bool = False
+
+    def rewrite(self, ref, work, groups, *, progress):
+        found = InProcess(open_storage).rewrite(ref, work, groups, progress=progress)
+        self.act()
+        if self.fails:
+            raise StorageError("x", "cannot be written")
+        return found
+
+
+def overtaken(it: Clustering, act: Callable[[], None], *, fails: bool = False) -> Result:
+    return it.apply(it.plan(), rewriter=Overtaken(act, fails))
+
+
+def instant_of(it: Clustering) -> str:
+    return requested_of(it).name.split(".")[0]
+
+
+def roll_back(it: Clustering) -> None:
+    """As Hudi does it: files by marker away, then the markers, then the inflight file."""
+    requested = requested_of(it)
+    temp = it.table / ".hoodie/.temp" / instant_of(it)
+    for marker in temp.rglob("*.marker.CREATE"):
+        name = marker.relative_to(temp).as_posix().removesuffix(".marker.CREATE")
+        (it.table / name).unlink(missing_ok=True)
+    shutil.rmtree(temp)
+    requested.with_name(requested.name.replace("requested", "inflight")).unlink()
+    rollback_of(it, instant_of(it))
+
+
+def begin_again(it: Clustering) -> str:
+    """Hudi has rolled ours back and written the first file of its own attempt; gives its path."""
+    roll_back(it)
+    put(it, requested_of(it).name.replace("requested", "inflight"))
+    partition = partitions_of(it)[0]
+    path = f"{partition}/7a4e-0_1-1-1_{instant_of(it)}.parquet"
+    marker = it.table / ".hoodie/.temp" / instant_of(it) / f"{path}.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    shutil.copy(it.table / partition / base_of(it, partition), it.table / path)
+    return path
+
+
+def partitions_of(it: Clustering) -> list[str]:
+    return sorted({path.rpartition("/")[0] for path in data_files(it.table)})
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_files_of_one_who_does_our_clustering_now_are_not_ours_to_remove(it, fails):
+    rows, theirs = it.rows(), []
+    result = overtaken(it, lambda: theirs.append(begin_again(it)), fails=fails)
+
+    assert (1 if fails else 6) == result.exit_code
+    ours = {path for path in data_files(it.table) if f"_{instant_of(it)}." in path}
+    assert set(theirs) == ours
+    assert (it.table / ".hoodie/.temp" / instant_of(it)).exists()
+    assert rows == it.rows()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_our_files_go_that_came_after_another_writer_had_removed_our_markers(it, fails):
+    rows = it.rows()
+
+    def act() -> None:
+        late = {
+            path: (it.table / path).read_bytes()
+            for path in data_files(it.table)
+            if f"_{instant_of(it)}." in path
+        }
+        take_over(it)
+        for path, data in late.items():
+            (it.table / path).write_bytes(data)
+
+    result = overtaken(it, act, fails=fails)
+    (done,) = timeline_folder(it).glob("2026120100000*.replacecommit")
+    instant = done.name[:17]
+    named = {"/".join(file) for file in Touched.parse(done.read_bytes(), "x").files}
+
+    assert (1 if fails else 0) == result.exit_code
+    assert named == {path for path in data_files(it.table) if f"_{instant}." in path}
+    assert rows == it.rows()
+
+
+def test_one_that_is_rolled_back_after_our_last_look_is_not_completed(it):
+    rows, theirs = it.rows(), []
+
+    class AtTheEnd(Hook):
+        """After the files are looked for the table's properties are read once more."""
+
+        def _gate(self, call, act, torn=None):  # noqa: ARG002
+            if call.method == "stat" and call.paths[0].endswith(".parquet"):
+                theirs[:] = ["soon"]
+            elif theirs == ["soon"] and call.paths[0].endswith(".properties"):
+                theirs[:] = [begin_again(it)]
+            return act()
+
+    result = it.apply(it.plan(), around=lambda s: AtTheEnd(s, "", lambda: None, after=True))
+
+    assert 6 == result.exit_code
+    assert [] == list(timeline_folder(it).glob("2026120100000*.replacecommit"))
+    assert set(theirs) == {p for p in data_files(it.table) if f"_{instant_of(it)}." in p}
+    assert rows == it.rows()
