@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from reconciler.diagnostics import did_you_mean
 from reconciler.diff import Misfit
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.hudi.metadata_partitions import Decision, rewrite_verdicts
@@ -27,8 +28,10 @@ from reconciler.planners.standing import RULES
 from reconciler.sizing.estimate import RecordSize, record_size
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.evidence import Evidence
+from reconciler.state.layout import Layout
 from reconciler.state.model import TableState
 
+_META: Final = "_hoodie_"
 _INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
 
 
@@ -68,10 +71,11 @@ def relayout(spec: TableSpec, state: TableState, view: View) -> Relayout:
         view=view,
     )
     notes = (*_doubts(decision, known.evidence), *_of_pending(state))
+    wrong = tuple(_wrong_columns(decision.layout, known.evidence))
     if decision.refusals or not len(decision.groups):
-        return Relayout(refusals=decision.refusals, warnings=notes)
+        return Relayout(refusals=decision.refusals, warnings=(*wrong, *notes))
     refusals, drops = _metadata(state, decision, known)
-    if refusals:
+    if refusals := (*wrong, *refusals):
         return Relayout(refusals=refusals, warnings=notes)
     layout = decision.layout
     return Relayout(
@@ -110,6 +114,23 @@ def _doubts(decision: ClusteringDecision, evidence: Evidence) -> Iterator[Note]:
     said = {note.rule for note in found}
     yield from found
     yield from (note for note in decision.warnings if note.rule not in said)
+
+
+def _wrong_columns(layout: Layout, evidence: Evidence) -> Iterator[Note]:
+    """Columns that rows cannot be ordered by: every file of the rewrite would fail on them."""
+    known = evidence.columns
+    if known is None:
+        return
+    for name in layout.columns:
+        if name.startswith(_META):
+            continue
+        if name not in known:
+            near = did_you_mean(name, known)
+            hint = f"did you mean {near!r}?" if near else f"its columns are {', '.join(known)}"
+            yield Note("columns", f"clustering.columns: the table has no column {name!r}; {hint}")
+        elif known[name]:
+            said = f"{name} is a {known[name]}, which has no order; leave it out"
+            yield Note("columns", f"clustering.columns: {said}")
 
 
 def _of_pending(state: TableState) -> Iterator[Note]:

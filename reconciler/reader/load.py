@@ -12,6 +12,7 @@ import pyarrow as pa
 from reconciler.errors import FormatError, NotFoundError, StorageError, UnsupportedError
 from reconciler.hudi.arrow import strings
 from reconciler.hudi.commit import CommitMetadata
+from reconciler.hudi.declared import SCHEMA, declared_schema
 from reconciler.hudi.instant import COMMITS, Instant
 from reconciler.hudi.load import (
     PROPERTIES,
@@ -32,10 +33,8 @@ from reconciler.reader.partitions import partition_columns
 from reconciler.reader.renames import FOLDER, VERSIONED, read_versions, renamed_column
 from reconciler.reader.schema import (
     CREATED,
-    SCHEMA,
     Shape,
     completed_schema,
-    declared_schema,
     evolved_instants,
     has_meta_columns,
     shape_of,

@@ -1,7 +1,6 @@
 """The columns of a table as of an instant, and which base files hold them in other types; pure.
 
-Source: TableSchemaResolver (getTableAvroSchema, appendPartitionColumns), WriteOperationType
-(canUpdateSchema: a table service declares what it found, maybe long ago).
+Source: TableSchemaResolver (getTableAvroSchema, appendPartitionColumns).
 """
 
 from __future__ import annotations
@@ -15,20 +14,10 @@ from reconciler.errors import UsageError
 from reconciler.hudi.properties import TableProperties
 from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
 
-#: the key of a commit's extra metadata
-SCHEMA: Final = "schema"
 CREATED: Final = "hoodie.table.create.schema"
-_SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 #: a column's name -> its type, spelled so that the same types of several writers are equal
 Shape = Mapping[str, str]
-
-
-def declared_schema(operation: str | None, extra: Mapping[str, str]) -> str | None:
-    """The Avro schema that a completed write declares for the table; None where it does not."""
-    if (operation or "").upper() in _SERVICES:
-        return None
-    return extra.get(SCHEMA) or None
 
 
 def table_schema(text: str, path: str, properties: TableProperties) -> pa.Schema:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from reconciler.sizing.history import Footers, Written
@@ -38,7 +40,8 @@ class Evidence:
     with an order and one element a file of the state's ``files``, null where nothing is known (of
     log files nothing is); None where no overlap is to be judged, or nothing is known of any file.
     ``rows``: int64 per file, records; estimated from its size where nothing tells, 0 for log files.
-    ``doubts``: what a plan has to warn of.
+    ``columns``: those of the table by name, each with ``struct``, ``list`` or ``map``, else empty;
+    None where the newest writes don't say. ``doubts``: what a plan has to warn of.
     """
 
     written: tuple[Written, ...]
@@ -46,4 +49,5 @@ class Evidence:
     footers: Footers | None
     bounds: tuple[tuple[Any, Any], ...] | None
     rows: NDArray[np.int64]
+    columns: Mapping[str, str] | None = None
     doubts: tuple[Doubt, ...] = ()

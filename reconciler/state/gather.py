@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.arrow import booleans, integers, unique
+from reconciler.hudi.declared import top_columns
 from reconciler.hudi.files import FileKind
 from reconciler.hudi.metadata_partitions import COLUMN_STATS
 from reconciler.hudi.metadata_stats import read_column_stats
@@ -94,8 +95,14 @@ class _Gathering:
             footers=footers,
             bounds=bounds,
             rows=self._all_rows(footers),
+            columns=self._columns(),
             doubts=tuple(self.doubts),
         )
+
+    def _columns(self) -> dict[str, str] | None:
+        """The table's; partition columns are some of them, whether files have them or not."""
+        found = top_columns(self.history.schema) if self.history.schema else None
+        return {**found, **dict.fromkeys(self.properties.partition_fields, "")} if found else None
 
     @property
     def _judges_overlap(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.hudi.clustering import RequestedReplace
+from reconciler.hudi.declared import declared_schema
 from reconciler.hudi.instant import COMMITS, Action, State
 from reconciler.hudi.load import instant_path, read_instant_file
 from reconciler.hudi.properties import TableProperties
@@ -22,10 +23,14 @@ _SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """``written``: the newest completed writes, oldest first. ``clusterings``: likewise, all."""
+    """``written``: the newest completed writes, oldest first. ``clusterings``: likewise, all.
+
+    ``schema``: the table's Avro schema by the newest of ``written`` that declares it.
+    """
 
     written: tuple[Written, ...]
     clusterings: tuple[PastClustering, ...]
+    schema: str | None = None
 
 
 def read_history(
@@ -53,10 +58,12 @@ class _Reading:
         ]
         recent = done[max(len(done) - newest, 0) :]
         read = {entry: self._stats(entry) for entry in recent}
+        schemas = (declared_schema(s.operation, s.extra) for s in reversed(read.values()))
         replacing = [entry for entry in done if entry.instant.action is Action.REPLACECOMMIT]
         return History(
             written=tuple(_written(entry, read[entry]) for entry in recent),
             clusterings=tuple(self._clusterings(replacing, read)),
+            schema=next((schema for schema in schemas if schema), None),
         )
 
     def _clusterings(

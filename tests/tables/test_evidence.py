@@ -265,6 +265,20 @@ def test_writes_and_footers_tell_sizes(folder):
     assert evidence.footers is None
 
 
+def test_the_newest_write_tells_the_columns(folder):
+    columns = gathered(folder).evidence.columns
+
+    assert set(COLUMNS) <= set(columns)
+    assert {""} == {columns[name] for name in COLUMNS}
+
+
+def test_a_struct_is_told_from_columns_with_an_order(tmp_path):
+    zipped = INDEXED.parent / "reading/every_type_1.2.0.zip"
+    columns = gathered(next(unpack(zipped, tmp_path).glob("**/.hoodie")).parent).evidence.columns
+
+    assert {"st": "struct"} == {name: kind for name, kind in columns.items() if kind}
+
+
 def test_footers_tell_sizes_where_writes_do_not(copy):
     for write in (copy / ".hoodie").rglob("*.commit"):
         if "metadata" not in write.parts:

@@ -252,6 +252,45 @@ class TestInTheWay:
 
         assert () == plan.refusals
 
+    @pytest.mark.parametrize(
+        ("columns", "expected"),
+        [
+            (("x", "nope"), "the table has no column 'nope'; its columns are x, Id, st, day"),
+            (("ID",), "the table has no column 'ID'; did you mean 'Id'?"),
+            (("st.a",), "the table has no column 'st.a'; its columns are x, Id, st, day"),
+            (("st",), "st is a struct, which has no order; leave it out"),
+        ],
+    )
+    def test_columns_that_rows_cannot_be_ordered_by_refuse_the_step(self, columns, expected):
+        known = {"x": "", "Id": "", "st": "struct", "day": ""}
+        asked = {**BY_XY, "columns": columns}
+        state = sized(30, 20, 40, evidence=evidence(3, columns=known))
+        plan = plan_table(spec(**asked), state, NOW)
+
+        assert [("columns", f"clustering.columns: {expected}")] == [
+            (note.rule, note.because) for note in plan.refusals
+        ]
+        assert cluster_of(plan) is None
+
+        settled = replace(sized(90, 90), evidence=evidence(2, columns=known))
+        plan = plan_table(spec(**asked), settled, NOW)
+
+        assert () == plan.refusals
+        assert "columns" in rules(plan.warnings)
+
+    def test_columns_are_not_judged_where_no_write_says_them(self):
+        state = sized(30, 20, 40, evidence=evidence(3, columns=None))
+        plan = plan_table(spec(**BY_XY), state, NOW)
+
+        assert () == plan.refusals
+        assert cluster_of(plan) is not None
+
+    @pytest.mark.parametrize("column", ["_hoodie_record_key", "x"])
+    def test_columns_of_the_table_refuse_nothing(self, column):
+        state = sized(30, 20, 40, evidence=evidence(3, columns={"x": ""}))
+
+        assert () == plan_table(spec(**{**BY_XY, "columns": (column,)}), state, NOW).refusals
+
     def test_an_index_that_is_dropped_is_warned_of(self):
         rows = np.full(3, 10_000_000, np.int64)
         state = sized(

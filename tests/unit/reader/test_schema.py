@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import FormatError, UsageError
+from reconciler.hudi.declared import declared_schema
 from reconciler.reader.schema import (
-    declared_schema,
     evolved_instants,
     shape_of,
     table_schema,
