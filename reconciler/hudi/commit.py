@@ -1,24 +1,20 @@
 """What a completed write did: HoodieCommitMetadata and HoodieReplaceCommitMetadata.
 
-JSON on layout 1, Avro on layout 2, told apart by the first byte, because upgraded tables hold both.
 A hundred thousand write statistics may be in one file, so only what is asked for is decoded.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Final, Self
 
 from reconciler.errors import FormatError
-from reconciler.hudi.avro import is_container, names, read_as, text_map
-from reconciler.hudi.schemaless import decoding, parsed_schema, require
+from reconciler.hudi.avro import names, text_map
+from reconciler.hudi.commit_record import TEXT, Wanted
+from reconciler.hudi.schemaless import decoding, require
 
-_NAMESPACE: Final = "org.apache.hudi.avro.model"
-_NAMES: Final = frozenset({"HoodieCommitMetadata", "HoodieReplaceCommitMetadata"})
-_TEXT: Final = ["null", "string"]
+_WANTED: Final = Wanted(stat=(("prevCommit", TEXT),), more=True, replaced=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +43,7 @@ class CommitMetadata:
                 "restore it from a copy or roll the instant back with Hudi",
             )
         with decoding(path, "the commit metadata"):
-            record = read_as(data, path, _projection) if is_container(data) else _json(data)
+            record = _WANTED.read(data, path)
             stats = record.get("partitionToWriteStats") or {}
             replaced = record.get("partitionToReplaceFileIds")
             require(
@@ -75,41 +71,3 @@ def _text(value: str) -> str:
     """The text itself; JSON can spell half of a character, which no path holds."""
     value.encode()
     return value
-
-
-def _json(data: bytes) -> dict[str, Any]:
-    require(data[:1] == b"{", "it is neither Avro nor JSON")
-    record = json.loads(data)
-    require(isinstance(record, dict), "it holds no record")
-    require("partitionToWriteStats" in record, "partitionToWriteStats is missing")
-    found: dict[str, Any] = record
-    return found
-
-
-def _projection(name: str, _written: str = "") -> Any:
-    """The part of the schema that is read; the rest is skipped, not decoded.
-
-    No field has a default, so a writer's schema without one of them is damage.
-    """
-    require(name in _NAMES, f"it holds a {name}")
-    return _parsed_projection(name)
-
-
-@cache
-def _parsed_projection(name: str) -> Any:
-    stat = {
-        "type": "record",
-        "name": "HoodieWriteStat",
-        "fields": [{"name": "prevCommit", "type": _TEXT}],
-    }
-    stats = {"type": "map", "values": {"type": "array", "items": stat}}
-    fields: list[dict[str, Any]] = [
-        {"name": "partitionToWriteStats", "type": ["null", stats]},
-        {"name": "extraMetadata", "type": ["null", {"type": "map", "values": "string"}]},
-        {"name": "operationType", "type": _TEXT},
-    ]
-    if name == "HoodieReplaceCommitMetadata":
-        ids = {"type": "map", "values": {"type": "array", "items": "string"}}
-        fields.append({"name": "partitionToReplaceFileIds", "type": ["null", ids]})
-    schema = {"type": "record", "name": name, "namespace": _NAMESPACE, "fields": fields}
-    return parsed_schema(json.dumps(schema), "")

@@ -7,18 +7,18 @@ BaseSparkCommitActionExecutor.saveWorkloadProfileMetadataToInflight, HoodieCommi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from reconciler.errors import FormatError
-from reconciler.hudi.avro import file_name, is_container, names, read_as
-from reconciler.hudi.schemaless import decoding, parsed_schema, require
+from reconciler.hudi.avro import file_name, names
+from reconciler.hudi.commit_record import COUNT, TEXT, Wanted
+from reconciler.hudi.schemaless import decoding
 
-_NAMESPACE: Final = "org.apache.hudi.avro.model"
-_NAMES: Final = frozenset({"HoodieCommitMetadata", "HoodieReplaceCommitMetadata"})
+_WANTED: Final = Wanted(
+    stat=(("fileId", TEXT), ("path", TEXT), ("numInserts", COUNT)), replaced=True
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Touched:
         if not data:
             raise FormatError(path, "is empty, so what it writes is not known")
         with decoding(path, "the commit metadata"):
-            record = read_as(data, path, _projection) if is_container(data) else _json(data)
+            record = _WANTED.read(data, path)
             groups: dict[str, set[str]] = {}
             inserts: set[str] = set()
             files: set[tuple[str, str]] = set()
@@ -65,38 +65,3 @@ class Touched:
                 inserts=frozenset(inserts),
                 files=frozenset(files),
             )
-
-
-def _json(data: bytes) -> dict[str, Any]:
-    require(data[:1] == b"{", "it is neither Avro nor JSON")
-    record = json.loads(data)
-    require(isinstance(record, dict), "it holds no record")
-    require("partitionToWriteStats" in record, "partitionToWriteStats is missing")
-    found: dict[str, Any] = record
-    return found
-
-
-def _projection(name: str, _written: str = "") -> Any:
-    """The part of the schema that is read; the rest is skipped, not decoded."""
-    require(name in _NAMES, f"it holds a {name}")
-    return _parsed_projection(name)
-
-
-@cache
-def _parsed_projection(name: str) -> Any:
-    stat = {
-        "type": "record",
-        "name": "HoodieWriteStat",
-        "fields": [
-            {"name": "fileId", "type": ["null", "string"]},
-            {"name": "path", "type": ["null", "string"]},
-            {"name": "numInserts", "type": ["null", "long"]},
-        ],
-    }
-    stats = {"type": "map", "values": {"type": "array", "items": stat}}
-    fields: list[dict[str, Any]] = [{"name": "partitionToWriteStats", "type": ["null", stats]}]
-    if name == "HoodieReplaceCommitMetadata":
-        ids = {"type": "map", "values": {"type": "array", "items": "string"}}
-        fields.append({"name": "partitionToReplaceFileIds", "type": ["null", ids]})
-    schema = {"type": "record", "name": name, "namespace": _NAMESPACE, "fields": fields}
-    return parsed_schema(json.dumps(schema), "")

@@ -1,27 +1,26 @@
 """The write statistics of a commit, as columns: which files, how many rows and bytes.
 
-The other half of the same files is in ``commit``. JSON on layout 1, Avro on layout 2, told apart by
-the first byte.
+The other half of the same files is in ``commit``.
 """
 
 from __future__ import annotations
 
 import builtins
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.errors import FormatError
-from reconciler.hudi.avro import is_container, read_as, text_map
-from reconciler.hudi.schemaless import decoding, parsed_schema, require
+from reconciler.hudi.avro import text_map
+from reconciler.hudi.commit_record import COUNT, TEXT, Wanted
+from reconciler.hudi.schemaless import decoding, require
 
-_NAMESPACE: Final = "org.apache.hudi.avro.model"
-_NAMES: Final = frozenset({"HoodieCommitMetadata", "HoodieReplaceCommitMetadata"})
+_WANTED: Final = Wanted(
+    stat=(("path", TEXT), ("numWrites", COUNT), ("totalWriteBytes", COUNT)), more=True
+)
 _MOST: Final = np.iinfo(np.int64).max
 
 
@@ -52,7 +51,7 @@ class WriteStats:
                 "restore it from a copy or roll the instant back with Hudi",
             )
         with decoding(path, "the write statistics"):
-            record = read_as(data, path, _projection) if is_container(data) else _json(data)
+            record = _WANTED.read(data, path)
             operation = record.get("operationType")
             require(operation is None or isinstance(operation, str), "its operation is no text")
             by_partition = record.get("partitionToWriteStats") or {}
@@ -75,39 +74,3 @@ def _counts(stats: list[Mapping[str, Any]], key: str) -> NDArray[np.int64]:
 
 def _is_base(path: Any) -> bool:
     return isinstance(path, str) and not path.rpartition("/")[2].startswith(".")
-
-
-def _json(data: bytes) -> dict[str, Any]:
-    require(data[:1] == b"{", "it is neither Avro nor JSON")
-    record = json.loads(data)
-    require(isinstance(record, dict), "it holds no record")
-    require("partitionToWriteStats" in record, "partitionToWriteStats is missing")
-    found: dict[str, Any] = record
-    return found
-
-
-def _projection(name: str, _written: str = "") -> Any:
-    """The part of the schema that is read; the rest is skipped, not decoded."""
-    require(name in _NAMES, f"it holds a {name}")
-    return _parsed_projection(name)
-
-
-@cache
-def _parsed_projection(name: str) -> Any:
-    stat = {
-        "type": "record",
-        "name": "HoodieWriteStat",
-        "fields": [
-            {"name": "path", "type": ["null", "string"]},
-            {"name": "numWrites", "type": ["null", "long"]},
-            {"name": "totalWriteBytes", "type": ["null", "long"]},
-        ],
-    }
-    stats = {"type": "map", "values": {"type": "array", "items": stat}}
-    fields: list[dict[str, Any]] = [
-        {"name": "partitionToWriteStats", "type": ["null", stats]},
-        {"name": "extraMetadata", "type": ["null", {"type": "map", "values": "string"}]},
-        {"name": "operationType", "type": ["null", "string"]},
-    ]
-    schema = {"type": "record", "name": name, "namespace": _NAMESPACE, "fields": fields}
-    return parsed_schema(json.dumps(schema), "")
