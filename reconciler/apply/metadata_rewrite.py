@@ -184,16 +184,14 @@ def _keys(storage: Storage, path: str, size: int) -> Iterator[Any]:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from reconciler.merge.ranges import open_range  # noqa: PLC0415
+    from reconciler.merge.ranges import open_range, reading_parquet  # noqa: PLC0415
 
-    try:
+    with reading_parquet(path):
         file = pq.ParquetFile(open_range(storage, path, size), pre_buffer=True)
         if _KEY not in file.schema_arrow.names:
             raise UnsupportedError(f"{path}: has no column {_KEY}")
         for batch in file.iter_batches(columns=[_KEY]):
             yield batch.column(0).cast(pa.string())
-    except pa.ArrowException as problem:
-        raise FormatError(path, f"cannot be read as parquet: {problem}") from None
 
 
 def _stored(

@@ -8,19 +8,18 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.apply.freshness import keys_present
 from reconciler.apply.metadata_rewrite import indexed_columns
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
-from reconciler.errors import FormatError, UnsupportedError
+from reconciler.errors import UnsupportedError
 from reconciler.hudi.arrow import integers, numbers, strings
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.properties import TableProperties
 from reconciler.merge.calendar import PROLEPTIC
-from reconciler.merge.ranges import open_range
+from reconciler.merge.ranges import open_range, reading_parquet
 from reconciler.merge.slice import FileSliceRef, SliceReading
 from reconciler.plan.groups import owners
 from reconciler.plan.model import Rewrites
@@ -197,14 +196,8 @@ def _form(storage: Storage, scan: Scan) -> FileForm:
     times = pc.struct_field(pc.extract_regex(slices.column("base"), _TIME), "time")
     row = pc.index(times, pc.max(times)).as_py()
     path, size = slices.column("base")[row].as_py(), slices.column("base_size")[row].as_py()
-    try:
+    with reading_parquet(path):
         footer = pq.ParquetFile(open_range(storage, path, size)).metadata
-    except pa.ArrowException as problem:
-        raise FormatError(
-            path,
-            f"cannot be read as parquet: {problem}",
-            "the file is damaged; restore it from a copy",
-        ) from None
     return FileForm.of_file(footer, path)
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
+
+from reconciler.errors import FormatError
 
 
 class Ranges(Protocol):
@@ -18,6 +22,19 @@ class Ranges(Protocol):
 def open_range(source: Ranges, path: str, size: int) -> Any:
     """The file of a known size, for Arrow."""
     return pa.PythonFile(_RangeFile(source, path, size), mode="r")
+
+
+@contextmanager
+def reading_parquet(path: str) -> Iterator[None]:
+    """What Arrow cannot make sense of inside the block becomes a FormatError naming ``path``."""
+    try:
+        yield
+    except pa.ArrowException as problem:
+        raise FormatError(
+            path,
+            f"cannot be read as parquet: {problem}",
+            "the file is damaged; restore it from a copy",
+        ) from None
 
 
 class _RangeFile(io.RawIOBase):

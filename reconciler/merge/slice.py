@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.errors import FormatError, UnsupportedError
+from reconciler.errors import UnsupportedError
 from reconciler.hudi.arrow import booleans, flags, numbers
 from reconciler.hudi.names import BaseName
 from reconciler.hudi.slices import FileSlice
@@ -26,7 +26,7 @@ from reconciler.merge.evolve import evolve_batch
 from reconciler.merge.keys import keys_of
 from reconciler.merge.logs import LogRecords, Wanted, merged_logs, ordering_fields, ordering_of
 from reconciler.merge.ordering import comparable, compared
-from reconciler.merge.ranges import open_range
+from reconciler.merge.ranges import open_range, reading_parquet
 from reconciler.merge.rules import MergeRules
 
 #: rows of a batch
@@ -184,7 +184,7 @@ class _Merge:
         """The rows of the base file that stay."""
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        try:
+        with reading_parquet(path):
             file = pq.ParquetFile(
                 open_range(source, path, size), pre_buffer=True, coerce_int96_timestamp_unit="us"
             )
@@ -192,12 +192,6 @@ class _Merge:
                 on_footer(file.metadata)
             for group in share.groups(file.metadata):
                 yield from self._group(file, group, path)
-        except pa.ArrowException as problem:
-            raise FormatError(
-                path,
-                f"cannot be read as parquet: {problem}",
-                "the file is damaged; restore it from a copy",
-            ) from None
 
     def _group(self, file: Any, group: int, path: str) -> Iterator[Any]:
         drops = self._drops(file, group, path)

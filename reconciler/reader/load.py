@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.errors import FormatError, NotFoundError, StorageError, UnsupportedError
+from reconciler.errors import NotFoundError, StorageError, UnsupportedError
 from reconciler.hudi.arrow import strings
 from reconciler.hudi.commit import CommitMetadata
 from reconciler.hudi.declared import SCHEMA, declared_schema
@@ -25,7 +25,7 @@ from reconciler.hudi.load import (
 )
 from reconciler.hudi.view import LOGS_BY_COMPLETION
 from reconciler.merge.blocks import Committed
-from reconciler.merge.ranges import open_range
+from reconciler.merge.ranges import open_range, reading_parquet
 from reconciler.merge.rules import MergeRules
 from reconciler.reader.incremental import check_range, commit_times, is_touched, until_of
 from reconciler.reader.model import PATH, ReadRequest, Scan
@@ -290,11 +290,5 @@ def _read_footer(storage: Storage, path: str, size: int) -> pa.Schema:
     """The Arrow schema that the footer of a base file says."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    try:
+    with reading_parquet(path):
         return pq.read_schema(open_range(storage, path, size))
-    except pa.ArrowException as problem:
-        raise FormatError(
-            path,
-            f"cannot be read as parquet: {problem}",
-            "the file is damaged; restore it from a copy",
-        ) from None
