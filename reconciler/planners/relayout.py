@@ -72,8 +72,9 @@ def relayout(spec: TableSpec, state: TableState, view: View) -> Relayout:
     )
     notes = (*_doubts(decision, known.evidence), *_of_pending(state))
     wrong = tuple(_wrong_columns(decision.layout, known.evidence))
-    if decision.refusals or not len(decision.groups):
-        return Relayout(refusals=decision.refusals, warnings=(*wrong, *notes))
+    never = (*decision.refusals, *_hashed(known.evidence))
+    if never or not len(decision.groups):
+        return Relayout(refusals=never, warnings=(*wrong, *notes))
     refusals, drops = _metadata(state, decision, known)
     if refusals := (*wrong, *refusals):
         return Relayout(refusals=refusals, warnings=notes)
@@ -114,6 +115,17 @@ def _doubts(decision: ClusteringDecision, evidence: Evidence) -> Iterator[Note]:
     said = {note.rule for note in found}
     yield from found
     yield from (note for note in decision.warnings if note.rule not in said)
+
+
+def _hashed(evidence: Evidence) -> Iterator[Note]:
+    """Writers would go on writing to the file groups that the clustering has replaced."""
+    if evidence.hashed:
+        yield Note(
+            "bucketIndex",
+            "the table has a consistent-hashing bucket index: it names the file group of every "
+            "key, and what is written to one that clustering has replaced is read by nobody; let "
+            "Hudi resize the buckets",
+        )
 
 
 def _wrong_columns(layout: Layout, evidence: Evidence) -> Iterator[Note]:

@@ -42,6 +42,7 @@ class Evidence:
     ``rows``: int64 per file, records; estimated from its size where nothing tells, 0 for log files.
     ``columns``: those of the table by name, each with ``struct``, ``list`` or ``map``, else empty;
     None where the newest writes don't say. ``doubts``: what a plan has to warn of.
+    ``hashed``: a consistent hashing says in which file group a key is.
     """
 
     written: tuple[Written, ...]
@@ -51,3 +52,4 @@ class Evidence:
     rows: NDArray[np.int64]
     columns: Mapping[str, str] | None = None
     doubts: tuple[Doubt, ...] = ()
+    hashed: bool = False

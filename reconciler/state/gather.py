@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.errors import FormatError, UnsupportedError
+from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.arrow import booleans, integers, unique
 from reconciler.hudi.declared import top_columns
 from reconciler.hudi.files import FileKind
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MOST_FOOTERS: Final = 5000
 #: base files whose footers tell sizes where past writes don't
 _SAMPLE: Final = 16
+#: a folder a partition, with which file group has which range of hashes (HoodieTableMetaClient)
+_HASHING: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
 #: the rule of a plan's warning that an overlap is not judged
 _OVERLAP: Final = "overlap"
 
@@ -97,7 +99,15 @@ class _Gathering:
             rows=self._all_rows(footers),
             columns=self._columns(),
             doubts=tuple(self.doubts),
+            hashed=self._is_hashed(),
         )
+
+    def _is_hashed(self) -> bool:
+        """Whether the bucket index of some partition hashes consistently."""
+        try:
+            return bool(self.storage.list(_HASHING))
+        except NotFoundError:
+            return False
 
     def _columns(self) -> dict[str, str] | None:
         """The table's; partition columns are some of them, whether files have them or not."""

@@ -289,3 +289,12 @@ def test_footers_tell_sizes_where_writes_do_not(copy):
     assert 1 == len(evidence.written)
     assert (evidence.footers.data < evidence.footers.bytes).all()
     assert set(evidence.footers.rows.tolist()) <= {1, 2}
+
+
+def test_a_consistent_hashing_is_found_where_hudi_keeps_it(copy):
+    before = gathered(copy).evidence.hashed
+    folder = copy / ".hoodie/.bucket_index/consistent_hashing_metadata/p=1"
+    folder.mkdir(parents=True)
+    (folder / "00000000000000.hashing_meta").touch()
+
+    assert (False, True) == (before, gathered(copy).evidence.hashed)

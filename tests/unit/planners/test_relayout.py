@@ -333,6 +333,14 @@ class TestInTheWay:
         assert ["bucketIndex"] == rules(plan.refusals)
         assert () == plan.steps
 
+    def test_buckets_of_a_consistent_hashing_refuse_the_table(self):
+        state = sized(30, 20, 40, evidence=evidence(3, hashed=True))
+        plan = plan_table(spec(**PACKING), state, NOW)
+
+        assert ["bucketIndex"] == rules(plan.refusals)
+        assert "consistent-hashing" in plan.refusals[0].because
+        assert () == plan.steps
+
     def test_a_pending_restore_leaves_nothing_to_plan(self):
         restore = Instant(stamp(7), Action.RESTORE, State.INFLIGHT, None)
         plan = plan_table(spec(**PACKING), sized(30, 20, 40, instants=[restore]), NOW)
