@@ -61,12 +61,13 @@ def publish(table: Table, work: ClusterWork, results: Sequence[Rewritten]) -> St
     if not kept:
         withdraw(table, work)
         return StepOutcome(kind="cluster", how="undone", rewritten=Done(left=left, gone=work.gone))
-    _complete(table, work, results, kept)
+    warnings = _complete(table, work, results, kept)
     return StepOutcome(
         kind="cluster",
         how="completed",
         instant=work.instant,
         rewritten=_tally(work, results, kept, left),
+        warnings=warnings,
     )
 
 
@@ -265,10 +266,11 @@ def _remove_all_but(
 
 def _complete(
     table: Table, work: ClusterWork, results: Sequence[Rewritten], kept: Sequence[int]
-) -> None:
-    """The metadata table, then the completed file."""
+) -> tuple[Note, ...]:
+    """The metadata table, then the completed file; a note for each index that had to be dropped."""
     storage, timeline = table.storage, table.reread()
     properties = load_properties(storage)
+    dropped: tuple[Note, ...] = ()
     if properties.metadata_partitions:
         sync = metadata_rewrite.plan_rewrite_sync(
             storage,
@@ -284,10 +286,15 @@ def _complete(
         table.lock.confirm()
         _drop(table, properties, sync.drops)
         metadata.write_sync(storage, sync.sync)
+        dropped = tuple(
+            Note("metadata", f"the metadata partition {name} was dropped: {why}")
+            for name, why in sorted(sync.reasons.items())
+        )
     table.lock.confirm()
     _check_not_taken(table, work, table.reread())  # a rollback waits for no lock
     payload = completed_commit(work, results, kept).encode(version=properties.table_version)
     table.publisher.complete(work.instant, work.action, payload)
+    return dropped
 
 
 def new_files(

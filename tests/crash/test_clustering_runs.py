@@ -46,3 +46,20 @@ def done_again(it, plan):
     (outcome,) = result.tables[0].outcomes
     done = outcome.rewritten
     return result.exit_code if not done.left else 0, outcome.how, done.gone
+
+
+def test_an_index_that_had_to_go_is_named_with_the_reason(tmp_path, monkeypatch):
+    it = clustering(TABLES / "indexed" / "1.2.0.zip", tmp_path / "t")
+    assert "record_index" in it.state().metadata_partitions
+    monkeypatch.setattr("reconciler.hudi.metadata_partitions.MOST_RECORDS", 2)
+
+    (outcome,) = it.apply(it.plan()).tables[0].outcomes
+
+    assert [
+        (
+            "metadata",
+            "the metadata partition record_index was dropped: 5 rows move, and more than 2 are "
+            "not written there",
+        )
+    ] == [(note.rule, note.because) for note in outcome.warnings]
+    assert "record_index" not in it.state().metadata_partitions
