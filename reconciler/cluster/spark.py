@@ -71,9 +71,12 @@ def why(message: str) -> str:
 
 
 @contextlib.contextmanager
-def job(context: Any, described: str, hide: Callable[[str], str]) -> Iterator[None]:
+def job(
+    context: Any, described: str, hide: Callable[[str], str], *, alone: bool = False
+) -> Iterator[None]:
     """A group for the jobs of the block; when it fails, its tasks have ended afterwards.
 
+    ``alone``: so have overtaken attempts at them when it succeeds; Spark does not wait for those.
     What Spark says of a failure is raised as a ReconcilerError of one sentence, which ``hide`` has
     gone over.
     """
@@ -92,6 +95,10 @@ def job(context: Any, described: str, hide: Callable[[str], str]) -> Iterator[No
         if isinstance(error, ConnectionError | Py4JNetworkError):
             raise ReconcilerError("the Java process of Spark's driver has ended") from error
         raise
+    else:
+        if alone and context.getConf().get("spark.speculation", "false").lower() == "true":
+            with contextlib.suppress(Exception):
+                _end(context, group)
     finally:
         with contextlib.suppress(Exception):
             for key, value in before.items():

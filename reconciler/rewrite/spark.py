@@ -65,7 +65,8 @@ class SparkRewriter:
         described = f"reconciler: cluster {len(groups)} groups of files of {ref.location}"
         found = []
         with (
-            job(self._context, described, lambda said: redacted(said, ref.secrets)),
+            # the files of a group that is given up go by marker: none may come later
+            job(self._context, described, lambda said: redacted(said, ref.secrets), alone=True),
             reporting(done, told),
             _pool(self._context),
         ):
