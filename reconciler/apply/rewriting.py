@@ -14,7 +14,7 @@ from reconciler.apply.freshness import keys_present
 from reconciler.apply.metadata_rewrite import indexed_columns
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
-from reconciler.errors import UnsupportedError
+from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.hudi.arrow import integers, numbers, strings
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.properties import TableProperties
@@ -113,8 +113,16 @@ def rewrite_of(
 
 
 def groups_of(ground: Ground, groups: Rewrites, state: TableState) -> tuple[Group, ...]:
-    """The groups as workers want them; every file is one of the state's."""
+    """The groups as workers want them; every file is one of the state's.
+
+    Raises ReconcilerError for a group that is to become no file: its rows would be in none.
+    """
     partitions = groups.partition.to_pylist()
+    for number in np.flatnonzero(groups.outputs < 1).tolist():
+        raise ReconcilerError(
+            f"{state.location}: a group of partition {partitions[number]!r} is to become no file, "
+            "and its rows would be lost; plan again"
+        )
     slices = _slices(groups, state)
     starts = groups.starts.tolist()
     return tuple(

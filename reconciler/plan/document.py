@@ -245,7 +245,7 @@ def _are_inside(rewrites: Rewrites) -> bool:
         all(map(shape.is_partition, rewrites.partition.dictionary.to_pylist()))
         and all(map(columns.are_file_names, names))
         and bool((rewrites.bytes >= 0).all())
-        and bool((rewrites.outputs >= 0).all())
+        and bool((rewrites.outputs > 0).all())
     )
 
 

@@ -98,6 +98,12 @@ def _count(value: Any, path: str) -> None:
         _refuse(path, f"must be between 0 and 2^63, not {value}")
 
 
+def _some(value: Any, path: str) -> None:
+    _count(value, path)
+    if not value:
+        _refuse(path, "must be at least 1: rows need a file to be in")
+
+
 def _number(value: Any, path: str) -> None:
     if type(value) not in (int, float):
         _refuse(path, f"must be a number, not {_NAMES[type(value)]}")
@@ -197,7 +203,7 @@ _PARTITIONS = _list(
 _GROUPS = _list(
     _record(
         partition=_partition,
-        outputs=_count,
+        outputs=_some,
         bytes=_count,
         because=_text,
         slices=_list(

@@ -54,6 +54,19 @@ def fewer_files(found):
     return [replace(found[0], files=()), *found[1:]]
 
 
+def test_a_group_that_is_to_become_no_file_loses_no_rows(it):
+    rows, plan = it.rows(), it.plan()
+    (table,) = plan.tables
+    (step,) = table.steps
+    none = replace(step, groups=replace(step.groups, outputs=0 * step.groups.outputs))
+    result = it.apply(replace(plan, tables=(replace(table, steps=(none,)),)))
+    (found,) = result.tables
+
+    assert "is to become no file, and its rows would be lost; plan again" in found.error
+    assert rows == it.rows()
+    assert [] == left_behind(it.table)
+
+
 @pytest.mark.parametrize(
     ("tell", "says"),
     [

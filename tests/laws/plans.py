@@ -121,7 +121,7 @@ _groups = st.lists(
     st.fixed_dictionaries(
         {
             "partition": partitions,
-            "outputs": counts,
+            "outputs": counts.map(lambda count: max(count, 1)),
             "bytes": counts,
             "because": texts,
             "slices": st.lists(

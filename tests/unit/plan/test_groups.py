@@ -159,6 +159,10 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda d: _first(d).update(outputs=-1),
         "groups[0].outputs must be between 0 and 2^63",
     ),
+    "rows are to be in no file at all": (
+        lambda d: _first(d).update(outputs=0),
+        "groups[0].outputs must be at least 1: rows need a file to be in",
+    ),
     "a curve is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(curve="peano"),
         "curve must be one of linear, z-order, hilbert, kd-tree, not 'peano'",
