@@ -106,7 +106,7 @@ class Gathering:
 
 
 def _stream(sink: Any, schema: Any) -> Any:
-    return pa.ipc.new_stream(sink, schema, options=ipc_options())
+    return pa.ipc.new_stream(sink, schema, options=ipc_options(compressed=True))
 
 
 def _together(batches: list[pa.RecordBatch]) -> tuple[pa.RecordBatch | None, Lane]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
+from reconciler.cluster.shelves import Kept, Shelf, pieces_of
 from reconciler.curves.layout import Layout
 from reconciler.rewrite.gathering import SORTED, Gathering
 from reconciler.rewrite.model import Group, Rewrite, Rewritten, Tally
@@ -18,8 +17,6 @@ from reconciler.rewrite.routing import GATHERED, runs_of
 from reconciler.rewrite.runs import Run
 from reconciler.rewrite.sampling import fitted, sample_of
 from reconciler.storage.api import Storage, StorageRef
-
-_LENGTH: Final = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +64,16 @@ class InProcess:
     ) -> Rewritten:
         parts = parts_of(group, piece=self.bounds.piece)
         layout = _layout(work, group, parts, storage)
+        shelves = []
         for part in parts:
-            for run in runs_of(part, work, layout, storage, gathered=self.bounds.gathered):
-                with (folder / str(run.file)).open("ab") as shelf:
-                    data = run.packed
-                    shelf.write(_LENGTH.pack(len(data)) + data)
+            with Shelf(str(folder)) as shelf:
+                for run in runs_of(part, work, layout, storage, gathered=self.bounds.gathered):
+                    shelf.put(run.file, run)
+                shelves.append(shelf.kept())
             progress(part.progress)
         outputs = [
-            self._output(storage, work, group, layout, file, folder)
+            self._output(storage, work, group, layout, file, (folder, shelves))
             for file in range(group.outputs)
-            if (folder / str(file)).exists()
         ]
         return rewritten(group, outputs)
 
@@ -87,12 +84,13 @@ class InProcess:
         group: Group,
         layout: Layout | None,
         file: int,
-        folder: Path,
+        kept: tuple[Path, Sequence[Kept]],
     ) -> Output:
+        folder, shelves = kept
         with tempfile.TemporaryDirectory(dir=folder) as own:
             gathering = Gathering(layout, Path(own), most=self.bounds.sorted)
-            for run in _on_shelf(folder / str(file)):
-                gathering.add(run)
+            for data in pieces_of(shelves, file):
+                gathering.add(Run.unpacked(data))
             writing = Writing(work=work, group=group, file=file, attempt=0, folder=Path(own))
             return writing.write(gathering, storage)
 
@@ -102,12 +100,6 @@ def _layout(work: Rewrite, group: Group, parts: Sequence[Part], storage: Storage
         return None
     samples = [sample for part in parts if (sample := sample_of(part, work, storage))]
     return fitted(work, group, samples) if samples else None
-
-
-def _on_shelf(path: Path) -> Iterator[Run]:
-    with path.open("rb") as shelf:
-        while head := shelf.read(_LENGTH.size):
-            yield Run.unpacked(shelf.read(_LENGTH.unpack(head)[0]))
 
 
 def rewritten(group: Group, outputs: Sequence[Output]) -> Rewritten:

@@ -20,7 +20,7 @@ from reconciler.merge.slice import Source
 from reconciler.rewrite.model import Rewrite, Tally
 from reconciler.rewrite.parts import Part
 from reconciler.rewrite.reading import Columns, tally_of
-from reconciler.rewrite.runs import Counted, Run, stream_of
+from reconciler.rewrite.runs import Counted, Run, joined
 
 #: bytes of Arrow's memory that are gathered before they are cut into runs
 GATHERED: Final = 24 * 1024 * 1024
@@ -128,7 +128,7 @@ class _Routing:
                     file=number,
                     size=max(1, some.nbytes + lanes[:, start:end].nbytes),
                     counted=self._counted,
-                    stream=stream_of(some, lanes[:, start:end]),
+                    data=joined(some, lanes[:, start:end]),
                 )
             start = end
         self.number += 1

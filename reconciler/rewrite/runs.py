@@ -15,7 +15,8 @@ from reconciler.rewrite.model import Tally
 
 #: columns of the stream that hold the keys of its rows
 _KEY: Final = "reconciler.key."
-_HEAD: Final = struct.Struct("<IIIQQQB")
+#: as long as Arrow aligns its vectors, for the stream behind it
+_HEAD: Final = struct.Struct("<IIIQQQB27x")
 
 #: how the dates of rows are counted: "none" where nothing says it (rows of logs), "old" where
 #: nothing says it and it matters
@@ -29,7 +30,8 @@ class Run:
 
     ``part`` and ``number`` say where they come from: in that order rows are as they were read.
     ``size``: bytes in Arrow's memory. ``tally``: of rows read, each told in one run of its part.
-    ``stream``: of Arrow, with the rows' keys; empty for no rows.
+    ``data``: the rows with their keys (``joined``): a batch as it was cut, or an Arrow stream as it
+    came; empty for no rows.
     """
 
     part: int
@@ -38,12 +40,20 @@ class Run:
     size: int = 0
     tally: Tally = Tally()  # noqa: RUF009 (frozen)
     counted: Counted = "none"
-    stream: Any = b""
+    data: Any = b""
 
-    @property
-    def packed(self) -> bytes:
-        """As bytes, for ``unpacked``."""
-        head = _HEAD.pack(
+    def write(self, sink: Any, *, compressed: bool) -> None:
+        """Write it as bytes, for ``unpacked``."""
+        sink.write(self._head())
+        if isinstance(self.data, pa.RecordBatch):
+            options = ipc_options(compressed=compressed)
+            with pa.ipc.new_stream(sink, self.data.schema, options=options) as writer:
+                writer.write_batch(self.data)
+        elif self.size:
+            sink.write(self.data)
+
+    def _head(self) -> bytes:
+        return _HEAD.pack(
             self.part,
             self.number,
             self.file,
@@ -52,11 +62,10 @@ class Run:
             self.tally.keys,
             _COUNTED.index(self.counted),
         )
-        return b"".join([head, self.stream])
 
     @classmethod
-    def unpacked(cls, data: bytes) -> Self:
-        """The stream stays in the memory of the bytes."""
+    def unpacked(cls, data: Any) -> Self:
+        """Of bytes or a buffer of Arrow's, in whose memory the rows stay."""
         part, number, file, size, rows, keys, counted = _HEAD.unpack_from(data)
         return cls(
             part=part,
@@ -65,27 +74,21 @@ class Run:
             size=size,
             tally=Tally(rows=rows, keys=keys),
             counted=_COUNTED[counted],
-            stream=pa.py_buffer(data).slice(_HEAD.size),
+            data=pa.py_buffer(data).slice(_HEAD.size),
         )
 
     def rows(self) -> list[pa.RecordBatch]:
         """The rows with their keys; ``split`` parts them."""
-        found: list[pa.RecordBatch] = list(pa.ipc.open_stream(self.stream)) if self.size else []
-        return found
+        if not self.size:
+            return []
+        if isinstance(self.data, pa.RecordBatch):
+            return [self.data]
+        return list(pa.ipc.open_stream(self.data))
 
 
-def stream_of(rows: pa.RecordBatch, lanes: Lane) -> Any:
-    """An Arrow stream of rows and their keys (lanes by rows)."""
-    batch = joined(rows, lanes)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=ipc_options()) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
-
-
-def ipc_options() -> Any:
-    """Of everything that goes through networks and disks on its way."""
-    return pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+def ipc_options(*, compressed: bool) -> Any:
+    """Of what goes from task to task; ``compressed``: not to a disk beside alone."""
+    return pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None, use_threads=False)
 
 
 def joined(rows: pa.RecordBatch, lanes: Lane) -> pa.RecordBatch:

@@ -32,6 +32,13 @@ class Sample:
     rows: pa.Table
     bytes: float
 
+    def write(self, sink: Any, *, compressed: bool) -> None:  # noqa: ARG002 (it is small)
+        """Write it as bytes, for ``unpacked``."""
+        said = {b"part": b"%d" % self.part, b"bytes": repr(self.bytes).encode()}
+        rows: Any = self.rows.replace_schema_metadata(said)
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+
 
 def sample_of(part: Part, work: Rewrite, source: Source) -> Sample | None:
     """Some rows of a part, as many as it has bytes of its group; None where it has none.
@@ -99,17 +106,8 @@ def fitted(work: Rewrite, group: Group, samples: Sequence[Sample]) -> Layout:
     )
 
 
-def packed(sample: Sample) -> bytes:
-    """As bytes, for ``unpacked``."""
-    sink = pa.BufferOutputStream()
-    said = {b"part": b"%d" % sample.part, b"bytes": repr(sample.bytes).encode()}
-    rows: Any = sample.rows.replace_schema_metadata(said)
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return bytes(sink.getvalue())
-
-
-def unpacked(data: bytes) -> Sample:
+def unpacked(data: Any) -> Sample:
+    """Of bytes or a buffer of Arrow's."""
     rows = pa.ipc.open_stream(data).read_all()
     said = rows.schema.metadata
     return Sample(

@@ -1,4 +1,4 @@
-"""A rewrite spread over a Spark cluster: rows go through its shuffle, as Arrow and unopened.
+"""A rewrite spread over a Spark cluster: rows go from task to task as Arrow and unopened.
 
 Map tasks are parts of slices, reduce tasks are new files. A task may be tried again or twice at
 once: what Spark counts of it is one attempt's, and each attempt writes files of other names.
@@ -14,7 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.cluster.spark import Sent, exchanged, job, reporting, ship
+from reconciler.cluster.spark import (
+    Exchange,
+    Sent,
+    Through,
+    exchange_of,
+    job,
+    reporting,
+    ship,
+)
 from reconciler.rewrite.gathering import Gathering
 from reconciler.rewrite.local import Bounds, rewritten
 from reconciler.rewrite.model import Group, Rewrite, Rewritten
@@ -22,7 +30,7 @@ from reconciler.rewrite.output import Output, Writing
 from reconciler.rewrite.parts import Part, expected_bytes, parts_of, waves
 from reconciler.rewrite.routing import runs_of
 from reconciler.rewrite.runs import Run
-from reconciler.rewrite.sampling import fitted, packed, sample_of, unpacked
+from reconciler.rewrite.sampling import fitted, sample_of, unpacked
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redacted
 
@@ -44,9 +52,15 @@ _OUTPUTS_PER_SLOT: Final = 4
 class SparkRewriter:
     """Runs on a session's executors; every task opens its own storage."""
 
-    def __init__(self, session: SparkSession, bounds: Bounds | None = None) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        bounds: Bounds | None = None,
+        exchange: Exchange | None = None,
+    ) -> None:
         self._context = session.sparkContext
         self._bounds = bounds or Bounds()
+        self._exchange = exchange or exchange_of(self._context)
 
     def rewrite(
         self,
@@ -65,13 +79,16 @@ class SparkRewriter:
         described = f"reconciler: cluster {len(groups)} groups of files of {ref.location}"
         found = []
         with (
+            self._exchange(self._context) as through,  # ends when no task runs any more
             # the files of a group that is given up go by marker: none may come later
             job(self._context, described, lambda said: redacted(said, ref.secrets), alone=True),
             reporting(done, told),
             _pool(self._context),
         ):
             for wave in waves(groups, _BYTES, _GROUPS, max(_OUTPUTS, _OUTPUTS_PER_SLOT * slots)):
-                found += _Wave(self._context, ref, work, wave, self._bounds, done).rewritten()
+                found += _Wave(
+                    self._context, ref, work, wave, self._bounds, done, through=through
+                ).rewritten()
         told.rest()
         return found
 
@@ -108,7 +125,7 @@ class _Told:
 class _Wave:
     """Groups that are rewritten together."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what a rewrite has at hand)
         self,
         context: Any,
         ref: StorageRef,
@@ -116,8 +133,11 @@ class _Wave:
         groups: Sequence[Group],
         bounds: Bounds,
         done: Any,
+        *,
+        through: Through,
     ) -> None:
         self._context, self._ref, self._bounds, self._done = context, ref, bounds, done
+        self._through = through
         # biggest first, so that no core waits for one at the end
         self._groups = sorted(groups, key=expected_bytes, reverse=True)
         self._work = work
@@ -132,10 +152,10 @@ class _Wave:
             route = _Route(
                 table=table, layouts=layouts, done=self._done, gathered=self._bounds.gathered
             )
-            runs = exchanged(self._source(), route, table.places.outputs)
             bare = [replace(group, slices=()) for group in self._groups]
             reduce = _Reduce(table=table, groups=bare, layouts=layouts, sorted=self._bounds.sorted)
-            outputs: list[Output] = runs.mapPartitionsWithIndex(reduce).collect()
+            count = table.places.outputs
+            outputs: list[Output] = self._through(self._source(), route, count, reduce)
         finally:
             layouts.unpersist()
             work.unpersist()
@@ -148,9 +168,9 @@ class _Wave:
         """The layout of each group that has rows, by its number, pickled."""
         if not self._work.ordering.columns:
             return {}
-        samples = exchanged(self._source(), _Sampling(table), len(self._groups))
         bare = [replace(group, slices=()) for group in self._groups]
-        return dict(samples.mapPartitionsWithIndex(_Fit(table, bare)).collect())
+        count = len(self._groups)
+        return dict(self._through(self._source(), _Sampling(table), count, _Fit(table, bare)))
 
     def _source(self) -> Any:
         return self._context.parallelize(self._parts, len(self._parts))
@@ -205,7 +225,7 @@ class _Sampling:
         for part in parts:
             sample = sample_of(part, work, storage)
             if sample is not None:
-                yield self.table.places.group[part.group.number], packed(sample)
+                yield self.table.places.group[part.group.number], sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +235,7 @@ class _Fit:
     table: _Table
     groups: Sequence[Group]
 
-    def __call__(self, index: int, samples: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    def __call__(self, index: int, samples: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
         found = [unpacked(sample) for sample in samples]
         if found:
             group = self.groups[index]
@@ -239,7 +259,7 @@ class _Route:
             first = places.first[places.group[number]]
             layout = _layout(self.layouts, number)
             for run in runs_of(part, work, layout, storage, gathered=self.gathered):
-                yield first + run.file, run.packed
+                yield first + run.file, run
             self.done.add(part.progress)
 
 
@@ -252,7 +272,7 @@ class _Reduce:
     layouts: Any
     sorted: int
 
-    def __call__(self, index: int, runs: Iterable[bytes]) -> Iterator[Output]:
+    def __call__(self, index: int, runs: Iterable[Any]) -> Iterator[Output]:
         from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
 
         storage, places = self.table.open(), self.table.places

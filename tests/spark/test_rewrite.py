@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.spark import spark_session
+from reconciler.cluster.spark import by_files, by_shuffle, exchange_of
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.markers import marker_folder
-from reconciler.rewrite import spark as rewriter
+from reconciler.rewrite import spark as module
 from reconciler.rewrite.local import Bounds, InProcess
 from reconciler.rewrite.model import Ordering
 from reconciler.rewrite.spark import SparkRewriter
@@ -21,8 +22,17 @@ pytestmark = PYSPARK
 
 TREE = Ordering(columns=("ts", "id"), curve="kd-tree", mapping="rank")
 SMALL = Bounds(gathered=1 << 10, sorted=1 << 10)
+EXCHANGES = pytest.mark.parametrize("exchange", [by_files, by_shuffle])
 
 
+def scratch():
+    """What an exchange has left in the session's folder."""
+    from pyspark import SparkFiles  # noqa: PLC0415
+
+    return list(Path(SparkFiles.getRootDirectory()).iterdir())
+
+
+@EXCHANGES
 @pytest.mark.parametrize(
     ("name", "ordering", "bounds"),
     [
@@ -32,12 +42,13 @@ SMALL = Bounds(gathered=1 << 10, sorted=1 << 10)
     ],
     ids=["tree", "tree in pieces", "packed"],
 )
-def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, spark, tmp_path):
+def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, exchange, spark, tmp_path):
     path, other = unpacked(name, tmp_path / "a"), unpacked(name, tmp_path / "b")
     storage, work, groups = asked(path, ordering)
     told = []
     before = rows_before(storage, work, groups)
-    found = SparkRewriter(spark, bounds).rewrite(storage.ref, work, groups, progress=told.append)
+    rewriter = SparkRewriter(spark, bounds, exchange)
+    found = rewriter.rewrite(storage.ref, work, groups, progress=told.append)
     there, *same = asked(other, ordering)
     expected = InProcess(lambda _: there, bounds).rewrite(there.ref, *same, progress=told.append)
 
@@ -58,13 +69,27 @@ def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, spark, t
         one = table_of(there, ours).drop_columns(columns)
         if bounds != SMALL:
             assert one.equals(table_of(storage, theirs).drop_columns(columns))
+    assert [] == scratch()
 
 
-class DiesOnce(rewriter._Reduce):
+class SendsOnce(module._Route):
+    """The first attempt at every part dies when it has sent all of its rows."""
+
+    def __call__(self, parts):
+        parts = list(parts)
+        yield from module._Route.__call__(self, parts)
+        name = f"sent-{parts[0].group.number}-{parts[0].number}"
+        seen = Path(self.table.ref.location).with_name("seen") / name
+        if not seen.exists():
+            seen.touch()
+            raise OSError("the machine is gone")
+
+
+class DiesOnce(module._Reduce):
     """The first attempt at every file dies when it has brought the file to the table."""
 
     def __call__(self, index, runs):
-        for made in rewriter._Reduce.__call__(self, index, runs):
+        for made in module._Reduce.__call__(self, index, runs):
             seen = Path(self.table.ref.location).with_name("seen") / str(index)
             if not seen.exists():
                 seen.touch()
@@ -72,8 +97,9 @@ class DiesOnce(rewriter._Reduce):
             yield made
 
 
+@EXCHANGES
 def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
-    sessions, tmp_path, monkeypatch
+    exchange, sessions, tmp_path, monkeypatch
 ):
     path = unpacked("v9_cow_part", tmp_path)
     path.with_name("seen").mkdir()
@@ -82,10 +108,13 @@ def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
     kept = {str(file) for file in path.rglob("*.parquet")}
     sessions.stop()
     with spark_session("local[2,2]", {}) as session:
-        monkeypatch.setattr(rewriter, "_Reduce", DiesOnce)
-        found = SparkRewriter(session).rewrite(
+        monkeypatch.setattr(module, "_Route", SendsOnce)
+        monkeypatch.setattr(module, "_Reduce", DiesOnce)
+        found = SparkRewriter(session, exchange=exchange).rewrite(
             storage.ref, work, groups, progress=lambda _count: None
         )
+        assert [] == scratch()
+    assert list(path.with_name("seen").glob("sent-*"))
     made = {f"{path}/{name}" for name, _ in paths(groups, found)}
     there = {str(f) for f in path.rglob("*.parquet") if ".hoodie" not in f.parts} - kept
     markers = list((path / marker_folder(work.instant)).rglob("*.marker.CREATE"))
@@ -98,14 +127,15 @@ def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
     assert {2} == {ids.count(one) for one in ids}
 
 
-def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(spark, tmp_path):
+@EXCHANGES
+def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(exchange, spark, tmp_path):
     path = unpacked("v9_cow_part", tmp_path)
     storage, work, groups = asked(path, TREE)
     secret = "hunter2-hunter2"
     gone = replace(groups[0].slices[0], base=f"{secret}-0_0-1-1_20260101000000000.parquet")
     broken = replace(groups[0], slices=(gone,))
     with pytest.raises(ReconcilerError) as raised:
-        SparkRewriter(spark).rewrite(
+        SparkRewriter(spark, exchange=exchange).rewrite(
             replace(storage.ref, secrets=(secret,)), work, [broken], progress=lambda _count: None
         )
 
@@ -116,6 +146,15 @@ def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(spark, tmp_
     )
     assert "hunter2" not in said
     assert "\n" not in said
+    assert [] == scratch()
+
+
+def test_workers_of_one_host_pass_rows_on_by_files(spark):
+    class Elsewhere:
+        master = "local-cluster[2,1,1024]"
+
+    assert by_files is exchange_of(spark.sparkContext)
+    assert by_shuffle is exchange_of(Elsewhere)
 
 
 def test_no_groups_start_no_job(spark, tmp_path):

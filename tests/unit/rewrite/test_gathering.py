@@ -10,7 +10,7 @@ from reconciler.merge.calendar import PROLEPTIC, UNSAID
 from reconciler.rewrite import gathering
 from reconciler.rewrite.gathering import Gathering, calendar_of
 from reconciler.rewrite.model import Tally
-from reconciler.rewrite.runs import Run, joined, split, stream_of
+from reconciler.rewrite.runs import Run, joined, split
 
 MOST = {"memory": 1 << 30, "disk": 1}
 
@@ -20,15 +20,17 @@ def run(part, number, values, lanes=None):
     rows = pa.RecordBatch.from_pydict(
         {"v": pa.array(values, pa.uint64()), "part": [part] * len(values)}
     )
-    stream = stream_of(rows, np.array(lanes or [values], np.uint64))
+    data = joined(rows, np.array(lanes or [values], np.uint64))
     tally = Tally(rows=len(values), keys=part + 1)
-    return Run(part=part, number=number, file=0, size=rows.nbytes, tally=tally, stream=stream)
+    return Run(part=part, number=number, file=0, size=rows.nbytes, tally=tally, data=data)
 
 
 def gathered(folder, most, *runs):
     made = Gathering(None, folder, most=MOST[most])
     for one in runs:
-        made.add(Run.unpacked(one.packed))
+        sink = pa.BufferOutputStream()
+        one.write(sink, compressed=False)
+        made.add(Run.unpacked(sink.getvalue()))
     return made
 
 
