@@ -55,11 +55,7 @@ def test_an_index_that_had_to_go_is_named_with_the_reason(tmp_path, monkeypatch)
 
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
 
-    assert [
-        (
-            "metadata",
-            "the metadata partition record_index was dropped: 5 rows move, and more than 2 are "
-            "not written there",
-        )
-    ] == [(note.rule, note.because) for note in outcome.warnings]
+    why = "5 rows move, and more than 2 are not written there"
+    said = f"the metadata partition record_index was dropped: {why}"
+    assert [("metadata", said)] == [(note.rule, note.because) for note in outcome.warnings]
     assert "record_index" not in it.state().metadata_partitions
