@@ -254,7 +254,10 @@ class Subject:
             assert directory_listing(self.path) == self.hudi.listing(self.table), what
 
     def views(self) -> dict[str, dict[str, Any]]:
-        """Every way to read the table as it is now, and as it was as of each instant."""
+        """Every way to read the table as it is now, and as it was when it had less.
+
+        That is before there were log files, and before the last write to them.
+        """
         wheres = {
             "all": "true",
             "range": "v between 10 and 20",
@@ -268,7 +271,7 @@ class Subject:
             for way, options in ways.items()
             if (where == "all") or way == "skipping" or (where, way) == ("range", "listing")
         }
-        for requested, _ in completed(self.table):
+        for requested, _ in completed(self.table)[1::2]:
             asked[f"as of {requested}"] = {"options": {"as.of.instant": requested}}
         return asked
 
@@ -451,8 +454,12 @@ def shapes_of(version: str) -> list[Shape]:
             replace(base, curve="z-order", mapping="direct"),
             replace(base, curve="hilbert", mapping="direct", metadata="all"),
             replace(base, partitions="dropped", metadata="all"),
-            replace(base, keeps_meta=False),
-            replace(base, keeps_meta=False, partitions="none", all_types=True),
         ]
+        # Hudi 1.0.2 does not read the log files of such tables when they hold deletes
+        if (version, mor) != ("1.0.2", True):
+            kinds += [
+                replace(base, keeps_meta=False),
+                replace(base, keeps_meta=False, partitions="none", all_types=True),
+            ]
     assert version in TABLE_VERSION
     return list(dict.fromkeys(kinds))

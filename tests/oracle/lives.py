@@ -58,10 +58,9 @@ def goes_on(shelf: Shelf, shape: Shape) -> None:
         now.write(dict.fromkeys(old + new, value), options=options)
         now.assert_right(shelf.answers(), f"after an upsert by {index}")
     now.write({"a02": 0, "b03": 0}, "delete")
-    now.assert_right(shelf.answers(), "after a delete")
     if shape.merge_on_read:
         now.compact()
-        now.assert_right(shelf.answers(), "after a compaction")
+    now.assert_right(shelf.answers(), "after a delete, and a compaction of log files")
     by_hudi(now)
     now.assert_right(shelf.answers(), "after a clustering on top")
     now.hudi.clean(now.served(), keep_commits(1))
@@ -73,12 +72,14 @@ def goes_on(shelf: Shelf, shape: Shape) -> None:
 
 
 def written_once(shelf: Shelf, shape: Shape) -> None:
-    """Hudi updates, inserts and deletes in one write each, and cleans."""
+    """Hudi updates and inserts in one write, deletes, compacts and cleans."""
     now = shelf.copy_of(shelf.after(shape))
     (gone,) = replaced(now.table).values()
     options = {**COMPACT_METADATA, "hoodie.index.type": shape.indexes[-1]}
     now.write(dict.fromkeys(("a01", "a10", "b04", "c01", "a90", "d90"), 30), options=options)
     now.write({"a02": 0, "b03": 0}, "delete")
+    if shape.merge_on_read:
+        now.compact()
     now.hudi.clean(now.served(), keep_versions(1))
     now.assert_right(shelf.answers(), "after writes and a clean")
     assert set() == gone & file_ids(now)
@@ -90,10 +91,8 @@ def taken_back(shelf: Shelf, shape: Shape, clusterer: Clusterer) -> None:
     now = shelf.copy_of(before)
     now.hudi.savepoint(now.table, completed(now.table)[-1][0])
     clusterer(now)
-    now.assert_right(shelf.answers(), "after the clustering")
     model, kept = dict(now.model), dict(now.kept)
     later = now.write({"a04": 40, "b05": 40, "b95": 40})
-    now.assert_right(shelf.answers(), "after the write")
     now.hudi.rollback(now.served(), later)
     now.model, now.kept = model, kept
     now.assert_right(shelf.answers(), "after the rollback of the write")
