@@ -80,9 +80,33 @@ def files_written(
     storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
 ) -> set[tuple[str, str]]:
     """The files that a completed write names, by partition and name."""
+    return set(_touched(storage, properties, timeline, done).files)
+
+
+def remove_unnamed(
+    storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
+) -> None:
+    """Delete a completed write's base files that it does not name, marked or not.
+
+    The partitions that it names are listed. Raises StorageError.
+    """
+    touched = _touched(storage, properties, timeline, done)
+    there = [
+        (partition, entry.name)
+        for partition in sorted(touched.groups)
+        for entry in _list(storage, partition)
+        if not entry.is_folder and is_of(entry.name, done.requested)
+    ]
+    found = {*there, *marked_files(storage, done.requested)} - touched.files
+    remove_files(storage, sorted(file for file in found if is_of(file[1], done.requested)))
+
+
+def _touched(
+    storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
+) -> Touched:
     file = next(f for f in timeline.files if f.instant == done)
     data = read_instant_file(storage, properties, file)
-    return set(Touched.parse(data, instant_path(properties, file)).files)
+    return Touched.parse(data, instant_path(properties, file))
 
 
 def is_of(name: str, instant: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.apply.marked import files_written, remove_marked, remove_markers
+from reconciler.apply.marked import remove_markers, remove_unnamed
 from reconciler.apply.table import Tools, lock_of
 from reconciler.errors import NotFoundError
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
@@ -49,9 +49,10 @@ def _remove_markers(
 ) -> None:
     """Remove the markers of a clustering that is completed, and files that it does not name.
 
-    They are of attempts that did not count; as files of a completed instant they would be read.
+    They are of attempts that did not count; as files of a completed instant they would be read. Who
+    took it over may have removed their markers before they were there.
     """
     done = completion_of(timeline, instant, Action.REPLACECOMMIT)
     if done is not None:
-        remove_marked(storage, instant, files_written(storage, properties, timeline, done))
+        remove_unnamed(storage, properties, timeline, done)
         remove_markers(storage, instant)

@@ -15,7 +15,7 @@ from reconciler.hudi.touched import Touched
 from reconciler.rewrite.local import InProcess
 from reconciler.world import open_storage
 from tests.crash.clustering import Clustering, clustering
-from tests.crash.drill import data_files
+from tests.crash.drill import Killed, data_files
 from tests.crash.test_clustering_races import (
     base_of,
     requested_of,
@@ -139,4 +139,32 @@ def test_one_that_is_rolled_back_after_our_last_look_is_not_completed(it):
     assert 6 == result.exit_code
     assert [] == list(timeline_folder(it).glob("2026120100000*.replacecommit"))
     assert set(theirs) == {p for p in data_files(it.table) if f"_{instant_of(it)}." in p}
+    assert rows == it.rows()
+
+
+def test_the_next_apply_removes_what_workers_of_a_dead_run_brought_after_another_was_done(it):
+    rows, plan, late, beating = it.rows(), it.plan(), {}, {}
+
+    def act() -> None:
+        """The other removes files and markers, completes, and then an upload of ours ends."""
+        for path in data_files(it.table):
+            if f"_{instant_of(it)}." in path:
+                late[path] = (it.table / path).read_bytes()
+        take_over(it)
+        for path, data in late.items():
+            (it.table / path).write_bytes(data)
+        for path in (it.table / ".hoodie/.heartbeat").iterdir():
+            beating[path] = path.read_bytes()
+        raise Killed
+
+    with pytest.raises(Killed):
+        it.apply(plan, rewriter=Overtaken(act))
+    for path, data in beating.items():  # nothing is removed by who is killed
+        path.write_bytes(data)
+    it.apply(it.plan())
+
+    assert late
+    assert beating
+    assert not any(path.exists() for path in beating)
+    assert [] == [path for path in late if (it.table / path).exists()]
     assert rows == it.rows()
