@@ -25,7 +25,7 @@ from reconciler.planners.overlap import Ranges
 from reconciler.planners.phrases import amount_of, plural
 from reconciler.planners.rewrites import rewrites
 from reconciler.planners.slices import view_of
-from reconciler.planners.standing import RULES, Standing
+from reconciler.planners.standing import RULES, Standing, nothing, of_slices
 from reconciler.planners.triggers import Triggers, triggers
 from reconciler.sizing.estimate import LOG_RATIO, RecordSize
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
@@ -39,20 +39,6 @@ _WORDS: Final = {
     "pendingLogCompaction": "log compaction {} is going to rewrite its log files",
     "pendingClustering": "clustering {} is going to rewrite its file group",
     "pendingWrite": "{} has written to its file group and is still pending",
-}
-_NOTHING: Final = {
-    "pendingCompaction": "{} wait for a pending compaction",
-    "pendingLogCompaction": "{} wait for a pending log compaction",
-    "pendingClustering": "{} wait for a pending clustering",
-    "pendingWrite": "{} wait for a pending write",
-    "partition": "clustering.partitions leaves out {}",
-    "logs": "{} have no base file yet",
-    "large": "{} are not small",
-    "when": "{} are of partitions that don't need it",
-    "clustered": "{} are laid out as declared",
-    "noGain": "{} would make no fewer files",
-    "singleFile": "{} have nothing to be rewritten with",
-    "budget": "clustering.budget is too small for {}",
 }
 #: log files of a settled slice bring at most so much of what its base file has
 _LIGHT: Final = 0.5
@@ -354,10 +340,25 @@ def _warnings(table: _Table, groups: Groups, gate: Note | None) -> Iterable[Note
     if over:
         yield Note(
             "budget",
-            f"{plural(over, 'file slice')} wait for another run: clustering.budget ends this one",
+            of_slices("{} wait for another run: clustering.budget ends this one", over),
         )
+    yield from _awaited(table.found, groups)
     if not len(groups):
-        yield Note(NOTHING, f"no clustering: {_nothing(rule)}")
+        yield Note(NOTHING, f"no clustering: {nothing(rule)}")
+
+
+def _awaited(found: Candidates, groups: Groups) -> Iterable[Note]:
+    """Groups that Hudi's own rule takes and an apply leaves out: somebody is writing to them."""
+    holder, numbers = found.holder[groups.members], groups.numbers()
+    for code, (rule, instant) in enumerate(found.holders):
+        count = len(np.unique(numbers[holder == code]))
+        if rule == "pendingWrite" and count:
+            yield Note(
+                rule,
+                f"{instant} is pending and has written to {plural(count, 'group')} of the plan: an "
+                f"apply leaves {'it' if count == 1 else 'them'} out until the write is completed "
+                "or rolled back",
+            )
 
 
 def _lacks_ranges(table: _Table) -> bool:
@@ -367,11 +368,3 @@ def _lacks_ranges(table: _Table) -> bool:
         return False
     is_in = found.has_base & (table.standing.rule != RULES.index("partition"))
     return bool(np.bincount(found.partition[is_in], minlength=1).max() > above)
-
-
-def _nothing(rule: NDArray[np.int8]) -> str:
-    """Why no slice is rewritten: the rules that leave them, the most frequent first."""
-    counts = np.bincount(rule, minlength=len(RULES))
-    codes = sorted(np.flatnonzero(counts).tolist(), key=lambda code: -counts[code])
-    said = [_NOTHING[RULES[code]].format(plural(int(counts[code]), "file slice")) for code in codes]
-    return "; ".join(said) or "the table has no file slice"

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.planners.phrases import Phrases
+from reconciler.planners.phrases import Phrases, plural
 
 #: why a slice is rewritten (the first one) or stays as it is
 RULES: Final = (
@@ -26,6 +26,27 @@ RULES: Final = (
     "noGain",
     "singleFile",
     "budget",
+)
+_NOTHING: Final = {
+    "pendingCompaction": "{} wait for a pending compaction",
+    "pendingLogCompaction": "{} wait for a pending log compaction",
+    "pendingClustering": "{} wait for a pending clustering",
+    "pendingWrite": "{} wait for a pending write",
+    "partition": "clustering.partitions leaves out {}",
+    "logs": "{} have no base file yet",
+    "large": "{} are not small",
+    "when": "{} are of partitions that don't need it",
+    "clustered": "{} are laid out as declared",
+    "noGain": "{} would make no fewer files",
+    "singleFile": "{} have nothing to be rewritten with",
+    "budget": "clustering.budget is too small for {}",
+}
+#: what a sentence says of several slices, and of one
+_ONE: Final = (
+    ("{} wait ", "{} waits "),
+    ("{} have ", "{} has "),
+    ("{} are ", "{} is "),
+    ("of partitions that don't", "of a partition that doesn't"),
 )
 _OPEN: Final = -1
 
@@ -61,3 +82,18 @@ class Standing:
     def because(self) -> Any:
         """A sentence a slice, as a dictionary array; all must be decided."""
         return self._phrases.column(np.arange(len(self.rule)))
+
+
+def nothing(rule: NDArray[np.int8]) -> str:
+    """Why no slice is rewritten: the rules that leave them, the most frequent first."""
+    counts = np.bincount(rule, minlength=len(RULES))
+    codes = sorted(np.flatnonzero(counts).tolist(), key=lambda code: -counts[code])
+    said = [of_slices(_NOTHING[RULES[code]], int(counts[code])) for code in codes]
+    return "; ".join(said) or "the table has no file slice"
+
+
+def of_slices(sentence: str, count: int) -> str:
+    """A sentence about so many slices, which is written for several."""
+    for several, one in _ONE if count == 1 else ():
+        sentence = sentence.replace(several, one)
+    return sentence.format(plural(count, "file slice"))

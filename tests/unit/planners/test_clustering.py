@@ -427,7 +427,34 @@ class TestHeld:
         names = bases(10, 10, 10) | {base("g0", 3): 12}
         state = sized({"a": names}, [commit(0), commit(1), commit(3, State.REQUESTED)])
 
-        assert [("a", 1, 30, ["g0", "g1", "g2"])] == groups_of(decide(state, when=ALWAYS))
+        decision = decide(state, when=ALWAYS)
+
+        assert [("a", 1, 30, ["g0", "g1", "g2"])] == groups_of(decision)
+        assert [
+            (
+                "pendingWrite",
+                (
+                    f"{stamp(3)} is pending and has written to 1 group of the plan: an apply "
+                    "leaves it out until the write is completed or rolled back"
+                ),
+            )
+        ] == [(note.rule, note.because) for note in decision.warnings]
+
+    @pytest.mark.parametrize(
+        ("slices", "expected"),
+        [
+            (1, "1 file slice waits for a pending compaction"),
+            (2, "2 file slices wait for a pending compaction"),
+        ],
+    )
+    def test_why_nothing_is_rewritten_is_said_of_one_and_of_several(self, slices, expected):
+        names = [f"g{number}" for number in range(slices)]
+        state = sized(
+            {"a": bases(*(10 for _ in names))},
+            compactions=tuple(operation(name, Action.COMPACTION) for name in names),
+        )
+
+        assert [f"no clustering: {expected}"] == [note.because for note in decide(state).warnings]
 
 
 def operation(group, action):
