@@ -108,6 +108,11 @@ def _begin_again(
         raise BusyError(f"clustering {pending.instant} was completed by another writer meanwhile")
     if timeline.file(pending.instant, action, State.REQUESTED) is None:
         raise BusyError(f"clustering {pending.instant} was removed by another writer meanwhile")
+    if rolled_back_ms(table, timeline, pending.instant, known_writes(state.timeline)) is not None:
+        raise BusyError(
+            f"a rollback of our clustering {pending.instant} is pending; run apply again when "
+            "Hudi has finished it"
+        )
     chosen = without(chosen, conflicts(claims_of(chosen.groups, state, table.spec), found))
     table.lock.confirm()
     take_back(table, pending.instant)

@@ -18,11 +18,12 @@ from tests.crash.clustering import Clustering, clustering
 from tests.crash.drill import Killed, data_files
 from tests.crash.test_clustering_races import (
     base_of,
+    die,
     requested_of,
     rollback_of,
     take_over,
 )
-from tests.crash.test_moves import Hook, put, timeline_folder
+from tests.crash.test_moves import Hook, age, put, timeline_folder
 
 TABLES = Path(__file__).parents[1] / "tables"
 
@@ -118,6 +119,21 @@ def test_our_files_go_that_came_after_another_writer_had_removed_our_markers(it,
 
     assert (1 if fails else 0) == result.exit_code
     assert named == {path for path in data_files(it.table) if f"_{instant}." in path}
+    assert rows == it.rows()
+
+
+def test_one_whose_rollback_is_pending_is_not_rewritten_for_nothing(it):
+    rows = it.rows()
+    with pytest.raises(Killed):
+        it.apply(it.plan(), around=lambda s: Hook(s, ".marker.CREATE", die, after=True))
+    rollback_of(it, instant_of(it)).unlink()
+    for path in timeline_folder(it).glob("*.rollback.*"):
+        age(it, path, seconds=3601)
+    written = []
+    result = it.apply(it.plan(), rewriter=Overtaken(lambda: written.append(1)))
+
+    assert (6, []) == (result.exit_code, written)
+    assert "a rollback of our clustering" in result.tables[0].error
     assert rows == it.rows()
 
 
