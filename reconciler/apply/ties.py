@@ -76,10 +76,16 @@ def _shown(value: Any) -> str:
 
     >>> _shown(10), _shown(None), _shown({"a": 1}), _shown("x" * 50)
     ('10', 'absent', 'a block', 'another text')
+    >>> _shown(["a", "b"]), _shown([]), _shown(["x" * 50]), _shown([{"a": 1}])
+    ('[a, b]', '[]', 'another list', 'another list')
     """
     if value is _ABSENT or value is None:
         return "absent"
-    if isinstance(value, Mapping | list):
-        return "a block" if isinstance(value, Mapping) else "a list"
+    if isinstance(value, Mapping):
+        return "a block"
+    if isinstance(value, list | tuple):
+        simple = all(isinstance(each, str | int | float) for each in value)
+        text = f"[{', '.join(map(str, value))}]" if simple else ""
+        return text if 0 < len(text) <= 40 else "another list"  # noqa: PLR2004 (fits a line)
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= 40 else "another text"  # noqa: PLR2004 (fits a line)

@@ -139,6 +139,9 @@ def _note(note: Note, paint: Paint) -> tuple[str, str]:
     start = "nothing to do: "
     if note.because.startswith(start):
         return "= nothing to do", f"{note.because.removeprefix(start)} [{note.rule}]"
+    start = "no clustering: "
+    if note.rule == "nothingToDo" and note.because.startswith(start):
+        return "= no clustering", f"{note.because.removeprefix(start)} [{note.rule}]"
     return paint.warn("! warning"), f"{note.because} [{note.rule}]"
 
 

@@ -26,7 +26,8 @@ from reconciler.render.paint import Paint
 
 _TOP_PARTITIONS = 8
 _TOP_REASONS = 2
-_NO_CLUSTERING = "no clustering: "
+#: how a notice that one kind of work is not due begins -> its label; other work may be
+_NOTHING = {"no clustering: ": "no clustering", "nothing to do: ": "nothing to clean"}
 
 
 def plan_text(plan: Plan, *, color: bool, full: bool = False, digest: str | None = None) -> str:
@@ -276,9 +277,10 @@ def _kept(table: TablePlan, paint: Paint) -> Iterator[str]:
 
 def _warnings(notes: Iterable[Note], paint: Paint) -> Iterator[str]:
     for note in notes:
-        if note.rule == "nothingToDo" and note.because.startswith(_NO_CLUSTERING):
-            said = note.because.removeprefix(_NO_CLUSTERING)
-            yield from item(paint.good("= no clustering"), said)
+        label = next((text for text in _NOTHING if note.because.startswith(text)), None)
+        if note.rule == "nothingToDo" and label is not None:
+            said = note.because.removeprefix(label)
+            yield from item(paint.good(f"= {_NOTHING[label]}"), said)
             continue
         yield from item(paint.warn("! warning"), f"{note.because} [{note.rule}]")
 

@@ -120,6 +120,15 @@ def test_refused_unmanaged_and_unreadable_tables_say_so(seen):
     )
 
 
+def test_that_no_clustering_is_due_warns_of_nothing(seen):
+    spec, state, plan = seen
+    none = Note("nothingToDo", "no clustering: 1 file slice is not small")
+    text = status_text([table_status(spec, state, replace(plan, warnings=(none,)))], color=False)
+
+    assert "  = no clustering  1 file slice is not small [nothingToDo]\n" in text
+    assert "! warning" not in text
+
+
 def test_without_drift_and_steps_a_table_is_in_sync(seen):
     spec, state, plan = seen
 

@@ -13,7 +13,7 @@ REVIEWED = {"path": "/t", "suspend": False, "retention": {"commits": 2, "policy"
 
 
 FEW = (
-    "a is 1 now and was absent, b is true now and was absent, c is a list now and was absent and "
+    "a is 1 now and was absent, b is true now and was absent, c is [3] now and was absent and "
     "1 more"
 )
 

@@ -60,6 +60,20 @@ def test_selectors_of_others_are_few_and_move_no_cursor():
     )
 
 
+@pytest.mark.parametrize(
+    ("because", "expected"),
+    [
+        ("nothing to do: no file slice is beyond 1 commit", "= nothing to clean  no file slice"),
+        ("no clustering: 1 file slice is not small", "= no clustering  1 file slice is not small"),
+    ],
+)
+def test_of_a_table_with_steps_it_is_said_which_work_is_not_due(because, expected):
+    found = text(table("t", warnings=(Note("nothingToDo", because),)))
+
+    assert f"  {expected}" in found
+    assert "warning" not in found
+
+
 def test_colour_changes_nothing_but_colour():
     tables = (table("t"), table("u", refusals=(Note("r", "why " * 30),)), table("v", steps=()))
     painted = plan_text(plan(*tables), color=True)
