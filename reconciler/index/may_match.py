@@ -1,0 +1,302 @@
+"""Which files may hold a row that a predicate is true for.
+
+A file is left out only where it is proven that the predicate is true for none of its rows; what is
+not understood, not indexed or not known keeps it. Negations are pushed to the leaves, and each leaf
+becomes the set of values for which it is true, or false: null is neither. A leaf that is negated is
+so never a negated statement about statistics.
+Source: the rules of Spark's Catalyst for three-valued logic; Iceberg's InclusiveMetricsEvaluator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, assert_never
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.index.bounds import Bounds
+from reconciler.index.coerce import Family, Place, Seen, UnsureError, cast, place, places, seen
+from reconciler.index.model import FileIndex, kept_type
+from reconciler.index.syntax import (
+    And,
+    Cast,
+    Column,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Like,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    Predicate,
+    Sign,
+    Unknown,
+)
+from reconciler.index.values import (
+    HIGHEST,
+    LOWEST,
+    NOTHING,
+    NULL,
+    SOME,
+    Values,
+    after,
+    before,
+    spans,
+)
+
+Mask = NDArray[np.bool_]
+
+_LAST_BYTE: Final = 0xFF
+_BROKEN: Final = "�"  # what Java makes of bytes that are no text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaf:
+    """True for rows whose value of an indexed column is in a set."""
+
+    column: str
+    values: Values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _All:
+    parts: tuple[_Test, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Any:
+    parts: tuple[_Test, ...]
+
+
+_Test = _Leaf | _All | _Any | bool
+_Plain = Compare | In | IsNull | Like | Column | Cast | Unknown
+
+
+def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: str) -> Mask:
+    """For every file of the index, whether a row may make the predicate true.
+
+    ``schema``: the table's columns as Spark reads them, in Arrow's types; leave out what Spark
+    compares in another way than by bytes, as CHAR columns. ``zone``: the session's time zone.
+    Raises nothing for a predicate: what is wrong in it, Spark reports.
+    """
+    test = _Compiler(index=index, schema=schema, zone=zone).test(predicate, wanted=True)
+    bounds: dict[str, Bounds] = {}
+    return _evaluated(test, index, bounds)
+
+
+def _evaluated(test: _Test, index: FileIndex, bounds: dict[str, Bounds]) -> Mask:
+    match test:
+        case bool():
+            return np.full(len(index), test)
+        case _Leaf(column=column, values=values):
+            if column not in bounds:
+                bounds[column] = Bounds(index.columns[column])
+            return bounds[column].may_hold(values)
+        case _All(parts=parts):
+            found = [_evaluated(part, index, bounds) for part in parts]
+            return np.asarray(np.logical_and.reduce(found))
+        case _Any(parts=parts):
+            found = [_evaluated(part, index, bounds) for part in parts]
+            return np.asarray(np.logical_or.reduce(found))
+        case _:
+            assert_never(test)
+
+
+def _joined(parts: Sequence[_Test], *, is_all: bool) -> _Test:
+    """Parts of which all, or any, must hold; sets of one column become one set."""
+    by_column: dict[str, Values] = {}
+    rest: list[_Test] = []
+    for part in parts:
+        if isinstance(part, bool):
+            if part is not is_all:
+                return part
+        elif isinstance(part, _Leaf):
+            known = by_column.get(part.column)
+            join = Values.common if is_all else Values.union
+            values = part.values if known is None else join(known, part.values)
+            by_column[part.column] = values
+        else:
+            rest.append(part)
+    leaves = [_Leaf(column=name, values=values) for name, values in by_column.items()]
+    found: tuple[_Test, ...] = (*leaves, *rest)
+    if len(found) <= 1:
+        return found[0] if found else is_all
+    return _All(parts=found) if is_all else _Any(parts=found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiler:
+    index: FileIndex
+    schema: Any
+    zone: str
+
+    def test(self, predicate: Predicate, *, wanted: bool) -> _Test:
+        """What must hold in a file for rows for which the predicate is ``wanted``."""
+        if isinstance(predicate, And | Or):
+            is_all = isinstance(predicate, And) is wanted
+            parts = [self.test(part, wanted=wanted) for part in predicate.parts]
+            return _joined(parts, is_all=is_all)
+        if isinstance(predicate, Not):
+            return self.test(predicate.of, wanted=not wanted)
+        if isinstance(predicate, Literal):
+            is_truth = predicate.kind in (Kind.NULL, Kind.BOOLEAN)
+            return predicate.value is wanted if is_truth else True
+        try:
+            return self._leaf(predicate, wanted=wanted)
+        except UnsureError:
+            return True
+
+    def _leaf(self, predicate: _Plain, *, wanted: bool) -> _Leaf:
+        """Raises UnsureError where the values are not known for which it is ``wanted``."""
+        match predicate:
+            case Compare(left=left, sign=sign, right=right):
+                column, kind = self._resolved(left)
+                values = self._compared(kind, sign, right, wanted=wanted)
+            case In(of=of, values=literals):
+                column, kind = self._resolved(of)
+                values = self._listed(kind, literals, wanted=wanted)
+            case IsNull(of=of):
+                column, _ = self._resolved(of)
+                values = NULL if wanted else SOME
+            case Like(of=of, pattern=pattern, escape=escape):
+                column, kind = self._resolved(of)
+                values = self._like(kind, pattern, escape, wanted=wanted)
+            case Column() | Cast():
+                column, kind = self._resolved(predicate)
+                values = _truth(kind, wanted=wanted)
+            case Unknown():
+                raise UnsureError
+            case _:
+                assert_never(predicate)
+        return _Leaf(column=column, values=values)
+
+    def _resolved(self, operand: Operand) -> tuple[str, Seen]:
+        """The indexed column that is meant, and how it is seen."""
+        if isinstance(operand, Cast):
+            column, kind = self._resolved(operand.of)
+            return column, cast(kind, operand.to)
+        names, fields = [], list(self.schema)
+        type_: Any = None
+        for part in operand.parts:
+            found = [field for field in fields if field.name.lower() == part.lower()]
+            if len(found) != 1 or "." in found[0].name:
+                raise UnsureError
+            names.append(found[0].name)
+            type_ = found[0].type
+            fields = list(type_) if pa.types.is_struct(type_) else []
+        column = ".".join(names)
+        stats = self.index.columns.get(column)
+        is_twice = len(names) > 1 and column in self.schema.names
+        if stats is None or is_twice or stats.type != kept_type(type_):
+            raise UnsureError
+        return column, seen(stats.type)
+
+    def _check_text(self, literal: Literal) -> None:
+        """That it is not a column's name for a session that reads double quotes so."""
+        if not literal.is_double_quoted:
+            return
+        if str(literal.value).lower() in {name.lower() for name in self.schema.names}:
+            raise UnsureError
+
+    def _compared(self, kind: Seen, sign: Sign, right: Literal, *, wanted: bool) -> Values:
+        self._check_text(right)
+        if right.kind is Kind.NULL:
+            if sign is Sign.SAME:
+                return NULL if wanted else SOME
+            return NOTHING
+        values = _signed(sign, place(kind, right, self.zone))
+        if wanted:
+            return values
+        inverse = values.inverse
+        return inverse.union(NULL) if sign is Sign.SAME else inverse
+
+    def _listed(self, kind: Seen, literals: Sequence[Literal], *, wanted: bool) -> Values:
+        """A null in the list makes null of every other answer than true."""
+        for literal in literals:
+            self._check_text(literal)
+        known = [literal for literal in literals if literal.kind is not Kind.NULL]
+        if not wanted and len(known) < len(literals):
+            return NOTHING
+        found, is_all = places(kind, known, self.zone)
+        values = spans(one.at for one in found if one.at is not None)
+        values = values.union(Values(nan=any(one.at is None for one in found)))
+        if wanted:
+            return values
+        if not is_all:
+            return SOME
+        if kind.stored in (Family.FLOAT, Family.DOUBLE) and len(literals) > 1:
+            # a long list of Spark's tells 0.0 from -0.0
+            return values.inverse.union(spans([(before(0.0), after(0.0))]))
+        return values.inverse
+
+    def _like(self, kind: Seen, pattern: Literal, escape: str, *, wanted: bool) -> Values:
+        self._check_text(pattern)
+        if kind.family is not Family.TEXT:
+            raise UnsureError
+        if pattern.kind is Kind.NULL:
+            return NOTHING
+        if pattern.kind is not Kind.STRING:
+            raise UnsureError
+        begin, rest = _prefix(str(pattern.value), escape)
+        if not rest:
+            values = _signed(Sign.EQUAL, place(kind, Literal(kind=Kind.STRING, value=begin), ""))
+        else:
+            values = _beginning(begin.encode())
+        if wanted:
+            return values
+        return values.inverse if not rest or set(rest) == {"%"} else SOME
+
+
+def _truth(kind: Seen, *, wanted: bool) -> Values:
+    if kind.family is not Family.BOOLEAN:
+        raise UnsureError
+    return spans([(before(int(wanted)), after(int(wanted)))])
+
+
+def _signed(sign: Sign, where: Place) -> Values:
+    """The values that compare so with a literal; NaN is greater than all others and equals NaN."""
+    if where.at is None:
+        return {
+            Sign.BELOW: Values(spans=SOME.spans),
+            Sign.AT_MOST: SOME,
+            Sign.ABOVE: NOTHING,
+        }.get(sign, Values(nan=True))
+    begin, end = where.at
+    match sign:
+        case Sign.BELOW:
+            return spans([(LOWEST, begin)])
+        case Sign.AT_MOST:
+            return spans([(LOWEST, end)])
+        case Sign.EQUAL | Sign.SAME:
+            return spans([(begin, end)])
+        case Sign.AT_LEAST:
+            return spans([(begin, HIGHEST)]).union(Values(nan=True))
+        case Sign.ABOVE:
+            return spans([(end, HIGHEST)]).union(Values(nan=True))
+        case _:
+            assert_never(sign)
+
+
+def _prefix(pattern: str, escape: str) -> tuple[str, str]:
+    """The text before the first wildcard, and the rest; raises UnsureError for a wrong escape."""
+    special = f"{re.escape(escape)}[%_{re.escape(escape)}]" if escape not in "%_" else "(?!)"
+    match = re.match(rf"(?:[^%_{re.escape(escape)}]|{special})*", pattern, re.DOTALL)
+    begin = match[0] if match else ""
+    rest = pattern[len(begin) :]
+    if rest.startswith(escape) or _BROKEN in pattern or escape in "%_":
+        raise UnsureError
+    return re.sub(f"{re.escape(escape)}(.)", r"\1", begin, flags=re.DOTALL), rest
+
+
+def _beginning(prefix: bytes) -> Values:
+    """All text that begins with a prefix."""
+    kept = prefix.rstrip(bytes([_LAST_BYTE]))
+    if not kept:
+        return Values(spans=SOME.spans)
+    return spans([(before(prefix), before(kept[:-1] + bytes([kept[-1] + 1])))])

@@ -1,0 +1,90 @@
+"""Sets of the values of one column: spans of its order, and whether NaN and null belong to them.
+
+A cut is a place between values: just before one or just after it. Spans lie between two cuts, so
+open and closed ends need no cases. Values are what ``index.bounds`` compares: whole numbers for
+truth values, numbers, unscaled decimals, days and microseconds, floats, and bytes for text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+#: (0, value, 0) lies just before a value, (0, value, 1) just after it
+Cut = tuple[Any, ...]
+Span = tuple[Cut, Cut]
+
+LOWEST: Final[Cut] = (-1,)
+HIGHEST: Final[Cut] = (1,)
+
+
+def before(value: Any) -> Cut:
+    return (0, value, 0)
+
+
+def after(value: Any) -> Cut:
+    return (0, value, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """Sorted spans that neither touch nor are empty; ``nan`` means nothing for types without it."""
+
+    spans: tuple[Span, ...] = ()
+    nan: bool = False
+    null: bool = False
+
+    @property
+    def inverse(self) -> Values:
+        """All other values but null: those for which a comparison is false, not null."""
+        cuts = [LOWEST, *(cut for span in self.spans for cut in span), HIGHEST]
+        return Values(spans=_plain(zip(cuts[::2], cuts[1::2], strict=True)), nan=not self.nan)
+
+    def union(self, other: Values) -> Values:
+        return Values(
+            spans=_plain(self.spans + other.spans),
+            nan=self.nan or other.nan,
+            null=self.null or other.null,
+        )
+
+    def common(self, other: Values) -> Values:
+        found, mine, its = [], list(self.spans), list(other.spans)
+        i = j = 0
+        while i < len(mine) and j < len(its):
+            found.append((max(mine[i][0], its[j][0]), min(mine[i][1], its[j][1])))
+            if mine[i][1] < its[j][1]:
+                i += 1
+            else:
+                j += 1
+        return Values(
+            spans=_plain(found),
+            nan=self.nan and other.nan,
+            null=self.null and other.null,
+        )
+
+
+NOTHING: Final = Values()
+NULL: Final = Values(null=True)
+SOME: Final = Values(spans=((LOWEST, HIGHEST),), nan=True)
+
+
+def spans(found: Iterable[Span]) -> Values:
+    """Spans in any order, overlapping as they like.
+
+    >>> spans([(before(3), after(4)), (before(1), before(3)), (after(9), after(9))]).spans
+    (((0, 1, 0), (0, 4, 1)),)
+    """
+    return Values(spans=_plain(found))
+
+
+def _plain(found: Iterable[Span]) -> tuple[Span, ...]:
+    plain: list[Span] = []
+    for low, high in sorted(found):
+        if low >= high:
+            continue
+        if plain and low <= plain[-1][1]:
+            plain[-1] = (plain[-1][0], max(plain[-1][1], high))
+        else:
+            plain.append((low, high))
+    return tuple(plain)
