@@ -30,11 +30,18 @@ from reconciler.apply.result import LeftGroup, StepOutcome
 from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.rewriting import Ground, ground_of, groups_of, rewrite_of
 from reconciler.apply.table import Table
-from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, UnsupportedError
+from reconciler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    NotFoundError,
+    ReconcilerError,
+    UnsupportedError,
+)
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata_partitions import rewrite_verdicts
 from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import ClusterStep, Note
+from reconciler.reader.renames import FOLDER
 from reconciler.rewrite.model import Rewriter, Rewritten
 from reconciler.state.layout import Layout
 from reconciler.transaction.conflicts import conflicts
@@ -179,7 +186,7 @@ def _request(table: Table, decision: _Decision) -> ClusterWork | StepOutcome | N
     with table.locked():
         known = known_writes(before)
         timeline, found = footprints(table, known, None)
-        if _has_vanished(before, timeline):
+        if _has_vanished(before, timeline) or _is_altered(table, before):
             return None
         chosen = decision.chosen
         hit = conflicts(claims_of(chosen.groups, decision.look.state, table.spec), found)
@@ -264,6 +271,20 @@ def _rewrite(table: Table, work: ClusterWork) -> list[Rewritten]:
 def _has_vanished(before: Timeline, now: Timeline) -> bool:
     """Whether a write that was completed is not any more: undone, or archived."""
     return bool(known_writes(before) - known_writes(now))
+
+
+def _is_altered(table: Table, before: Timeline) -> bool:
+    """Whether columns were renamed or retyped since (InternalSchemaCache).
+
+    Readers take the columns of a file for those of the last version before its instant.
+    """
+    try:
+        versions = table.storage.list(FOLDER)
+    except NotFoundError:
+        return False
+    newest = before.newest_time or ""
+    times = (entry.name.partition(".")[0] for entry in versions)
+    return any(time.isdigit() and time > newest for time in times)
 
 
 def _nothing(left: tuple[LeftGroup, ...], gone: int) -> StepOutcome:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.result import Result
+from reconciler.apply.rewriting import ground_of
 from reconciler.errors import StorageError
 from reconciler.hudi.touched import Touched
 from reconciler.rewrite.local import InProcess
@@ -17,7 +18,9 @@ from reconciler.world import open_storage
 from tests.crash.clustering import Clustering, clustering
 from tests.crash.drill import Killed, data_files
 from tests.crash.test_clustering_races import (
+    TIME,
     base_of,
+    commit,
     die,
     requested_of,
     rollback_of,
@@ -135,6 +138,27 @@ def test_one_whose_rollback_is_pending_is_not_rewritten_for_nothing(it):
     assert (6, []) == (result.exit_code, written)
     assert "a rollback of our clustering" in result.tables[0].error
     assert rows == it.rows()
+
+
+def test_columns_that_were_altered_after_the_look_are_looked_at_again(it, monkeypatch):
+    """Readers take a file's columns for those of the version before its instant."""
+    looks = []
+
+    def counted(*args):
+        looks.append(1)
+        return ground_of(*args)
+
+    def alter() -> None:
+        commit(it, {}, done=True)
+        folder = it.table / ".hoodie/.schema"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{TIME}.schemacommit").write_text('{"schemas": []}')
+
+    monkeypatch.setattr("reconciler.apply.cluster.ground_of", counted)
+    plan = it.plan()
+    result = it.apply(plan, around=lambda s: Hook(s, "lock", alter, after=False))
+
+    assert ("completed", 2) == (result.tables[0].outcomes[0].how, len(looks))
 
 
 def test_one_that_is_rolled_back_after_our_last_look_is_not_completed(it):
