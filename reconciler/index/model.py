@@ -56,8 +56,8 @@ def kept_type(kind: Any) -> Any:
 class ColumnStats:
     """What files hold in one column; every array has an element a file.
 
-    ``least``, ``greatest``: pyarrow arrays of the column's type (``kept_type``), one chunk. No value
-    that is not null and not NaN lies outside of them; null: unknown, or there is no such value.
+    ``least``, ``greatest``: pyarrow arrays of the column's type (``kept_type``), one chunk. No
+    value but null and NaN lies outside of them; null: unknown, or there is no such value.
     Text compares by its bytes; a least zero of floats is -0.0 and a greatest one 0.0.
     ``nulls``, ``values``: int64, -1 where unknown; ``values`` counts nulls too, so all values are
     null where ``nulls == values``. A null struct has null leaves.
@@ -84,7 +84,8 @@ class ColumnStats:
     @property
     def is_all_null(self) -> NDArray[np.bool_]:
         """Whether it is proven that there is no value but null."""
-        return (self.nulls >= 0) & (self.nulls == self.values)
+        found: NDArray[np.bool_] = (self.nulls >= 0) & (self.nulls == self.values)
+        return found
 
     @classmethod
     def unknown(cls, kind: Any, files: int) -> Self:

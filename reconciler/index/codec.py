@@ -1,0 +1,262 @@
+"""An index as a parquet file that any reader of parquet understands, and back.
+
+A row a base file, sorted by (partition, name, size), and for each indexed column a struct
+``stats_<column>``; null where unknown. Pages carry checksums, and the footer says where the index
+comes from: ``docs/index-format.md`` has the columns and the keys. What cannot be exactly what was
+written is a FormatError, so that a read does without rather than with a wrong index.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler import canonical
+from reconciler.errors import FormatError
+from reconciler.hudi.arrow import booleans, flags, integers, numbers
+from reconciler.index.keys import is_in_order, sorted_partitions
+from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex, kept_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FORMAT: Final = 1
+#: the key of the footer's pair, and the prefix of columns with statistics
+KEY: Final = b"reconciler.index"
+STATS: Final = "stats_"
+_ROWS: Final = 128 * 1024
+_FILE: Final = (
+    pa.field("partition", PARTITION, nullable=False),
+    pa.field("name", pa.string(), nullable=False),
+    pa.field("size", pa.int64(), nullable=False),
+    pa.field("rows", pa.int64()),
+)
+_REMEDY: Final = "delete it; the next apply builds it again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where an index comes from.
+
+    ``table``: the table's name; ``instant``: the newest completed instant that it covers; ``tool``:
+    name and version of what made it; ``source``: what its statistics were read from;
+    ``previous``: the version it was merged with, None of one from footers alone. ``columns``: by
+    column its type as text, and ``files``: how many rows; both are filled in when it is written.
+    """
+
+    table: str
+    instant: str
+    tool: str
+    source: str = "footers"
+    previous: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    files: int = 0
+
+
+def encode(index: FileIndex, provenance: Provenance) -> Any:
+    """The file's bytes, as a pyarrow buffer; the same index gives the same bytes."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    table = pa.Table.from_arrays(
+        [
+            index.partition.cast(PARTITION),
+            index.name,
+            integers(index.size),
+            _counts(index.rows),
+            *map(_struct, index.columns.values()),
+        ],
+        schema=pa.schema(
+            [*_FILE, *(_field(name, stats.type) for name, stats in index.columns.items())]
+        ),
+    )
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
+        version="2.6",
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=["partition"],
+        write_statistics=["partition", "name"],
+        write_page_checksum=True,
+        store_schema=False,
+    ) as file:
+        file.write_table(table, row_group_size=_ROWS)
+        file.add_key_value_metadata({KEY: _said(index, provenance)})
+    return sink.getvalue()
+
+
+def decode(
+    source: Any, path: str, columns: Sequence[str] | None = None
+) -> tuple[FileIndex, Provenance]:
+    """The index of a file and where it comes from; raises FormatError naming ``path``.
+
+    ``source``: the file's bytes, or what pyarrow reads from (a file, a path). ``columns``: those
+    whose statistics are wanted, the only ones that are read; those that the index has not are left
+    out. All by default.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    if isinstance(source, bytes | bytearray | memoryview | pa.Buffer):
+        source = pa.BufferReader(source)
+    try:
+        with pq.ParquetFile(
+            source, read_dictionary=["partition"], page_checksum_verification=True
+        ) as file:
+            said = _provenance(file.metadata.metadata or {}, path)
+            kinds = _types(file.schema_arrow, said, path)
+            wanted = [name for name in kinds if columns is None or name in columns]
+            fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
+            table = file.read(columns=fields).select(fields)
+    except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as problem:
+        raise _damaged(path, f"it is no index that can be read: {problem}") from None
+    return _index(table, wanted, said, path), said
+
+
+def _said(index: FileIndex, provenance: Provenance) -> bytes:
+    columns = {name: str(stats.type) for name, stats in index.columns.items()}
+    said = {**asdict(provenance), "columns": columns, "files": len(index), "format": FORMAT}
+    return canonical.dumps({**said, "digest": canonical.digest(said)})
+
+
+def _provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
+    text = pairs.get(KEY)
+    if text is None:
+        raise _damaged(path, f"its footer has no {KEY.decode()}")
+    try:
+        said = json.loads(text)
+        version, digest = said.pop("format"), said.pop("digest")
+    except (ValueError, TypeError, AttributeError, KeyError) as problem:
+        raise _damaged(path, f"its footer does not say what it is: {problem}") from None
+    if version != FORMAT:
+        raise FormatError(
+            path,
+            f"it is of format {version}, and this version of reconciler knows format {FORMAT}",
+            "upgrade reconciler, or delete it; the next apply builds it again",
+        )
+    if digest != canonical.digest({**said, "format": version}):
+        raise _damaged(path, "its footer is not as it was written")
+    return Provenance(**said)
+
+
+def _field(name: str, kind: Any) -> pa.Field:
+    return pa.field(STATS + name, _struct_type(kind), nullable=False)
+
+
+def _struct_type(kind: Any) -> Any:
+    return pa.struct(
+        [
+            pa.field("least", kind),
+            pa.field("greatest", kind),
+            pa.field("nulls", pa.int64()),
+            pa.field("values", pa.int64()),
+            pa.field("is_exact_least", pa.bool_(), nullable=False),
+            pa.field("is_exact_greatest", pa.bool_(), nullable=False),
+            pa.field("is_nan_free", pa.bool_(), nullable=False),
+        ]
+    )
+
+
+def _struct(stats: ColumnStats) -> Any:
+    columns = [
+        stats.least,
+        stats.greatest,
+        _counts(stats.nulls),
+        _counts(stats.values),
+        booleans(stats.is_exact_least),
+        booleans(stats.is_exact_greatest),
+        booleans(stats.is_nan_free),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(_struct_type(stats.type)))
+
+
+def _counts(values: NDArray[np.int64]) -> Any:
+    """Null where unknown."""
+    bits = booleans(values >= 0).buffers()[1]
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.int64(), len(values), [bits, data])
+
+
+def _types(schema: pa.Schema, said: Provenance, path: str) -> dict[str, Any]:
+    """By column its type; what the footer says is what the file has, and nothing else."""
+    kinds = {}
+    for part in list(schema)[len(_FILE) :]:
+        name = part.name.removeprefix(STATS)
+        kind = part.type.field(0).type if pa.types.is_struct(part.type) else None
+        if kind is None or kept_type(kind) != kind or part.type != _struct_type(kind):
+            raise _damaged(path, f"its column {part.name} holds no statistics")
+        kinds[name] = kind
+    has = [(part.name, part.type) for part in list(schema)[: len(_FILE)]]
+    if has != [(part.name, part.type) for part in _FILE]:
+        raise _damaged(path, "its columns are not those of an index")
+    if {name: str(kind) for name, kind in kinds.items()} != dict(said.columns):
+        raise _damaged(path, "its columns are not those that its footer names")
+    return kinds
+
+
+def _index(table: Any, columns: Sequence[str], said: Provenance, path: str) -> FileIndex:
+    partition, name, size, rows = (_one(table.column(part.name)) for part in _FILE)
+    if len(table) != said.files or partition.null_count or name.null_count or size.null_count:
+        raise _damaged(path, "its rows are not those that its footer counts")
+    index = FileIndex(
+        partition=sorted_partitions(partition),
+        name=name,
+        size=numbers(size),
+        rows=_known(rows, path),
+        columns={
+            column: _stats(_one(table.column(STATS + column)), column, path) for column in columns
+        },
+    )
+    if not is_in_order(index):
+        raise _damaged(path, "its rows are not in order")
+    return index
+
+
+def _stats(struct: Any, column: str, path: str) -> ColumnStats:
+    if struct.null_count:
+        raise _damaged(path, f"its statistics of {column} are null")
+    least, greatest, nulls, values, is_low, is_high, is_free = struct.flatten()
+    if is_low.null_count or is_high.null_count or is_free.null_count:
+        raise _damaged(path, f"its statistics of {column} have nulls where there are none")
+    stats = ColumnStats(
+        least=least,
+        greatest=greatest,
+        nulls=_known(nulls, path),
+        values=_known(values, path),
+        is_exact_least=flags(is_low),
+        is_exact_greatest=flags(is_high),
+        is_nan_free=flags(is_free),
+    )
+    is_wrong = (stats.values >= 0) & (stats.nulls > stats.values)
+    if is_wrong.any() or pc.any(pc.greater(least, greatest)).as_py():
+        raise _damaged(path, f"its statistics of {column} contradict each other")
+    return stats
+
+
+def _known(counts: Any, path: str) -> NDArray[np.int64]:
+    """Counts with -1 where unknown; raises FormatError for a negative one."""
+    found: NDArray[np.int64] = numbers(counts.fill_null(UNKNOWN))
+    if (found < 0).sum() != counts.null_count:
+        raise _damaged(path, "it counts less than none")
+    return found
+
+
+def _one(column: Any) -> Any:
+    """A column in one chunk."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(
+        column.unify_dictionaries().chunks
+        if pa.types.is_dictionary(column.type)
+        else column.chunks or [pa.array([], column.type)]
+    )
+
+
+def _damaged(path: str, problem: str) -> FormatError:
+    return FormatError(path, problem, _REMEDY)

@@ -1,0 +1,158 @@
+"""Files by their keys (partition, name, size): in order, looked up and taken; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.hudi.arrow import flags, integers, numbers, strings
+from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def index_in_order(
+    *,
+    partition: Any,
+    name: Any,
+    size: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    columns: Mapping[str, ColumnStats],
+) -> FileIndex:
+    """An index of files that come in any order; ``partition`` is a dictionary array.
+
+    Of a key that comes twice, the last one counts.
+    """
+    partition = sorted_partitions(partition)
+    codes = numbers(partition.indices)
+    order = _order(codes, name, size)
+    if len(order) > 1:
+        is_last = np.ones(len(order), np.bool_)
+        before, after = order[:-1], order[1:]
+        is_last[:-1] = (codes[before] != codes[after]) | (size[before] != size[after])
+        is_last[:-1] |= _differ(name, before, after)
+        order = order[is_last]
+    index = FileIndex(partition=partition, name=name, size=size, rows=rows, columns=columns)
+    if len(order) == len(size) and (order == np.arange(len(order))).all():
+        return index
+    return take(index, order)
+
+
+def take(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
+    """Some files of an index; ``rows`` ascend, or the caller sees to the order."""
+    at = integers(rows)
+    return FileIndex(
+        partition=index.partition.take(at),
+        name=index.name.take(at),
+        size=index.size[rows],
+        rows=index.rows[rows],
+        columns={column: stats.take(rows) for column, stats in index.columns.items()},
+    )
+
+
+def places(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int64]) -> NDArray[Any]:
+    """The row of each file in an index, -1 where it has none; int64, an element a file asked for.
+
+    ``partition``: a dictionary array of paths, ``name``: a string array. Fast where the files are
+    the index's own in its order.
+    """
+    if len(size) == len(index) and (size == index.size).all() and name.equals(index.name):
+        asked, kept = sorted_partitions(partition), index.partition
+        if asked.dictionary.equals(kept.dictionary) and asked.indices.equals(kept.indices):
+            return np.arange(len(size))
+    found: NDArray[np.int64] = _lookup(index.name, name)
+    is_same = found >= 0
+    at = found[is_same]
+    is_same[is_same] = index.size[at] == size[is_same]
+    is_same[is_same] = _codes_in(partition, index)[is_same] == _codes(index)[found[is_same]]
+    other = np.flatnonzero((found >= 0) & ~is_same)  # the name of a file of another partition
+    if len(other):
+        names = name.take(integers(other))
+        rows = np.flatnonzero(flags(pc.is_in(index.name, value_set=names)))
+        theirs = take(index, rows)
+        keys = _keys(theirs.partition, theirs.name, theirs.size)
+        asked = _keys(partition.take(integers(other)), names, size[other])
+        again = _lookup(keys, asked)
+        found[other] = np.where(again >= 0, rows[again], UNKNOWN)
+    return found
+
+
+def _lookup(among: Any, values: Any) -> NDArray[np.int64]:
+    """The first place of each value, -1 for none."""
+    found = pc.index_in(values, value_set=among).fill_null(UNKNOWN)
+    return numbers(found).astype(np.int64)
+
+
+def _codes(index: FileIndex) -> NDArray[np.int32]:
+    found: NDArray[np.int32] = numbers(index.partition.indices)
+    return found
+
+
+def _codes_in(partition: Any, index: FileIndex) -> NDArray[np.int64]:
+    """The codes that an index gives to the partitions of files, -1 where it has none."""
+    place = _lookup(index.partition.dictionary, partition.dictionary)
+    found: NDArray[np.int64] = place[numbers(partition.indices)]
+    return found
+
+
+def _keys(partition: Any, name: Any, size: NDArray[np.int64]) -> Any:
+    """One text for each key; names have no slash, and sizes are digits."""
+    digits = integers(np.ascontiguousarray(size)).cast(pa.string())
+    paths = partition.dictionary.take(partition.indices)
+    return pc.binary_join_element_wise(digits, name, paths, "/")
+
+
+def sorted_partitions(partition: Any) -> Any:
+    """The dictionary array with its paths sorted, each once, and none that no file uses."""
+    codes = numbers(partition.indices)
+    used = np.zeros(len(partition.dictionary), np.bool_)
+    used[codes] = True
+    paths: Sequence[str] = partition.dictionary.to_pylist()
+    wanted = sorted({path for path, is_used in zip(paths, used.tolist(), strict=True) if is_used})
+    if len(wanted) == len(paths) and wanted == list(paths) and partition.type == PARTITION:
+        return partition
+    place = {path: at for at, path in enumerate(wanted)}
+    moved = np.array([place.get(path, 0) for path in paths], np.int32)
+    return pa.DictionaryArray.from_arrays(
+        integers(moved[codes] if len(codes) else np.zeros(0, np.int32)), strings(wanted)
+    )
+
+
+def is_in_order(index: FileIndex) -> bool:
+    """Whether its rows ascend by (partition, name, size), each key once."""
+    codes, name, size = numbers(index.partition.indices), index.name, index.size
+    if len(size) < 2:  # noqa: PLR2004
+        return True
+    is_same = codes[1:] == codes[:-1]
+    rises = flags(pc.less(name[:-1], name[1:]))
+    if (codes[1:] < codes[:-1]).any():
+        return False
+    alike = np.flatnonzero(is_same & ~rises)
+    if not len(alike):
+        return True
+    is_same_name = ~_differ(name, alike, alike + 1)
+    return bool((is_same_name & (size[alike] < size[alike + 1])).all())
+
+
+def _order(codes: NDArray[np.int32], name: Any, size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows sorted by (partition, name, size); equal ones stay in their order."""
+    rows = {
+        "partition": integers(codes),
+        "name": name,
+        "size": integers(size),
+        "row": integers(np.arange(len(size))),
+    }
+    keys = [(key, "ascending") for key in rows]
+    return numbers(pc.sort_indices(pa.table(rows), sort_keys=keys)).astype(np.int64)
+
+
+def _differ(name: Any, before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = flags(
+        pc.not_equal(name.take(integers(before)), name.take(integers(after)))
+    )
+    return found

@@ -1,0 +1,79 @@
+"""Versions of an index on a storage: listed, published, tidied up.
+
+The order is what makes it safe to stop anywhere: the new version is created whole under its final
+name, and only then do older ones go. Until that moment the last one counts, from then on the new.
+"""
+
+from __future__ import annotations
+
+from reconciler.errors import FormatError, NotFoundError
+from reconciler.index.codec import Provenance, decode
+from reconciler.index.model import FileIndex
+from reconciler.index.versions import FOLDER, Version, Versions, versions_of
+from reconciler.storage.api import Storage
+
+
+def list_versions(storage: Storage) -> Versions:
+    """The versions of a table's index; none where it has no index. Raises StorageError."""
+    try:
+        folders = [entry.name for entry in storage.list(FOLDER) if entry.is_folder]
+    except NotFoundError:
+        folders = []
+    return versions_of((folder, _files(storage, folder)) for folder in folders)
+
+
+def _files(storage: Storage, folder: str) -> list[tuple[str, int]]:
+    try:
+        entries = storage.list(f"{FOLDER}/{folder}")
+    except NotFoundError:  # removed since
+        return []
+    return [(entry.name, entry.size) for entry in entries if not entry.is_folder]
+
+
+def read_last(
+    storage: Storage, versions: Versions, columns: tuple[str, ...] | None = None
+) -> tuple[Version, FileIndex, Provenance] | None:
+    """The newest version that can be read, with the statistics of the columns that it has.
+
+    None where none can: damaged ones, and those that go while they are read, are passed over.
+    Raises StorageError where the storage itself fails.
+    """
+    for version in reversed(versions.valid):
+        try:
+            index, provenance = decode(storage.read(version.path), version.path, columns)
+        except (FormatError, NotFoundError):
+            continue
+        return version, index, provenance
+    return None
+
+
+def publish(storage: Storage, versions: Versions, instant: str, data: bytes) -> Version:
+    """A new version with the file's bytes (``codec.encode``), and no older one is touched.
+
+    ``instant``: the newest completed one that it covers. Raises AlreadyExistsError where another
+    process publishes at the same time, and StorageError.
+    """
+    name = versions.following(instant)
+    version = Version(name=name, path=name.file(len(data)), size=len(data))
+    storage.create(version.path, data)
+    return version
+
+
+def tidy(storage: Storage, keep: Version | None) -> list[str]:
+    """Remove what ``keep`` supersedes, and residue of runs that were stopped.
+
+    What cannot be removed is said, a sentence each, and left to the next run. ``keep`` is read
+    back from the listing: without it there, nothing goes. Raises StorageError for the listing.
+    """
+    versions = list_versions(storage)
+    if keep is not None and keep not in versions.valid:
+        return [f"{keep.path}: the index that was published is not there; older ones stay"]
+    removal = versions.removal(keep)
+    problems = [
+        f"{done.path}: {done.error}"
+        for done in storage.delete_many(removal.files)
+        if done.error is not None
+    ]
+    for folder in removal.folders:
+        storage.remove_folder(folder)
+    return problems

@@ -1,0 +1,311 @@
+"""What footers prove of columns: types, nulls, row groups, files older than the table."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from reconciler.errors import UnsupportedError
+from reconciler.index.footers import index_of, wanted_types
+from reconciler.index.nans import nan_free_pair
+from tests.unit.index.indexes import facts, footer_of, stats_of, told
+
+US = pa.timestamp("us")
+UTC_US = pa.timestamp("us", tz="UTC")
+JAVA = "parquet-mr version 1.13.1"
+
+
+@pytest.mark.parametrize(
+    ("array", "least", "greatest"),
+    [
+        (pa.array([3, None, -1]), -1, 3),
+        (pa.array([-128, 127], pa.int8()), -128, 127),
+        (pa.array([True, False]), False, True),
+        (pa.array([1.5, -2.5]), -2.5, 1.5),
+        (pa.array([1.5, -2.5], pa.float32()), -2.5, 1.5),
+        (pa.array(["z", "\uffff", "\U0001f600"]), "z", "\U0001f600"),
+        (pa.array([b"\xff", b"\x00"]), b"\x00", b"\xff"),
+        (pa.array([b"ab", b"aa"], pa.binary(2)), b"aa", b"ab"),
+        (pa.array([date(1969, 12, 31)]), date(1969, 12, 31), date(1969, 12, 31)),
+        (pa.array([Decimal("1.25"), Decimal("-3.50")]), Decimal("-3.50"), Decimal("1.25")),
+        (
+            pa.array([Decimal(-1), Decimal("9" * 38)], pa.decimal128(38, 0)),
+            Decimal(-1),
+            Decimal("9" * 38),
+        ),
+        (pa.array([7], US), *[pa.scalar(7, US).as_py()] * 2),
+        (pa.array([7], UTC_US), *[datetime(1970, 1, 1, 0, 0, 0, 7, UTC)] * 2),
+        (pa.array([-7], pa.timestamp("ms")), *[pa.scalar(-7000, US).as_py()] * 2),
+    ],
+    ids=str,
+)
+def test_bounds_of_every_type(array, least, greatest):
+    stats = stats_of(array)
+
+    assert (least, greatest, array.null_count, len(array)) == told(stats)
+    assert [True] == stats.is_exact_least.tolist() == stats.is_exact_greatest.tolist()
+
+
+def test_nanoseconds_are_rounded_outwards():
+    stats = stats_of(pa.array([-1500, 1500, 2500], pa.timestamp("ns")))
+
+    assert [-2, 3] == [stats.least[0].value, stats.greatest[0].value]
+    assert [False] == stats.is_exact_least.tolist()
+
+
+def test_zeros_of_floats_are_rounded_outwards():
+    stats = stats_of(pa.array([0.0, 0.0]))
+
+    assert "-0.0" == str(stats.least[0].as_py())
+    assert "0.0" == str(stats.greatest[0].as_py())
+
+
+def test_a_column_of_nulls_is_all_null_and_one_without_statistics_is_not():
+    nothing = stats_of(pa.array([None, None], pa.int32()))
+    unsaid = stats_of(pa.array([1, 2]), write_statistics=False)
+    long = stats_of(pa.array(["x" * 5000]))
+
+    assert (None, None, 2, 2) == told(nothing)
+    assert (None, None, -1, 2) == told(unsaid)
+    assert (None, None, 0, 1) == told(long)
+    assert [[True], [False], [False]] == [s.is_all_null.tolist() for s in (nothing, unsaid, long)]
+
+
+def test_a_file_without_rows_holds_nothing():
+    stats = stats_of(pa.array([], pa.float64()))
+
+    assert (None, None, 0, 0) == told(stats)
+    assert [True] == stats.is_all_null.tolist() == stats.is_nan_free.tolist()
+
+
+def test_a_time_of_96_bits_and_unsigned_numbers_have_no_bounds():
+    old = stats_of(pa.array([7, 9], US), use_deprecated_int96_timestamps=True)
+    unsigned = stats_of(pa.array([1, 2**32 - 1], pa.uint32()), pa.int64())
+
+    assert (None, None, -1, 2) == told(old)
+    assert (None, None, 0, 2) == told(unsigned)
+
+
+def test_row_groups_are_one_file():
+    stats = stats_of(pa.array([5, 9, None, None, 1, 7]), row_group_size=2)
+
+    assert (1, 9, 2, 6) == told(stats)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array(["a", "b", "x" * 5000, "c"]),
+        pa.array(["x" * 5000, "c", "a", "b"]),
+    ],
+)
+def test_a_row_group_without_bounds_leaves_the_file_without_any(array):
+    assert (None, None, 0, 4) == told(stats_of(array, row_group_size=2))
+
+
+def test_each_file_has_its_own_row_groups():
+    schema = pa.schema([("x", pa.string())])
+    one = footer_of(pa.table({"x": ["b", "a", "c"]}), row_group_size=1)
+    two = footer_of(pa.table({"x": ["z", None]}), row_group_size=1)
+    none = footer_of(pa.table({"x": pa.array([], pa.string())}))
+    found = index_of([("", "a", 1, one), ("", "b", 1, two), ("", "c", 1, none)], ["x"], schema)
+    stats = found.columns["x"]
+
+    assert [("a", "c", 0, 3), ("z", "z", 1, 2), (None, None, 0, 0)] == [
+        told(stats, row) for row in range(3)
+    ]
+
+
+def test_fields_of_structs_are_columns_and_a_null_struct_is_a_null_field():
+    table = pa.table({"st": [{"a": 1, "b": {"c": "x"}}, None, {"a": None, "b": None}]})
+    found = index_of([("", "f", 1, footer_of(table))], ["st.a", "st.b.c"], table.schema)
+
+    assert (1, 1, 2, 3) == told(found.columns["st.a"])
+    assert ("x", "x", 2, 3) == told(found.columns["st.b.c"])
+
+
+def test_a_column_that_an_older_file_has_not_is_null_in_it():
+    schema = pa.schema(
+        [("a", pa.int64()), ("n", pa.int32()), ("st", pa.struct([("x", pa.string())]))]
+    )
+    footer = footer_of(pa.table({"a": [1, 2]}))
+    found = index_of([("", "f", 1, footer)], ["a", "n", "st.x"], schema)
+
+    assert (None, None, 2, 2) == told(found.columns["n"]) == told(found.columns["st.x"])
+
+
+def test_a_column_that_readers_fill_themselves_is_unknown_where_a_file_lacks_it():
+    schema = pa.schema([("a", pa.int64()), ("p", pa.string())])
+    footer = footer_of(pa.table({"a": [1, 2]}))
+    found = index_of([("p=x", "f", 1, footer)], ["p"], schema, supplied={"p"})
+
+    assert (None, None, -1, 2) == told(found.columns["p"])
+
+
+@pytest.mark.parametrize(
+    ("inside", "schema"),
+    [
+        ({"x": [{"a": 1}]}, [("x", pa.int64())]),
+        ({"x": [[1]]}, [("x", pa.int64())]),
+        ({"x": [1]}, [("x", pa.struct([("a", pa.int64())]))]),
+    ],
+)
+def test_a_column_that_had_another_shape_is_unknown_and_not_null(inside, schema):
+    column = "x.a" if pa.types.is_struct(schema[0][1]) else "x"
+    found = index_of([("", "f", 1, footer_of(pa.table(inside)))], [column], pa.schema(schema))
+
+    assert (None, None, -1, 1) == told(found.columns[column])
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "least", "greatest"),
+    [
+        (pa.array([1, 2], pa.int32()), pa.int64(), 1, 2),
+        (pa.array([1, 2], pa.int32()), pa.float64(), 1.0, 2.0),
+        (pa.array([b"a", b"b"]), pa.string(), "a", "b"),
+        (pa.array(["a", "b"]), pa.binary(), b"a", b"b"),
+        (
+            pa.array([Decimal("1.5")], pa.decimal128(4, 1)),
+            pa.decimal128(9, 3),
+            Decimal("1.500"),
+            Decimal("1.500"),
+        ),
+        # the order of text is another one, and so may be what a smaller type makes of a value
+        (pa.array([1, 20], pa.int32()), pa.string(), None, None),
+        (pa.array([1.5]), pa.float32(), None, None),
+        (pa.array([Decimal("1.55")]), pa.decimal128(9, 1), None, None),
+        (pa.array([2**40]), pa.int32(), None, None),
+        (pa.array([date(2026, 1, 1)]), pa.string(), None, None),
+        (pa.array([7], US), UTC_US, None, None),
+        (pa.array([b"\xff"]), pa.string(), None, None),
+    ],
+    ids=str,
+)
+def test_bounds_widen_with_the_column_s_type_or_are_unknown(array, kind, least, greatest):
+    assert (least, greatest, 0, len(array)) == told(stats_of(array, kind))
+
+
+def test_a_value_that_cannot_be_text_spoils_no_other_file():
+    schema = pa.schema([("x", pa.string())])
+    footers = [footer_of(pa.table({"x": pa.array([value])})) for value in (b"\xff", b"ok")]
+    found = index_of([("", n, 1, f) for n, f in zip("ab", footers, strict=True)], ["x"], schema)
+
+    assert [None, "ok"] == found.columns["x"].least.to_pylist()
+
+
+def test_a_float_read_as_a_double_lies_within_bounds_whichever_way_it_is_read():
+    stats = stats_of(pa.array([0.1, 0.3], pa.float32()), pa.float64())
+    least, greatest, *_ = told(stats)
+    bits = pa.array([0.1, 0.3], pa.float32()).cast(pa.float64()).to_pylist()
+
+    assert least <= min(0.1, *bits)
+    assert max(0.3, *bits) <= greatest
+    assert [False] == stats.is_exact_least.tolist()
+
+
+def test_a_whole_number_that_no_float_is_is_rounded_outwards():
+    stats = stats_of(pa.array([-(2**53) - 1, 2**53 + 1]), pa.float64())
+    least, greatest, *_ = told(stats)
+
+    assert least < -(2**53) - 1
+    assert greatest > 2**53 + 1
+
+
+OLD_DAY, OLD_TIME = date(1500, 1, 1), datetime(1850, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("old", [pa.array([OLD_DAY]), pa.array([OLD_TIME], UTC_US)])
+def test_old_days_are_known_only_where_the_file_says_how_it_counts(old):
+    def of(pairs):
+        table = pa.table({"x": old}).replace_schema_metadata(pairs)
+        found = index_of([("", "f", 1, footer_of(table))], ["x"], table.schema)
+        return told(found.columns["x"])[:2]
+
+    spark, legacy = "org.apache.spark.version", "org.apache.spark.legacyDateTime"
+
+    assert (None, None) == of({})
+    assert (None, None) == of({spark: "2.4.8"})
+    assert (None, None) == of({spark: "3.5.0", legacy: ""})
+    assert (old[0].as_py(), old[0].as_py()) == of({spark: "3.5.0"})
+
+
+def test_of_old_and_new_days_the_newest_is_known():
+    new = date(2026, 1, 1)
+
+    assert (None, new, 0, 2) == told(stats_of(pa.array([OLD_DAY, new])))
+
+
+def test_files_come_in_order_and_unreadable_ones_are_there_with_nothing_known():
+    whole = footer_of(pa.table({"x": [1]}))
+    found = index_of(
+        [
+            ("p=2", "a", 5, whole),
+            ("p=1", "b", 6, None),
+            ("p=1", "a", 7, whole[:-20] + whole[-8:]),
+            ("p=1", "c", 8, b"PAR1"),
+        ],
+        ["x"],
+        pa.schema([("x", pa.int64())]),
+    )
+
+    assert {
+        "partition": ["p=1", "p=1", "p=1", "p=2"],
+        "name": ["a", "b", "c", "a"],
+        "size": [7, 6, 8, 5],
+        "rows": [-1, -1, -1, 1],
+        "columns": {
+            "x": (
+                "int64",
+                "[None, None, None, 1]",
+                "[None, None, None, 1]",
+                [-1, -1, -1, 0],
+                [-1, -1, -1, 1],
+                [False, False, False, True],
+                [False, False, False, True],
+                [True, True, True, True],
+            )
+        },
+    } == facts(found)
+
+
+def test_columns_of_the_same_name_in_two_structs_are_told_apart():
+    kind = pa.struct([("a", pa.int64())])
+    schema = pa.schema([("s", kind), ("t", kind)])
+    one = pa.table({"s": [{"a": 1}], "t": [{"a": 2}]}, schema=schema)
+    two = one.rename_columns(["t", "s"])
+    files = [("", "1", 1, footer_of(one)), ("", "2", 1, footer_of(two))]
+    found = index_of(files, ["s.a"], schema).columns["s.a"]
+
+    assert (1, 1, 0, 1) == told(found, 0)
+    assert told(found, 1) in {(2, 2, 0, 1), (None, None, -1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        ("nobody", "the table has no such column"),
+        ("st", "it is of type struct"),
+        ("st.nobody", "the table has no such column"),
+        ("l", "it is of type list"),
+    ],
+)
+def test_a_column_that_has_no_bounds_is_refused_by_name(column, why):
+    schema = pa.schema([("st", pa.struct([("a", pa.int8())])), ("l", pa.list_(pa.int8()))])
+
+    with pytest.raises(UnsupportedError, match=f"column {column} cannot be indexed: {why}"):
+        wanted_types([column], schema)
+
+
+def test_a_file_s_own_proof_that_it_holds_no_nan_counts_for_it_alone():
+    def is_free(**pairs):
+        table = pa.table({"x": [1.0], "y": [1.0]}).replace_schema_metadata(pairs)
+        found = index_of([("", "f.parquet", 1, footer_of(table))], ["x", "y"], table.schema)
+        return [bool(stats.is_nan_free[0]) for stats in found.columns.values()]
+
+    assert [True, False] == is_free(**nan_free_pair("f.parquet", ["x"]))
+    assert [False, False] == is_free(**nan_free_pair("other.parquet", ["x"]))
+    assert [False, False] == is_free(**{"reconciler.nan_free": "[]"})
+    assert [False, False] == is_free()

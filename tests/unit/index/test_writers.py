@@ -1,0 +1,131 @@
+"""A rule for each writer of parquet files: which of its statistics are believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.index.footers import _File, index_of
+from reconciler.index.kinds import Kind
+from reconciler.index.writers import Writer
+from tests.unit.index.indexes import stats_of, told
+
+FILES = Path(__file__).parent / "files"
+FLOATS, TEXT = pa.array([1.0, 2.0]), pa.array(["a", "b"])
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("by", "is_nan_free"),
+    [
+        ("parquet-mr version 1.8.1", False),
+        ("parquet-mr version 1.9.0", False),
+        ("parquet-mr version 1.10.1", True),
+        ("parquet-mr version 1.12.3", True),
+        ("parquet-mr version 1.13.1", True),
+        ("parquet-mr version 1.16.0", True),
+        ("parquet-mr version 1.17.0", False),  # may count NaN aside
+        ("parquet-mr version 2.0.0", False),
+        ("parquet-cpp-arrow version 16.1.0", False),
+        ("parquet-mr compatible Photon", False),
+        ("DuckDB version 1.1", False),
+    ],
+)
+def test_bounds_prove_that_there_is_no_nan_only_where_the_writer_shows_it(by, is_nan_free):
+    assert [is_nan_free] == stats_of(FLOATS, by=by).is_nan_free.tolist()
+
+
+@pytest.mark.parametrize("version", ["10.0.1", "16.1.0", "21.0.0"])
+def test_what_pyarrow_wrote_is_right_but_for_nan(version):
+    footer = pq.read_metadata(FILES / f"arrow_{version}.parquet")
+    names = ["y", "all_nan", "zero", "empty", "long", "n", "st.b"]
+    schema = pa.schema(
+        [
+            *((name, pa.float64()) for name in names[:3]),
+            *((name, pa.string()) for name in names[3:5]),
+            ("n", pa.int32()),
+            ("st", pa.struct([("b", pa.int64())])),
+        ]
+    )
+    found = index_of([("", "f", 1, footer)], names, schema).columns
+
+    assert {
+        "y": (1.0, 2.0, 0, 3),
+        "all_nan": (None, None, 0, 3),
+        "zero": (-0.0, 0.0, 0, 3),
+        "empty": (None, None, 0, 3),
+        "long": (None, None, 0, 3),
+        "n": (-1, 3, 1, 3),
+        "st.b": (1, 1, 2, 3),
+    } == {name: told(found[name]) for name in names}
+    assert [False] * 3 == [bool(found[name].is_nan_free[0]) for name in names[:3]]
+
+
+def test_a_bound_that_older_arrow_left_out_is_not_taken_for_empty_text():
+    """Arrow before 21 reads a missing bound beside one that is there as no bytes at all."""
+    text = Kind(physical="BYTE_ARRAY", logical="STRING")
+    file = _File(nth=0, name="f", found=None)
+
+    def bounds(by, low, high):
+        return file._bounds(SimpleNamespace(min_raw=low, max_raw=high), text, Writer.of(by))
+
+    assert (b"", None) == bounds("parquet-cpp-arrow version 16.1.0", b"", b"")
+    assert (b"a", None) == bounds("parquet-cpp-arrow version 16.1.0", b"a", b"")
+    assert (b"", b"") == bounds("parquet-mr version 1.13.1", b"", b"")
+
+
+@pytest.mark.parametrize("low", [NAN, 1.0])
+def test_bounds_with_nan_are_none_and_no_proof(low):
+    said = SimpleNamespace(
+        num_values=2,
+        path_in_schema="x",
+        statistics=SimpleNamespace(null_count=0, has_min_max=True, min_raw=low, max_raw=NAN),
+    )
+    from reconciler.index.footers import _Chunks, _Place  # noqa: PLC0415
+
+    writer = Writer.of("parquet-mr version 1.13.1")
+    place = _Place(0, Kind(physical="DOUBLE", logical="NONE"), writer, 0)
+    chunks = _Chunks()
+    _File(nth=0, name="f", found=None).read(chunks, said, place, "x")
+
+    assert ([None], [None], [False]) == (chunks.low, chunks.high, chunks.is_free)
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("parquet-mr version 1.8.1", (None, None, -1, 2)),  # compared bytes as signed
+        ("parquet-mr version 1.10.1", ("a", "b", 0, 2)),
+        ("parquet-mr version 1.13.1", ("a", "b", 0, 2)),
+        ("impala version 4.0", (None, None, -1, 2)),
+    ],
+)
+def test_text_is_ordered_by_unsigned_bytes_or_not_known(by, expected):
+    assert expected == told(stats_of(TEXT, by=by))
+
+
+@pytest.mark.parametrize(
+    ("by", "is_exact"),
+    [
+        ("parquet-mr version 1.10.1", True),
+        ("parquet-mr version 1.13.1", False),  # parquet.statistics.truncate.length
+        ("parquet-cpp-arrow version 16.1.0", True),
+    ],
+)
+def test_bounds_of_text_are_values_where_the_writer_cuts_none(by, is_exact):
+    assert [is_exact] == stats_of(TEXT, by=by).is_exact_least.tolist()
+    assert [True] == stats_of(pa.array(["a", "a"]), by=by).is_exact_greatest.tolist()
+    assert [True] == stats_of(pa.array([1, 2]), by=by).is_exact_least.tolist()
+    assert [True] == stats_of(pa.array([1, 2]), by=by).is_nan_free.tolist()
+
+
+def test_whole_numbers_of_an_old_writer_are_believed_and_none_of_an_unknown_one():
+    numbers = pa.array([1, None, 2])
+
+    assert (1, 2, 1, 3) == told(stats_of(numbers, by="parquet-mr version 1.8.1"))
+    assert (None, None, -1, 3) == told(stats_of(numbers, by="parquet-mr version 1.6.0"))
+    assert (None, None, -1, 3) == told(stats_of(numbers, by="polars"))
