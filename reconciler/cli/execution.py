@@ -227,7 +227,7 @@ def _hands(
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (heavy)
 
     say("starting Spark")
-    with spark_session(master, settings) as session:
+    with spark_session(master, settings, in_python=not by_hudi) as session:
         workers = _Interruptible(
             SparkExecutor(session), session.sparkContext.cancelAllJobs, SparkRewriter(session)
         )

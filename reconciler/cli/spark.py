@@ -28,6 +28,9 @@ _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
 _REMEDY: Final = 'pip install "hudi-reconciler[jre]" brings one, or point JAVA_HOME to one'
 _KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # Base64 ends with equals signs
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+#: compile what runs often, but do not spend seconds on how to make it faster still: half the CPU
+#: of a short job, and of no use where the work is done in Python
+_SHORT: Final = "-XX:TieredStopAtLevel=1"
 _QUIET: Final = """\
 rootLogger.level = error
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
@@ -46,10 +49,13 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex
 
 
 @contextmanager
-def spark_session(master: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+def spark_session(
+    master: str | None, conf: Mapping[str, str], *, in_python: bool = False
+) -> Iterator[SparkSession]:
     """A session for the block: the one that is active already, else one of our own.
 
     ``master`` is Spark's; local[*] by default where no configuration of Spark says otherwise.
+    ``in_python``: tasks leave Java little to do.
     Raises ReconcilerError when there is no Java or Spark does not start, UsageError for a master
     that is none.
     """
@@ -66,7 +72,7 @@ def spark_session(master: str | None, conf: Mapping[str, str]) -> Iterator[Spark
         tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder,
         interruption.watching() as watch,
     ):
-        session = _start(SparkSession.builder, master, conf, Path(folder))
+        session = _start(SparkSession.builder, master, conf, Path(folder), in_python=in_python)
         watch()  # Spark's own handler would talk to Java in the middle of a talk with Java
         try:
             yield session
@@ -108,7 +114,12 @@ def _problem(java: str) -> str | None:
 
 
 def _start(
-    builder: SparkSession.Builder, master: str | None, conf: Mapping[str, str], folder: Path
+    builder: SparkSession.Builder,
+    master: str | None,
+    conf: Mapping[str, str],
+    folder: Path,
+    *,
+    in_python: bool = False,
 ) -> SparkSession:
     quiet = folder / "log4j2.properties"
     quiet.write_text(_QUIET, encoding="ascii")
@@ -125,6 +136,8 @@ def _start(
         settings["spark.driver.bindAddress"] = "127.0.0.1"
         # the workers are this machine's: the Python that has this package, not the first on PATH
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if in_python:
+            settings[_JAVA_OPTIONS] += f" {_SHORT}"
     theirs = dict(conf)
     if _JAVA_OPTIONS in theirs:  # theirs come last, so that they win
         theirs[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {theirs[_JAVA_OPTIONS]}"

@@ -160,7 +160,7 @@ def _on_spark(ref: StorageRef, work: Rewrite, group: Group, cores: int, _profile
     from reconciler.cli.spark import spark_session  # noqa: PLC0415
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
-    with spark_session(f"local[{cores}]", {}) as session:
+    with spark_session(f"local[{cores}]", {}, in_python=True) as session:
         session.sparkContext.parallelize(range(cores), cores).map(lambda n: n).collect()
         with Meter(os.getpid()) as meter:
             (made,) = SparkRewriter(session).rewrite(ref, work, [group], progress=lambda _: None)

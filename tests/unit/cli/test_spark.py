@@ -107,6 +107,20 @@ def test_options_for_java_join_those_that_keep_it_quiet(tmp_path):
     assert theirs == "-Xlog:gc"
 
 
+@pytest.mark.parametrize(
+    ("master", "in_python", "expected"),
+    [("local[2]", True, 1), ("local[2]", False, 0), ("yarn", True, 0)],
+)
+def test_java_that_has_little_to_do_on_this_machine_is_compiled_quickly(
+    master, in_python, expected, tmp_path
+):
+    builder = Builder()
+    spark._start(builder, master, {}, tmp_path, in_python=in_python)
+    options = builder.settings["spark.driver.extraJavaOptions"].split()
+
+    assert expected == options.count("-XX:TieredStopAtLevel=1")
+
+
 def test_a_start_that_is_interrupted_is_no_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(interruption._STATE, "is_seen", True)
     with pytest.raises(KeyboardInterrupt):
