@@ -114,9 +114,9 @@ def decode(
             wanted = [name for name in kinds if columns is None or name in columns]
             fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
             table = file.read(columns=fields).select(fields)
+            return _index(table, wanted, said, path), said
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as problem:
         raise _damaged(path, f"it is no index that can be read: {problem}") from None
-    return _index(table, wanted, said, path), said
 
 
 def _said(index: FileIndex, provenance: Provenance) -> bytes:
@@ -251,11 +251,9 @@ def _one(column: Any) -> Any:
     """A column in one chunk."""
     if column.num_chunks == 1:
         return column.chunk(0)
-    return pa.concat_arrays(
-        column.unify_dictionaries().chunks
-        if pa.types.is_dictionary(column.type)
-        else column.chunks or [pa.array([], column.type)]
-    )
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    return pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
 def _damaged(path: str, problem: str) -> FormatError:

@@ -1,0 +1,210 @@
+"""Laws of the index: it may be built in parts and stored, stopped anywhere, and stays the same."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.hudi.arrow import strings
+from reconciler.index.codec import Provenance, decode, encode
+from reconciler.index.footers import index_of, wanted_types
+from reconciler.index.merge import Keys, merged, missing
+from reconciler.index.store import list_versions, publish, read_last, tidy
+from reconciler.storage.open import open_storage
+from reconciler.storage.wrappers import Fault, Faulty, Recording
+from tests.unit.index.indexes import facts, footer_of
+
+_number = count()
+FROM = Provenance(table="t", instant="20260101000000000", tool="test")
+SCHEMA = pa.schema(
+    [
+        ("n", pa.int32()),
+        ("y", pa.float64()),
+        ("s", pa.string()),
+        ("dec", pa.decimal128(6, 2)),
+        ("day", pa.date32()),
+        ("st", pa.struct([("b", pa.binary())])),
+    ]
+)
+COLUMNS = ("n", "y", "s", "dec", "day", "st.b")
+TYPES = wanted_types(COLUMNS, SCHEMA)
+VALUES = {
+    "n": st.integers(-(2**31), 2**31 - 1),
+    "y": st.floats(width=64) | st.sampled_from([0.0, -0.0]),
+    "s": st.text(max_size=3) | st.just("x" * 5000),
+    "dec": st.integers(-(10**6) + 1, 10**6 - 1).map(lambda n: Decimal(n).scaleb(-2)),
+    "day": st.dates(min_value=date(1400, 1, 1)),
+    "st": st.fixed_dictionaries({"b": st.none() | st.binary(max_size=3)}),
+}
+ROWS = st.lists(st.fixed_dictionaries({c: st.none() | v for c, v in VALUES.items()}), max_size=4)
+FILES = st.dictionaries(
+    st.tuples(st.sampled_from(["", "p=1", "p=2"]), st.sampled_from("abc"), st.integers(1, 2)),
+    st.tuples(ROWS, st.integers(1, 3)),
+    max_size=6,
+)
+
+
+def entries(files):
+    return [
+        (*key, footer_of(pa.Table.from_pylist(rows, SCHEMA), row_group_size=group))
+        for key, (rows, group) in files.items()
+    ]
+
+
+def keys_of(entries):
+    return Keys(
+        partition=strings([entry[0] for entry in entries]).dictionary_encode(),
+        name=strings([entry[1] for entry in entries]),
+        size=np.array([entry[2] for entry in entries], np.int64),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(files=FILES, share=st.integers(0, 6), data=st.data())
+def test_parts_that_are_merged_are_the_index_of_all(files, share, data):
+    every = entries(files)
+    some = data.draw(st.permutations(every))
+    last, rest = index_of(some[:share], COLUMNS, SCHEMA), some[share:]
+    asked = missing(last, keys_of(every), TYPES)
+
+    assert {entry[:3] for entry in rest} == {every[place][:3] for place in asked.tolist()}
+
+    new = index_of([every[place] for place in asked.tolist()], COLUMNS, SCHEMA)
+
+    assert facts(index_of(every, COLUMNS, SCHEMA)) == facts(
+        merged(last, new, keys_of(every), TYPES)
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(files=FILES, wanted=st.sets(st.sampled_from(COLUMNS)))
+def test_what_is_stored_comes_back(files, wanted):
+    index = index_of(entries(files), COLUMNS, SCHEMA)
+    data = encode(index, FROM)
+
+    assert facts(index) == facts(decode(data, "i")[0])
+    assert {c: v for c, v in facts(index)["columns"].items() if c in wanted} == facts(
+        decode(data, "i", list(wanted))[0]
+    )["columns"]
+
+
+def _lies_within(value, low, high):
+    if isinstance(value, str):
+        value, low, high = (side if side is None else side.encode() for side in (value, low, high))
+    return (low is None or low <= value) and (high is None or value <= high)
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=ROWS, group=st.integers(1, 3))
+def test_no_value_lies_outside_of_what_is_said(rows, group):
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    columns = {**{c: table[c].to_pylist() for c in COLUMNS[:-1]}}
+    columns["st.b"] = [None if row is None else row["b"] for row in table["st"].to_pylist()]
+    found = index_of([("", "f", 1, footer_of(table, row_group_size=group))], COLUMNS, SCHEMA)
+    for column, values in columns.items():
+        stats = found.columns[column]
+        low, high = stats.least[0].as_py(), stats.greatest[0].as_py()
+        some = [value for value in values if value is not None]
+        nans = [value for value in some if value != value]  # noqa: PLR0124
+        plain = [value for value in some if value == value]  # noqa: PLR0124
+
+        assert all(_lies_within(value, low, high) for value in plain)
+        assert (int(stats.nulls[0]), int(stats.values[0])) in {
+            (len(values) - len(some), len(values)),
+            (-1, len(values)),
+        }
+        assert not (nans and stats.is_nan_free[0])
+        assert low in plain or not stats.is_exact_least[0]
+        assert high in plain or not stats.is_exact_greatest[0]
+
+
+def _version(number):
+    table = pa.table({"n": pa.array([number], pa.int32())})
+    index = index_of([("", str(number), 1, footer_of(table))], ["n"], SCHEMA)
+    return encode(index, FROM).to_pybytes()
+
+
+def _run(storage, number):
+    """What an apply does: a new version, then what it supersedes goes."""
+    made = publish(storage, list_versions(storage), f"2026010{number}000000000", _version(number))
+    tidy(storage, made)
+
+
+def _last(storage):
+    found = read_last(storage, list_versions(storage))
+    return None if found is None else found[1].name.to_pylist()
+
+
+def _store():
+    return open_storage(f"memory://index-versions/{next(_number)}")
+
+
+@pytest.mark.parametrize("how", ["before", "after", "torn"])
+@pytest.mark.parametrize("already", [0, 1, 2])
+def test_a_stop_at_any_call_leaves_a_version_that_counts_and_the_next_run_tidies_up(how, already):
+    seen = Recording(_store())
+    for number in range(1, already + 1):
+        publish(seen, list_versions(seen), f"2026010{number}000000000", _version(number))
+    before = len(seen.calls)
+    _run(seen, 3)
+    calls = len(seen.calls) - before
+    stops = set()
+    for at in range(1, calls + 1):
+        inner = _store()
+        for number in range(1, already + 1):
+            publish(inner, list_versions(inner), f"2026010{number}000000000", _version(number))
+        with pytest.raises(KeyboardInterrupt):
+            _run(Faulty(inner, Fault(at=at, how=how, among="calls"), KeyboardInterrupt()), 3)
+        stops.add(str(_last(inner)))
+
+        assert _last(inner) in [[str(already)] if already else None, ["3"]]
+
+        _run(inner, 4)
+
+        assert ["4"] == _last(inner)
+        assert ["20260104000000000_0"] == [str(name) for name, _ in list_versions(inner).found]
+        assert 1 == sum(len(files) for _, files in list_versions(inner).found)
+    assert {str([str(already)] if already else None), "['3']"} == stops
+
+
+def test_a_version_that_is_damaged_is_passed_over_and_goes_with_the_next_one():
+    storage = _store()
+    publish(storage, list_versions(storage), "20260101000000000", _version(1))
+    bad = publish(storage, list_versions(storage), "20260102000000000", _version(2))
+    data = bytearray(storage.read(bad.path))
+    data[len(data) // 3] ^= 1
+    storage.replace(bad.path, bytes(data))
+
+    assert ["1"] == _last(storage)
+
+    _run(storage, 3)
+
+    assert ["3"] == _last(storage)
+    assert 1 == len(list_versions(storage).found)
+
+
+def test_without_an_index_there_is_none_and_nothing_to_tidy():
+    storage = Recording(_store())
+
+    assert None is _last(storage)
+    assert [] == tidy(storage, None)
+    assert [] == storage.mutations[1:]
+
+
+def test_nothing_goes_where_what_was_published_is_not_there():
+    storage = _store()
+    made = publish(storage, list_versions(storage), "20260101000000000", _version(1))
+    publish(storage, list_versions(storage), "20260102000000000", _version(2))
+    storage.delete(made.path)
+
+    assert [f"{made.path}: the index that was published is not there; older ones stay"] == tidy(
+        storage, made
+    )
+    assert ["2"] == _last(storage)

@@ -1,0 +1,179 @@
+"""An index as a file: the same comes back, others read it too, and damage is said."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import FormatError
+from reconciler.index.codec import Provenance, decode, encode
+from reconciler.index.footers import index_of
+from tests.unit.index.indexes import facts, footer_of, small_index
+
+FROM = Provenance(table="sales.orders", instant="20260101120000000", tool="hudi-reconciler 0.1.0")
+ROWS = {
+    "i8": pa.array([1, 2], pa.int8()),
+    "f": pa.array([1.5, None], pa.float32()),
+    "d": pa.array([1.5, float("nan")]),
+    "s": pa.array(["a", "\U0001f600"]),
+    "b": pa.array([b"\xff", b""]),
+    "dec": pa.array([Decimal("1.50"), Decimal("-2.00")], pa.decimal128(10, 2)),
+    "day": pa.array([date(2026, 1, 1), None]),
+    "at": pa.array([datetime(2026, 1, 1, tzinfo=UTC), None], pa.timestamp("us", tz="UTC")),
+    "local": pa.array([7, None], pa.timestamp("us")),
+    "is": pa.array([True, False]),
+    "nothing": pa.array([None, None], pa.int64()),
+}
+
+
+def of_every_type():
+    table = pa.table({**ROWS, "st": [{"a": 1}, None]})
+    files = [
+        ("p=2", "a.parquet", 10, footer_of(table)),
+        ("p=1", "b.parquet", 20, None),
+        ("p=1", "a.parquet", 30, footer_of(table.slice(0, 1))),
+    ]
+    return index_of(files, [*ROWS, "st.a"], table.schema)
+
+
+def test_an_index_comes_back_as_it_was():
+    index = of_every_type()
+    found, said = decode(encode(index, FROM), "i")
+
+    assert facts(index) == facts(found)
+    assert ("sales.orders", "20260101120000000", 3) == (said.table, said.instant, said.files)
+    assert "decimal128(10, 2)" == said.columns["dec"]
+
+
+def test_an_empty_index_comes_back_as_it_was():
+    index = small_index()
+    found, _ = decode(encode(index, FROM), "i")
+
+    assert facts(index) == facts(found)
+
+
+def test_the_same_index_has_the_same_bytes():
+    assert encode(of_every_type(), FROM).equals(encode(of_every_type(), FROM))
+
+
+def test_only_the_columns_that_are_asked_for_come_back():
+    data = encode(of_every_type(), FROM)
+
+    assert ["s", "st.a"] == list(decode(data, "i", ["st.a", "s", "nobody"])[0].columns)
+    assert [] == list(decode(data, "i", [])[0].columns)
+
+
+def test_a_column_whose_name_begins_another_s_is_told_apart():
+    table = pa.table({"a": [{"b": 7}], "ab": [1]})
+    index = index_of([("", "f", 1, footer_of(table))], ["a.b", "ab"], table.schema)
+    found, _ = decode(encode(index, FROM), "i", ["ab"])
+
+    assert [1] == found.columns["ab"].least.to_pylist()
+    assert ["ab"] == list(found.columns)
+
+
+def test_columns_named_as_the_index_s_own_are_told_apart():
+    index = small_index(("p", "f", 5, {"name": [1], "size": [2]}), columns=("name", "size"))
+    found, _ = decode(encode(index, FROM), "i")
+
+    assert facts(index) == facts(found)
+
+
+def test_anyone_with_pyarrow_reads_it():
+    (row, *_) = pq.read_table(pa.BufferReader(encode(of_every_type(), FROM))).to_pylist()
+
+    assert ("p=1", "a.parquet", 30, 1) == tuple(
+        row[k] for k in ("partition", "name", "size", "rows")
+    )
+    assert {
+        "least": 1,
+        "greatest": 1,
+        "nulls": 0,
+        "values": 1,
+        "is_exact_least": True,
+        "is_exact_greatest": True,
+        "is_nan_free": True,
+    } == row["stats_i8"]
+
+
+def test_no_byte_can_change_what_is_read():
+    """Every byte of the file, changed: an error, or the very same index."""
+    index = small_index(("p=1", "a", 1, [5, None]), ("p=2", "b", 2, [7]))
+    data = bytearray(encode(index, FROM))
+    expected, wrong = facts(index), []
+    for at in range(0, len(data), 7):
+        data[at] ^= 0x55
+        try:
+            found = facts(decode(bytes(data), "i")[0])
+        except FormatError:
+            found = expected
+        if found != expected:
+            wrong.append(at)
+        data[at] ^= 0x55
+
+    assert [] == wrong
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_a_file_that_is_cut_short_is_an_error_that_names_it(share):
+    data = encode(of_every_type(), FROM).to_pybytes()
+
+    with pytest.raises(FormatError, match=r"^\.hoodie/\.zindex/1_0/i: it is no index that can be"):
+        decode(data[: int(len(data) * share)], ".hoodie/.zindex/1_0/i")
+
+
+def test_a_table_that_is_no_index_is_an_error():
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"partition": ["p"]}), sink)
+
+    with pytest.raises(FormatError, match=r"its footer has no reconciler\.index"):
+        decode(sink.getvalue(), "i")
+
+
+def rewritten(change=lambda table: table, said=lambda pairs: pairs):
+    """An index that another program wrote again, with its footer's pairs."""
+    file = pq.ParquetFile(pa.BufferReader(encode(of_every_type(), FROM)))
+    pairs = said({b"reconciler.index": file.metadata.metadata[b"reconciler.index"]})
+    sink = io.BytesIO()
+    pq.write_table(
+        change(file.read()).replace_schema_metadata(pairs), sink, use_dictionary=["partition"]
+    )
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (lambda: rewritten(lambda t: t.slice(1)), "its rows are not those that its footer counts"),
+        (lambda: rewritten(lambda t: t.take([1, 0, 2])), "its rows are not in order"),
+        (lambda: rewritten(lambda t: t.drop_columns(["stats_s"])), "not those that its footer"),
+        (lambda: rewritten(lambda t: t.append_column("x", t["size"])), "holds no statistics"),
+        (lambda: rewritten(lambda t: t.drop_columns(["size"])), "not those of an index"),
+        (
+            lambda: rewritten(
+                said=lambda p: {k: v.replace(b"sales", b"other") for k, v in p.items()}
+            ),
+            "its footer is not as it was written",
+        ),
+        (
+            lambda: rewritten(
+                said=lambda p: {k: v.replace(b'"format":1', b'"format":2') for k, v in p.items()}
+            ),
+            "it is of format 2, and this version of reconciler knows format 1; upgrade",
+        ),
+        (lambda: rewritten(said=lambda p: dict.fromkeys(p, b"[")), "does not say what it is"),
+    ],
+)
+def test_what_was_changed_since_is_an_error(data, problem):
+    with pytest.raises(FormatError, match=problem):
+        decode(data(), "i")
+
+
+def test_damage_says_what_to_do():
+    with pytest.raises(FormatError, match=r"delete it; the next apply builds it again$"):
+        decode(b"", "i")

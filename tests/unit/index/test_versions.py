@@ -1,0 +1,81 @@
+"""Which version of an index counts, and which may go."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.index.versions import Removal, VersionName, versions_of
+
+ONE, TWO = "20260101000000000", "20260202000000000"
+WHOLE = [("index-10.parquet", 10)]
+TORN = [("index-10.parquet", 5)]
+
+
+def path(folder, file="index-10.parquet"):
+    return f".hoodie/.zindex/{folder}/{file}"
+
+
+def test_the_last_version_is_the_newest_instant_s_highest_number():
+    found = versions_of([(f"{ONE}_10", WHOLE), (f"{TWO}_0", WHOLE), (f"{ONE}_9", WHOLE)])
+
+    assert [f"{ONE}_9", f"{ONE}_10", f"{TWO}_0"] == [str(v.name) for v in found.valid]
+    assert found.last == found.valid[-1]
+    assert (path(f"{TWO}_0"), 10) == (found.last.path, found.last.size)
+
+
+@pytest.mark.parametrize("files", [[], TORN, [("index-10.parquet.tmp", 10)], [("a", 10)]])
+def test_a_version_that_is_not_whole_does_not_count(files):
+    found = versions_of([(f"{ONE}_0", WHOLE), (f"{TWO}_0", files)])
+
+    assert f"{ONE}_0" == str(found.last.name)
+
+
+@pytest.mark.parametrize("name", [ONE, f"{ONE}_", f"{ONE}_01", f"_{ONE}_0", f"{ONE}_0.tmp", "x"])
+def test_folders_of_others_are_none_of_ours(name):
+    found = versions_of([(name, [("part-0.parquet", 3)])])
+
+    assert (None, ()) == (found.last, found.found)
+    assert not found.removal(None)
+
+
+@pytest.mark.parametrize(
+    ("there", "instant", "expected"),
+    [
+        ([], ONE, f"{ONE}_0"),
+        ([f"{ONE}_0"], ONE, f"{ONE}_1"),
+        ([f"{ONE}_9", f"{ONE}_10"], ONE, f"{ONE}_11"),
+        ([f"{ONE}_3"], TWO, f"{TWO}_0"),
+        ([f"{TWO}_3"], ONE, f"{TWO}_4"),  # a restore took the instant back
+    ],
+)
+def test_the_next_version_comes_after_all_that_are_there(there, instant, expected):
+    assert expected == str(versions_of([(name, WHOLE) for name in there]).following(instant))
+    assert expected == str(versions_of([(name, TORN) for name in there]).following(instant))
+
+
+def test_what_a_version_supersedes_goes_with_all_residue():
+    found = versions_of(
+        [
+            (f"{ONE}_0", WHOLE),
+            (f"{ONE}_1", TORN),
+            (f"{TWO}_0", [*WHOLE, ("x", 1)]),
+            (f"{TWO}_1", []),
+        ]
+    )
+
+    assert Removal(
+        files=(path(f"{ONE}_0"), path(f"{ONE}_1"), path(f"{TWO}_0", "x")),
+        folders=tuple(VersionName.parse(n).folder for n in (f"{ONE}_0", f"{ONE}_1", f"{TWO}_1")),
+    ) == found.removal(found.last)
+
+
+def test_a_newer_version_that_is_whole_stays():
+    found = versions_of([(f"{ONE}_0", WHOLE), (f"{TWO}_0", WHOLE)])
+
+    assert not found.removal(found.valid[0])
+
+
+def test_without_a_version_to_keep_only_residue_goes():
+    found = versions_of([(f"{ONE}_0", WHOLE), (f"{TWO}_0", TORN)])
+
+    assert (path(f"{TWO}_0"),) == found.removal(None).files
