@@ -44,6 +44,7 @@ from reconciler.plan.model import ClusterStep, Note
 from reconciler.reader.renames import FOLDER
 from reconciler.rewrite.model import Rewriter, Rewritten
 from reconciler.state.layout import Layout
+from reconciler.state.model import PLAN_DIGEST
 from reconciler.transaction.conflicts import conflicts
 from reconciler.transaction.lock import NoLock
 
@@ -165,7 +166,9 @@ def needed_rewriter(table: Table) -> Rewriter:
 
 def _decide(table: Table, step: ClusterStep, look: Look) -> _Decision:
     ground = ground_of(table.storage, look.state)
-    chosen = regroup(step.groups, look.state, refusal=ground.refusal)
+    chosen = regroup(
+        step.groups, look.state, done=_done_before(table, look), refusal=ground.refusal
+    )
     properties = load_properties(table.storage)
     if len(chosen.groups):
         rewrite_verdicts(
@@ -178,6 +181,13 @@ def _decide(table: Table, step: ClusterStep, look: Look) -> _Decision:
     if table.tools.hudi is not None:
         check_layout(layout, ground)
     return _Decision(look=look, chosen=chosen, layout=layout, ground=ground)
+
+
+def _done_before(table: Table, look: Look) -> frozenset[str]:
+    """The completed clusterings of this very plan."""
+    evidence = look.state.evidence
+    past = evidence.clusterings if evidence else ()
+    return frozenset(one.instant for one in past if one.extra.get(PLAN_DIGEST) == table.digest)
 
 
 def _request(table: Table, decision: _Decision) -> ClusterWork | StepOutcome | None:

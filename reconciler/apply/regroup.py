@@ -6,6 +6,7 @@ the review), but its slices must still be the newest ones, with the same files a
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ _SKELETON: Final = "_00000000000001.parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Regrouped:
-    """``groups`` may run; ``left`` may not; ``gone`` groups have been rewritten before."""
+    """``groups`` may run; ``left`` may not; ``gone`` groups an earlier apply has rewritten."""
 
     groups: Rewrites
     left: tuple[LeftGroup, ...] = ()
@@ -42,23 +43,35 @@ class Regrouped:
 
 
 def regroup(
-    reviewed: Rewrites, state: TableState, *, ours: str | None = None, refusal: str = ""
+    reviewed: Rewrites,
+    state: TableState,
+    *,
+    ours: str | None = None,
+    done: Collection[str] = (),
+    refusal: str = "",
 ) -> Regrouped:
     """Reviewed ∩ fresh. ``ours``: the pending clustering that has these slices in hand itself.
 
-    ``refusal``: why slices with log files of this table cannot be merged, empty where they can.
+    ``done``: completed clusterings of this very plan; what they replaced is done, while what any
+    other write replaced has fallen out. ``refusal``: why slices with log files of this table cannot
+    be merged, empty where they can.
     """
     found = candidates(state, view_of(state))
     keys = paths(reviewed)
     rows = numbers(pc.index_in(keys, value_set=_keys(found)).fill_null(-1)).astype(np.int64)
     because = _Reasons(len(keys))
-    replaced = _replaced(reviewed, state)
+    by = _replaced_by(reviewed, state)
+    is_done = _is_done(reviewed, state, by, done)
+    because.say(
+        np.array([time is not None for time in by], np.bool_),
+        lambda at: f"its file group {_id(reviewed, at)} was replaced by {by[at]} meanwhile",
+    )
     because.say(rows < 0, lambda at: f"file group {_id(reviewed, at)} is no longer there")
     _say_held(because, reviewed, found, rows, ours)
     _say_changed(because, reviewed, found, rows)
     _say_unreadable(because, reviewed, refusal)
     of, count = owners(reviewed), len(reviewed)
-    is_gone = np.bincount(of[replaced], minlength=count) == np.diff(reviewed.starts)
+    is_gone = np.bincount(of[is_done], minlength=count) == np.diff(reviewed.starts)
     bad = np.zeros(count, np.bool_)
     bad[of[because.is_said]] = True
     partitions = reviewed.partition.to_pylist()
@@ -172,17 +185,23 @@ def _say_unreadable(because: _Reasons, reviewed: Rewrites, refusal: str) -> None
         because.say(has_logs, lambda _at: f"{refusal}; its log files cannot be read")
 
 
-def _replaced(reviewed: Rewrites, state: TableState) -> NDArray[np.bool_]:
-    """Per slice whether its file group is replaced or, having been replaced, is cleaned away."""
-    replaced = strings([f"{path}/{file_id}" for path, file_id in state.replaced])
-    keys = paths(reviewed)
+def _replaced_by(reviewed: Rewrites, state: TableState) -> list[str | None]:
+    """Per slice the instant that replaced its file group, None where nothing has."""
+    return [state.replaced.get(pair) for pair in _pairs(paths(reviewed))]
+
+
+def _is_done(
+    reviewed: Rewrites, state: TableState, by: Sequence[str | None], done: Collection[str]
+) -> NDArray[np.bool_]:
+    """Per slice whether this plan has replaced it, or did and its files are cleaned away."""
     files = state.files
     there = np.zeros(len(files.group_partition), np.bool_)
     there[files.group] = True
-    groups = group_codes(files, _pairs(keys))
+    groups = group_codes(files, _pairs(paths(reviewed)))
     is_there = np.where(groups >= 0, there[groups], False) if len(there) else groups >= 0
-    found: NDArray[np.bool_] = flags(pc.is_in(keys, value_set=replaced)) | ~is_there
-    return found
+    found = np.array([time in done for time in by], np.bool_)
+    unknown = np.array([time is None for time in by], np.bool_) & ~is_there
+    return found | unknown if done else found
 
 
 def _pairs(keys: Any) -> list[tuple[str, str]]:

@@ -72,26 +72,27 @@ class _Reading:
         for entry in replacing:
             stats = read[entry] if entry in read else self._stats(entry)
             if (stats.operation or "").upper() == _CLUSTER:
-                layout = self._layout(entry, stats)
-                time = entry.instant.requested
-                yield PastClustering(instant=time, layout=layout, extra=stats.extra)
+                yield self._clustering(entry, stats)
 
-    def _layout(self, entry: TimelineFile, stats: WriteStats) -> Layout | None:
-        if LAYOUT in stats.extra:
-            return Layout.parse(stats.extra[LAYOUT], self._path(entry))
+    def _clustering(self, entry: TimelineFile, stats: WriteStats) -> PastClustering:
+        """What a completed clustering was; of those that we had Hudi execute the plan knows."""
         time = entry.instant.requested
+        if LAYOUT in stats.extra:
+            layout = Layout.parse(stats.extra[LAYOUT], self._path(entry))
+            return PastClustering(instant=time, layout=layout, extra=stats.extra)
         asked = self.timeline.file(time, Action.CLUSTERING, State.REQUESTED) or self.timeline.file(
             time, Action.REPLACECOMMIT, State.REQUESTED
         )
         if asked is None:
-            return None
+            return PastClustering(instant=time, layout=None, extra=stats.extra)
         plan = RequestedReplace.parse(self._data(asked), self._path(asked))
         # a plan that we were to execute and another writer did says nothing of what came of it
         if plan.extra.get(EXECUTOR) == BY_HUDI and LAYOUT in plan.extra:
-            return Layout.parse(plan.extra[LAYOUT], self._path(asked))
+            layout = Layout.parse(plan.extra[LAYOUT], self._path(asked))
+            return PastClustering(instant=time, layout=layout, extra=plan.extra)
         named = plan.strategy.get(_SORT_COLUMNS, "").split(",")
         columns = tuple(name.strip() for name in named if name.strip())
-        return Layout(columns=columns)
+        return PastClustering(instant=time, layout=Layout(columns=columns), extra=stats.extra)
 
     def _stats(self, entry: TimelineFile) -> WriteStats:
         return WriteStats.parse(self._data(entry), self._path(entry))

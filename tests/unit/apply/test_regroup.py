@@ -83,15 +83,26 @@ def test_what_another_has_in_hand_stays_and_what_is_ours_does_not():
 
 
 def test_groups_that_were_replaced_are_done_already():
-    found = regroup(REVIEWED, state(replaced={("a", "f"): stamp(1), ("a", "g"): stamp(1)}))
+    replaced = {("a", "f"): stamp(1), ("a", "g"): stamp(1)}
+    found = regroup(REVIEWED, state(replaced=replaced), done={stamp(1)})
 
     assert (1, (), ["a", "b"]) == (found.gone, found.left, found.groups.partition.to_pylist())
+
+
+def test_groups_that_another_write_has_replaced_have_fallen_out():
+    replaced = {("a", "f"): stamp(1), ("a", "g"): stamp(1)}
+    found = regroup(REVIEWED, state(replaced=replaced), done={stamp(2)})
+
+    assert (0, [f"its file group f was replaced by {stamp(1)} meanwhile"]) == (
+        found.gone,
+        [left.because for left in found.left],
+    )
 
 
 def test_a_group_that_was_replaced_in_part_is_left():
     found = regroup(REVIEWED, state(replaced={("a", "f"): stamp(1)}))
 
-    assert (0, ["file group f is no longer there"]) == (
+    assert (0, [f"its file group f was replaced by {stamp(1)} meanwhile"]) == (
         found.gone,
         [left.because for left in found.left],
     )
@@ -109,7 +120,16 @@ def test_log_files_that_cannot_be_merged_are_not_read():
 def test_a_table_without_files_has_nothing_to_rewrite():
     found = regroup(REVIEWED, state({"a": []}))
 
-    assert (3, 0) == (found.gone, len(found.groups))
+    assert [f"file group {one} is no longer there" for one in "fh"] == [
+        left.because for left in found.left[:2]
+    ]
+    assert (0, 0) == (found.gone, len(found.groups))
+
+
+def test_what_an_earlier_apply_replaced_may_be_cleaned_away():
+    found = regroup(REVIEWED, state({"a": []}), done={stamp(1)})
+
+    assert (3, ()) == (found.gone, found.left)
 
 
 def test_some_groups_keep_their_slices():
