@@ -58,5 +58,5 @@ def test_a_clustering_reads_some_commits_and_some_footers_more(tmp_path, larger)
     many, _ = calls_of_a_plan(tmp_path / "many", Shape(**small | larger), packing)
 
     assert few.counts == many.counts
-    assert {"read": 5, "read_range": 16} == dict(few.counts - bare.counts)
+    assert {"read": 5, "read_range": 16, "list": 1} == dict(few.counts - bare.counts)
     assert [] == few.mutations
