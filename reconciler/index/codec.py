@@ -115,7 +115,7 @@ def decode(
             fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
             table = file.read(columns=fields).select(fields)
             return _index(table, wanted, said, path), said
-    except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as problem:
+    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as problem:
         raise _damaged(path, f"it is no index that can be read: {problem}") from None
 
 
@@ -204,6 +204,7 @@ def _index(table: Any, columns: Sequence[str], said: Provenance, path: str) -> F
     partition, name, size, rows = (_one(table.column(part.name)) for part in _FILE)
     if len(table) != said.files or partition.null_count or name.null_count or size.null_count:
         raise _damaged(path, "its rows are not those that its footer counts")
+    partition.validate(full=True)
     index = FileIndex(
         partition=sorted_partitions(partition),
         name=name,
