@@ -24,6 +24,7 @@ from reconciler.basefile.form import (
     FileForm,
 )
 from reconciler.basefile.keys import KeyRange
+from reconciler.basefile.nans import NanFree
 from reconciler.basefile.ranges import Ranges
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.stamp import COMMIT_TIME, FILE_NAME, REPEATED, Stamp, meta_column
@@ -103,6 +104,7 @@ class BaseFileWriter:
         self._schema, self._form, self._stamp = schema, form, stamp
         self._columns = _columns(schema, form, stamp)
         self._keys, self._ranges = _Keys(form), Ranges(ranges, name)
+        self._nan_free = NanFree(self._columns)
         self._sink = sink if isinstance(sink, pa.NativeFile) else pa.PythonFile(sink, "w")
         self._footers: list[Any] = []
         self._parquet: Any = None
@@ -122,6 +124,7 @@ class BaseFileWriter:
         self.rows += len(rows)
         self._keys.add(rows)
         self._ranges.add(rows)
+        self._nan_free.add(rows)
         self._wait(rows)
 
     def end_row_group(self) -> None:
@@ -145,7 +148,7 @@ class BaseFileWriter:
         """End the file. Raises FormatError where a column that may not be null is."""
         self._end_group()
         said = self._keys.footer | self._form.calendar.footer
-        said |= {AVRO_SCHEMA: self._schema.avro, MODEL: "avro"}
+        said |= {AVRO_SCHEMA: self._schema.avro, MODEL: "avro"} | self._nan_free.footer(self.name)
         if self._parquet is None:
             self._parquet = self._opened(self._sink, self._columns.empty_table(), self._footers)
         self._parquet.add_key_value_metadata(said)

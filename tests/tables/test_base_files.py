@@ -11,6 +11,7 @@ import pytest
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.writer import write_base_file
+from reconciler.index.nans import NAN_FREE
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
@@ -51,7 +52,10 @@ def test_a_file_written_again_has_the_footer_that_hudi_wrote(tmp_path, table):
         after = pq.ParquetFile(sink)
         seen += 1
 
-        assert said == after.metadata.metadata
+        pairs = dict(after.metadata.metadata)
+        pairs.pop(NAN_FREE.encode(), None)  # parquet-mr's bounds say it; pyarrow's do not
+
+        assert said == pairs
         assert columns_of(before) == columns_of(after)
         assert rows.to_pylist() == after.read().to_pylist()
         assert "GZIP" == after.metadata.row_group(0).column(0).compression
