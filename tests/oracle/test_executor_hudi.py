@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 
 import fastavro
 import pyarrow.parquet as pq
@@ -40,13 +41,25 @@ def rows_of(count, seed, first=0):
     ]
 
 
-def table_of(hudi, path, *, merge_on_read=False):
-    table = hudi.table(path, merge_on_read=merge_on_read, options=INDEXES)
-    for n in range(3):
-        hudi.write(table, rows_of(100, n, 100 * n), "insert")
-    if merge_on_read:
-        hudi.write(table, [(key, part, 900) for key, part, *_ in rows_of(300, 0)[::7]])
-    return table
+@pytest.fixture(scope="module")
+def table_of(tmp_path_factory):
+    """``table_of(hudi, path)``: a copy of a table with three small files in each partition."""
+    tables = {}
+
+    def copy(hudi, path, *, merge_on_read=False):
+        kind = hudi.version, merge_on_read
+        if kind not in tables:
+            folder = tmp_path_factory.mktemp("executor")
+            table = hudi.table(folder / "t", merge_on_read=merge_on_read, options=INDEXES)
+            for n in range(3):
+                hudi.write(table, rows_of(100, n, 100 * n), "insert")
+            if merge_on_read:
+                hudi.write(table, [(key, part, 900) for key, part, *_ in rows_of(300, 0)[::7]])
+            tables[kind] = table
+        shutil.copytree(tables[kind].path, path)
+        return tables[kind].at(path)
+
+    return copy
 
 
 def planned(table, *, columns="", curve="", target="120MiB"):
@@ -100,7 +113,9 @@ def test_hudi_removes_what_was_reviewed_and_serves_nothing_else(real_hudi, tmp_p
         ("0.15.0", False, {}),
     ],
 )
-def test_hudi_rewrites_what_was_reviewed(real_hudi, tmp_path, version, merge_on_read, said):
+def test_hudi_rewrites_what_was_reviewed(
+    real_hudi, table_of, tmp_path, version, merge_on_read, said
+):
     hudi = real_hudi(version)
     table = table_of(hudi, tmp_path / "t", merge_on_read=merge_on_read)
     rows, live = hudi.rows(table), table.metadata_partitions()
@@ -123,7 +138,7 @@ def test_hudi_rewrites_what_was_reviewed(real_hudi, tmp_path, version, merge_on_
     assert_right(hudi, table, changed)
 
 
-def test_rows_lie_in_the_declared_order(real_hudi, tmp_path):
+def test_rows_lie_in_the_declared_order(real_hudi, table_of, tmp_path):
     hudi = real_hudi("1.2.0")
     table = table_of(hudi, tmp_path / "t")
     applied(hudi, planned(table, columns="ts", curve=", curve: linear"), tmp_path)
@@ -136,7 +151,9 @@ def test_rows_lie_in_the_declared_order(real_hudi, tmp_path):
     assert found == [sorted(values) for values in found]
 
 
-def test_the_plan_says_who_executed_it_and_the_completed_file_is_hudis(real_hudi, tmp_path):
+def test_the_plan_says_who_executed_it_and_the_completed_file_is_hudis(
+    real_hudi, table_of, tmp_path
+):
     hudi = real_hudi("1.2.0")
     table = table_of(hudi, tmp_path / "t")
     plan = planned(table, columns="ts", curve=", curve: linear")
@@ -160,7 +177,9 @@ def test_the_plan_says_who_executed_it_and_the_completed_file_is_hudis(real_hudi
         ("ts, n", ", curve: z-order", "Hudi cannot order a z-order by mapping rank"),
     ],
 )
-def test_what_hudi_cannot_make_leaves_no_trace(real_hudi, tmp_path, columns, curve, because):
+def test_what_hudi_cannot_make_leaves_no_trace(
+    real_hudi, table_of, tmp_path, columns, curve, because
+):
     hudi = real_hudi("1.2.0")
     table = table_of(hudi, tmp_path / "t")
     before = table.instants()
