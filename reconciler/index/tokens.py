@@ -75,7 +75,7 @@ def text_of(token: str) -> Literal:
     r"""The literal that a quoted text is; raises NotPlainError for half a character.
 
     >>> text_of(r"'a\tb\%\u00e9'").value
-    'a\\tb\\\\%é'
+    'a\tb\\%é'
     """
     found = _ESCAPE.sub(_unescaped, token[1:-1])
     try:

@@ -1,0 +1,407 @@
+"""Named after what other readers get wrong; ``kept`` says for each file whether it is read."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reconciler.index.may_match import may_match
+from reconciler.index.model import ColumnStats, FileIndex
+from reconciler.index.parse import parse
+
+NAN, INF = float("nan"), float("inf")
+LONG = "q" * 5000
+
+
+def column(kind, *bounds, nulls=0, values=10, nan_free=True, exact=True):
+    """(least, greatest) of each file; the rest is the same for all files."""
+    count = len(bounds)
+    return ColumnStats(
+        least=made(kind, [low for low, _ in bounds]),
+        greatest=made(kind, [high for _, high in bounds]),
+        nulls=np.full(count, nulls, np.int64),
+        values=np.full(count, values, np.int64),
+        is_exact_least=np.full(count, exact),
+        is_exact_greatest=np.full(count, exact),
+        is_nan_free=np.full(count, nan_free),
+    )
+
+
+def made(kind, values):
+    if pa.types.is_temporal(kind):
+        zoned = pa.types.is_timestamp(kind) and kind.tz
+        texts = [None if v is None else v + ("Z" if zoned else "") for v in values]
+        return pa.array(texts, pa.string()).cast(kind)
+    return pa.array(values, kind)
+
+
+def kept(where, *, schema=None, zone="UTC", **columns):
+    columns = {name.replace("__", "."): stats for name, stats in columns.items()}
+    count = len(next(iter(columns.values())))
+    index = FileIndex(
+        partition=pa.array([""] * count).dictionary_encode(),
+        name=pa.array([f"{at}.parquet" for at in range(count)]),
+        size=np.arange(count, dtype=np.int64),
+        rows=np.full(count, -1, np.int64),
+        columns=columns,
+    )
+    schema = schema or pa.schema([(name, stats.type) for name, stats in columns.items()])
+    return np.flatnonzero(may_match(parse(where), index, schema=schema, zone=zone)).tolist()
+
+
+def whole(*bounds, **more):
+    return column(pa.int32(), *bounds, **more)
+
+
+def text(*bounds, **more):
+    return column(pa.string(), *bounds, **more)
+
+
+def double(*bounds, **more):
+    return column(pa.float64(), *bounds, **more)
+
+
+# what real Hudi loses
+
+
+def test_a_prefix_keeps_files_whose_least_value_is_beyond_the_prefix_itself():
+    s = text(("abcd", "abzz"), ("a", "abb"), ("abd", "b"), ("aa", "abc"), ("abc", "abc"))
+
+    assert [0, 3, 4] == kept("s LIKE 'abc%'", s=s)
+
+
+@pytest.mark.parametrize(
+    ("where", "files"),
+    [
+        ("y > 1.5", [0]),
+        ("y >= 1.5", [0]),
+        ("y = 1.0", []),
+        ("y = cast('NaN' as double)", [0]),
+        ("y > cast('Infinity' as double)", [0]),
+        ("y != 0.5", [0]),
+        ("NOT y < 3", [0]),
+        ("y NOT IN (0.5, 7)", [0]),
+        ("y < 0.5", []),
+        ("y <= cast('NaN' as double)", [0, 1]),
+        ("y < cast('NaN' as double)", [0, 1]),
+    ],
+)
+def test_nan_is_greater_than_all_and_equal_to_itself_where_it_may_be(where, files):
+    free = double((0.5, 0.5))
+    may_be_nan = double((0.5, 0.5), nan_free=False)
+
+    assert files == kept(where, y=ColumnStats.joined([may_be_nan, free]))
+
+
+def test_a_file_of_nan_has_no_bounds_and_is_kept():
+
+    assert [0] == kept("y > 1.5", y=double((None, None), nan_free=False))
+
+
+@pytest.mark.parametrize("where", ["s LIKE 'qqq%'", "s > 'q'", "s IS NOT NULL", "s != 'm'"])
+def test_absent_bounds_are_not_all_null(where):
+
+    assert [0] == kept(where, s=text((None, None)))
+    assert [0] == kept(where, s=text((None, None), nulls=-1, values=-1))
+    assert [] == kept(where, s=text((None, None), nulls=10))
+
+
+def test_an_unknown_count_of_nulls_keeps_what_asks_for_null():
+    c, a = whole((None, None), nulls=-1, values=-1), whole((0, 5))
+
+    assert [0] == kept("c IS NULL AND a >= 0", c=c, a=a)
+    assert [0] == kept("c <=> null AND a = 2", c=c, a=a)
+    assert [0] == kept("(c IS NULL OR c > 2) AND a >= 0", c=c, a=a)
+    assert [] == kept("c IS NULL AND a > 5", c=c, a=a)
+
+
+def test_an_older_file_without_the_column_holds_null():
+    c = ColumnStats.joined([whole((None, None), nulls=10), whole((1, 3))])
+
+    assert [0] == kept("c IS NULL", c=c)
+    assert [0] == kept("c <=> NULL", c=c)
+    assert [1] == kept("c = 2", c=c)
+    assert [1] == kept("NOT c <=> NULL", c=c)
+    assert [0, 1] == kept("NOT c <=> 7", c=c)
+
+
+def test_a_column_that_is_not_indexed_keeps_its_files():
+    schema = pa.schema([("s", pa.string()), ("g", pa.int32())])
+    s = text(("abc", "abd"), ("x", "y"))
+
+    assert [0, 1] == kept("NOT (s LIKE 'abc%' AND g = 0)", s=s, schema=schema)
+    assert [0] == kept("s LIKE 'abc%' AND g = 0", s=s, schema=schema)
+    assert [0, 1] == kept("s LIKE 'abc%' OR g = 0", s=s, schema=schema)
+
+
+@pytest.mark.parametrize(
+    "where", ["n * -1 = -2", "n * -1 <= -2", "n / -1 = -2", "-n = -2", "n + 1 = 3", "abs(n) = 2"]
+)
+def test_arithmetic_of_a_column_is_not_understood(where):
+
+    assert [0] == kept(where, n=whole((2, 3)))
+
+
+# three-valued logic
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["a = NULL", "NOT a = NULL", "a IN (NULL)", "a NOT IN (7, NULL)", "a < 9 AND NULL", "NULL"],
+)
+def test_what_is_never_true_reads_nothing(where):
+
+    assert [] == kept(where, a=whole((1, 5)))
+
+
+@pytest.mark.parametrize("where", ["FALSE", "NOT TRUE", "s LIKE NULL", "s NOT LIKE NULL"])
+def test_what_is_never_true_of_text_reads_nothing(where):
+
+    assert [] == kept(where, s=text(("a", "b")))
+
+
+def test_a_negation_goes_to_the_leaves():
+    a, b = whole((1, 1), (1, 5)), whole((2, 2), (2, 2))
+
+    assert [1] == kept("NOT (a = 1 AND b = 2)", a=a, b=b)
+    assert [1] == kept("NOT (a = 1) OR b != 2", a=a, b=b)
+    assert [] == kept("NOT (a = 1 OR b = 2)", a=a, b=b)
+    assert [1] == kept("NOT NOT (a > 1)", a=a, b=b)
+
+
+def test_what_is_unknown_stays_so_when_negated():
+
+    assert [0] == kept("NOT f(a)", a=whole((1, 1)))
+    assert [] == kept("f(a) AND a = 2", a=whole((1, 1)))
+
+
+def test_a_flag_alone_is_a_predicate():
+    o = column(pa.bool_(), (False, False), (True, True), (False, True))
+
+    assert [1, 2] == kept("o", o=o)
+    assert [0, 2] == kept("NOT o", o=o)
+    assert [0, 2] == kept("o = false", o=o)
+
+
+# text
+
+
+def test_text_is_ordered_by_code_points_not_as_java_orders_it():
+    s = text(("\uffff", "\uffff"), ("\U0001f600", "\U0001f600"))
+
+    assert [1] == kept("s > '\uffff'", s=s)
+    assert [0] == kept("s < '\U0001f600'", s=s)
+    assert [0] == kept("s LIKE '\uffff%'", s=s)
+
+
+def test_patterns():
+    s = text(("a%b", "a%b"), ("axb", "axb"), ("", ""), (LONG, LONG))
+
+    assert [0] == kept(r"s LIKE 'a\%b'", s=s)
+    assert [1, 2, 3] == kept(r"s NOT LIKE 'a\%b'", s=s)
+    assert [0, 1] == kept("s LIKE 'a%b'", s=s)
+    assert [0, 1] == kept("s LIKE 'a_b'", s=s)
+    assert [0, 1, 2, 3] == kept("s NOT LIKE 'a_b'", s=s)
+    assert [2, 3] == kept("s NOT LIKE 'a%'", s=s)
+    assert [2] == kept("s LIKE ''", s=s)
+    assert [0, 1, 2, 3] == kept("s LIKE '%b'", s=s)
+    assert [0] == kept("s LIKE 'a/%%' ESCAPE '/'", s=s)
+    assert [0, 1, 2, 3] == kept(r"s LIKE 'z\\z'", s=s)  # an error, which is Spark's to raise
+
+
+def test_bounds_that_were_cut_short_are_no_values():
+    s = text(("ab", "ac"), exact=False)
+
+    assert [0] == kept("s != 'ab'", s=s)
+    assert [0] == kept("s LIKE 'abzzz%'", s=s)
+    assert [0] == kept("s = 'abzzz'", s=s)
+    assert [] == kept("s > 'ac'", s=s)
+
+
+def test_a_text_in_double_quotes_may_be_a_column():
+    schema = pa.schema([("s", pa.string()), ("b", pa.string())])
+
+    assert [0] == kept('s = "B"', s=text(("x", "y")), schema=schema)
+    assert [] == kept('s = "z"', s=text(("x", "y")), schema=schema)
+
+
+def test_text_beside_a_number_is_cast_by_spark():
+    assert [0] == kept("s = 1", s=text(("x", "y")))
+    assert [0] == kept("s IN ('a', 1)", s=text(("x", "y")))
+    assert [1] == kept("a = ' 7 '", a=whole((1, 5), (6, 9)))
+    assert [0, 1] == kept("a = '7.5'", a=whole((1, 5), (6, 9)))
+    assert [0, 1] == kept("a > '99999999999'", a=whole((1, 5), (6, 9)))
+    assert [1] == kept("a IN ('7')", a=whole((1, 5), (6, 9)))
+    assert [0, 1] == kept("a NOT IN ('07')", a=whole((7, 7), (6, 9)))
+
+
+def test_bytes():
+    x = column(pa.binary(), (b"\x00", b"\x7f"), (b"\x80", b"\xff\xff"))
+
+    assert [1] == kept("x > X'7F'", x=x)
+    assert [0, 1] == kept("x = 'a'", x=x)
+
+
+# numbers
+
+
+def test_a_whole_number_meets_a_fraction_exactly():
+    a = whole((1, 1), (2, 2), (1, 2))
+
+    assert [0, 2] == kept("a < 1.5", a=a)
+    assert [1, 2] == kept("a >= 1.5", a=a)
+    assert [] == kept("a = 1.5", a=a)
+    assert [0, 1, 2] == kept("a != 1.5D", a=a)
+    assert [0, 2] == kept("a IN (1.0, 2.5)", a=a)
+
+
+def test_a_long_is_rounded_where_spark_compares_doubles():
+    a = column(pa.int64(), (2**53 + 1, 2**53 + 1), (2**53 + 2, 2**53 + 2))
+
+    assert [0] == kept("a = 9007199254740992D", a=a)
+    assert [] == kept("a = 9007199254740992", a=a)
+    assert [0] == kept("a IN (1D, 9007199254740992)", a=a)
+    assert [1] == kept("a > 9007199254740992D", a=a)
+    assert [0, 1] == kept("a = 9007199254740992F", a=a)
+
+
+def test_beyond_the_range_of_a_type_lies_nothing():
+    a = column(pa.int64(), (-(2**63), 2**63 - 1), (None, None))
+
+    assert [0, 1] == kept("a < 99999999999999999999", a=a)
+    assert [] == kept("a > 99999999999999999999", a=a)
+    assert [] == kept("a < -1e300", a=a)
+
+
+def test_a_decimal_of_another_scale_is_compared_exactly():
+    one, more = Decimal("1.10"), Decimal("1.11")
+    m = column(pa.decimal128(10, 2), (one, one), (more, Decimal(2)))
+
+    assert [] == kept("m = 1.105", m=m)
+    assert [0] == kept("m < 1.105", m=m)
+    assert [1] == kept("m > 1.105", m=m)
+    assert [0] == kept("m = 1.1000", m=m)
+    assert [1] == kept("m = 2", m=m)
+    assert [0] == kept("m = 1.1D", m=m)
+    assert [0, 1] == kept("m != 1.105", m=m)
+    assert [1] == kept("cast(m as decimal(20,4)) > 1.1050", m=m)
+    assert [0, 1] == kept("cast(m as decimal(10,1)) = 5", m=m)
+
+
+def test_decimals_beyond_64_bits():
+    big = Decimal("12345678901234567890123456.78")
+    some = (Decimal(0), Decimal(7))
+    w = column(pa.decimal128(38, 2), (-big, -big), some, (big, big), (None, None))
+
+    assert [2, 3] == kept("w = 12345678901234567890123456.78", w=w)
+    assert [0, 3] == kept("w < -7", w=w)
+    assert [1, 2, 3] == kept("w >= 7", w=w)
+    listed = ", ".join(str(at) for at in range(-20, 20, 2))
+    assert [1, 3] == kept(f"w IN ({listed})", w=w)
+
+
+def test_a_decimal_that_spark_would_make_null_of_keeps_its_files():
+    w = column(pa.decimal128(38, 0), (Decimal(1), Decimal(2)))
+
+    assert [0] == kept("w = 7.5", w=w)
+    assert [] == kept("w = 7", w=w)
+
+
+def test_zeros_are_one_value_but_in_a_list():
+    y = double((-0.0, 0.0), (0.0, 0.0))
+
+    assert [0, 1] == kept("y = -0.0D", y=y)
+    assert [0, 1] == kept("y >= 0", y=y)
+    assert [] == kept("y != 0", y=y)
+    assert [0, 1] == kept("y NOT IN (0.0, 1.0)", y=y)
+
+
+def test_a_float_is_compared_as_a_double_with_all_but_floats_and_whole_numbers():
+    f = column(pa.float32(), (0.1, 0.1), (1.0, 2.0))
+
+    assert [] == kept("f = 0.1", f=f)
+    assert [0] == kept("f = 0.1F", f=f)
+    assert [1] == kept("f = 1", f=f)
+    assert [0, 1] == kept("f = 16777217", f=f)
+
+
+def test_a_long_list_is_searched():
+    listed = ", ".join(str(at) for at in range(0, 100_000, 10))
+    a = whole((1, 9), (1, 10), (99_991, 200_000), (-5, 0), (None, None))
+
+    assert [1, 3, 4] == kept(f"a IN ({listed})", a=a)
+    assert [0, 1, 2, 3, 4] == kept(f"a NOT IN ({listed})", a=a)
+    assert [] == kept(f"a NOT IN ({listed})", a=whole((10, 10), (20, 20)))
+    texts = ", ".join(f"'k{at:05}'" for at in range(0, 1000, 10))
+    s = text(("k00001", "k00009"), ("k00001", "k00010"), ("k00990", "l"), (None, None), ("l", "m"))
+    assert [1, 2, 3] == kept(f"s IN ({texts})", s=s)
+
+
+# days and times
+
+
+def test_days_beside_text_and_times():
+    d = column(pa.date32(), ("2024-03-30", "2024-03-30"), ("2024-03-31", "2024-04-02"))
+
+    assert [1] == kept("d = '2024-3-31'", d=d)
+    assert [1] == kept("d >= DATE '2024-03-31'", d=d)
+    assert [1] == kept("d IN ('2024-03-31')", d=d)
+    assert [0, 1] == kept("d NOT IN ('2024-3-30')", d=d)
+    assert [0, 1] == kept("d = 'yesterday'", d=d)
+    assert [1] == kept("d > TIMESTAMP_NTZ '2024-03-30 12:00:00'", d=d)
+    assert [] == kept("d = TIMESTAMP '2024-03-31 00:00:01'", d=d)
+    assert [1] == kept("d = TIMESTAMP '2024-03-30 23:00:00Z'", d=d, zone="Europe/Prague")
+
+
+def test_times_are_read_in_the_zone_of_the_session():
+    t = column(pa.timestamp("us", "UTC"), ("2024-03-30T23:00:00", "2024-03-30T23:30:00"))
+
+    assert [0] == kept("t >= TIMESTAMP '2024-03-31 00:15:00'", t=t, zone="Europe/Prague")
+    assert [] == kept("t >= TIMESTAMP '2024-03-31 00:15:00'", t=t, zone="UTC")
+    assert [0] == kept("t = DATE '2024-03-31'", t=t, zone="Europe/Prague")
+    assert [] == kept("t < '2024-03-31 00:00:00'", t=t, zone="Europe/Prague")
+    assert [0] == kept("t < '2024-03-31 00:00:00'", t=t, zone="Mars/Olympus")
+    assert [0] == kept("t IN ('2020-01-01 00:00:00')", t=t)
+    assert [0] == kept("t = 1", t=t)
+
+
+def test_times_without_a_zone_do_not_move():
+    n = column(pa.timestamp("us"), ("2024-03-31T02:30:00", "2024-03-31T02:30:00"))
+
+    assert [0] == kept("n = TIMESTAMP_NTZ '2024-03-31 02:30:00'", n=n, zone="Europe/Prague")
+    assert [] == kept("n < '2024-03-31 02:30:00'", n=n, zone="Europe/Prague")
+    assert [0] == kept("n < TIMESTAMP '2024-03-31 00:00:00'", n=n, zone="Europe/Prague")
+
+
+# names
+
+
+def test_fields_of_structs():
+    schema = pa.schema([("p", pa.struct([("Q", pa.int32())])), ("e", pa.list_(pa.int32()))])
+
+    assert [1] == kept("P.q > 3", p__Q=whole((1, 3), (2, 4)), schema=schema)
+    assert [0, 1] == kept("p > 3", p__Q=whole((1, 3), (2, 4)), schema=schema)
+    assert [0, 1] == kept("p.q.r > 3", p__Q=whole((1, 3), (2, 4)), schema=schema)
+
+
+def test_a_name_with_a_dot_is_not_taken_for_a_field():
+    kind = pa.int32()
+    schema = pa.schema([("p", pa.struct([("q", kind)])), ("p.q", kind)])
+
+    assert [0] == kept("p.q = 9", p__q=whole((1, 3)), schema=schema)
+    assert [0] == kept("`p.q` = 9", p__q=whole((1, 3)), schema=schema)
+
+
+def test_a_name_in_two_spellings_is_not_known():
+    schema = pa.schema([("a", pa.int32()), ("A", pa.int32())])
+
+    assert [0] == kept("a = 9", a=whole((1, 3)), schema=schema)
+    assert [0] == kept("nowhere = 9", a=whole((1, 3)))
+
+
+def test_an_index_of_another_type_than_the_table_is_not_believed():
+
+    assert [0] == kept("a = 9", a=whole((1, 3)), schema=pa.schema([("a", pa.string())]))

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from reconciler.index.parse import parse
+from reconciler.index.syntax import (
+    And,
+    Cast,
+    Column,
+    Compare,
+    In,
+    IsNull,
+    Kind,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Sign,
+    Unknown,
+)
+
+A, B, C = (Column(parts=(name,)) for name in "abc")
+NULL = Literal(kind=Kind.NULL)
+
+
+def whole(value):
+    return Literal(kind=Kind.INTEGER, value=value)
+
+
+def is_one(column=A):
+    return Compare(left=column, sign=Sign.EQUAL, right=whole(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("a < 1", Sign.BELOW),
+        ("1 > a", Sign.BELOW),
+        ("a <= 1", Sign.AT_MOST),
+        ("1 >= a", Sign.AT_MOST),
+        ("a == 1", Sign.EQUAL),
+        ("1 = a", Sign.EQUAL),
+        ("a <=> 1", Sign.SAME),
+        ("1 <= a", Sign.AT_LEAST),
+        ("a > 1", Sign.ABOVE),
+    ],
+)
+def test_a_comparison_has_its_column_on_the_left(text, sign):
+
+    assert Compare(left=A, sign=sign, right=whole(1)) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", whole(1)),
+        ("-9223372036854775808", whole(-(2**63))),
+        ("9223372036854775808", Literal(kind=Kind.DECIMAL, value=Decimal(2**63))),
+        ("- 12Y", whole(-12)),
+        ("3S", whole(3)),
+        ("4l", whole(4)),
+        ("1.50", Literal(kind=Kind.DECIMAL, value=Decimal("1.50"))),
+        (
+            "-12345678901234567890123456789.012345678",
+            Literal(kind=Kind.DECIMAL, value=Decimal("-12345678901234567890123456789.012345678")),
+        ),
+        ("1.0BD", Literal(kind=Kind.DECIMAL, value=Decimal("1.0"))),
+        (".5e1", Literal(kind=Kind.DOUBLE, value=5.0)),
+        ("1D", Literal(kind=Kind.DOUBLE, value=1.0)),
+        ("0.1f", Literal(kind=Kind.FLOAT, value=0.10000000149011612)),
+        ("true", Literal(kind=Kind.BOOLEAN, value=True)),
+        ("NULL", NULL),
+        ("x'0aFF'", Literal(kind=Kind.BINARY, value=b"\x0a\xff")),
+        ("DATE '2024-01-01'", Literal(kind=Kind.DATE, value="2024-01-01")),
+        ("timestamp_ltz '2024-01-01'", Literal(kind=Kind.TIMESTAMP, value="2024-01-01")),
+        ("Timestamp_NTZ'2024-01-01'", Literal(kind=Kind.TIMESTAMP_NTZ, value="2024-01-01")),
+        ("cast('2024-01-01' as date)", Literal(kind=Kind.DATE, value="2024-01-01")),
+        ("(1)", whole(1)),
+    ],
+)
+def test_a_literal_has_the_type_that_its_spelling_says(text, value):
+
+    assert Compare(left=A, sign=Sign.EQUAL, right=value) == parse(f"a = {text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"'it\'s'", "it's"),
+        (r"'a\\b'", "a\\b"),
+        (r"'\%\_'", r"\%\_"),
+        (r"'\n\t\0\Z\q'", "\n\t\0\x1aq"),
+        (r"'\u00e9\101\U0001f600'", "éA\U0001f600"),
+        (r"'\ud83d\ude00'", "\U0001f600"),
+        ("'a\nb'", "a\nb"),
+    ],
+)
+def test_text_is_unescaped_as_spark_does(text, value):
+
+    assert value == parse(f"a = {text}").right.value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = b",
+        "1 = 1",
+        "a = 'it''s'",  # Spark 3 and 4 differ
+        "a = 'x' 'y'",
+        r"a = '\ud83d'",
+        "a = r'x'",
+        "a = 1000Y",
+        "a = x'123'",
+        "a = INTERVAL '1' DAY",
+        "a + 1 = 2",
+        "-a = 1",
+        "f(a) = 1",
+        "a[0] = 1",
+        "a RLIKE 'x'",
+        "a ILIKE 'x'",
+        "a LIKE ANY ('x', 'y')",
+        "a LIKE b",
+        "a IN (SELECT 1)",
+        "a IN (1, b)",
+        "(a, b) IN ((1, 2))",
+        "a = 1 = 2",
+        "a = 1 IS NULL",
+        "a = 1 b",
+        "case when a then b end",
+        "a = cast('x' as int)",
+        "a = 1 -- b",
+        "a = 1 /* b */",
+        "a =",
+        "(a = 1",
+        "a = 1)",
+        "",
+    ],
+)
+def test_what_is_not_understood_is_unknown(text):
+
+    assert Unknown(text=text) == parse(text)
+
+
+def test_an_or_binds_less_than_an_and_and_a_not_more():
+    expected = Or(parts=(And(parts=(is_one(A), Not(of=is_one(B)))), is_one(C)))
+
+    assert expected == parse("a = 1 AND NOT b = 1 OR c = 1")
+    assert expected == parse("((a=1) and !(b=1)) or (c=1)")
+
+
+def test_the_and_of_a_between_that_is_not_understood_ends_nothing():
+    text = "f(a) BETWEEN (b AND c) AND c"
+
+    assert And(parts=(Unknown(text=text), is_one(B))) == parse(f"{text} AND b = 1")
+
+
+def test_a_comment_leaves_nothing_understood():
+
+    assert Unknown(text="a = 1 -- no\nAND b = 1") == parse("a = 1 -- no\nAND b = 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a != 1", Not(of=is_one())),
+        ("a <> 1", Not(of=is_one())),
+        ("a IN (1, null)", In(of=A, values=(whole(1), NULL))),
+        ("a NOT IN (1)", Not(of=In(of=A, values=(whole(1),)))),
+        ("a IS NULL", IsNull(of=A)),
+        ("a IS NOT NULL", Not(of=IsNull(of=A))),
+        ("a IS DISTINCT FROM NULL", Not(of=Compare(left=A, sign=Sign.SAME, right=NULL))),
+        ("a IS NOT DISTINCT FROM 1",
+         Not(of=Not(of=Compare(left=A, sign=Sign.SAME, right=whole(1))))),
+        ("a IS NOT TRUE",
+         Not(of=Compare(left=A, sign=Sign.SAME, right=Literal(kind=Kind.BOOLEAN, value=True)))),
+        ("a LIKE 'x%'", Like(of=A, pattern=Literal(kind=Kind.STRING, value="x%"))),
+        ("a NOT LIKE '/%' ESCAPE '/'",
+         Not(of=Like(of=A, pattern=Literal(kind=Kind.STRING, value="/%"), escape="/"))),
+        ("a BETWEEN 1 AND 2", And(parts=(
+            Compare(left=A, sign=Sign.AT_LEAST, right=whole(1)),
+            Compare(left=A, sign=Sign.AT_MOST, right=whole(2))))),
+        ("1 BETWEEN a AND b", And(parts=(
+            Compare(left=A, sign=Sign.AT_MOST, right=whole(1)),
+            Compare(left=B, sign=Sign.AT_LEAST, right=whole(1))))),
+        ("CAST(a AS Decimal(10, 2)) = 1", is_one(Cast(of=A, to="decimal(10,2)"))),
+        ("`a``b.c`.D = 1", is_one(Column(parts=("a`b.c", "D")))),
+        ("date = 1", is_one(Column(parts=("date",)))),
+        ("a", A),
+        ("null", NULL),
+    ],
+)  # fmt: skip
+def test_a_predicate_is_understood(text, expected):
+
+    assert expected == parse(text)
+
+
+@pytest.mark.parametrize("text", ["(" * 3000, "NOT " * 3000 + "a", "(" * 99 + "a" + ")" * 99])
+def test_depth_without_end_is_unknown(text):
+    found = parse(text)
+    while isinstance(found, Not):
+        found = found.of
+
+    assert isinstance(found, Unknown)
