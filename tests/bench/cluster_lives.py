@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.oracle import lives
+from tests.oracle.beside import WRITERS_FIRST, no_update_is_lost
 from tests.oracle.bundles import VERSIONS
 from tests.oracle.hudi import RealHudi
-from tests.oracle.layouts import Clusterer, Shape, Shelf, by_hudi, shapes_of
+from tests.oracle.layouts import Clusterer, Shape, Shelf, by_hudi, shapes_of, small
 from tests.oracle.our_clustering import by_us
 
 
@@ -64,6 +65,8 @@ def _failing(shelf: Shelf, shape: Shape, clusterer: Clusterer, only: str) -> Ite
         "taken back": lambda: lives.taken_back(shelf, shape, clusterer),
         "cleaned by us": lambda: lives.cleaned_by_us(shelf, shape),
     }
+    if shape.partitions == "plain" and shape.metadata == "all":
+        checks["beside a writer"] = lambda: _beside_a_writer(shelf, shape)
     for name, check in checks.items():
         if only not in name:
             continue
@@ -76,6 +79,14 @@ def _failing(shelf: Shelf, shape: Shape, clusterer: Clusterer, only: str) -> Ite
             yield name
         else:
             print(f"{time.perf_counter() - began:5.1f} s {shape}: {name}", flush=True)
+
+
+def _beside_a_writer(shelf: Shelf, shape: Shape) -> None:
+    """Real Hudi upserts at the same time, and its writers give way, or do not."""
+    for options in ({}, WRITERS_FIRST):
+        folder = shelf.answers()
+        subject = small(shelf.before(shape).hudi, folder / "t", shape)
+        no_update_is_lost(subject, options, folder)
 
 
 @contextmanager

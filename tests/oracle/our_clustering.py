@@ -63,7 +63,8 @@ def planned(subject: Subject, *, now: datetime | None = None, stale_after: str =
     """The plan; an error or a refusal fails the test."""
     spec = spec_of(subject.table, subject.shape, stale_after=stale_after)
     plan = reconciler.plan(spec, now=now)
-    assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables]
+    said = [(one.error, one.refusals) for one in plan.tables]
+    assert [(None, ())] == said, said
     return plan
 
 

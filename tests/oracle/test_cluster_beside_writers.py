@@ -5,24 +5,16 @@ from __future__ import annotations
 import pytest
 
 from reconciler.storage.wrappers import _Around
-from tests.oracle.beside import TOGETHER, WRITERS_FIRST, Writer
+from tests.oracle.beside import TOGETHER, WRITERS_FIRST
 from tests.oracle.layouts import Shape, replaced, small
 from tests.oracle.our_clustering import applied_here, assert_done, planned
 
 pytestmark = pytest.mark.oracle
 
 FIRST = TOGETHER | WRITERS_FIRST
-#: what a table is, and what its writers do about a clustering that is pending
-ROUNDS = [
-    (Shape(version="0.15.0", metadata="all", partitions="plain"), {}),
-    (Shape(version="1.2.0", merge_on_read=True, metadata="all", partitions="plain"), WRITERS_FIRST),
-]
-_NEWEST = Shape(version="1.2.0", merge_on_read=True, partitions="plain")
-#: when the writer comes: after the plan, or right after a file of this name was made
+#: the writer comes right after a file of this name was made
 MEANWHILE = [
-    (_NEWEST, "plan"),
-    (_NEWEST, "inflight"),
-    (_NEWEST, ".parquet"),
+    (Shape(version="1.2.0", merge_on_read=True, partitions="plain"), "inflight"),
     (Shape(version="0.15.0", merge_on_read=True, metadata="all", partitions="plain"), ".parquet"),
     (Shape(version="1.0.2", partitions="plain"), "inflight"),
     (Shape(version="1.2.0", metadata="all", partitions="plain"), ".parquet"),
@@ -61,11 +53,7 @@ def test_a_group_that_is_written_to_meanwhile_stays_and_the_others_are_rewritten
     def write():
         subject.write({"a01": 50, "a90": 50}, options=FIRST)
 
-    if moment == "plan":
-        write()
-        result = applied_here(plan)
-    else:
-        result = applied_here(plan, around=lambda store: Meanwhile(store, moment, write))
+    result = applied_here(plan, around=lambda store: Meanwhile(store, moment, write))
 
     assert 4 == result.exit_code
     assert ["a"] == list(left(result))
@@ -74,21 +62,3 @@ def test_a_group_that_is_written_to_meanwhile_stays_and_the_others_are_rewritten
     subject.assert_right(tmp_path / "read", "while a group was left")
     assert_done(applied_here(planned(subject)))
     subject.assert_right(tmp_path / "again", "when it was clustered too")
-
-
-@pytest.mark.parametrize(("shape", "options"), ROUNDS, ids=lambda value: str(value)[:40])
-def test_no_update_is_lost_while_a_writer_upserts(real_hudi, tmp_path, shape, options):
-    subject = small(real_hudi(shape.version), tmp_path / "t", shape)
-    clustered = 0
-    with Writer(subject, options) as writer:
-        while writer.done < 4 and writer.conflicts < 12 and writer.problem is None:
-            plan = planned(subject)
-            result = applied_here(plan)
-            assert result.exit_code in {0, 4}, result
-            clustered += any(outcome.instant for outcome in result.tables[0].outcomes)
-
-    assert writer.done > 2
-    assert clustered > 1
-    subject.assert_right(tmp_path / "read", f"after {writer.done} writes beside {clustered}")
-    assert_done(applied_here(planned(subject)))
-    subject.assert_right(tmp_path / "again", "when all was quiet")
