@@ -43,6 +43,24 @@ def index_in_order(
     return take(index, order)
 
 
+def joined(parts: Sequence[FileIndex]) -> FileIndex:
+    """The index of files that were indexed in parts, with the same columns; at least one part.
+
+    Of a file that is in several, the last part counts.
+    """
+    paths = pa.chunked_array([part.partition for part in parts], PARTITION).unify_dictionaries()
+    return index_in_order(
+        partition=pa.concat_arrays(paths.chunks),
+        name=pa.concat_arrays([part.name for part in parts]),
+        size=np.concatenate([part.size for part in parts]),
+        rows=np.concatenate([part.rows for part in parts]),
+        columns={
+            column: ColumnStats.joined([part.columns[column] for part in parts])
+            for column in parts[0].columns
+        },
+    )
+
+
 def take(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
     """Some files of an index; ``rows`` ascend, or the caller sees to the order."""
     at = integers(rows)

@@ -1,12 +1,7 @@
-"""What the footers of base files say: rows, bytes, and the least and greatest values of columns.
-
-A footer of Hudi's holds the file's bloom filter, some 440 kB by default, so it is read once: files
-of a table have footers of much the same length, and the first ones tell how long.
-"""
+"""What the footers of base files say: rows, bytes, and the least and greatest values of columns."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,15 +10,12 @@ from typing import Any, Final
 from reconciler import parallel
 from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.metadata_stats import Bound
+from reconciler.index.tails import Tails, damaged
 from reconciler.storage.api import Storage
 
 #: files at once: reading waits for the store
 _AT_ONCE: Final = 16
-_TAIL: Final = struct.Struct("<i4s")
 _MAGIC: Final = b"PAR1"
-#: what is read of a file's end before any footer's length is known, and beyond a known length
-_FIRST: Final = 64 * 1024
-_MARGIN: Final = 2 * 1024
 _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 
 
@@ -49,41 +41,24 @@ def read_footers(
 
     A file that is gone or damaged has a ``problem`` and nothing else. Raises StorageError.
     """
-    reading = _Reading(storage, tuple(columns))
+    reading = _Reading(Tails(storage), tuple(columns))
     return parallel.each(reading.footer, files, at_once=_AT_ONCE)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Reading:
-    """``length``: bytes at the end of a file that its footer is expected to fit in."""
+    """Reads footers for the sake of some columns."""
 
-    storage: Storage
+    tails: Tails
     columns: tuple[str, ...]
-    length: int = _FIRST
 
     def footer(self, file: tuple[str, int]) -> Footer:
         path, size = file
         try:
-            tail = self._tail(path, size)
+            tail = self.tails.read(path, size)
             return self._parsed(tail, path, size)
         except (FormatError, NotFoundError) as problem:
             return Footer(problem=str(problem))
-
-    def _tail(self, path: str, size: int) -> bytes:
-        """The footer with what follows it, and maybe something before."""
-        length = min(self.length, size)
-        tail = self.storage.read_range(path, size - length, length)
-        if len(tail) != length or length < _TAIL.size:
-            raise _damaged(path, "it is shorter than it was listed")
-        footer, magic = _TAIL.unpack(tail[-_TAIL.size :])
-        whole = footer + _TAIL.size
-        if magic != _MAGIC or not 0 < footer <= size - _TAIL.size:
-            raise _damaged(path, "it does not end as a parquet file does")
-        if whole > length:
-            self.length = max(self.length, whole + _MARGIN)
-            head = self.storage.read_range(path, size - whole, whole - length)
-            tail = head + tail
-        return tail[-whole:]
 
     def _parsed(self, tail: bytes, path: str, size: int) -> Footer:
         import pyarrow as pa  # noqa: PLC0415
@@ -103,7 +78,7 @@ class _Reading:
                 bounds=tuple(self._bounds(found, groups)),
             )
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
-            raise _damaged(path, f"its footer cannot be read: {problem}") from None
+            raise damaged(path, f"its footer cannot be read: {problem}") from None
 
     def _bounds(self, found: Any, groups: Sequence[Any]) -> list[tuple[Bound, Bound] | None]:
         places = {found.schema.column(nth).path: nth for nth in range(found.num_columns)}
@@ -116,10 +91,6 @@ class _Reading:
                 one = _merged([_of_chunk(group.column(place), kind) for group in groups])
             bounds.append(one)
         return bounds
-
-
-def _damaged(path: str, problem: str) -> FormatError:
-    return FormatError(path, problem, "restore the file from a copy")
 
 
 #: a chunk of nulls alone: it adds nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import date
 from decimal import Decimal
 from itertools import count
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from reconciler.hudi.arrow import strings
 from reconciler.index.codec import Provenance, decode, encode
 from reconciler.index.footers import index_of, wanted_types
+from reconciler.index.keys import joined
 from reconciler.index.merge import Keys, merged, missing
 from reconciler.index.store import list_versions, publish, read_last, tidy
 from reconciler.storage.open import open_storage
@@ -81,6 +83,19 @@ def test_parts_that_are_merged_are_the_index_of_all(files, share, data):
     assert facts(index_of(every, COLUMNS, SCHEMA)) == facts(
         merged(last, new, keys_of(every), TYPES)
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(files=FILES, size=st.integers(1, 7))
+def test_parts_that_are_joined_are_the_index_of_all(files, size):
+    every = entries(files)
+    parts = [
+        index_of(every[at : at + size], COLUMNS, SCHEMA)
+        for at in range(0, max(len(every), 1), size)
+    ]
+    sent = pickle.loads(pickle.dumps(parts))
+
+    assert facts(index_of(every, COLUMNS, SCHEMA)) == facts(joined(sent))
 
 
 @settings(max_examples=40, deadline=None)

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.errors import UnsupportedError
 from reconciler.index.footers import index_of, wanted_types
+from reconciler.index.kinds import INT64, Kind, converted
 from reconciler.index.nans import nan_free_pair
 from tests.unit.index.indexes import facts, footer_of, stats_of, told
 
@@ -57,10 +58,25 @@ def test_nanoseconds_are_rounded_outwards():
 
 
 def test_zeros_of_floats_are_rounded_outwards():
-    stats = stats_of(pa.array([0.0, 0.0]))
+    for physical, wanted in (("DOUBLE", pa.float64()), ("FLOAT", pa.float32())):
+        kind = Kind(physical=physical, logical="NONE")
+        bounds = converted(kind, wanted, [0.0, -1.0, None], [-0.0, -0.0, 0.0])
 
-    assert "-0.0" == str(stats.least[0].as_py())
-    assert "0.0" == str(stats.greatest[0].as_py())
+        assert "[-0.0, -1.0, None]" == str(bounds.least.to_pylist())
+        assert "[0.0, 0.0, 0.0]" == str(bounds.greatest.to_pylist())
+        assert [True, True, False] == bounds.is_exact_least.tolist()
+
+
+def test_a_whole_zero_read_as_a_float_is_rounded_outwards_too():
+    stats = stats_of(pa.array([0, 0]), pa.float64())
+
+    assert ("-0.0", "0.0") == tuple(str(side) for side in told(stats)[:2])
+
+
+def test_bounds_in_the_wrong_order_are_damage():
+    bounds = converted(INT64, pa.int64(), [1, 5], [2, 4])
+
+    assert ([1, None], [2, None]) == (bounds.least.to_pylist(), bounds.greatest.to_pylist())
 
 
 def test_a_column_of_nulls_is_all_null_and_one_without_statistics_is_not():
@@ -177,6 +193,7 @@ def test_a_column_that_had_another_shape_is_unknown_and_not_null(inside, schema)
         (pa.array([1, 20], pa.int32()), pa.string(), None, None),
         (pa.array([1.5]), pa.float32(), None, None),
         (pa.array([Decimal("1.55")]), pa.decimal128(9, 1), None, None),
+        (pa.array([Decimal("1.50")]), pa.decimal128(9, 1), None, None),
         (pa.array([2**40]), pa.int32(), None, None),
         (pa.array([date(2026, 1, 1)]), pa.string(), None, None),
         (pa.array([7], US), UTC_US, None, None),

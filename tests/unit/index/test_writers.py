@@ -12,7 +12,7 @@ import pytest
 from reconciler.index.footers import _File, index_of
 from reconciler.index.kinds import Kind
 from reconciler.index.writers import Writer
-from tests.unit.index.indexes import stats_of, told
+from tests.unit.index.indexes import footer_of, stats_of, told
 
 FILES = Path(__file__).parent / "files"
 FLOATS, TEXT = pa.array([1.0, 2.0]), pa.array(["a", "b"])
@@ -78,6 +78,16 @@ def test_a_bound_that_older_arrow_left_out_is_not_taken_for_empty_text():
     assert (b"", b"") == bounds("parquet-mr version 1.13.1", b"", b"")
 
 
+@pytest.mark.parametrize("physical", ["BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"])
+def test_bytes_that_were_compared_as_signed_are_no_bounds(physical):
+    kind = Kind(physical=physical, logical="STRING")
+    said = SimpleNamespace(min_raw=b"a", max_raw=b"b")
+    file = _File(nth=0, name="f", found=None)
+
+    assert (None, None) == file._bounds(said, kind, Writer.of("parquet-mr version 1.9.0"))
+    assert (b"a", b"b") == file._bounds(said, kind, Writer.of("parquet-mr version 1.10.0"))
+
+
 @pytest.mark.parametrize("low", [NAN, 1.0])
 def test_bounds_with_nan_are_none_and_no_proof(low):
     said = SimpleNamespace(
@@ -121,6 +131,19 @@ def test_bounds_of_text_are_values_where_the_writer_cuts_none(by, is_exact):
     assert [True] == stats_of(pa.array(["a", "a"]), by=by).is_exact_greatest.tolist()
     assert [True] == stats_of(pa.array([1, 2]), by=by).is_exact_least.tolist()
     assert [True] == stats_of(pa.array([1, 2]), by=by).is_nan_free.tolist()
+
+
+def test_files_of_several_writers_are_told_apart():
+    schema = pa.schema([("x", pa.float64())])
+    footers = [
+        footer_of(pa.table({"x": FLOATS}), by=by)
+        for by in ("parquet-mr version 1.13.1", None, "parquet-mr version 1.13.1", "polars")
+    ]
+    files = [("", f"{n}", 1, footer) for n, footer in enumerate(footers)]
+    stats = index_of(files, ["x"], schema).columns["x"]
+
+    assert [True, False, True, False] == stats.is_nan_free.tolist()
+    assert [1.0, 1.0, 1.0, None] == stats.least.to_pylist()
 
 
 def test_whole_numbers_of_an_old_writer_are_believed_and_none_of_an_unknown_one():
