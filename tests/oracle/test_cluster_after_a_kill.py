@@ -100,7 +100,7 @@ def made(real_hudi, tmp_path_factory):
     return of
 
 
-@pytest.mark.parametrize(("version", "step"), [("1.2.0", 4), ("0.15.0", 8), ("1.0.2", 9)])
+@pytest.mark.parametrize(("version", "step"), [("1.2.0", 3), ("0.15.0", 7), ("1.0.2", 9)])
 def test_hudi_goes_first_after_a_clustering_that_died(made, tmp_path, version, step):
     before, at, died, turn = made(version), 1, True, 0
     while died:
