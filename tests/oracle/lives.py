@@ -72,14 +72,12 @@ def goes_on(shelf: Shelf, shape: Shape) -> None:
 
 
 def written_once(shelf: Shelf, shape: Shape) -> None:
-    """Hudi updates and inserts in one write, deletes, compacts and cleans."""
+    """Hudi updates and inserts in one write, deletes, and cleans."""
     now = shelf.copy_of(shelf.after(shape))
     (gone,) = replaced(now.table).values()
     options = {**COMPACT_METADATA, "hoodie.index.type": shape.indexes[-1]}
     now.write(dict.fromkeys(("a01", "a10", "b04", "c01", "a90", "d90"), 30), options=options)
     now.write({"a02": 0, "b03": 0}, "delete")
-    if shape.merge_on_read:
-        now.compact()
     now.hudi.clean(now.served(), keep_versions(1))
     now.assert_right(shelf.answers(), "after writes and a clean")
     assert set() == gone & file_ids(now)
