@@ -70,9 +70,11 @@ def test_a_new_column_is_unknown_of_files_that_were_not_read_for_it():
     both = {"x": pa.int64(), "y": pa.int64()}
     last = small_index((*A, [1]), (*B, [2]))
     new = small_index((*B, {"x": [2], "y": [None]}), columns=("x", "y"))
-    found = merged(last, new, LIVE, both).columns["y"]
+    after = merged(last, new, LIVE, both)
+    found = after.columns["y"]
 
     assert [0, 1, 2] == missing(last, LIVE, both).tolist()
+    assert [0, 2] == missing(after, LIVE, both).tolist()
     assert [(None, None, -1, -1), (None, None, 1, 1)] == [told(found, row) for row in (0, 1)]
     assert [False, True] == found.is_all_null.tolist()
 
