@@ -246,6 +246,7 @@ def _are_inside(rewrites: Rewrites) -> bool:
         and all(map(columns.are_file_names, names))
         and bool((rewrites.bytes >= 0).all())
         and bool((rewrites.outputs > 0).all())
+        and bool((np.diff(rewrites.starts) > 0).all())
     )
 
 

@@ -76,6 +76,17 @@ def _list(inner: Check) -> Check:
     return each
 
 
+def _filled(inner: Check) -> Check:
+    each = _list(inner)
+
+    def some(value: Any, path: str) -> None:
+        each(value, path)
+        if not value:
+            _refuse(path, "must name at least one file slice")
+
+    return some
+
+
 def _record(_optional: Mapping[str, Check] | None = None, /, **fields: Check) -> Check:
     known = {**(_optional or {}), **fields}
 
@@ -206,7 +217,7 @@ _GROUPS = _list(
         outputs=_some,
         bytes=_count,
         because=_text,
-        slices=_list(
+        slices=_filled(
             _record(fileId=_file_name, base=_nullable(_file_name), logs=_list(_file_name))
         ),
     )

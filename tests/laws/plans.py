@@ -132,6 +132,7 @@ _groups = st.lists(
                         "logs": st.lists(names, max_size=2),
                     }
                 ),
+                min_size=1,
                 max_size=2,
             ),
         }

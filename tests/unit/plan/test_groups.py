@@ -163,6 +163,10 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda d: _first(d).update(outputs=0),
         "groups[0].outputs must be at least 1: rows need a file to be in",
     ),
+    "a group is of nothing": (
+        lambda d: _first(d).update(slices=[]),
+        "groups[0].slices must name at least one file slice",
+    ),
     "a curve is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(curve="peano"),
         "curve must be one of linear, z-order, hilbert, kd-tree, not 'peano'",
