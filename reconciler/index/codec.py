@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from reconciler import canonical
 from reconciler.errors import FormatError
 from reconciler.hudi.arrow import booleans, flags, integers, numbers
-from reconciler.index.keys import is_in_order, sorted_partitions
-from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex, kept_type
+from reconciler.index.keys import is_in_order, sorted_partitions, with_unknown
+from reconciler.index.model import PARTITION, ColumnStats, FileIndex, kept_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -242,7 +242,7 @@ def _stats(struct: Any, column: str, path: str) -> ColumnStats:
 
 def _known(counts: Any, path: str) -> NDArray[np.int64]:
     """Counts with -1 where unknown; raises FormatError for a negative one."""
-    found: NDArray[np.int64] = numbers(counts.fill_null(UNKNOWN))
+    found: NDArray[np.int64] = with_unknown(counts)
     if (found < 0).sum() != counts.null_count:
         raise _damaged(path, "it counts less than none")
     return found
@@ -254,7 +254,7 @@ def _one(column: Any) -> Any:
         return column.chunk(0)
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
-    return pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+    return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
 def _damaged(path: str, problem: str) -> FormatError:

@@ -102,8 +102,12 @@ def places(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int64])
 
 def _lookup(among: Any, values: Any) -> NDArray[np.int64]:
     """The first place of each value, -1 for none."""
-    found = pc.index_in(values, value_set=among).fill_null(UNKNOWN)
-    return numbers(found).astype(np.int64)
+    return with_unknown(pc.index_in(values, value_set=among))
+
+
+def with_unknown(counts: Any) -> NDArray[np.int64]:
+    """The values of an integer array, -1 where it is null; its ``fill_null`` imports pandas."""
+    return np.where(flags(counts.is_valid()), numbers(counts), UNKNOWN).astype(np.int64)
 
 
 def _codes(index: FileIndex) -> NDArray[np.int32]:
