@@ -105,16 +105,6 @@ def test_canonical_groups_never_take_the_slow_path():
     assert ['two "small" files become one'] == groups.because.to_pylist()
 
 
-def test_a_group_without_slices_is_read_as_it_was_written():
-    empty = {**SMALL, "slices": []}
-    data = dump(plan(cluster(empty, WIDE, {**empty, "partition": "p=3"})))
-
-    found = read_canonical(data)
-    assert found is not None
-    assert [0, 0, 1, 1] == found.tables[0].steps[0].groups.starts.tolist()  # type: ignore[union-attr]
-    assert data == dump(found)
-
-
 def test_what_steps_remove_and_rewrite_is_told_apart():
     steps = (resume(WIDE), resume(), cluster(SMALL), clean())
 
