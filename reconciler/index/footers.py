@@ -7,6 +7,7 @@ filter, and copying that costs more than all statistics do.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -221,15 +222,15 @@ class _File:
     _said: Mapping[bytes, bytes] | None = None
 
     def read(self, chunks: _Chunks, chunk: Any, place: _Place, column: str) -> None:
+        """One column chunk of it."""
         kind, writer, values = place.kind, place.writer, chunk.num_values
-        stats = chunk.statistics if chunk.path_in_schema == column else None
-        nulls = None if stats is None else stats.null_count
+        assert kind is not None, "only columns that are there have chunks"
+        low = high = nulls = None
+        if chunk.path_in_schema == column:
+            with suppress(pa.ArrowException, OSError, ValueError):  # statistics of other lengths
+                nulls, low, high = self._told(chunk.statistics, kind, writer, values)
         if values == 0:
             nulls = 0
-        low = high = None
-        assert kind is not None, "only columns that are there have chunks"
-        if stats is not None and nulls != values and kind.has_order and stats.has_min_max:
-            low, high = self._bounds(stats, kind, writer)
         is_free = (
             not kind.is_float
             or nulls == values
@@ -238,6 +239,17 @@ class _File:
         )
         count = UNKNOWN if nulls is None else nulls
         _append(chunks, self.nth, place.code, low, high, count, values, is_free=is_free)
+
+    def _told(
+        self, stats: Any, kind: Kind, writer: Writer, values: int
+    ) -> tuple[int | None, Any, Any]:
+        """The count of nulls and the bounds, None where they are not said."""
+        if stats is None:
+            return None, None, None
+        nulls = stats.null_count
+        if nulls == values or not kind.has_order or not stats.has_min_max:
+            return nulls, None, None
+        return nulls, *self._bounds(stats, kind, writer)
 
     def _bounds(self, stats: Any, kind: Kind, writer: Writer) -> tuple[Any, Any]:
         if kind.is_bytes and not writer.orders_bytes:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.index.footers import _File, index_of
+from reconciler.index.footers import _Chunks, _File, _Place, index_of
 from reconciler.index.kinds import Kind
 from reconciler.index.writers import Writer
 from tests.unit.index.indexes import footer_of, stats_of, told
@@ -78,6 +78,15 @@ def test_a_bound_that_older_arrow_left_out_is_not_taken_for_empty_text():
     assert (b"", b"") == bounds("parquet-mr version 1.13.1", b"", b"")
 
 
+def read(chunk):
+    """A chunk of doubles that parquet-mr wrote."""
+    writer = Writer.of("parquet-mr version 1.13.1")
+    place = _Place(0, Kind(physical="DOUBLE", logical="NONE"), writer, 0)
+    chunks = _Chunks()
+    _File(nth=0, name="f", found=None).read(chunks, chunk, place, "x")
+    return chunks
+
+
 @pytest.mark.parametrize("physical", ["BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"])
 def test_bytes_that_were_compared_as_signed_are_no_bounds(physical):
     kind = Kind(physical=physical, logical="STRING")
@@ -95,14 +104,23 @@ def test_bounds_with_nan_are_none_and_no_proof(low):
         path_in_schema="x",
         statistics=SimpleNamespace(null_count=0, has_min_max=True, min_raw=low, max_raw=NAN),
     )
-    from reconciler.index.footers import _Chunks, _Place  # noqa: PLC0415
-
-    writer = Writer.of("parquet-mr version 1.13.1")
-    place = _Place(0, Kind(physical="DOUBLE", logical="NONE"), writer, 0)
-    chunks = _Chunks()
-    _File(nth=0, name="f", found=None).read(chunks, said, place, "x")
+    chunks = read(said)
 
     assert ([None], [None], [False]) == (chunks.low, chunks.high, chunks.is_free)
+
+
+def test_statistics_that_cannot_be_decoded_are_none():
+    class Broken:
+        num_values = 2
+        path_in_schema = "x"
+
+        @property
+        def statistics(self):
+            raise OSError("Unexpected end of stream")
+
+    chunks = read(Broken())
+
+    assert ([None], [None], [-1], [2]) == (chunks.low, chunks.high, chunks.nulls, chunks.values)
 
 
 @pytest.mark.parametrize(
