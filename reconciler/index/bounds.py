@@ -87,12 +87,11 @@ def _side(column: Any, *, is_least: bool) -> _Side:
 
 
 def _is_short(column: Any) -> bool:
-    """Whether 64 bits hold every one of the decimals."""
+    """Whether 64 bits hold every one of the decimals, and nothing is unknown that they may not."""
     if column.type.precision <= _LONG_DIGITS:
         return True
     words = _words(column)
-    is_wide = words[:, 1] != words[:, 0] >> 63
-    return not np.any(is_wide & flags(column.is_valid()) if column.null_count else is_wide)
+    return not column.null_count and bool(np.all(words[:, 1] == words[:, 0] >> 63))
 
 
 def _words(column: Any) -> NDArray[np.int64]:

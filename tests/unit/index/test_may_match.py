@@ -303,6 +303,14 @@ def test_decimals_beyond_64_bits():
     assert [1, 3] == kept(f"w IN ({listed})", w=w)
 
 
+def test_an_unknown_bound_of_a_wide_decimal_is_beyond_64_bits():
+    w = column(pa.decimal128(38, 10), (Decimal(0), Decimal(7)), (None, None))
+
+    assert [1] == kept("w > 2147483648", w=w)
+    assert [1] == kept("w < -2147483648", w=w)
+    assert [1] == kept("w = 10.5", w=w)
+
+
 def test_a_decimal_that_spark_would_make_null_of_keeps_its_files():
     w = column(pa.decimal128(38, 0), (Decimal(1), Decimal(2)))
 
