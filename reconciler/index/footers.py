@@ -144,10 +144,14 @@ class _Reading:
         """The next file."""
         nth = len(self.rows)
         found = _parsed(footer)
-        self.rows.append(UNKNOWN if found is None else found.num_rows)
-        if found is None:
+        form = None
+        if found is not None:
+            with suppress(pa.ArrowException, OSError, ValueError):  # names that are no text
+                form = self._form(found)
+        if form is None:
+            self.rows.append(UNKNOWN)
             return
-        form = self._form(found)
+        self.rows.append(found.num_rows)
         groups = [found.row_group(at) for at in range(found.num_row_groups)]
         file = _File(nth=nth, name=name, found=found)
         for column, place in zip(self.wanted, form.places, strict=True):
@@ -226,8 +230,8 @@ class _File:
         kind, writer, values = place.kind, place.writer, chunk.num_values
         assert kind is not None, "only columns that are there have chunks"
         low = high = nulls = None
-        if chunk.path_in_schema == column:
-            with suppress(pa.ArrowException, OSError, ValueError):  # statistics of other lengths
+        with suppress(pa.ArrowException, OSError, ValueError):  # statistics of other lengths
+            if chunk.path_in_schema == column:
                 nulls, low, high = self._told(chunk.statistics, kind, writer, values)
         if values == 0:
             nulls = 0

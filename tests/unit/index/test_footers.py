@@ -263,26 +263,27 @@ def test_files_come_in_order_and_unreadable_ones_are_there_with_nothing_known():
             ("p=1", "b", 6, None),
             ("p=1", "a", 7, whole[:-20] + whole[-8:]),
             ("p=1", "c", 8, b"PAR1"),
+            ("p=1", "d", 9, whole.replace(b"parquet-cpp", b"parquet\xffcpp")),
         ],
         ["x"],
         pa.schema([("x", pa.int64())]),
     )
 
     assert {
-        "partition": ["p=1", "p=1", "p=1", "p=2"],
-        "name": ["a", "b", "c", "a"],
-        "size": [7, 6, 8, 5],
-        "rows": [-1, -1, -1, 1],
+        "partition": ["p=1", "p=1", "p=1", "p=1", "p=2"],
+        "name": ["a", "b", "c", "d", "a"],
+        "size": [7, 6, 8, 9, 5],
+        "rows": [-1, -1, -1, -1, 1],
         "columns": {
             "x": (
                 "int64",
-                "[None, None, None, 1]",
-                "[None, None, None, 1]",
-                [-1, -1, -1, 0],
-                [-1, -1, -1, 1],
-                [False, False, False, True],
-                [False, False, False, True],
-                [True, True, True, True],
+                "[None, None, None, None, 1]",
+                "[None, None, None, None, 1]",
+                [-1, -1, -1, -1, 0],
+                [-1, -1, -1, -1, 1],
+                [False, False, False, False, True],
+                [False, False, False, False, True],
+                [True, True, True, True, True],
             )
         },
     } == facts(found)
