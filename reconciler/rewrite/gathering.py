@@ -49,11 +49,12 @@ class Ordered(Protocol):
 class Gathering:
     """Takes the runs of one file in any order; ``folder`` is an empty one of the local disk.
 
+    ``read`` and ``parts``: the rows of the parts that have told theirs here, and how many did.
     Memory: twice ``most`` bytes and one run; eight bytes a row where more than that comes.
     """
 
     def __init__(self, layout: Layout | None, folder: Path, *, most: int = SORTED) -> None:
-        self.read = Tally()
+        self.read, self.parts = Tally(), 0
         self.counted: set[Counted] = set()
         self._layout, self._folder, self._most = layout, folder, most
         self._runs: list[Run] = []
@@ -64,7 +65,8 @@ class Gathering:
 
     def add(self, run: Run) -> None:
         self.read = self.read.plus(run.tally)
-        if not run.size:
+        if not run.size:  # the last one of its part
+            self.parts += 1
             return
         self.counted.add(run.counted)
         self._runs.append(run)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from reconciler.cluster.shelves import Kept, Shelf, pieces_of
 from reconciler.curves.layout import Layout
+from reconciler.errors import ReconcilerError
 from reconciler.rewrite.gathering import SORTED, Gathering
 from reconciler.rewrite.model import Group, Rewrite, Rewritten, Tally
 from reconciler.rewrite.output import Output, Writing
@@ -75,7 +76,7 @@ class InProcess:
             self._output(storage, work, group, layout, file, (folder, shelves))
             for file in range(group.outputs)
         ]
-        return rewritten(group, outputs)
+        return rewritten(group, outputs, len(parts))
 
     def _output(
         self,
@@ -102,8 +103,17 @@ def _layout(work: Rewrite, group: Group, parts: Sequence[Part], storage: Storage
     return fitted(work, group, samples) if samples else None
 
 
-def rewritten(group: Group, outputs: Sequence[Output]) -> Rewritten:
-    """A group's outputs together, in the order of their rows."""
+def rewritten(group: Group, outputs: Sequence[Output], parts: int) -> Rewritten:
+    """A group's outputs together, in the order of their rows.
+
+    Raises ReconcilerError unless all of so many ``parts`` have come to them.
+    """
+    told = sum(one.parts for one in outputs)
+    if told != parts:
+        raise ReconcilerError(
+            f"partition {group.partition!r}: of {parts} parts that were read {told} have arrived "
+            "where they are written; run apply again"
+        )
     read, written = Tally(), Tally()
     for one in outputs:
         read, written = read.plus(one.read), written.plus(one.written)

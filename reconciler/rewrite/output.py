@@ -33,7 +33,8 @@ _END: Final = 10_000
 class Output:
     """What became of one output of a group: its file, or several where it grew too big.
 
-    ``read``: the tallies that came with its runs; those of all outputs together are the group's.
+    ``read``: the tallies that came with its runs, those of ``parts`` parts; those of all outputs
+    together are the group's.
     """
 
     group: int
@@ -42,6 +43,7 @@ class Output:
     read: Tally = Tally()  # noqa: RUF009 (frozen)
     written: Tally = Tally()  # noqa: RUF009 (frozen)
     splits: int = 0
+    parts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,6 +75,7 @@ class Writing:
             read=gathering.read,
             written=tally,
             splits=max(len(files) - 1, 0),
+            parts=gathering.parts,
         )
 
     def name(self, nth: int) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from reconciler.curves.lanes import Lane
 from reconciler.curves.layout import Layout, files, keys
 from reconciler.curves.sampled import ordered_rows
-from reconciler.errors import UnsupportedError
+from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.arrow import integers
 from reconciler.merge.calendar import PROLEPTIC, UNSAID, Calendar, in_calendar
 from reconciler.merge.slice import Source
@@ -45,6 +45,7 @@ def runs_of(
         if routing.size >= gathered:
             yield from routing.cut()
     yield from routing.cut()
+    routing.check()
     yield Run(part=part.number, number=routing.number, file=0, tally=routing.tally)
 
 
@@ -90,6 +91,17 @@ class _Routing:
         self._lanes.append(lanes)
         self._files.append(file)
         self.size += rows.nbytes
+
+    def check(self) -> None:
+        """Raises FormatError when base files without logs gave other rows than their footers say.
+
+        What is written is compared with what was read: a row that was not is seen here alone.
+        """
+        files, rows = self.part.files, self.tally.rows
+        if files.base is not None and not files.logs and rows != self.expected:
+            raise FormatError(
+                files.base, f"its footer says {self.expected} rows, and {rows} were read"
+            )
 
     def _as_they_come(self, count: int) -> tuple[NDArray[np.int32], Lane]:
         """By where a row lies among the bytes of the group; its key is where it comes from."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -159,8 +160,13 @@ class _Wave:
         finally:
             layouts.unpersist()
             work.unpersist()
+        counts = Counter(part.group.number for part in self._parts)
         return [
-            rewritten(group, [one for one in outputs if one.group == group.number])
+            rewritten(
+                group,
+                [one for one in outputs if one.group == group.number],
+                counts[group.number],
+            )
             for group in self._groups
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.basefile.schema import FileSchema
-from reconciler.errors import StorageError, UnsupportedError
+from reconciler.cluster.shelves import pieces_of
+from reconciler.errors import FormatError, ReconcilerError, StorageError, UnsupportedError
 from reconciler.hudi.markers import create_marker
 from reconciler.merge.calendar import PROLEPTIC, UNSAID, Calendar
 from reconciler.merge.rules import MergeRules
 from reconciler.merge.slice import FileSliceRef, SliceReading
 from reconciler.rewrite.local import Bounds
 from reconciler.rewrite.model import Ordering, Tally
+from reconciler.rewrite.reading import Columns
 from reconciler.storage.wrappers import Fault, Faulty, Recording
 from tests.unit.rewrite import tables
 from tests.unit.rewrite.tables import (
@@ -413,3 +415,25 @@ def test_files_of_a_group_follow_each_other_on_the_way(store):
     ]
 
     assert all(last <= first for (_, last), (first, _) in pairwise(bounds))
+
+
+def test_a_part_that_never_arrives_is_missed(store, monkeypatch):
+    """Its rows and the tally of them would both be gone, and both sums the same."""
+    shelves = "reconciler.rewrite.local.pieces_of"
+    every = pieces_of
+    monkeypatch.setattr(shelves, lambda kept, place: every(kept[1:], place))
+
+    with pytest.raises(ReconcilerError) as found:
+        rewritten(store, work(), group(*slices_of(store), outputs=2))
+    assert "of 3 parts that were read 2 have arrived" in str(found.value)
+
+
+def test_rows_that_a_footer_counts_and_nobody_reads_are_missed(store, monkeypatch):
+    read = Columns.read
+    monkeypatch.setattr(Columns, "read", lambda *given: islice(read(*given), 1))
+    bounds = Bounds(gathered=1)
+    big = base_file(store, 0, grid(0, 400), group_rows=100)
+
+    with pytest.raises(FormatError) as found:
+        rewritten(store, work(), group(big, outputs=1), bounds=bounds)
+    assert "its footer says 400 rows, and 100 were read" in str(found.value)
