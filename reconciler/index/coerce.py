@@ -38,6 +38,7 @@ _NUMBER_TEXT: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3
 #: whole numbers up to here are a float, a double
 _EXACT_FLOAT: Final = 1 << 24
 _EXACT_DOUBLE: Final = 1 << 53
+_LONG: Final = 1 << 63
 #: digits that Spark gives the decimal of a whole number, by its bits
 _DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 _INTEGERS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32,
@@ -251,7 +252,12 @@ def _as_double(column: Seen, kind: Kind, value: float | Decimal, *, in_double: b
 
 
 def _check_digits(column: Seen, value: int | Decimal, scale: int) -> None:
-    """That Spark's common decimal holds both sides: it makes null of what it does not."""
+    """That Spark's common decimal holds both sides: it makes null of what it does not.
+
+    Beside a whole number, one beyond all longs makes it answer for nulls too.
+    """
+    if column.family is Family.INTEGER and not -_LONG <= value < _LONG:
+        raise UnsureError
     scale = max(scale, column.scale)
     if column.family is Family.INTEGER and not scale:
         return
@@ -274,7 +280,7 @@ def _cuts(column: Seen, value: float | Decimal) -> tuple[Cut, Cut]:
 
 def _double_cuts(column: Seen, value: float, one: int) -> tuple[Cut, Cut]:
     """Among numbers that are rounded to a double first, as Java does, to the nearest."""
-    most = 1 << 63 if column.stored is Family.INTEGER else 10**MOST_DIGITS
+    most = _LONG if column.stored is Family.INTEGER else 10**MOST_DIGITS
     first = _first(lambda at: at / one >= value, most)
     beyond = _first(lambda at: at / one > value, most)
     return _cut(first, most), _cut(beyond, most)

@@ -271,9 +271,17 @@ def test_a_long_is_rounded_where_spark_compares_doubles():
 def test_beyond_the_range_of_a_type_lies_nothing():
     a = column(pa.int64(), (-(2**63), 2**63 - 1), (None, None))
 
-    assert [0, 1] == kept("a < 99999999999999999999", a=a)
-    assert [] == kept("a > 99999999999999999999", a=a)
+    assert [0, 1] == kept("a < 1e300", a=a)
+    assert [] == kept("a > 1e300", a=a)
     assert [] == kept("a < -1e300", a=a)
+
+
+def test_spark_answers_for_nulls_too_where_no_long_is_as_large_as_the_literal():
+    a = column(pa.int64(), (None, None), nulls=10)
+
+    assert [0] == kept("a < 99999999999999999999", a=a)
+    assert [0] == kept("NOT a > 99999999999999999999", a=a)
+    assert [] == kept("a < 9223372036854775807", a=a)
 
 
 def test_a_decimal_of_another_scale_is_compared_exactly():
