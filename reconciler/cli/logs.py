@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from reconciler.cli.terminal import Level, log_as, logs_json, say
 
@@ -117,22 +117,24 @@ def _as_records() -> Iterator[int]:
     kept = os.dup(_STDERR)
     before = sys.stderr
     reading, writing = os.pipe()
-    _READERS.append(threading.Thread(target=_repeat, args=(reading,), daemon=True))
+    ours = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="backslashreplace")
+    _READERS.append(threading.Thread(target=_repeat, args=(reading, ours), daemon=True))
+    sys.stderr = ours
+    os.dup2(writing, _STDERR)
     _READERS[-1].start()
-    with os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="backslashreplace") as ours:
-        sys.stderr = ours
-        os.dup2(writing, _STDERR)
-        try:
-            yield writing
-        finally:
-            os.dup2(kept, _STDERR)
-            sys.stderr = before
-            os.close(kept)
-            os.close(writing)
+    try:
+        yield writing
+    finally:
+        os.dup2(kept, _STDERR)
+        sys.stderr = before
+        ours.flush()  # not closed: the thread may be about to write to it
+        os.close(kept)
+        os.close(writing)
 
 
-def _repeat(reading: int) -> None:
-    with suppress(OSError, ValueError), os.fdopen(reading, "rb") as lines:
+def _repeat(reading: int, ours: TextIO) -> None:
+    """Each line as one of us; ``ours`` is what standard error was meanwhile, closed at the end."""
+    with suppress(OSError, ValueError), ours, os.fdopen(reading, "rb") as lines:
         for data in lines:
             line = data.decode(errors="replace").rstrip()
             if line:
