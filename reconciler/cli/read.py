@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reconciler.cli.options import Env
 from reconciler.cli.spark import spark_settings
+from reconciler.cli.wanted import SHOWN, Reading, RowFormat
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,29 +18,6 @@ if TYPE_CHECKING:
 
     from reconciler.reader.request import Asked
     from reconciler.storage.api import Storage
-
-#: rows of a table for people, where nobody says how many
-SHOWN: Final = 20
-
-
-class RowFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What a command reads and how. ``zone``: of the timeline, where a spec says it."""
-
-    storage: Storage
-    asked: Asked
-    zone: tzinfo | None
-    where: str | None
-    limit: int | None
-    format: RowFormat
-    master: str | None
-    settings: Mapping[str, str]
 
 
 def read(  # noqa: PLR0913 (options of a command)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from reconciler import api
 from reconciler.cli import interruption
-from reconciler.cli.read import SHOWN, Reading, RowFormat
 from reconciler.cli.spark import spark_session
 from reconciler.cli.terminal import emit, say, wants_color
+from reconciler.cli.wanted import SHOWN, Reading, RowFormat
 from reconciler.reader.arrow_spark import spark_name
 from reconciler.reader.cells import json_row, text_cells
 from reconciler.reader.explain import explained
