@@ -14,6 +14,7 @@ from reconciler.spec.nodes import MappingNode, Node, SequenceNode
 #: the curve of columns for which none is given; where ``mapping: direct`` is, there is none
 CURVE: Final = "kd-tree"
 _CURVES_OF_BITS: Final = ("z-order", "hilbert")
+_FILE_NAME: Final = "_hoodie_file_name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class ClusteringRules:
         data, at = spec["clustering"], f"{path}.clustering"
         self._mapping(data, block, at)
         if data.get("columns"):
+            self._lasting(data, block, at)
             self._ordered(data, block, at)
             self._queries(spec, node.get("queries"), f"{path}.queries")
         elif "columns" in data:
@@ -61,6 +63,15 @@ class ClusteringRules:
         elif data.get("curve") == "linear":
             self.problems.warning(
                 place, field, "direct changes z-order and hilbert alone", "remove it"
+            )
+
+    def _lasting(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        if _FILE_NAME in data["columns"]:
+            self.problems.error(
+                node.place("columns"),
+                f"{path}.columns",
+                f"{_FILE_NAME} is another one after every rewrite, so rows cannot lie by it",
+                "remove it",
             )
 
     def _ordered(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
