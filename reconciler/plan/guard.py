@@ -62,7 +62,7 @@ def _broken(policy: GuardPolicy, plan: TablePlan, spec: TableSpec) -> Iterator[N
     glob = next((glob for glob in policy.protected if fnmatchcase(spec.name, glob)), None)
     if glob is not None and plan.steps:
         name = "" if glob == spec.name else f" ({glob})"
-        yield Note("protected", f"protects {spec.name}{name}, so no plan may touch it")
+        yield Note("protected", f"protects {spec.name}{name}: leave the table as it is")
     lock = spec.concurrency.lock if spec.concurrency else None
     if policy.require_lock and (lock is None or lock.provider == "none"):
         declared = "no concurrency.lock" if lock is None else "concurrency.lock.provider none"

@@ -136,7 +136,7 @@ def test_a_protected_table_is_refused_where_there_are_steps():
         (
             "protected",
             (
-                "policy gold protects fin.a (fin.*), so no plan may touch it, or ask its owner "
+                "policy gold protects fin.a (fin.*): leave the table as it is, or ask its owner "
                 "for a waiver"
             ),
         )
