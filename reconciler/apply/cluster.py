@@ -20,6 +20,7 @@ from reconciler.apply.cluster_work import (
     layout_extra,
     requested_plan,
 )
+from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.delegate_cluster import carry_out_by_hudi, check_layout, told_of_hudi
 from reconciler.apply.execute import with_heartbeat
 from reconciler.apply.footprints import footprints, foreign_pending, known_writes
@@ -166,10 +167,14 @@ def needed_rewriter(table: Table) -> Rewriter:
 
 def _decide(table: Table, step: ClusterStep, look: Look) -> _Decision:
     ground = ground_of(table.storage, look.state)
-    chosen = regroup(
-        step.groups, look.state, done=_done_before(table, look), refusal=ground.refusal
-    )
     properties = load_properties(table.storage)
+    chosen = regroup(
+        step.groups,
+        look.state,
+        done=_done_before(table, look),
+        refusal=ground.refusal,
+        cut=cut_logs(table.storage, properties, look.state, step.groups),
+    )
     if len(chosen.groups):
         rewrite_verdicts(
             properties.metadata_partitions,

@@ -15,6 +15,7 @@ from reconciler.apply.claim import claim
 from reconciler.apply.cluster import carry_out, needed_rewriter, refuse_unlocked, without
 from reconciler.apply.cluster_publish import take_back
 from reconciler.apply.cluster_work import ClusterWork, action_of, claims_of, requested_plan
+from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.execute import with_heartbeat
 from reconciler.apply.footprints import footprints, known_writes, rolled_back_ms
 from reconciler.apply.regroup import Regrouped, regroup
@@ -76,12 +77,13 @@ def _work_on(table: Table, pending: PendingClustering) -> StepOutcome:
     refuse_unlocked(table, look, own=pending.instant)
     state = look.state
     ground = ground_of(table.storage, state)
-    because = f"of clustering {pending.instant}"
+    planned = rewrites_of(pending.plan, state, f"of clustering {pending.instant}")
     chosen = regroup(
-        rewrites_of(pending.plan, state, because),
+        planned,
         state,
         ours=pending.instant,
         refusal=ground.refusal,
+        cut=cut_logs(table.storage, table.properties, state, planned),
     )
     with table.locked():
         chosen = _begin_again(table, pending, chosen, state)

@@ -6,7 +6,7 @@ the review), but its slices must still be the newest ones, with the same files a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ _HOLDS: Final = {
     "pendingClustering": "pending clustering {} is going to rewrite",
     "pendingWrite": "{} is pending and has written to",
 }
+_NOTHING: Final[Mapping[tuple[str, str], str]] = {}
 _SKELETON: Final = "_00000000000001.parquet"
 
 
@@ -49,12 +50,13 @@ def regroup(
     ours: str | None = None,
     done: Collection[str] = (),
     refusal: str = "",
+    cut: Mapping[tuple[str, str], str] = _NOTHING,
 ) -> Regrouped:
     """Reviewed ∩ fresh. ``ours``: the pending clustering that has these slices in hand itself.
 
     ``done``: completed clusterings of this very plan; what they replaced is done, while what any
     other write replaced has fallen out. ``refusal``: why slices with log files of this table cannot
-    be merged, empty where they can.
+    be merged, empty where they can. ``cut``: damaged log files, by partition and name.
     """
     found = candidates(state, view_of(state))
     keys = paths(reviewed)
@@ -70,6 +72,7 @@ def regroup(
     _say_held(because, reviewed, found, rows, ours)
     _say_changed(because, reviewed, found, rows)
     _say_unreadable(because, reviewed, refusal)
+    _say_cut(because, reviewed, cut)
     of, count = owners(reviewed), len(reviewed)
     is_gone = np.bincount(of[is_done], minlength=count) == np.diff(reviewed.starts)
     bad = np.zeros(count, np.bool_)
@@ -183,6 +186,17 @@ def _say_unreadable(because: _Reasons, reviewed: Rewrites, refusal: str) -> None
     if refusal:
         has_logs = numbers(pc.list_value_length(reviewed.logs)) > 0
         because.say(has_logs, lambda _at: f"{refusal}; its log files cannot be read")
+
+
+def _say_cut(because: _Reasons, reviewed: Rewrites, cut: Mapping[tuple[str, str], str]) -> None:
+    if not cut:
+        return
+    folders = reviewed.partition.take(integers(owners(reviewed))).to_pylist()
+    said = [
+        next((cut[folder, name] for name in names if (folder, name) in cut), None)
+        for folder, names in zip(folders, reviewed.logs.to_pylist(), strict=True)
+    ]
+    because.say(np.array([one is not None for one in said], np.bool_), said.__getitem__)
 
 
 def _replaced_by(reviewed: Rewrites, state: TableState) -> list[str | None]:

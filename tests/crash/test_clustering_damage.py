@@ -1,0 +1,47 @@
+"""Files that were damaged after they were committed: what is lost of them is not made final."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reconciler.apply.cut_logs import cut_logs
+from reconciler.hudi.load import load_properties
+from tests.crash.clustering import clustering
+
+TABLES = Path(__file__).parents[1] / "tables"
+
+
+def shortened(path, size):
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-size])
+    return whole, (
+        f"its log file {path.name} has {len(whole) - size} bytes, and its writer says "
+        f"{len(whole)}: it is damaged, restore it from a copy"
+    )
+
+
+def test_a_log_file_that_was_cut_off_is_named_and_its_group_stays(tmp_path):
+    it = clustering(TABLES / "v9_mor_part.zip", tmp_path / "t")
+    before = it.copy(tmp_path / "whole")
+    plan = it.plan()
+    (log,) = it.table.rglob(".e6c3a2d0-*.log.1_0-536-816")
+    _, said = shortened(log, 50)
+
+    cut = it.apply(plan).tables[0].outcomes[0].rewritten
+    whole = before.apply(before.plan()).tables[0].outcomes[0].rewritten
+
+    assert said in [left.because for left in cut.left]
+    assert (cut.groups, len(cut.left)) == (whole.groups - 1, len(whole.left) + 1)
+
+
+def test_the_log_files_of_version_6_are_compared_with_every_write(tmp_path):
+    it = clustering(TABLES / "v6_lazy_mor_tls.zip", tmp_path / "t")
+    (step,) = it.plan().tables[0].steps
+    (first,) = it.table.rglob(".d5140d99-*.log.1_*")
+    (second,) = it.table.rglob(".cbb82d13-*.log.2_*")
+    _, said = shortened(first, 1)
+    second.write_bytes(second.read_bytes() + b"more")
+
+    found = cut_logs(it.storage, load_properties(it.storage), it.state(), step.groups)
+
+    assert {(first.parent.relative_to(it.table).as_posix().strip("."), first.name): said} == found
