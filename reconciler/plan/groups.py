@@ -111,7 +111,8 @@ def _word(text: str) -> Any:
     return arrow.strings([text])[0]
 
 
-_EMPTY, _QUOTE, _NULL = _word(""), _word('"'), pa.scalar(None, pa.string())
+_EMPTY, _QUOTE = _word(""), _word('"')
+_NULL = pa.nulls(1, pa.string())[0]  # pa.scalar imports pandas, which takes longer than a plan
 
 
 # --- reading -------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -60,3 +62,29 @@ def test_a_clustering_reads_some_commits_and_some_footers_more(tmp_path, larger)
     assert few.counts == many.counts
     assert {"read": 5, "read_range": 16, "list": 1} == dict(few.counts - bare.counts)
     assert [] == few.mutations
+
+
+PROGRAM = """\
+import sys
+from reconciler.cli import app
+app.run(['plan', sys.argv[1], '--now', '2026-01-02T00:00:00+00:00'])
+heavy = {'pandas', 'numpy.ma', 'numpy.random', 'pyarrow.parquet', 'pyspark'}
+print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+
+
+def test_a_plan_of_a_clean_imports_nothing_that_takes_longer_than_it(tmp_path):
+    """Pandas comes with ``pa.scalar`` and the like, and takes a third of a second."""
+    make_table(tmp_path / "t", Shape(partitions=3, groups=2, versions=5))
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        "apiVersion: reconciler/v1\nkind: HudiTable\nmetadata: {name: t}\n"
+        "spec: {path: t, timezone: UTC, retention: {commits: 2}}\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, spec], capture_output=True, text=True, check=True
+    )
+
+    assert "files to remove" in done.stdout
+    assert "[]" == done.stderr.splitlines()[-1]
