@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from reconciler.errors import BlockedError, NotFoundError, StorageError
+from reconciler.errors import BlockedError, FormatError, NotFoundError, StorageError
 from reconciler.hudi.files import FileKind, Files
 from reconciler.hudi.instant import COMMITS, Action
 from reconciler.hudi.load import (
@@ -34,6 +34,8 @@ from reconciler.state.reading import Reader, clustering_inputs
 from reconciler.storage.api import Storage
 
 _ATTEMPTS: Final = 4
+#: a file that was changed so long ago is not being written any more
+_WRITING_MS: Final = 10_000
 #: the first table version whose log files are attributed by completion time
 _BY_COMPLETION: Final = 8
 ListingSource = Literal["storage", "metadata"]
@@ -52,8 +54,9 @@ def observe(
     ``listing``: where names and sizes of files come from. ``history``: False for those who want
     the newest slices only: nothing is read of what says which old ones were removed or must stay,
     the cleans, the savepoints, and what pending clusterings read. A timeline that moves while it is
-    read is read again, a few times. Raises FormatError, UnsupportedError, StorageError;
-    BlockedError while a restore is pending: the table is in pieces then.
+    read is read again, a few times, and so is a file that is not whole and was just written.
+    Raises FormatError, UnsupportedError, StorageError; BlockedError while a restore is pending: the
+    table is in pieces then.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -65,7 +68,21 @@ def observe(
                     "went away again and again while the table was read; its writers are busy: "
                     "run again",
                 ) from None
+        except FormatError as damaged:
+            if attempt == _ATTEMPTS or not _is_being_written(storage, damaged.path, observed_ms):
+                raise
     raise AssertionError
+
+
+def _is_being_written(storage: Storage, path: str, observed_ms: int) -> bool:
+    """Whether what is damaged may only be half there: Hudi writes local files where they are read.
+
+    Source: HoodieStorage.createImmutableFileInPath, which takes another name first on HDFS alone.
+    """
+    if not path.startswith(".hoodie/"):
+        return False
+    entry = storage.stat(path)
+    return entry is None or entry.modified_ms > observed_ms - _WRITING_MS
 
 
 @dataclass(frozen=True, slots=True)

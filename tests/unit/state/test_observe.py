@@ -259,3 +259,39 @@ def test_a_timeline_that_never_rests_is_one_clear_error():
 
     with pytest.raises(StorageError, match="run again"):
         look(Gone(table()))
+
+
+class BeingWritten(Recording):
+    """A file of which there is only the half until it was read so often."""
+
+    def __init__(self, inner, ending, reads):
+        super().__init__(inner)
+        self.ending, self.left = ending, reads
+
+    def read(self, path):
+        data = super().read(path)
+        if not path.endswith(self.ending) or not self.left:
+            return data
+        self.left -= 1
+        return data[: len(data) // 2]
+
+
+def now_of(storage):
+    return storage.stat(".hoodie/20260104500000000.replacecommit").modified_ms
+
+
+@pytest.mark.parametrize("reads", [1, 3])
+def test_a_file_that_is_still_being_written_is_read_again(reads):
+    storage = BeingWritten(table(FOUR_WRITES), ".replacecommit", reads)
+
+    state = observe(storage, None, observed_ms=now_of(storage) + 9_000)
+    assert {("p=5", "f-0"): "20260104500000000"} == state.replaced
+
+
+@pytest.mark.parametrize(("reads", "age_ms"), [(4, 0), (1, 10_000)])
+def test_a_file_that_stays_damaged_or_is_old_is_an_error(reads, age_ms):
+    storage = BeingWritten(table(FOUR_WRITES), ".replacecommit", reads)
+
+    with pytest.raises(FormatError, match="replacecommit"):
+        observe(storage, None, observed_ms=now_of(storage) + age_ms)
+    assert 0 == storage.left
