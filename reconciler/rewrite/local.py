@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.cluster.shelves import Kept, Shelf, pieces_of
 from reconciler.curves.layout import Layout
 from reconciler.errors import ReconcilerError
+from reconciler.exchange.shelves import Kept, Shelf, pieces_of
 from reconciler.rewrite.gathering import SORTED, Gathering
 from reconciler.rewrite.model import Group, Rewrite, Rewritten, Tally
 from reconciler.rewrite.output import Output, Writing

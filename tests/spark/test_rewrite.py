@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.spark import spark_session
-from reconciler.cluster.spark import by_files, by_shuffle, exchange_of
 from reconciler.errors import ReconcilerError
+from reconciler.exchange.spark import by_files, by_shuffle, exchange_of
 from reconciler.hudi.markers import marker_folder
 from reconciler.rewrite import spark as module
 from reconciler.rewrite.local import Bounds, InProcess

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.basefile.schema import FileSchema
-from reconciler.cluster.shelves import pieces_of
 from reconciler.errors import FormatError, ReconcilerError, StorageError, UnsupportedError
+from reconciler.exchange.shelves import pieces_of
 from reconciler.hudi.markers import create_marker
 from reconciler.merge.calendar import PROLEPTIC, UNSAID, Calendar
 from reconciler.merge.rules import MergeRules

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cluster.shelves import Shelf, pieces_of
 from reconciler.errors import ReconcilerError
+from reconciler.exchange.shelves import Shelf, pieces_of
 
 
 class Text:

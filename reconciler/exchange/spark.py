@@ -1,0 +1,132 @@
+"""Pieces of bytes from the tasks of one stage to those of the next, which Java never opens."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from reconciler.cluster.spark import is_one_host
+from reconciler.exchange.shelves import Kept, Piece, Shelf, pieces_of
+
+#: where a piece goes, from 0 on, and the piece
+Sent = tuple[int, Piece]
+#: what a task makes of its items, and what another makes of a place's pieces, in any order
+Send = Callable[[Iterator[Any]], Iterator[Sent]]
+Receive = Callable[[int, Iterator[Any]], Iterator[Any]]
+
+
+class Through(Protocol):
+    """A way for pieces of bytes from the tasks of a stage to those of the next."""
+
+    def __call__(self, source: Any, send: Send, count: int, receive: Receive) -> list[Any]:
+        """What ``receive`` makes for each of ``count`` places of what ``send`` has for it.
+
+        ``source``: an RDD. Of tasks that run again or twice the pieces of one attempt come.
+        """
+
+
+#: opens a way in a SparkContext; what the block leaves on disks is removed after it
+Exchange = Callable[[Any], AbstractContextManager[Through]]
+
+
+def exchange_of(context: Any) -> Exchange:
+    """By files where every worker can map them, else through Spark's shuffle."""
+    return by_files if is_one_host(context) else by_shuffle
+
+
+@contextlib.contextmanager
+def by_files(_context: Any) -> Iterator[Through]:
+    """Files of the session's own folder, which Spark removes if we cannot: nothing is copied."""
+    from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
+
+    with _scratch(SparkFiles.getRootDirectory()) as folder:
+        yield functools.partial(_by_files, folder)
+
+
+def _by_files(above: str, source: Any, send: Send, count: int, receive: Receive) -> list[Any]:
+    with _scratch(above) as folder:
+        files: list[Kept] = source.mapPartitions(_Shelved(send, folder)).collect()
+        places = source.context.parallelize(range(count), count)
+        found: list[Any] = places.mapPartitions(_Fetched(receive, files)).collect()
+        return found
+
+
+@contextlib.contextmanager
+def _scratch(above: str) -> Iterator[str]:
+    folder = tempfile.mkdtemp(prefix="reconciler-", dir=above)
+    try:
+        yield folder
+    finally:
+        # a task that has not noticed its end may write there still: Spark's own end removes that
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Shelved:
+    """Writes what is sent into one file of an attempt; picklable."""
+
+    def __init__(self, send: Send, folder: str) -> None:
+        self._send, self._folder = send, folder
+
+    def __call__(self, items: Iterator[Any]) -> Iterator[Kept]:
+        with Shelf(self._folder) as shelf:
+            for place, piece in self._send(items):
+                shelf.put(place, piece)
+            yield shelf.kept()
+
+
+class _Fetched:
+    """Hands a place's pieces on; picklable."""
+
+    def __init__(self, receive: Receive, files: Sequence[Kept]) -> None:
+        self._receive, self._files = receive, files
+
+    def __call__(self, places: Iterator[int]) -> Iterator[Any]:
+        for place in places:
+            yield from self._receive(place, pieces_of(self._files, place))
+
+
+@contextlib.contextmanager
+def by_shuffle(_context: Any) -> Iterator[Through]:
+    """Spark's shuffle."""
+    yield _by_shuffle
+
+
+def _by_shuffle(source: Any, send: Send, count: int, receive: Receive) -> list[Any]:
+    """As ``RDD.partitionBy``, but nothing waits in the Python worker.
+
+    A piece of a megabyte is sent as soon as it is made, and comes one by one.
+    """
+    from pyspark import RDD  # noqa: PLC0415 (heavy)
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415
+
+    context = source.context
+    keyed = source.mapPartitions(_Framed(send), preservesPartitioning=True)
+    keyed._bypass_serializer = True  # noqa: SLF001 (as partitionBy does)
+    pairs = context._jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()  # noqa: SLF001
+    partitioner = context._jvm.PythonPartitioner(count, id(send))  # noqa: SLF001
+    sent = context._jvm.PythonRDD.valueOfPair(pairs.partitionBy(partitioner))  # noqa: SLF001
+    pieces = RDD(sent, context, NoOpSerializer())
+    found: list[Any] = pieces.mapPartitionsWithIndex(receive).collect()
+    return found
+
+
+class _Framed:
+    """What Java's side of a shuffle is written: the place, then the bytes; picklable."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    def __call__(self, items: Iterator[Any]) -> Iterator[bytes]:
+        for place, piece in self._send(items):
+            sink = pa.BufferOutputStream()
+            piece.write(sink, compressed=True)
+            yield struct.pack("!q", place)
+            yield sink.getvalue().to_pybytes()
