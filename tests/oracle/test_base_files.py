@@ -12,6 +12,7 @@ import pytest
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.writer import write_base_file
+from reconciler.index.nans import NAN_FREE
 from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
 from reconciler.merge.evolve import evolve_batch
 from tests.oracle.hudi import data_files
@@ -90,7 +91,8 @@ def test_hudi_upserts_into_our_files_by_both_indexes(real_hudi, tmp_path, versio
     hudi.write(table, [(f"k{n:02}", "ab"[n % 2], n) for n in range(20)])
     rows = hudi.rows(table)
     for before, after in write_again(table):
-        assert before == after
+        # parquet-mr's bounds say by themselves that there is no NaN; pyarrow's do not
+        assert before == {key: said for key, said in after.items() if key != NAN_FREE.encode()}
 
     assert rows == hudi.rows(table)
 
