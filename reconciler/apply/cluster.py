@@ -97,7 +97,7 @@ def _carrying(table: Table, work: ClusterWork) -> Callable[[], StepOutcome]:
     """What executes a clustering just requested: we, or the Hudi that was asked for."""
     if (hudi := table.tools.hudi) is not None:
         return partial(carry_out_by_hudi, table, hudi, work)
-    return partial(carry_out, table, work, _start(table, work))
+    return partial(carry_out, table, work, partial(start, table, work))
 
 
 def carry_out(table: Table, work: ClusterWork, begin: Callable[[], None]) -> StepOutcome:
@@ -256,19 +256,15 @@ def _announce(table: Table, decision: _Decision, timeline: Timeline) -> ClusterW
     )
 
 
-def _start(table: Table, work: ClusterWork) -> Callable[[], None]:
-    """What writes the inflight file of a clustering just requested."""
-
-    def start() -> None:
-        try:
-            table.publisher.start(work.instant, work.action, b"")
-        except AlreadyExistsError:
-            raise BusyError(
-                f"another writer has begun to execute our clustering {work.instant}; plan again "
-                "when it is done"
-            ) from None
-
-    return start
+def start(table: Table, work: ClusterWork) -> None:
+    """Write the inflight file of a requested clustering; BusyError where another writer has."""
+    try:
+        table.publisher.start(work.instant, work.action, b"")
+    except AlreadyExistsError:
+        raise BusyError(
+            f"another writer has begun to execute our clustering {work.instant}; plan again when "
+            "it is done"
+        ) from None
 
 
 def _rewrite(table: Table, work: ClusterWork) -> list[Rewritten]:

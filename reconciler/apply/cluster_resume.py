@@ -12,7 +12,7 @@ from functools import partial
 
 from reconciler.apply.checks import Look
 from reconciler.apply.claim import claim
-from reconciler.apply.cluster import carry_out, needed_rewriter, refuse_unlocked, without
+from reconciler.apply.cluster import carry_out, needed_rewriter, refuse_unlocked, start, without
 from reconciler.apply.cluster_publish import take_back
 from reconciler.apply.cluster_work import ClusterWork, action_of, claims_of, requested_plan
 from reconciler.apply.cut_logs import cut_logs
@@ -23,7 +23,7 @@ from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.result import StepOutcome
 from reconciler.apply.rewriting import Ground, ground_of
 from reconciler.apply.table import Table
-from reconciler.errors import AlreadyExistsError, BusyError
+from reconciler.errors import BusyError
 from reconciler.hudi.heartbeat import heartbeat_path
 from reconciler.hudi.instant import State
 from reconciler.hudi.owner import Owner
@@ -158,12 +158,5 @@ def _layout(table: Table, pending: PendingClustering) -> Layout:
 
 
 def _start(table: Table, work: ClusterWork, pending: PendingClustering) -> None:
-    if pending.state == State.INFLIGHT:
-        return
-    try:
-        table.publisher.start(work.instant, work.action, b"")
-    except AlreadyExistsError:
-        raise BusyError(
-            f"another writer has begun to execute our clustering {work.instant}; plan again when "
-            "it is done"
-        ) from None
+    if pending.state != State.INFLIGHT:
+        start(table, work)
