@@ -38,6 +38,11 @@ class Condition:
     message: str
 
 
+def is_unmanaged(spec: TableSpec) -> bool:
+    """Whether nothing is declared that makes a step."""
+    return spec.retention is None and spec.clustering is None and spec.index is None
+
+
 def synced(spec: TableSpec, plan: TablePlan) -> Condition:
     """Whether the table is as declared: nothing refused, no drift, no step.
 
@@ -53,7 +58,7 @@ def synced(spec: TableSpec, plan: TablePlan) -> Condition:
     if plan.refusals:
         is_same: Truth = "False" if differences else "True"
         return _sync(is_same, "Suspended", _joined((plan.refusals[0].because, *differences)))
-    if spec.retention is None and spec.clustering is None:
+    if is_unmanaged(spec):
         return _sync("Unknown", "Unmanaged", "the spec has no retention block")
     if differences:
         return _sync("False", "Drifted", _joined(differences))

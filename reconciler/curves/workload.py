@@ -108,7 +108,13 @@ def _ends(bounds: Range, seen: Sampled) -> tuple[float, float] | None:
         low = 0 if bounds.low is None else _below(seen, bounds.low, or_equal=bounds.above)
         high = bounds.high
         up_to = seen.valid if high is None else _below(seen, high, or_equal=not bounds.below)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError):
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        pa.ArrowTypeError,
+        ValueError,
+        OverflowError,
+    ):
         return None
     return low / seen.rows, max(low, up_to) / seen.rows
 

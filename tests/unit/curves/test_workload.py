@@ -62,6 +62,10 @@ def test_literals_are_of_the_columns_type(values, kind, where):
     assert [(0.5, 1.0)] == looks(where, seen_of(values, kind))
 
 
+def test_a_number_that_no_column_holds_is_no_range_of_text():
+    assert looks("a = 123456789012345678901", seen_of(["x", "y"])) is None
+
+
 def test_nulls_are_above_all_ranges():
 
     assert [(0.25, 0.5)] == looks("a >= 2", seen_of([1, 2, None, None]))

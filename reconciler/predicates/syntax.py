@@ -5,9 +5,11 @@ Sources: Spark's SqlBaseParser.g4 and AstBuilder, for Spark's default settings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from typing import assert_never
 
 
 class Kind(Enum):
@@ -39,11 +41,15 @@ class Sign(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """A value; ``is_double_quoted`` text is the name of a column where a session says so."""
+    """A value; ``is_double_quoted`` text is the name of a column where a session says so.
+
+    ``bits``: of whole numbers, how many Spark keeps it in, 0 where that is not sure.
+    """
 
     kind: Kind
     value: bool | int | float | Decimal | str | bytes | None = None
     is_double_quoted: bool = False
+    bits: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,27 @@ class Cast:
     to: str
 
 
-Operand = Column | Cast
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """``times`` (1 or -1) times a column plus a whole number that Spark keeps in so many bits.
+
+    ``bits``: 0 where nothing is added.
+    """
+
+    of: Column | Cast
+    times: int
+    plus: int
+    bits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strict:
+    """A comparison of what is null where one of some columns is; more is not understood of it."""
+
+    columns: tuple[Column, ...]
+
+
+Operand = Column | Cast | Sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,4 +140,28 @@ class Unknown:
 
 
 #: a bare column or literal stands for its truth value
-Predicate = Compare | In | IsNull | Like | And | Or | Not | Literal | Column | Cast | Unknown
+Predicate = (
+    Compare | In | IsNull | Like | And | Or | Not | Literal | Column | Cast | Sum | Strict | Unknown
+)
+
+
+def columns_in(predicate: Predicate) -> Iterator[Column]:
+    """The columns of what is understood of a predicate, as they are written."""
+    match predicate:
+        case And(parts=parts) | Or(parts=parts):
+            for part in parts:
+                yield from columns_in(part)
+        case Compare(left=of) | In(of=of) | IsNull(of=of) | Like(of=of):
+            yield from columns_in(of)
+        case Not(of=of):
+            yield from columns_in(of)
+        case Cast(of=of) | Sum(of=of):
+            yield from columns_in(of)
+        case Column():
+            yield predicate
+        case Strict(columns=columns):
+            yield from columns
+        case Literal() | Unknown():
+            return
+        case _:
+            assert_never(predicate)

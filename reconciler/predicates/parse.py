@@ -7,30 +7,37 @@ too: Spark reports them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
-from reconciler.index.syntax import (
+from reconciler.predicates.arithmetic import (
+    Expression,
+    Opaque,
+    compared,
+    negated,
+    opaque,
+    strict,
+    summed,
+)
+from reconciler.predicates.syntax import (
     And,
     Cast,
     Column,
-    Compare,
     In,
     IsNull,
     Kind,
     Like,
     Literal,
     Not,
-    Operand,
     Or,
     Predicate,
     Sign,
     Unknown,
 )
-from reconciler.index.tokens import NotPlainError, Token, bytes_of, number_of, text_of, tokens
+from reconciler.predicates.tokens import NotPlainError, Token, bytes_of, number_of, text_of, tokens
 
 _SIGNS: Final = {"==": "=", "<>": "!=", "!=": "!="} | {sign.value: sign.value for sign in Sign}
-_FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _TIMES: Final = {
     "date": Kind.DATE,
     "timestamp": Kind.TIMESTAMP,
@@ -44,6 +51,7 @@ _CONSTANTS: Final = {
 }
 _WIDTHS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32,
                   "bigint": 64, "long": 64}  # fmt: skip
+_FLOATING: Final = {"double": Kind.DOUBLE, "float": Kind.FLOAT}
 _DOUBLES: Final = {"nan": "nan", "infinity": "inf", "-infinity": "-inf"}
 #: what cannot be the name of a column without quotes, here
 _RESERVED: Final = frozenset(
@@ -64,6 +72,8 @@ def parse(where: str) -> Predicate:
 right=Literal(kind=<Kind.INTEGER: 'integer'>, value=5, is_double_quoted=False)), \
 Unknown(text='length(c) = 1')))
     """
+    if "${" in where:  # Spark puts a setting's value there first, inside of texts too
+        return Unknown(text=where)
     try:
         parser = _Parser(where)
         found = parser.any_of()
@@ -145,40 +155,34 @@ class _Parser:
 
     def _plain(self) -> Predicate:
         if self.next.word == "(":
+            start = self._at
             self._at += 1
-            found = self.any_of()
+            inside = self.any_of()
             self._expect(")")
             if self._is_boundary:
-                return found
-            if not isinstance(found, (Column, Cast, Literal)):
-                raise NotPlainError
-            return self._said_of(found)
+                return inside
+            self._at = start  # the beginning of a value
         found = self._operand()
-        return found if self._is_boundary else self._said_of(found)
+        if not self._is_boundary:
+            return self._said_of(found)
+        if isinstance(found, Opaque):
+            raise NotPlainError
+        return found
 
-    def _said_of(self, left: Operand | Literal) -> Predicate:
+    def _said_of(self, left: Expression) -> Predicate:
         """What follows an operand."""
         sign = _SIGNS.get(self.next.text) if self.next.kind == "sign" else None
         if sign is not None:
             self._at += 1
-            return self._compared(left, sign, self._operand())
+            return compared(left, sign, self._operand())
         if self._take("is"):
             return self._is(left)
         is_not = self._take("not")
         found = self._listed_or_like(left)
         return Not(of=found) if is_not else found
 
-    def _compared(self, left: Operand | Literal, sign: str, right: Operand | Literal) -> Predicate:
-        if isinstance(left, Literal):
-            left, right, sign = right, left, _FLIPPED.get(sign, sign)
-        if isinstance(left, Literal) or not isinstance(right, Literal):
-            raise NotPlainError
-        if sign == "!=":
-            return Not(of=Compare(left=left, sign=Sign.EQUAL, right=right))
-        return Compare(left=left, sign=Sign(sign), right=right)
-
-    def _is(self, of: Operand | Literal) -> Predicate:
-        if isinstance(of, Literal):
+    def _is(self, of: Expression) -> Predicate:
+        if isinstance(of, Literal | Opaque):
             raise NotPlainError
         is_not = self._take("not")
         found: Predicate
@@ -186,27 +190,32 @@ class _Parser:
             found = IsNull(of=of)
         elif self._take("distinct"):
             self._expect("from")
-            found = Not(of=self._compared(of, "<=>", self._operand()))
+            found = Not(of=compared(of, "<=>", self._operand()))
         elif self.next.word in ("true", "false"):
-            found = self._compared(of, "<=>", self._operand())
+            found = compared(of, "<=>", self._operand())
         else:
             raise NotPlainError
         return Not(of=found) if is_not else found
 
-    def _listed_or_like(self, left: Operand | Literal) -> Predicate:
+    def _listed_or_like(self, left: Expression) -> Predicate:
         if self._take("between"):
             low = self._operand()
             self._expect("and")
             high = self._operand()
-            return And(parts=(self._compared(left, ">=", low), self._compared(left, "<=", high)))
+            return And(parts=(compared(left, ">=", low), compared(left, "<=", high)))
         if isinstance(left, Literal):
             raise NotPlainError
         if self._take("in"):
-            return In(of=left, values=self._list())
+            values = self._list()
+            return strict(left, *values) if isinstance(left, Opaque) else In(of=left, values=values)
+        if self._take("ilike", "rlike", "regexp"):
+            return strict(left, self._operand())
         self._expect("like")
         pattern, escape = self._operand(), "\\"
         if self._take("escape"):
             escape = self._escape()
+        if isinstance(left, Opaque):
+            return strict(left, pattern)
         if not isinstance(pattern, Literal):
             raise NotPlainError
         return Like(of=left, pattern=pattern, escape=escape)
@@ -219,16 +228,55 @@ class _Parser:
 
     def _list(self) -> tuple[Literal, ...]:
         self._expect("(")
-        found = [self._operand()]
+        found = [self._element()]
         while self._take(","):
-            found.append(self._operand())
+            found.append(self._element())
         self._expect(")")
         values = tuple(value for value in found if isinstance(value, Literal))
         if len(values) < len(found):
             raise NotPlainError
         return values
 
-    def _operand(self) -> Operand | Literal:
+    def _element(self) -> Expression:
+        """Of a list, which may be long: most are single words."""
+        return self._primary() if self._peek(1).word in (",", ")") else self._operand()
+
+    def _operand(self) -> Expression:
+        """A value: of all operators these bind least."""
+        if self._depth > _DEEPEST:
+            raise NotPlainError
+        self._depth += 1
+        found = self._sum()
+        while self._take("&", "^", "|"):
+            found = opaque(found, self._sum())
+        self._depth -= 1
+        return found
+
+    def _sum(self) -> Expression:
+        found = self._product()
+        while (sign := self.next.word) in ("+", "-", "||"):
+            self._at += 1
+            found = summed(found, sign, self._product())
+        return found
+
+    def _product(self) -> Expression:
+        found = self._signed()
+        while self._take("*", "/", "%", "div"):
+            found = opaque(found, self._signed())
+        return found
+
+    def _signed(self) -> Expression:
+        if self.next.word not in ("-", "+", "~"):
+            return self._primary()
+        if self.next.word == "-" and self._peek(1).kind == "number":
+            self._at += 2
+            return number_of(self._peek(-1).text, is_negative=True)
+        sign = self.next.word
+        self._at += 1
+        found = self._primary()
+        return negated(found) if sign == "-" else opaque(found)
+
+    def _primary(self) -> Expression:
         if self._take("("):
             found = self._operand()
             self._expect(")")
@@ -242,20 +290,11 @@ class _Parser:
         self._at += 1
         if token.kind == "text" and following.kind != "text":  # two in a row are one
             return text_of(token.text)
-        if token.kind != "name":
-            return self._number(token)
-        if token.word in _RESERVED - _CONSTANTS.keys():
+        if token.kind == "number":
+            return number_of(token.text)
+        if token.kind != "name" or token.word in _RESERVED - _CONSTANTS.keys():
             raise NotPlainError
         return _CONSTANTS.get(token.word) or Column(parts=token.parts)
-
-    def _number(self, token: Token) -> Literal:
-        is_negative = token.word == "-"
-        if is_negative:
-            token = self.next
-            self._at += 1
-        if token.kind != "number":
-            raise NotPlainError
-        return number_of(token.text, is_negative=is_negative)
 
     def _typed(self, word: str, text: Token) -> Literal:
         """DATE '…' and the like."""
@@ -267,13 +306,15 @@ class _Parser:
             raise NotPlainError
         return Literal(kind=_TIMES[word], value=text_of(text.text).value)
 
-    def _cast(self) -> Operand | Literal:
+    def _cast(self) -> Expression:
         self._at += 2
         of = self._operand()
         self._expect("as")
         kind = self._type()
         self._expect(")")
-        return _cast_literal(of, kind) if isinstance(of, Literal) else Cast(of=of, to=kind)
+        if isinstance(of, Literal):
+            return _cast_literal(of, kind)
+        return Cast(of=of, to=kind) if isinstance(of, Column | Cast) else opaque(of)
 
     def _type(self) -> str:
         found = self.next.word
@@ -306,12 +347,12 @@ def _cast_literal(of: Literal, kind: str) -> Literal:
             return of
         case Kind.STRING if kind in _TIMES:
             return Literal(kind=_TIMES[kind], value=value)
-        case Kind.STRING if kind == "double" and str(value).lower() in _DOUBLES:
-            return Literal(kind=Kind.DOUBLE, value=float(_DOUBLES[str(value).lower()]))
+        case Kind.STRING if kind in _FLOATING and str(value).lower() in _DOUBLES:
+            return Literal(kind=_FLOATING[kind], value=float(_DOUBLES[str(value).lower()]))
         case Kind.INTEGER if kind in _WIDTHS and isinstance(value, int):
             half = 1 << (_WIDTHS[kind] - 1)
             if -half <= value < half:
-                return of
+                return replace(of, bits=_WIDTHS[kind])
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE if kind == "double":
             if isinstance(value, (int, float, Decimal)):
                 return Literal(kind=Kind.DOUBLE, value=float(value))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from reconciler.index.syntax import Kind, Literal
+from reconciler.predicates.syntax import Kind, Literal
 
 _TOKENS: Final = re.compile(
     r"""\s*(?:
@@ -28,7 +28,9 @@ _ESCAPE: Final = re.compile(
 _ESCAPED: Final = {
     "0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_",
 }  # fmt: skip
-_WIDTHS: Final = {"y": 8, "s": 16, "l": 64}
+_INT: Final = 32
+_LONG: Final = 64
+_WIDTHS: Final = {"y": 8, "s": 16, "l": _LONG}
 #: digits of the widest decimal
 MOST_DIGITS: Final = 38
 _LARGEST_FLOAT: Final = 3.4028234663852886e38
@@ -121,14 +123,20 @@ def number_of(token: str, *, is_negative: bool = False) -> Literal:
     if suffix == "d" or (match["exponent"] and not suffix):
         return Literal(kind=Kind.DOUBLE, value=_finite(float(number)))
     if suffix in _WIDTHS or (is_whole and not suffix and -(1 << 63) <= number < 1 << 63):
-        return _whole(number, _WIDTHS.get(suffix, 64), is_whole=is_whole)
+        return _whole(number, _WIDTHS.get(suffix, 0), is_whole=is_whole)
     return _decimal(number)
 
 
 def _whole(number: Decimal, bits: int, *, is_whole: bool) -> Literal:
-    if not is_whole or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+    """``bits``: as its suffix says; without one as few as hold it, of 32 and 64."""
+    bits = bits or (_INT if _fits(number, _INT) else _LONG)
+    if not is_whole or not _fits(number, bits):
         raise NotPlainError
-    return Literal(kind=Kind.INTEGER, value=int(number))
+    return Literal(kind=Kind.INTEGER, value=int(number), bits=bits)
+
+
+def _fits(number: Decimal, bits: int) -> bool:
+    return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
 
 
 def _decimal(number: Decimal) -> Literal:

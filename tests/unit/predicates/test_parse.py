@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from reconciler.index.parse import parse
-from reconciler.index.syntax import (
+from reconciler.predicates.parse import parse
+from reconciler.predicates.syntax import (
     And,
     Cast,
     Column,
@@ -18,6 +18,8 @@ from reconciler.index.syntax import (
     Not,
     Or,
     Sign,
+    Strict,
+    Sum,
     Unknown,
 )
 
@@ -105,7 +107,6 @@ def test_text_is_unescaped_as_spark_does(text, value):
 @pytest.mark.parametrize(
     "text",
     [
-        "a = b",
         "1 = 1",
         "a = 'it''s'",  # Spark 3 and 4 differ
         "a = 'x' 'y'",
@@ -114,12 +115,19 @@ def test_text_is_unescaped_as_spark_does(text, value):
         "a = 1000Y",
         "a = x'123'",
         "a = INTERVAL '1' DAY",
-        "a + 1 = 2",
-        "-a = 1",
         "f(a) = 1",
         "a[0] = 1",
-        "a RLIKE 'x'",
-        "a ILIKE 'x'",
+        "a <=> b",
+        "a * 2 <=> 1",
+        "a = 1 + 1",
+        "a * 2 = 9223372036854775808",
+        "a * 2 IS NULL",
+        "a * 2",
+        "f(a) + 1 = 2",
+        "a * f(b) = 2",
+        "d + interval 1 day = '2024-01-01'",
+        "(" * 2000 + "a",
+        "a = " + "(" * 2000 + "1",
         "a LIKE ANY ('x', 'y')",
         "a LIKE b",
         "a IN (SELECT 1)",
@@ -203,3 +211,60 @@ def test_depth_without_end_is_unknown(text):
         found = found.of
 
     assert isinstance(found, Unknown)
+
+
+def a_sum(times, plus, bits):
+    return Compare(
+        left=Sum(of=A, times=times, plus=plus, bits=bits),
+        sign=Sign.EQUAL,
+        right=Literal(kind=Kind.INTEGER, value=6),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a + 1 = 6", a_sum(1, 1, 32)),
+        ("6 = 1Y + a", a_sum(1, 1, 8)),
+        ("a - 1L = 6", a_sum(1, -1, 64)),
+        ("a - -1 = 6", a_sum(1, 1, 32)),
+        ("a + 2147483648 = 6", a_sum(1, 1 << 31, 64)),
+        ("2 - a = 6", a_sum(-1, 2, 32)),
+        ("-a = 6", a_sum(-1, 0, 0)),
+        ("(a + cast(1 as bigint)) = 6", a_sum(1, 1, 64)),
+        ("((a) + 1) = (6)", a_sum(1, 1, 32)),
+    ],
+)
+def test_a_column_and_a_whole_number_are_a_sum(text, expected):
+
+    assert expected == parse(text)
+    assert expected.left.bits == parse(text).left.bits
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("a = b", (A, B)),
+        ("a * -1 <= -2", (A,)),
+        ("a * 2 + b / 3 > 1 - c", (A, B, C)),
+        ("(a + 1) * 2 = 6", (A,)),
+        ("a + 1 + 1 = 6", (A,)),
+        ("a || 'x' = 'yx'", (A,)),
+        ("a div 2 | 1 = 6", (A,)),
+        ("~a = 6", (A,)),
+        ("a + 1.5 = 6", (A,)),
+        ("cast(a * 2 as string) = '6'", (A,)),
+        ("a % 2 IN (0, NULL)", (A,)),
+        ("a || b LIKE 'x%'", (A, B)),
+        ("a ILIKE 'x%'", (A,)),
+        ("a RLIKE b", (A, B)),
+    ],
+)
+def test_of_other_arithmetic_it_is_known_when_it_is_null(text, columns):
+
+    assert Strict(columns=columns) == parse(text)
+
+
+def test_arithmetic_with_null_is_null():
+
+    assert Literal(kind=Kind.NULL) == parse("a + cast(NULL as int) = 1") == parse("a * 2 = NULL")

@@ -1,0 +1,118 @@
+"""What arithmetic makes of columns: a sum that is understood, or no more than when it is null.
+
+Functions by name are left alone: a session may have put its own in their place.
+Source: Spark's arithmetic expressions, all of which are null where one of their inputs is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from reconciler.predicates.syntax import (
+    Cast,
+    Column,
+    Compare,
+    Kind,
+    Literal,
+    Not,
+    Operand,
+    Predicate,
+    Sign,
+    Strict,
+    Sum,
+    columns_in,
+)
+from reconciler.predicates.tokens import NotPlainError
+
+_FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_BEYOND: Final = 1 << 63
+_NULL: Final = Literal(kind=Kind.NULL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opaque:
+    """A value that is null where one of its columns is, and always where ``is_null``."""
+
+    columns: tuple[Column, ...]
+    is_null: bool = False
+
+
+Expression = Operand | Literal | Opaque
+
+
+def opaque(*parts: Expression) -> Opaque:
+    """Of values that an operator joins."""
+    return Opaque(columns=_columns(parts), is_null=any(map(_is_null, parts)))
+
+
+def summed(left: Expression, sign: str, right: Expression) -> Expression:
+    """``sign``: +, - or ||; understood is a column and a whole number.
+
+    >>> one = Literal(kind=Kind.INTEGER, value=1, bits=32)
+    >>> summed(one, "-", Column(parts=("n",)))
+    Sum(of=Column(parts=('n',)), times=-1, plus=1, bits=32)
+    """
+    times = 1
+    if isinstance(left, Literal) and sign != "||":
+        times, sign = -1 if sign == "-" else 1, "+"
+        left, right = right, left
+    if isinstance(left, Column | Cast) and isinstance(right, Literal) and sign != "||":
+        value = right.value
+        if right.kind is Kind.INTEGER and right.bits and isinstance(value, int):
+            plus = value if sign == "+" else -value
+            return Sum(of=left, times=times, plus=plus, bits=right.bits)
+    return opaque(left, right)
+
+
+def negated(of: Expression) -> Expression:
+    return Sum(of=of, times=-1, plus=0, bits=0) if isinstance(of, Column | Cast) else opaque(of)
+
+
+def compared(left: Expression, sign: str, right: Expression) -> Predicate:
+    """``sign``: one of Sign's, or !=. Raises NotPlainError where nothing is sure."""
+    if isinstance(left, Literal):
+        left, right, sign = right, left, _FLIPPED.get(sign, sign)
+    if isinstance(left, Literal):
+        raise NotPlainError
+    if not isinstance(right, Literal) or isinstance(left, Opaque):
+        if sign == "<=>":
+            raise NotPlainError
+        return _NULL if _is_null(left) or _is_null(right) else strict(left, right)
+    if sign == "!=":
+        return Not(of=Compare(left=left, sign=Sign.EQUAL, right=right))
+    return Compare(left=left, sign=Sign(sign), right=right)
+
+
+def strict(*parts: Expression) -> Predicate:
+    """Parts of which one that is null makes null of all; raises NotPlainError where none may be.
+
+    Beside numbers beyond all longs Spark answers for nulls too, and a computed one may be such.
+    """
+    for part in parts:
+        if isinstance(part, Literal):
+            if not is_tame(part):
+                raise NotPlainError
+        elif not _columns([part]):
+            raise NotPlainError
+    return Strict(columns=_columns(parts))
+
+
+def is_tame(literal: Literal) -> bool:
+    """Whether it is no number that is beyond all longs."""
+    value = literal.value
+    return not isinstance(value, int | float | Decimal) or -_BEYOND <= value < _BEYOND
+
+
+def _is_null(part: Expression) -> bool:
+    return part.is_null if isinstance(part, Opaque) else part == _NULL
+
+
+def _columns(parts: Iterable[Expression]) -> tuple[Column, ...]:
+    found: dict[Column, None] = {}
+    for part in parts:
+        of = part.columns if isinstance(part, Opaque) else columns_in(part)
+        found |= dict.fromkeys(of)
+    return tuple(found)
