@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from reconciler.apply.marked import remove_markers, remove_unnamed
 from reconciler.apply.table import Tools, lock_of
-from reconciler.errors import NotFoundError
+from reconciler.errors import NotFoundError, ReconcilerError
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.instant import Action
 from reconciler.hudi.load import load_properties, load_timeline
@@ -24,6 +26,8 @@ def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
     Nothing is written to a table on which nothing was left. Other tools' files are not looked into.
     """
     lock_of(spec, storage, tools.process.owner(tools.new_token()), tools).release_stale()
+    if spec.index is not None:
+        tidy_index(storage)
     try:
         entries = storage.list(HEARTBEAT_FOLDER)
     except NotFoundError:
@@ -42,6 +46,23 @@ def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
         if owner and is_dead(owner, entry.modified_ms, process=tools.process, now_ms=now_ms):
             _remove_markers(storage, properties, timeline, entry.name)
             storage.delete(path)
+
+
+def tidy_index(storage: Storage) -> None:
+    """Remove versions of the index that are superseded, and half-written ones.
+
+    A run that stops between publishing a version and removing older ones leaves nothing else to do,
+    so no plan has a step for it. Only a version that can be read supersedes others. What cannot be
+    read or removed is left alone: no read depends on it.
+    """
+    from reconciler.index.store import list_versions, read_last  # noqa: PLC0415 (few have one)
+    from reconciler.index.store import tidy as tidy_versions  # noqa: PLC0415
+
+    with suppress(ReconcilerError):
+        versions = list_versions(storage)
+        if versions.removal(versions.last):
+            found = read_last(storage, versions)
+            tidy_versions(storage, versions, found[0] if found else None)
 
 
 def _remove_markers(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
@@ -21,17 +20,18 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.index.syntax import Kind, Literal
 from reconciler.index.temporal import (
     MICROS_A_DAY,
+    day_begin,
     days_around,
     days_of,
     local_micros_of,
     micros_of,
     midnight,
 )
-from reconciler.index.tokens import MOST_DIGITS
-from reconciler.index.values import HIGHEST, LOWEST, Cut, after, before
+from reconciler.index.values import HIGHEST, LOWEST, Cut, after, before, first_number
+from reconciler.predicates.syntax import Kind, Literal
+from reconciler.predicates.tokens import MOST_DIGITS
 
 _WHOLE_TEXT: Final = re.compile(r"[+-]?[0-9]{1,19}\Z")
 _NUMBER_TEXT: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?\Z")
@@ -85,6 +85,15 @@ class Place:
     at: tuple[Cut, Cut] | None
 
 
+#: casts between days and times that keep their order, and the literals that lists of them hold
+_CALENDAR: Final = {
+    (Family.DATE, Family.TIMESTAMP): Kind.TIMESTAMP,
+    (Family.DATE, Family.LOCAL): Kind.TIMESTAMP_NTZ,
+    (Family.TIMESTAMP, Family.DATE): Kind.DATE,
+    (Family.LOCAL, Family.DATE): Kind.DATE,
+}
+
+
 def seen(kind: Any) -> Seen:
     """A column of an Arrow type; raises UnsureError for one that has no order here."""
     types = pa.types
@@ -116,7 +125,7 @@ def _plain(family: Family, **more: int) -> Seen:
 def cast(column: Seen, to: str) -> Seen:
     """A column as another type that holds all its values exactly; else raises UnsureError."""
     if to in _INTEGERS and column.family is Family.INTEGER and _INTEGERS[to] >= column.bits:
-        return replace(column, bits=_INTEGERS[to], digits=_DIGITS[_INTEGERS[to]])
+        return widened(column, _INTEGERS[to])
     is_short = column.family is Family.INTEGER and 1 << column.bits <= _EXACT_DOUBLE
     if to == "double" and (is_short or column.family in (Family.FLOAT, Family.DOUBLE)):
         return replace(column, family=Family.DOUBLE)
@@ -126,6 +135,7 @@ def cast(column: Seen, to: str) -> Seen:
         if scale >= column.scale and digits - scale >= column.digits - column.scale:
             return replace(column, family=Family.DECIMAL, digits=digits, scale=scale)
     same = {
+        "timestamp": Family.TIMESTAMP,
         "string": Family.TEXT,
         "binary": Family.BYTES,
         "date": Family.DATE,
@@ -134,14 +144,24 @@ def cast(column: Seen, to: str) -> Seen:
         "boolean": Family.BOOLEAN,
         "float": Family.FLOAT,
     }
-    if same.get(to) is column.family:
+    family = same.get(to)
+    if family is column.family:
         return column
+    if family is not None and (column.family, family) in _CALENDAR:
+        return replace(column, family=family)
     raise UnsureError
+
+
+def widened(column: Seen, bits: int) -> Seen:
+    """A whole number as one of more bits."""
+    return replace(column, bits=bits, digits=_DIGITS[bits])
 
 
 def place(column: Seen, literal: Literal, zone: str) -> Place:
     """Where one literal, compared by a sign, lies; raises UnsureError. It is not null."""
     value: Any
+    if (column.stored, column.family) in _CALENDAR:
+        return _cast_time(column, literal, zone)
     match column.stored:
         case Family.DATE:
             return _day(literal, zone)
@@ -154,7 +174,7 @@ def place(column: Seen, literal: Literal, zone: str) -> Place:
         case Family.BYTES:
             value = _of_kind(literal, Kind.BINARY)
         case Family.BOOLEAN:
-            value = int(_of_kind(literal, Kind.BOOLEAN))
+            value = _truth(literal)
         case _:
             return _number(column, literal, scale=_scale(literal), in_double=False)
     return _point(value)
@@ -168,13 +188,17 @@ def places(column: Seen, literals: list[Literal], zone: str) -> tuple[list[Place
     is among what equals it as a number or a day, but not the other way round.
     """
     kinds = {literal.kind for literal in literals}
+    if (column.stored, column.family) in _CALENDAR:
+        if kinds - {_CALENDAR[column.stored, column.family]}:
+            raise UnsureError
+        return [place(column, one, zone) for one in literals], True
     is_number = column.stored in (Family.INTEGER, Family.DECIMAL, Family.FLOAT, Family.DOUBLE)
     if is_number:
         is_float = column.family in (Family.FLOAT, Family.DOUBLE)
-        if Kind.FLOAT in kinds and not is_float:
+        is_double = Kind.DOUBLE in kinds
+        if Kind.FLOAT in kinds and not (is_float or is_double) and len(kinds) > 1:
             raise UnsureError
         most = max(map(_scale, literals), default=0)
-        is_double = Kind.DOUBLE in kinds
         found = [_number(column, one, scale=most, in_double=is_double) for one in literals]
         return found, Kind.STRING not in kinds
     if Kind.STRING in kinds and column.stored is Family.DATE:
@@ -182,6 +206,13 @@ def places(column: Seen, literals: list[Literal], zone: str) -> tuple[list[Place
     if len(kinds) > 1 or (Kind.STRING in kinds and column.stored is not Family.TEXT):
         raise UnsureError
     return [place(column, one, zone) for one in literals], True
+
+
+def _truth(literal: Literal) -> int | None:
+    """Of more texts Spark makes truth values too, and of the rest null, or an error."""
+    if literal.kind is Kind.STRING:
+        return {"true": 1, "false": 0}.get(str(literal.value))
+    return int(_of_kind(literal, Kind.BOOLEAN))
 
 
 def _of_kind(literal: Literal, kind: Kind) -> Any:
@@ -269,7 +300,10 @@ def _check_digits(column: Seen, value: int | Decimal, scale: int) -> None:
 def _cuts(column: Seen, value: float | Decimal) -> tuple[Cut, Cut]:
     """Among the stored numbers."""
     if column.stored in (Family.FLOAT, Family.DOUBLE):
-        return before(float(value)), after(float(value))
+        double = float(value)
+        with np.errstate(over="ignore"):
+            is_held = column.stored is Family.DOUBLE or float(np.float32(double)) == double
+        return before(double), after(double) if is_held else before(double)
     one = 10**column.stored_scale
     if isinstance(value, float) and (one > 1 or abs(value) >= _EXACT_DOUBLE):
         return _double_cuts(column, value, one)
@@ -281,8 +315,8 @@ def _cuts(column: Seen, value: float | Decimal) -> tuple[Cut, Cut]:
 def _double_cuts(column: Seen, value: float, one: int) -> tuple[Cut, Cut]:
     """Among numbers that are rounded to a double first, as Java does, to the nearest."""
     most = _LONG if column.stored is Family.INTEGER else 10**MOST_DIGITS
-    first = _first(lambda at: at / one >= value, most)
-    beyond = _first(lambda at: at / one > value, most)
+    first = first_number(lambda at: at / one >= value, most)
+    beyond = first_number(lambda at: at / one > value, most)
     return _cut(first, most), _cut(beyond, most)
 
 
@@ -292,19 +326,24 @@ def _cut(first: int, most: int) -> Cut:
     return HIGHEST if first > most else before(first)
 
 
-def _first(is_so: Callable[[int], bool], most: int) -> int:
-    """The first of the numbers from -most to most from which on it is so, or the next one."""
-    low, high = -most, most + 1
-    while low < high:
-        middle = (low + high) // 2
-        if is_so(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
 # days and times
+
+
+def _cast_time(column: Seen, literal: Literal, zone: str) -> Place:
+    """Among days that are made times, or times of which the day is taken."""
+    if column.family is not Family.DATE:
+        is_local = column.family is Family.LOCAL
+        micros = _local_micros(literal) if is_local else _micros(literal, zone)
+        around = None if micros is None else days_around(micros, "UTC" if is_local else zone)
+        if around is None:
+            raise UnsureError
+        return Place(at=(before(around[0]), before(around[1])))
+    cuts = _day(literal, zone).at
+    zone = "UTC" if column.stored is Family.LOCAL else zone
+    begins = [day_begin(day + is_after, zone) for _, day, is_after in cuts or ()]
+    if None in begins:
+        raise UnsureError
+    return Place(at=(before(begins[0]), before(begins[1])))
 
 
 def _day(literal: Literal, zone: str) -> Place:

@@ -69,6 +69,29 @@ def index_of(
     )
 
 
+def index_of_groups(
+    name: str, footer: Any, columns: Sequence[str], schema: Any, *, supplied: Collection[str] = ()
+) -> FileIndex:
+    """As ``index_of`` of one file, but of its row groups: an element each, in the file's order.
+
+    ``name``: of the file; those of the elements are numbers. Of a footer that cannot be read there
+    are none.
+    """
+    wanted = wanted_types(columns, schema)
+    reading = _Reading(wanted=wanted, supplied=frozenset(supplied))
+    found = _parsed(footer)
+    groups = range(0 if found is None else found.num_row_groups)
+    for group in groups:
+        reading.add(name, found, group)
+    return FileIndex(
+        partition=strings([""] * len(groups)).dictionary_encode(),
+        name=strings([str(group) for group in groups]),
+        size=np.zeros(len(groups), np.int64),
+        rows=np.array(reading.rows, np.int64),
+        columns=reading.statistics(),
+    )
+
+
 def wanted_types(columns: Sequence[str], schema: Any) -> dict[str, Any]:
     """By column the type in which its bounds are kept.
 
@@ -140,8 +163,8 @@ class _Reading:
     _kinds: dict[tuple[Kind, Writer], int] = field(default_factory=dict)
     _chunks: dict[str, _Chunks] = field(default_factory=dict)
 
-    def add(self, name: str, footer: Any) -> None:
-        """The next file."""
+    def add(self, name: str, footer: Any, only: int | None = None) -> None:
+        """The next file, or one row group of it."""
         nth = len(self.rows)
         found = _parsed(footer)
         form = None
@@ -151,15 +174,16 @@ class _Reading:
         if form is None:
             self.rows.append(UNKNOWN)
             return
-        self.rows.append(found.num_rows)
-        groups = [found.row_group(at) for at in range(found.num_row_groups)]
+        ats = range(found.num_row_groups) if only is None else (only,)
+        groups = [found.row_group(at) for at in ats]
+        rows = found.num_rows if only is None else groups[0].num_rows
+        self.rows.append(rows)
         file = _File(nth=nth, name=name, found=found)
         for column, place in zip(self.wanted, form.places, strict=True):
             chunks = self._chunks.setdefault(column, _Chunks())
             if place.kind is None or not place.writer.is_known:
-                count = found.num_rows
-                nulls = count if place.at == _ABSENT else UNKNOWN
-                _append(chunks, nth, place.code, None, None, nulls, count, is_free=not nulls < 0)
+                nulls = rows if place.at == _ABSENT else UNKNOWN
+                _append(chunks, nth, place.code, None, None, nulls, rows, is_free=not nulls < 0)
                 continue
             for group in groups:
                 file.read(chunks, group.column(place.at), place, column)
@@ -168,7 +192,7 @@ class _Reading:
 
     def _form(self, found: Any) -> _Form:
         """Where a file has its columns; files of a table are alike, so the last one tells."""
-        schema, created_by = found.schema, found.created_by
+        schema, created_by = _schema_of(found), found.created_by
         for form in reversed(self._forms):
             if form.created_by == created_by and form.schema.equals(schema):
                 return form
@@ -202,6 +226,17 @@ class _Reading:
             column: _statistics(self._chunks.get(column, _Chunks()), kind, kinds, len(self.rows))
             for column, kind in self.wanted.items()
         }
+
+
+def _schema_of(found: Any) -> Any:
+    """The schema of a footer, as ``found.schema`` gives it.
+
+    That one would be kept by the footer, and keeps it: a cycle that holds the footer's megabyte of
+    bloom filter until the garbage collector comes by.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    return pq.ParquetSchema(found)
 
 
 def _parsed(footer: Any) -> Any:

@@ -10,8 +10,9 @@ Source: the rules of Spark's Catalyst for three-valued logic; Iceberg's Inclusiv
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
 import numpy as np
@@ -19,9 +20,32 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reconciler.index.bounds import Bounds
-from reconciler.index.coerce import Family, Place, Seen, UnsureError, cast, place, places, seen
+from reconciler.index.coerce import (
+    Family,
+    Place,
+    Seen,
+    UnsureError,
+    cast,
+    place,
+    places,
+    seen,
+    widened,
+)
 from reconciler.index.model import FileIndex, kept_type
-from reconciler.index.syntax import (
+from reconciler.index.values import (
+    HIGHEST,
+    LOWEST,
+    NOTHING,
+    NULL,
+    SOME,
+    Values,
+    after,
+    before,
+    spans,
+    unsummed,
+)
+from reconciler.predicates.arithmetic import is_tame
+from reconciler.predicates.syntax import (
     And,
     Cast,
     Column,
@@ -36,23 +60,17 @@ from reconciler.index.syntax import (
     Or,
     Predicate,
     Sign,
+    Strict,
+    Sum,
     Unknown,
-)
-from reconciler.index.values import (
-    HIGHEST,
-    LOWEST,
-    NOTHING,
-    NULL,
-    SOME,
-    Values,
-    after,
-    before,
-    spans,
+    columns_in,
 )
 
 Mask = NDArray[np.bool_]
 
 _LAST_BYTE: Final = 0xFF
+#: of a day, as Spark keeps it
+_DAY_BITS: Final = 32
 _BROKEN: Final = "�"  # what Java makes of bytes that are no text
 
 
@@ -75,7 +93,7 @@ class _Any:
 
 
 _Test = _Leaf | _All | _Any | bool
-_Plain = Compare | In | IsNull | Like | Column | Cast | Unknown
+_Plain = Compare | In | IsNull | Like | Column | Cast | Sum | Strict | Unknown
 
 
 def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: str) -> Mask:
@@ -88,6 +106,22 @@ def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: str)
     test = _Compiler(index=index, schema=schema, zone=zone).test(predicate, wanted=True)
     bounds: dict[str, Bounds] = {}
     return _evaluated(test, index, bounds)
+
+
+def asked_columns(
+    predicate: Predicate, index: FileIndex, *, schema: Any, zone: str
+) -> frozenset[str]:
+    """The columns of the index whose statistics ``may_match`` looks at, as it understands it."""
+    test = _Compiler(index=index, schema=schema, zone=zone).test(predicate, wanted=True)
+    return frozenset(_columns_in(test))
+
+
+def _columns_in(test: _Test) -> Iterator[str]:
+    if isinstance(test, _Leaf):
+        yield test.column
+    elif not isinstance(test, bool):
+        for part in test.parts:
+            yield from _columns_in(part)
 
 
 def _evaluated(test: _Test, index: FileIndex, bounds: dict[str, Bounds]) -> Mask:
@@ -131,6 +165,35 @@ def _joined(parts: Sequence[_Test], *, is_all: bool) -> _Test:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """An indexed column, how it is seen, and the sum that is made of it, if any."""
+
+    column: str
+    kind: Seen
+    sum: Sum | None = None
+    bits: int = 0
+
+    def values(self, of_sum: Values) -> Values:
+        """The column's values for which the sum is in a set."""
+        if self.sum is None:
+            return of_sum
+        return unsummed(of_sum, times=self.sum.times, plus=self.sum.plus, bits=self.bits)
+
+
+def _summed(of: _Subject, said: Sum) -> _Subject:
+    """A sum that goes round where it overflows; where Spark raises instead, there is no answer."""
+    kind = of.kind
+    if kind.family is Family.DATE and kind.stored is Family.DATE:
+        if said.times < 0 or not 0 < said.bits <= _DAY_BITS:
+            raise UnsureError
+        return replace(of, sum=said, bits=_DAY_BITS)
+    if kind.family is not Family.INTEGER:
+        raise UnsureError
+    bits = max(kind.bits, said.bits)
+    return replace(of, kind=widened(kind, bits), sum=said, bits=bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiler:
     index: FileIndex
     schema: Any
@@ -150,37 +213,56 @@ class _Compiler:
         try:
             return self._leaf(predicate, wanted=wanted)
         except UnsureError:
-            return True
+            return self._strict(predicate)
+
+    def _strict(self, predicate: _Plain) -> _Test:
+        """What is neither true nor false for a row with a null in one of its columns."""
+        match predicate:
+            case Strict():
+                is_strict = True
+            case Compare(sign=sign, right=right):
+                is_strict = sign is not Sign.SAME and is_tame(right)
+            case In(values=values):
+                is_strict = all(map(is_tame, values))
+            case _:
+                is_strict = isinstance(predicate, Like)
+        leaves: list[_Test] = []
+        for column in columns_in(predicate) if is_strict else ():
+            with suppress(UnsureError):
+                leaves.append(_Leaf(column=self._resolved(column).column, values=SOME))
+        return _joined(leaves, is_all=True)
 
     def _leaf(self, predicate: _Plain, *, wanted: bool) -> _Leaf:
         """Raises UnsureError where the values are not known for which it is ``wanted``."""
         match predicate:
             case Compare(left=left, sign=sign, right=right):
-                column, kind = self._resolved(left)
-                values = self._compared(kind, sign, right, wanted=wanted)
-            case In(of=of, values=literals):
-                column, kind = self._resolved(of)
-                values = self._listed(kind, literals, wanted=wanted)
-            case IsNull(of=of):
-                column, _ = self._resolved(of)
+                of = self._resolved(left)
+                values = self._compared(of.kind, sign, right, wanted=wanted)
+            case In(of=operand, values=literals):
+                of = self._resolved(operand)
+                values = self._listed(of.kind, literals, wanted=wanted)
+            case IsNull(of=operand):
+                of = self._resolved(operand)
                 values = NULL if wanted else SOME
-            case Like(of=of, pattern=pattern, escape=escape):
-                column, kind = self._resolved(of)
-                values = self._like(kind, pattern, escape, wanted=wanted)
+            case Like(of=operand, pattern=pattern, escape=escape):
+                of = self._resolved(operand)
+                values = self._like(of.kind, pattern, escape, wanted=wanted)
             case Column() | Cast():
-                column, kind = self._resolved(predicate)
-                values = _truth(kind, wanted=wanted)
-            case Unknown():
+                of = self._resolved(predicate)
+                values = _truth(of.kind, wanted=wanted)
+            case Sum() | Strict() | Unknown():
                 raise UnsureError
             case _:
                 assert_never(predicate)
-        return _Leaf(column=column, values=values)
+        return _Leaf(column=of.column, values=of.values(values))
 
-    def _resolved(self, operand: Operand) -> tuple[str, Seen]:
+    def _resolved(self, operand: Operand) -> _Subject:
         """The indexed column that is meant, and how it is seen."""
+        if isinstance(operand, Sum):
+            return _summed(self._resolved(operand.of), operand)
         if isinstance(operand, Cast):
-            column, kind = self._resolved(operand.of)
-            return column, cast(kind, operand.to)
+            of = self._resolved(operand.of)
+            return replace(of, kind=cast(of.kind, operand.to))
         names, fields = [], list(self.schema)
         type_: Any = None
         for part in operand.parts:
@@ -195,7 +277,7 @@ class _Compiler:
         is_twice = len(names) > 1 and column in self.schema.names
         if stats is None or is_twice or stats.type != kept_type(type_):
             raise UnsureError
-        return column, seen(stats.type)
+        return _Subject(column=column, kind=seen(stats.type))
 
     def _check_text(self, literal: Literal) -> None:
         """That it is not a column's name for a session that reads double quotes so."""

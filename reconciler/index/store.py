@@ -6,7 +6,9 @@ name, and only then do older ones go. Until that moment the last one counts, fro
 
 from __future__ import annotations
 
-from reconciler.errors import FormatError, NotFoundError
+from dataclasses import dataclass
+
+from reconciler.errors import FormatError, NotFoundError, StorageError
 from reconciler.index.codec import Provenance, decode
 from reconciler.index.model import FileIndex
 from reconciler.index.versions import FOLDER, Version, Versions, versions_of
@@ -19,6 +21,11 @@ def list_versions(storage: Storage) -> Versions:
         folders = [entry.name for entry in storage.list(FOLDER) if entry.is_folder]
     except NotFoundError:
         folders = []
+    except StorageError:
+        entry = storage.stat(FOLDER)
+        if entry is None or entry.is_folder:
+            raise
+        folders = []  # somebody's file in its place: no version is below it
     return versions_of((folder, _files(storage, folder)) for folder in folders)
 
 
@@ -59,21 +66,39 @@ def publish(storage: Storage, versions: Versions, instant: str, data: bytes) -> 
     return version
 
 
-def tidy(storage: Storage, keep: Version | None) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tidied:
+    """What became of older versions.
+
+    ``folders``: how many are gone; ``problems``: what could not be removed, a sentence each.
+    """
+
+    folders: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def tidy(storage: Storage, versions: Versions, keep: Version | None) -> Tidied:
     """Remove what ``keep`` supersedes, and residue of runs that were stopped.
 
-    What cannot be removed is said, a sentence each, and left to the next run. ``keep`` is read
-    back from the listing: without it there, nothing goes. Raises StorageError for the listing.
+    ``versions``: listed after ``keep`` was published: without it there, nothing goes. None: no
+    version can be read, and residue alone goes. What cannot be removed is left to the next run.
+    Raises nothing.
     """
-    versions = list_versions(storage)
     if keep is not None and keep not in versions.valid:
-        return [f"{keep.path}: the index that was published is not there; older ones stay"]
+        said = f"{keep.path}: the index that was published is not there; older ones stay"
+        return Tidied(problems=(said,))
     removal = versions.removal(keep)
+    if not removal:
+        return Tidied()
     problems = [
         f"{done.path}: {done.error}"
         for done in storage.delete_many(removal.files)
         if done.error is not None
     ]
+    gone = 0
     for folder in removal.folders:
-        storage.remove_folder(folder)
-    return problems
+        try:
+            gone += storage.remove_folder(folder)
+        except StorageError as error:
+            problems.append(str(error))
+    return Tidied(folders=gone, problems=tuple(problems))

@@ -20,6 +20,7 @@ _TIME: Final = re.compile(
 _OFFSET: Final = re.compile(r"([+-])(\d\d):(\d\d)\Z")
 _FIRST: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ABOUT_A_DAY: Final = timedelta(hours=25)
 _MICRO: Final = timedelta(microseconds=1)
 MICROS_A_DAY: Final = 86_400_000_000
 _MOST_OFFSET: Final = 18 * 60
@@ -65,6 +66,23 @@ def midnight(days: int, zone: str) -> int | None:
     except OverflowError:
         return None
     return _instant(begin, zone)
+
+
+def day_begin(days: int, zone: str) -> int | None:
+    """The same where all before it is an earlier day, and nothing after it is.
+
+    Clocks that are set about then may show a day twice, or begin it later.
+    """
+    begin = midnight(days, zone)
+    place = _zone(zone)
+    if begin is None or place is None:
+        return None
+    try:
+        around = [_EPOCH + begin * _MICRO + side for side in (-_ABOUT_A_DAY, _ABOUT_A_DAY)]
+        offsets = {moment.astimezone(place).utcoffset() for moment in around}
+    except OverflowError:
+        return None
+    return begin if len(offsets) == 1 else None
 
 
 def days_around(micros: int, zone: str) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ truth values, numbers, unscaled decimals, days and microseconds, floats, and byt
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -76,6 +76,45 @@ def spans(found: Iterable[Span]) -> Values:
     (((0, 1, 0), (0, 4, 1)),)
     """
     return Values(spans=_plain(found))
+
+
+def unsummed(found: Values, *, times: int, plus: int, bits: int) -> Values:
+    """The whole numbers n of so many bits for which ``times * n + plus`` is in a set.
+
+    The sum goes round at the ends, as Java's does. ``times``: 1 or -1.
+
+    >>> unsummed(spans([(before(-128), after(-127))]), times=1, plus=1, bits=8).spans
+    (((0, -128, 0), (0, -127, 0)), ((0, 127, 0), (0, 128, 0)))
+    """
+    half, size = 1 << (bits - 1), 1 << bits
+    back: list[Span] = []
+    for low, high in found.spans:
+        first = max(-half, _whole(low, -half))
+        count = min(half, _whole(high, half)) - first
+        if count <= 0:
+            continue
+        begin = first - plus if times > 0 else plus - first - count + 1
+        begin = (begin + half) % size - half
+        back.append((before(begin), before(min(begin + count, half))))
+        back.append((before(-half), before(begin + count - size)))
+    return Values(spans=_plain(back), nan=found.nan, null=found.null)
+
+
+def first_number(is_so: Callable[[int], bool], most: int) -> int:
+    """The first of the numbers from -most to most from which on it is so, or the next one."""
+    low, high = -most, most + 1
+    while low < high:
+        middle = (low + high) // 2
+        if is_so(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _whole(cut: Cut, end: int) -> int:
+    """The first whole number beyond a cut."""
+    return end if cut in (LOWEST, HIGHEST) else int(cut[1]) + cut[2]
 
 
 def _plain(found: Iterable[Span]) -> tuple[Span, ...]:

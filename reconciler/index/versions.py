@@ -68,7 +68,7 @@ class Removal:
     folders: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        return bool(self.folders)
+        return bool(self.files or self.folders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

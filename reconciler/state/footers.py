@@ -81,13 +81,16 @@ class _Reading:
             raise damaged(path, f"its footer cannot be read: {problem}") from None
 
     def _bounds(self, found: Any, groups: Sequence[Any]) -> list[tuple[Bound, Bound] | None]:
-        places = {found.schema.column(nth).path: nth for nth in range(found.num_columns)}
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        schema = pq.ParquetSchema(found)  # found.schema makes a cycle, and keeps every footer
+        places = {schema.column(nth).path: nth for nth in range(found.num_columns)}
         bounds = []
         for column in self.columns:
             place = places.get(column)
             one = None
             if place is not None:
-                kind = found.schema.column(place)
+                kind = schema.column(place)
                 one = _merged([_of_chunk(group.column(place), kind) for group in groups])
             bounds.append(one)
         return bounds

@@ -13,6 +13,8 @@ from reconciler.hudi.timeline import Timeline
 
 if TYPE_CHECKING:
     from reconciler.state.evidence import Evidence
+    from reconciler.state.foresight import Foresight
+    from reconciler.state.index import KnownIndex
 
 #: key of the extra metadata of our own instants: the digest of the plan
 PLAN_DIGEST: Final = "reconciler.plan.digest"
@@ -125,6 +127,9 @@ class TableState:
     modification time of the completed file, as Hudi 1.x reads it.
     ``observed_ms``: epoch milliseconds at which the listing began.
     ``evidence``: what a clustering is judged by; None where the spec has no clustering block.
+    ``index``: what is known of the index; None where the spec has no index block.
+    ``foresight``: what predictions are made from; None where the spec has no queries, and before
+    it was asked for.
     """
 
     location: str
@@ -152,6 +157,8 @@ class TableState:
     v6_completions: Mapping[str, str]
     observed_ms: int
     evidence: Evidence | None = None
+    index: KnownIndex | None = None
+    foresight: Foresight | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
 
     @property

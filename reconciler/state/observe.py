@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from time import sleep
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -36,6 +37,8 @@ from reconciler.storage.api import Storage
 _ATTEMPTS: Final = 4
 #: a file that was changed so long ago is not being written any more
 _WRITING_MS: Final = 10_000
+#: what a writer gets for the rest of it, longer each time
+_PAUSE_S: Final = 0.1
 #: the first table version whose log files are attributed by completion time
 _BY_COMPLETION: Final = 8
 ListingSource = Literal["storage", "metadata"]
@@ -69,12 +72,13 @@ def observe(
                     "run again",
                 ) from None
         except FormatError as damaged:
-            if attempt == _ATTEMPTS or not _is_being_written(storage, damaged.path, observed_ms):
+            if attempt == _ATTEMPTS or not is_being_written(storage, damaged.path, observed_ms):
                 raise
+            sleep(_PAUSE_S * attempt)
     raise AssertionError
 
 
-def _is_being_written(storage: Storage, path: str, observed_ms: int) -> bool:
+def is_being_written(storage: Storage, path: str, observed_ms: int) -> bool:
     """Whether what is damaged may only be half there: Hudi writes local files where they are read.
 
     Source: HoodieStorage.createImmutableFileInPath, which takes another name first on HDFS alone.
@@ -138,11 +142,19 @@ class _Look:
             v6_completions=_v6_completions(properties, timeline, zone),
             observed_ms=self.observed_ms,
         )
-        if self.spec is None or self.spec.clustering is None:
-            return state
-        from reconciler.state.gather import gather  # noqa: PLC0415 (few tables need it)
+        return state if self.spec is None else self._asked(self.spec, properties, state)
 
-        return replace(state, evidence=gather(self.storage, properties, self.spec, state))
+    def _asked(self, spec: TableSpec, properties: TableProperties, state: TableState) -> TableState:
+        """The state with what only blocks of the spec ask for; few tables need it."""
+        if spec.clustering is not None:
+            from reconciler.state.gather import gather  # noqa: PLC0415
+
+            state = replace(state, evidence=gather(self.storage, properties, spec, state))
+        if spec.index is not None:
+            from reconciler.state.known_index import known_index  # noqa: PLC0415
+
+            state = replace(state, index=known_index(self.storage, properties, spec, state))
+        return state
 
     def _touched(
         self, reader: Reader, cleans: tuple[CompletedClean, ...]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.files import FileKind
 from reconciler.hudi.instant import Action
 from reconciler.hudi.view import View, build_view
 from reconciler.state.model import TableState
@@ -22,3 +26,34 @@ def view_of(state: TableState) -> View:
         replaced=state.replaced,
         v6_completions=state.v6_completions if state.is_merge_on_read else None,
     )
+
+
+def newest_bases(view: View) -> NDArray[np.int64]:
+    """The base files that a read of now sees, as ascending rows of the view's files.
+
+    Those of the newest visible slice of every group that isn't replaced, and of the one before
+    where a compaction is pending; of two in a slice the last.
+    """
+    is_read = _is_read(view)
+    bases = np.flatnonzero((view.files.kind == FileKind.BASE) & is_read[view.slice_of])
+    one = np.full(len(view), -1, np.int64)
+    one[view.slice_of[bases]] = bases
+    return np.sort(one[one >= 0])
+
+
+def newest_logs(view: View) -> NDArray[np.int64]:
+    """The log files that a read of now merges, as ascending rows of the view's files."""
+    return np.flatnonzero((view.files.kind == FileKind.LOG) & _is_read(view)[view.slice_of])
+
+
+def _is_read(view: View) -> NDArray[np.bool_]:
+    """Per slice: it is the newest of a live group, or the one before where that one is to come."""
+    rows = np.flatnonzero(view.is_visible & view.is_live)
+    is_last = np.append(np.diff(view.group[rows]) != 0, True)[: len(rows)]
+    newest = np.flatnonzero(is_last)
+    waits = newest[view.is_phantom[rows[newest]] & (newest > 0)]
+    waits = waits[view.group[rows[waits - 1]] == view.group[rows[waits]]]
+    is_read = np.zeros(len(view), np.bool_)
+    is_read[rows[newest]] = True
+    is_read[rows[waits - 1]] = True
+    return is_read

@@ -18,7 +18,7 @@ from reconciler.index.codec import Provenance, decode, encode
 from reconciler.index.footers import index_of, wanted_types
 from reconciler.index.keys import joined
 from reconciler.index.merge import Keys, merged, missing
-from reconciler.index.store import list_versions, publish, read_last, tidy
+from reconciler.index.store import Tidied, list_versions, publish, read_last, tidy
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Fault, Faulty, Recording
 from tests.unit.index.indexes import facts, footer_of
@@ -149,7 +149,7 @@ def _version(number):
 def _run(storage, number):
     """What an apply does: a new version, then what it supersedes goes."""
     made = publish(storage, list_versions(storage), f"2026010{number}000000000", _version(number))
-    tidy(storage, made)
+    tidy(storage, list_versions(storage), made)
 
 
 def _last(storage):
@@ -209,8 +209,8 @@ def test_without_an_index_there_is_none_and_nothing_to_tidy():
     storage = Recording(_store())
 
     assert None is _last(storage)
-    assert [] == tidy(storage, None)
-    assert [] == storage.mutations[1:]
+    assert Tidied() == tidy(storage, list_versions(storage), None)
+    assert [] == storage.mutations
 
 
 def test_nothing_goes_where_what_was_published_is_not_there():
@@ -219,7 +219,10 @@ def test_nothing_goes_where_what_was_published_is_not_there():
     publish(storage, list_versions(storage), "20260102000000000", _version(2))
     storage.delete(made.path)
 
-    assert [f"{made.path}: the index that was published is not there; older ones stay"] == tidy(
-        storage, made
-    )
+    found = tidy(storage, list_versions(storage), made)
+
+    assert (
+        0,
+        (f"{made.path}: the index that was published is not there; older ones stay",),
+    ) == (found.folders, found.problems)
     assert ["2"] == _last(storage)

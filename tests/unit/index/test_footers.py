@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import UnsupportedError
@@ -327,3 +329,21 @@ def test_a_file_s_own_proof_that_it_holds_no_nan_counts_for_it_alone():
     assert [False, False] == is_free(**nan_free_pair("other.parquet", ["x"]))
     assert [False, False] == is_free(**{"reconciler.nan_free": "[]"})
     assert [False, False] == is_free()
+
+
+def test_a_footer_that_was_read_leaves_nothing_to_the_garbage_collector():
+    """It holds the file's bloom filter: of ten thousand, gigabytes would wait for it."""
+    footer = footer_of(pa.table({"c": [1, 2]}))
+    gc.collect()
+    gc.disable()
+    try:
+        before = footers_in_memory()
+        index_of([("", "f.parquet", 1, footer)], ["c"], pa.schema([("c", pa.int64())]))
+        after = footers_in_memory()
+    finally:
+        gc.enable()
+    assert before == after
+
+
+def footers_in_memory():
+    return sum(type(thing) is pq.FileMetaData for thing in gc.get_objects())

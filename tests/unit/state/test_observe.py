@@ -280,15 +280,25 @@ def now_of(storage):
     return storage.stat(".hoodie/20260104500000000.replacecommit").modified_ms
 
 
+@pytest.fixture
+def paused(monkeypatch):
+    """The seconds that were slept."""
+    seconds = []
+    monkeypatch.setattr("reconciler.state.observe.sleep", seconds.append)
+    return seconds
+
+
 @pytest.mark.parametrize("reads", [1, 3])
-def test_a_file_that_is_still_being_written_is_read_again(reads):
+def test_a_file_that_is_still_being_written_is_read_again_a_moment_later(reads, paused):
     storage = BeingWritten(table(FOUR_WRITES), ".replacecommit", reads)
 
     state = observe(storage, None, observed_ms=now_of(storage) + 9_000)
     assert {("p=5", "f-0"): "20260104500000000"} == state.replaced
+    assert pytest.approx([0.1, 0.2, 0.3][:reads]) == paused
 
 
 @pytest.mark.parametrize(("reads", "age_ms"), [(4, 0), (1, 10_000)])
+@pytest.mark.usefixtures("paused")
 def test_a_file_that_stays_damaged_or_is_old_is_an_error(reads, age_ms):
     storage = BeingWritten(table(FOUR_WRITES), ".replacecommit", reads)
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from reconciler.errors import FormatError
-from reconciler.reader.renames import read_versions, renamed_column
+from reconciler.state.renames import read_versions, renamed_columns
 
 
 def field(number, name, kind="int"):
@@ -29,36 +29,42 @@ PLAIN = versions((0, [field(0, "a"), field(1, "b")]), (20, [field(0, "c"), field
 
 def test_a_renamed_column_is_found_where_older_files_are_read():
 
-    assert ("c", "a") == renamed_column(PLAIN, oldest="10", as_of="30")
+    assert {"c": "a"} == renamed_columns(PLAIN, oldest="10", as_of="30")
 
 
 def test_files_written_since_hold_the_new_name():
 
-    assert renamed_column(PLAIN, oldest="20", as_of="30") is None
+    assert {} == renamed_columns(PLAIN, oldest="20", as_of="30")
 
 
 def test_before_the_renaming_nothing_was_renamed():
 
-    assert renamed_column(PLAIN, oldest="10", as_of="19") is None
+    assert {} == renamed_columns(PLAIN, oldest="10", as_of="19")
 
 
 def test_added_and_dropped_columns_keep_theirs():
     found = versions((0, [field(0, "a"), field(1, "b")]), (20, [field(1, "b"), field(2, "c")]))
 
-    assert renamed_column(found, oldest="10", as_of="30") is None
+    assert {} == renamed_columns(found, oldest="10", as_of="30")
 
 
 def test_a_column_that_was_dropped_and_made_again_is_another():
     found = versions((0, [field(0, "a")]), (20, []), (25, [field(1, "a", "string")]))
 
-    assert ("a", "a") == renamed_column(found, oldest="10", as_of="30")
-    assert renamed_column(found, oldest="21", as_of="30") is None
+    assert {"a": "a"} == renamed_columns(found, oldest="10", as_of="30")
+    assert {} == renamed_columns(found, oldest="21", as_of="30")
 
 
 def test_every_version_since_the_oldest_file_counts():
     found = versions((0, [field(0, "a")]), (20, [field(0, "b")]), (25, [field(0, "a")]))
 
-    assert ("a", "b") == renamed_column(found, oldest="10", as_of="30")
+    assert {"a": "b"} == renamed_columns(found, oldest="10", as_of="30")
+
+
+def test_columns_that_took_each_others_names_are_others():
+    found = versions((0, [field(0, "a"), field(1, "b")]), (20, [field(0, "b"), field(1, "a")]))
+
+    assert {"a": "a", "b": "b"} == renamed_columns(found, oldest="10", as_of="30")
 
 
 def test_fields_of_structs_lists_and_maps_have_names_too():
@@ -69,7 +75,7 @@ def test_fields_of_structs_lists_and_maps_have_names_too():
 
     found = versions((0, [field(0, "s", nested("old"))]), (20, [field(0, "s", nested("new"))]))
 
-    assert ("s.x.value.element.new", "s.x.value.element.old") == renamed_column(
+    assert {"s.x.value.element.new": "s.x.value.element.old"} == renamed_columns(
         found, oldest="10", as_of="30"
     )
 

@@ -42,28 +42,24 @@ def read_versions(data: bytes, path: str) -> tuple[Version, ...]:
         return tuple(sorted(map(Version.of, schemas), key=lambda version: version.since))
 
 
-def renamed_column(
-    versions: tuple[Version, ...], *, oldest: str, as_of: str
-) -> tuple[str, str] | None:
-    """A column as of an instant that files may hold under another name, and that name.
+def renamed_columns(versions: tuple[Version, ...], *, oldest: str, as_of: str) -> dict[str, str]:
+    """The columns as of an instant that files may hold under another name, and that name.
 
     ``oldest``: the instant of the oldest of the files that are read. A column that was dropped and
-    made again counts too: what the old files hold is not it.
+    made again counts too, under its own name: what the old files hold is not it.
     """
     seen = [version for version in versions if version.since <= int(as_of)]
     begin = max((v.since for v in seen if v.since <= int(oldest)), default=0)
     used = [version for version in seen if version.since >= begin]
-    if not used:
-        return None
-    now = used[-1].names
+    found: dict[str, str] = {}
     for version in used[:-1]:
         ids = {name: number for number, name in version.names.items()}
-        for number, name in now.items():
-            if version.names.get(number, name) != name:
-                return name, version.names[number]
+        for number, name in used[-1].names.items():
             if ids.get(name, number) != number:
-                return name, name
-    return None
+                found[name] = name
+            elif version.names.get(number, name) != name:
+                found.setdefault(name, version.names[number])
+    return found
 
 
 def _named(kind: Mapping[str, Any], path: str) -> Iterator[tuple[int, str]]:

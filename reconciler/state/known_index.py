@@ -1,0 +1,284 @@
+"""What is known of a table's index of column statistics: its versions, and what they lack.
+
+The columns that the spec declares are looked up in the table's schema here, so that whoever plans,
+builds and reads agrees on which can be indexed. Rules of the format: docs/index-format.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.diagnostics import did_you_mean
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.arrow import integers, strings
+from reconciler.hudi.metadata_columns import indexed_columns
+from reconciler.hudi.metadata_partitions import COLUMN_STATS
+from reconciler.hudi.metadata_table import open_metadata
+from reconciler.index.codec import Provenance, decode
+from reconciler.index.footers import wanted_types
+from reconciler.index.keys import places
+from reconciler.index.merge import Keys, missing
+from reconciler.index.model import FileIndex
+from reconciler.index.store import list_versions
+from reconciler.index.versions import Version, Versions
+from reconciler.state.columns import (
+    completed_schema,
+    declared_columns,
+    file_columns,
+    load_versions,
+    table_schema,
+)
+from reconciler.state.index import KnownIndex
+from reconciler.state.observe import is_being_written
+from reconciler.state.renames import VERSIONED, renamed_columns
+from reconciler.state.view import newest_bases, view_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.hudi.properties import TableProperties
+    from reconciler.spec.model import TableSpec
+    from reconciler.state.columns import Declared
+    from reconciler.state.model import TableState
+    from reconciler.storage.api import Storage
+
+__all__ = ["KnownIndex", "keys_of", "known_index"]
+
+_EMPTY: Final = pa.schema([])
+
+
+def known_index(
+    storage: Storage, properties: TableProperties, spec: TableSpec, state: TableState
+) -> KnownIndex:
+    """What is known of the index of a table whose spec has an index block.
+
+    ``state`` is the table's, as it was listed. Reads the versions' folders, the last one's file
+    and the newest commit, no base file where a commit says the table's columns. What cannot be
+    read is said in the result: an index is never a reason to leave a table alone. Raises
+    StorageError; NotFoundError where the table has moved on since it was listed, and FormatError
+    for a file that is just being written.
+    """
+    assert spec.index is not None, "the spec has an index block"
+    view = view_of(state)
+    files = newest_bases(view)
+    columns = _Columns.of(storage, properties, state, files)
+    wanted, problems = columns.split(spec.index.columns)
+    versions = list_versions(storage)
+    found = _read(storage, versions, tuple(wanted))
+    keys = keys_of(state, files)
+    index = found.index
+    lacking = missing(index, keys, wanted) if wanted else np.zeros(0, np.int64)
+    row = np.full(len(lacking), -1, np.int64)
+    is_unread = np.zeros(len(lacking), np.bool_)
+    if index is not None and len(index):
+        row = places(index, keys.partition, keys.name, keys.size)[lacking]
+        # where a column is new every footer is read for its sake, whatever came of it before
+        if all(column in index.columns for column in wanted):
+            is_unread = (row >= 0) & (index.rows[row] < 0)
+    hudi = _hudi_columns(storage, properties, spec, state)
+    return KnownIndex(
+        versions=versions,
+        last=found.version,
+        index=index,
+        provenance=found.provenance,
+        damaged=found.damaged,
+        schema=columns.schema,
+        wanted=wanted,
+        problems=problems,
+        supplied=columns.supplied(wanted, is_bootstrapped=properties.bootstrap_base is not None),
+        files=files,
+        missing=files[lacking],
+        unlisted=files[lacking[row < 0]],
+        unreadable=files[lacking[is_unread]],
+        hudi_columns=hudi[0],
+        hudi_problem=hudi[1],
+        renamed=frozenset(columns.renamed),
+    )
+
+
+def keys_of(state: TableState, rows: NDArray[np.int64]) -> Keys:
+    """What an index knows files by, given by their rows of the state's files."""
+    files = state.files
+    return Keys(
+        partition=pa.DictionaryArray.from_arrays(
+            integers(files.partition[rows]), strings(files.partitions)
+        ),
+        name=files.name.take(integers(rows)),
+        size=files.size[rows],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Found:
+    """The newest version that can be read."""
+
+    version: Version | None = None
+    index: FileIndex | None = None
+    provenance: Provenance | None = None
+    damaged: tuple[str, ...] = ()
+
+
+def _read(storage: Storage, versions: Versions, columns: tuple[str, ...]) -> _Found:
+    """One that goes while it is read is NotFoundError: a newer one is there, list again."""
+    damaged: list[str] = []
+    for version in reversed(versions.valid):
+        data = storage.read(version.path)
+        try:
+            index, provenance = decode(data, version.path, columns)
+        except FormatError as problem:
+            damaged.append(str(problem))
+            continue
+        return _Found(version=version, index=index, provenance=provenance, damaged=tuple(damaged))
+    return _Found(damaged=tuple(damaged))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Columns:
+    """The table's columns. ``unknown``: why nothing is known of them.
+
+    ``renamed``: columns that files may hold under another name, and that name; it is the same where
+    files hold another column under it.
+    """
+
+    schema: Any
+    partition: tuple[str, ...]
+    renamed: Mapping[str, str]
+    unknown: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        storage: Storage,
+        properties: TableProperties,
+        state: TableState,
+        files: NDArray[np.int64],
+    ) -> _Columns:
+        fields = properties.partition_fields
+        try:
+            found = declared_columns(storage, properties, state)
+            schema = _schema(storage, properties, state, files, found)
+            renamed = _renamed(storage, state, files, found)
+        except (FormatError, UnsupportedError) as problem:
+            if isinstance(problem, FormatError) and is_being_written(
+                storage, problem.path, state.observed_ms
+            ):
+                raise
+            return cls(schema=_EMPTY, partition=fields, renamed={}, unknown=str(problem))
+        return cls(schema=schema, partition=fields, renamed=renamed)
+
+    def split(self, declared: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Of declared columns the types of those that can be indexed, and why others cannot."""
+        wanted: dict[str, Any] = {}
+        problems: dict[str, str] = {}
+        for column in declared:
+            problem = self._problem(column)
+            try:
+                if problem is None:
+                    wanted |= wanted_types((column,), self.schema)
+            except UnsupportedError as unsupported:
+                problem = f"{unsupported}{self._close(column)}"
+            if problem is not None:
+                problems[column] = problem
+        return wanted, problems
+
+    def _problem(self, column: str) -> str | None:
+        if self.unknown is not None:
+            return (
+                f"column {column} cannot be indexed: the table's columns cannot be read: "
+                f"{self.unknown}"
+            )
+        if not self.schema.names:
+            return f"column {column} cannot be indexed yet: nothing was written to the table"
+        parts = column.split(".")
+        paths = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        if any(self.renamed.get(path) == path for path in paths):
+            return (
+                f"column {column} cannot be indexed: older files hold another column of this name, "
+                "which was dropped or renamed since; rewrite them with Hudi, for example by "
+                "clustering"
+            )
+        return None
+
+    def _close(self, column: str) -> str:
+        """What may have been meant by a name that the table does not know."""
+        if column in self.schema.names:
+            return ""
+        close = did_you_mean(column, _names(self.schema))
+        return f"; did you mean {close}?" if close else ""
+
+    def supplied(self, wanted: Mapping[str, Any], *, is_bootstrapped: bool) -> frozenset[str]:
+        """Files that a bootstrap made lack every column: another file has them."""
+        if is_bootstrapped:
+            return frozenset(wanted)
+        names = {*self.partition, *self.renamed}
+        return frozenset(
+            column
+            for column in wanted
+            if any(column == name or column.startswith(f"{name}.") for name in names)
+        )
+
+
+def _schema(
+    storage: Storage,
+    properties: TableProperties,
+    state: TableState,
+    files: NDArray[np.int64],
+    found: Declared | None,
+) -> Any:
+    """As readers see it: where no write says it, the newest base file does."""
+    if found is not None:
+        return table_schema(found.text, found.path, properties)
+    if not len(files):
+        return _EMPTY
+    row = files[np.argmax(state.files.instant[files])]
+    folder = state.files.partitions[state.files.partition[row]]
+    name = state.files.name[int(row)].as_py()
+    path = f"{folder}/{name}" if folder else name
+    return completed_schema(file_columns(storage, path, int(state.files.size[row])), properties)
+
+
+def _renamed(
+    storage: Storage, state: TableState, files: NDArray[np.int64], found: Declared | None
+) -> Mapping[str, str]:
+    if found is None or not found.extra.get(VERSIONED) or not len(files):
+        return {}
+    versions = load_versions(storage)
+    oldest = state.files.instants[int(state.files.instant[files].min())]
+    newest = max((i.requested for i in state.timeline.commits), default=oldest)
+    return renamed_columns(versions, oldest=oldest, as_of=newest)
+
+
+def _names(schema: Any) -> list[str]:
+    """Of all columns and of fields in structs, with dots."""
+    found = []
+    parts = [(part.name, part.type) for part in schema]
+    while parts:
+        name, kind = parts.pop()
+        found.append(name)
+        if pa.types.is_struct(kind):
+            parts += [(f"{name}.{part.name}", part.type) for part in kind]
+    return found
+
+
+def _hudi_columns(
+    storage: Storage, properties: TableProperties, spec: TableSpec, state: TableState
+) -> tuple[tuple[str, ...] | None, str | None]:
+    """What Hudi's own index has; else why that is not known."""
+    assert spec.index is not None, "the spec has an index block"
+    if spec.index.hudi != "build" or COLUMN_STATS not in properties.metadata_partitions:
+        return None, None
+    try:
+        table = open_metadata(
+            storage,
+            version=properties.table_version,
+            data=state.timeline,
+            live=properties.metadata_partitions,
+        )
+        return indexed_columns(table), None
+    except (FormatError, UnsupportedError) as problem:
+        return None, str(problem)

@@ -1,0 +1,83 @@
+"""What clusterings came to, by the queries that were declared: kept in their extra metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from reconciler.canonical import dumps
+
+#: key of a clustering's extra metadata; of completed ones alone
+QUERIES: Final = "reconciler.queries"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one query reads of a table that was just clustered, by the statistics of its files.
+
+    ``files``, ``bytes``: those that may hold a row for it, of so many; a base file with its log
+    files counts as one, as in predictions. ``predicted_files``, ``predicted_bytes``: None where
+    the reviewed plan said nothing of it.
+    ``unread``: files that stayed as they were and were too many to look at; where there are any,
+    all counts are of the new files alone.
+    """
+
+    query: str
+    files: int
+    bytes: int
+    of_files: int
+    of_bytes: int
+    predicted_files: int | None = None
+    predicted_bytes: int | None = None
+    unread: int = 0
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As results, audit records and instants carry it; the inverse of ``parse``."""
+        return {
+            "query": self.query,
+            "predictedFiles": self.predicted_files,
+            "predictedBytes": self.predicted_bytes,
+            "files": self.files,
+            "bytes": self.bytes,
+            "ofFiles": self.of_files,
+            "ofBytes": self.of_bytes,
+            "unread": self.unread,
+        }
+
+    @classmethod
+    def parse(cls, found: Mapping[str, Any]) -> Self:
+        """Raises LookupError, TypeError, ValueError for what is no such document."""
+        files, size = found["predictedFiles"], found["predictedBytes"]
+        return cls(
+            query=str(found["query"]),
+            files=int(found["files"]),
+            bytes=int(found["bytes"]),
+            of_files=int(found["ofFiles"]),
+            of_bytes=int(found["ofBytes"]),
+            predicted_files=None if files is None else int(files),
+            predicted_bytes=None if size is None else int(size),
+            unread=int(found["unread"]),
+        )
+
+
+def measured_text(measured: Sequence[Measured]) -> str:
+    """The value of ``QUERIES``; ``read_measured`` reads it.
+
+    >>> measured_text([Measured(query="q", files=1, bytes=2, of_files=3, of_bytes=4)])[:36]
+    '[{"bytes":2,"files":1,"ofBytes":4,"o'
+    """
+    return dumps([one.document for one in measured]).decode()
+
+
+def read_measured(extra: Mapping[str, str]) -> tuple[Measured, ...]:
+    """What a clustering's extra metadata says of its queries; nothing where it cannot be read.
+
+    It is told to people and decides nothing, so a damaged one is no reason to stop.
+    """
+    try:
+        return tuple(map(Measured.parse, json.loads(extra.get(QUERIES, "[]"))))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ()

@@ -1,0 +1,346 @@
+"""Versions, footers and stores that are damaged: reads go on, the next apply builds what it can."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.tidy import tidy_index
+from reconciler.errors import PermissionDeniedError, StorageError
+from reconciler.index.codec import Provenance, encode
+from reconciler.index.store import list_versions, publish, read_last
+from reconciler.index.versions import FOLDER
+from reconciler.storage.api import Deletion, Storage
+from reconciler.storage.wrappers import Call, Recording, _Around
+from tests.crash.indexing import Indexing, indexed, indexing
+
+TABLES = Path(__file__).parents[1] / "tables"
+
+
+@pytest.fixture
+def it(tmp_path) -> Indexing:
+    """A table with an index."""
+    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s, d, ts]")
+    it.apply(it.plan())
+    return it
+
+
+def file_of(it: Indexing) -> Path:
+    (name,) = it.versions()
+    (file,) = (it.table / FOLDER / name).iterdir()
+    return file
+
+
+def cut_short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def with_a_bit_flipped(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 4
+    file.write_bytes(data)
+
+
+def of_another_format(file: Path) -> None:
+    file.write_bytes(b"PAR1" + b"\0" * (file.stat().st_size - 8) + b"PAR1")
+
+
+def a_folder_instead(file: Path) -> None:
+    file.unlink()
+    (file / "below").mkdir(parents=True)
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+DAMAGE = [cut_short, emptied, with_a_bit_flipped, of_another_format, a_folder_instead, gone]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_version_is_read_past_and_built_anew(it, damage: Callable[[Path], None]):
+    first = file_of(it)
+    damage(first)
+
+    assert None is read_last(it.storage, list_versions(it.storage))
+    assert ["index"] == it.steps()
+    done = indexed(it.apply(it.plan()))
+    assert (3, 3, 0) == (done.files, done.footers, done.kept)
+    assert [] == it.steps() == it.problems("i >= 1")
+    assert 1 == len(it.versions())
+    assert (5 if damage is a_folder_instead else 2) == len(it.below())
+
+
+def test_of_a_damaged_version_and_an_older_one_only_what_is_lacking_is_read(it):
+    newer = file_of(it).parent.with_name("20990101000000000_0")
+    shutil.copytree(file_of(it).parent, newer)
+    with_a_bit_flipped(next(newer.iterdir()))
+
+    done = indexed(it.apply(it.plan()))
+
+    assert (3, 0, 3, 2) == (done.files, done.footers, done.kept, done.tidied)
+    assert ["20990101000000000_1"] == it.versions()
+    assert [] == it.steps() == it.problems("i >= 1")
+
+
+def test_only_a_version_that_can_be_read_supersedes_others(it):
+    """What removes leftovers runs before an index is looked at."""
+    whole = file_of(it)
+    newer = whole.parent.with_name("20990101000000000_0")
+    shutil.copytree(whole.parent, newer)
+    with_a_bit_flipped(next(newer.iterdir()))
+
+    tidy_index(it.storage)
+
+    assert whole.exists()
+
+
+def base_files(it: Indexing) -> list[Path]:
+    return sorted(path for path in it.table.glob("p=*/*.parquet"))
+
+
+def test_a_footer_that_cannot_be_read_is_unknown_and_said(tmp_path):
+    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s]")
+    bad, *_ = base_files(it)
+    data = bytearray(bad.read_bytes())
+    data[-4:] = b"JUNK"
+    bad.write_bytes(data)
+
+    result = it.apply(it.plan())
+
+    done = indexed(result)
+    (table,) = result.tables
+    (outcome,) = table.outcomes
+    assert (0, 3, 3, 1) == (result.exit_code, done.files, done.footers, done.unread)
+    said = (
+        f"nothing is known of 1 file, so every read opens it: {bad.relative_to(it.table)}: it does "
+        "not end as a parquet file does; restore the file from a copy"
+    )
+    assert [said] == [note.because for note in outcome.warnings]
+    found = read_last(it.storage, list_versions(it.storage))
+    assert found is not None
+    assert [-1, 1, 1] == sorted(min(rows, 1) for rows in found[1].rows.tolist())
+    assert [] == it.steps()
+
+
+def test_a_footer_that_is_readable_again_is_read(tmp_path):
+    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s]")
+    bad, *_ = base_files(it)
+    good = bad.read_bytes()
+    bad.write_bytes(good[:-4] + b"JUNK")
+    it.apply(it.plan())
+    bad.write_bytes(good)
+    more = it.now(index="[i, s, d]")
+
+    done = indexed(more.apply(more.plan()))
+
+    assert (3, 0) == (done.footers, done.unread)
+    assert [] == more.steps() == more.problems("i >= 1")
+
+
+class Refusing(_Around):
+    """Refuses some calls with an error."""
+
+    def __init__(self, inner: Storage, refuses: Callable[[Call], bool], error: Exception) -> None:
+        super().__init__(inner)
+        self._refuses, self._error = refuses, error
+
+    def _gate(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
+        if self._refuses(call):
+            raise self._error
+        return act()
+
+
+def of_the_index(method: str) -> Callable[[Call], bool]:
+    return lambda call: call.method == method and FOLDER in call.paths[0]
+
+
+DENIED = PermissionDeniedError("/lake/t/.hoodie/.zindex", "may not be written; give it the right")
+
+
+def test_an_index_that_may_not_be_written_is_said_and_the_clean_goes_on(tmp_path):
+    said = {"index": "[id]", "retention": "fileVersions: 1"}
+    it = indexing(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
+
+    assert ["index", "clean"] == it.steps()
+    refusing = of_the_index("create")
+    result = it.apply(it.plan(), around=lambda s: Refusing(s, refusing, DENIED))
+
+    (table,) = result.tables
+    index, clean = table.outcomes
+    assert ("failed", str(DENIED)) == (index.how, index.indexed.error)
+    assert ("completed", True) == (clean.how, clean.removed > 0)
+    assert (5, None) == (result.exit_code, table.error)
+    assert ["index"] == it.steps()
+    assert 0 == it.apply(it.plan()).exit_code
+    assert [] == it.steps() == it.problems("id >= 50")
+
+
+def test_a_file_in_place_of_the_folder_is_as_good_as_no_index_and_stops_nothing_else(tmp_path):
+    said = {"index": "[id]", "retention": "fileVersions: 1"}
+    it = indexing(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
+    (it.table / FOLDER).write_bytes(b"")
+
+    result = it.apply(it.plan())
+
+    index, clean = result.tables[0].outcomes
+    assert (5, "failed", "completed") == (result.exit_code, index.how, clean.how)
+    assert index.indexed.error.startswith(f"{it.table / FOLDER}/")
+    assert index.indexed.error.endswith(": Not a directory")
+    assert ["index"] == it.steps()
+
+
+@pytest.mark.parametrize("method", ["delete_many", "remove_folder"])
+def test_old_versions_that_may_not_be_removed_are_said_and_go_with_the_next_apply(it, method):
+    more = it.now(index="[i]")
+    old = file_of(it)
+
+    def around(storage: Storage) -> Storage:
+        if method == "delete_many":  # it tells of paths, and raises nothing
+            return Undeletable(storage, old.name)
+        return Refusing(storage, of_the_index(method), DENIED)
+
+    result = more.apply(more.plan(), around=around)
+
+    (outcome,) = result.tables[0].outcomes
+    assert (0, "completed", 1) == (result.exit_code, outcome.how, len(outcome.warnings))
+    assert [] == more.steps() == more.problems("i >= 1")
+    more.apply(more.plan())
+    assert 1 == len(list_versions(more.storage).found)
+
+
+class Undeletable(_Around):
+    """Cannot delete files of a name."""
+
+    def __init__(self, inner: Storage, name: str) -> None:
+        super().__init__(inner)
+        self._name = name
+
+    def delete_many(self, paths):
+        if any(path.endswith(self._name) for path in paths):
+            return [Deletion(path, existed=False, error="permission denied") for path in paths]
+        return super().delete_many(paths)
+
+    def _gate(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
+        return act()
+
+
+def test_where_the_index_cannot_be_listed_afterwards_nothing_is_taken_for_done(it):
+    more = it.now(index="[i]")
+    created: list[bool] = []
+
+    def refuses(call: Call) -> bool:
+        if of_the_index("create")(call):
+            created.append(True)
+        return bool(created) and call.method == "list" and FOLDER in call.paths[0]
+
+    error = StorageError("/lake/t/.hoodie/.zindex", "the store does not answer")
+    result = more.apply(more.plan(), around=lambda s: Refusing(s, refuses, error))
+
+    (outcome,) = result.tables[0].outcomes
+    assert (5, "failed", str(error)) == (result.exit_code, outcome.how, outcome.indexed.error)
+    assert [] == more.steps() == more.problems("i >= 1")
+    more.apply(more.plan())
+    assert 1 == len(more.versions())
+
+
+class Racing(_Around):
+    """Another process publishes just before we do; ``size``: whether in a file of our name."""
+
+    def __init__(self, inner: Storage, it: Indexing, times: int, *, is_same_file: bool) -> None:
+        super().__init__(inner)
+        self._it, self._left, self._is_same = it, times, is_same_file
+
+    def _gate(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
+        if of_the_index("create")(call) and self._left:
+            self._left -= 1
+            self._publish(call.paths[0])
+        return act()
+
+    def _publish(self, path: str) -> None:
+        versions = list_versions(self._inner)
+        found = read_last(self._inner, versions)
+        assert found is not None
+        said = Provenance(table="t", instant=found[0].name.instant, tool="another one, longer")
+        data = encode(found[1], said).to_pybytes()
+        if self._is_same:
+            self._inner.create(path, b"x" * int(path.rsplit("-", maxsplit=1)[-1].partition(".")[0]))
+        else:
+            publish(self._inner, versions, found[0].name.instant, data)
+
+
+@pytest.mark.parametrize("is_same_file", [True, False])
+def test_of_two_applies_at_once_the_second_builds_on_the_first(it, is_same_file):
+    more = it.now(index="[i, s]")
+
+    result = more.apply(more.plan(), around=lambda s: Racing(s, more, 1, is_same_file=is_same_file))
+
+    assert (0, None) == (result.exit_code, result.tables[0].error)
+    done = indexed(result)
+    assert (("i", "s"), 0, 3) == (done.columns, done.footers, done.kept)
+    assert 1 == len(more.versions()) == len(list_versions(more.storage).found)
+    assert [] == more.steps() == more.problems("i >= 1")
+
+
+def test_who_is_overtaken_again_and_again_gives_up(it):
+    more = it.now(index="[i, s]")
+
+    result = more.apply(more.plan(), around=lambda s: Racing(s, more, 99, is_same_file=True))
+
+    (outcome,) = result.tables[0].outcomes
+    assert (5, "failed") == (result.exit_code, outcome.how)
+    assert (
+        "others published an index 8 times while this one was being built; run apply again"
+        == outcome.indexed.error
+    )
+
+
+def test_a_column_that_cannot_be_indexed_any_more_is_left_out(it):
+    more = it.now(index="[i, s]")
+    plan = more.plan()
+    (table,) = plan.tables
+    (step,) = table.steps
+    gone = replace(step, columns=("i", "gone"))
+    result = more.apply(replace(plan, tables=(replace(table, steps=(gone,)),)))
+
+    done = indexed(result)
+    assert (4, ("i",)) == (result.exit_code, done.columns)
+    assert [("gone", "the spec does not declare column gone")] == [
+        (note.rule, note.because) for note in done.left
+    ]
+
+
+def test_an_index_step_of_a_spec_without_an_index_is_refused(it):
+    plan = it.now(index="[i]").plan()
+    (table,) = plan.tables
+    spec = {key: value for key, value in table.spec.items() if key != "index"}
+    edited = replace(plan, tables=(replace(table, spec=spec),))
+
+    (result,) = it.apply(edited).tables
+
+    assert (1, (), "t: its spec has no index block, and the plan an index step") == (
+        result.exit_code,
+        result.outcomes,
+        result.error,
+    )
+
+
+def test_the_same_plan_again_has_nothing_to_do(it):
+    more = it.now(index="[i]")
+    plan = more.plan()
+    more.apply(plan)
+    counted: list[Recording] = []
+
+    result = more.apply(plan, around=lambda s: counted.append(Recording(s)) or counted[-1])
+
+    (outcome,) = result.tables[0].outcomes
+    assert (0, "nothing", None) == (result.exit_code, outcome.how, outcome.indexed.version)
+    assert [] == [call for call in counted[0].mutations if FOLDER in call.paths[0]]

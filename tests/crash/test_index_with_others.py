@@ -1,0 +1,128 @@
+"""An index step among others: Hudi's own index beside ours, a clean behind it, Hudi as executor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.index import run_index
+from reconciler.errors import StorageError
+from reconciler.hudi.load import load_properties
+from reconciler.plan.model import IndexStep
+from reconciler.storage.wrappers import Call
+from tests.building import opened
+from tests.crash.drill import unlisted
+from tests.crash.indexing import Indexing, indexed, indexing
+from tests.crash.test_clean_by_hudi import StandIn
+from tests.crash.test_index_damage import Refusing
+
+TABLES = Path(__file__).parents[1] / "tables"
+SAID = {"index": "[id], hudi: build", "retention": "fileVersions: 1"}
+DOWN = StorageError("/t/.hoodie/metadata/column_stats", "the store does not answer")
+
+
+@pytest.fixture
+def it(tmp_path) -> Indexing:
+    """A table with a metadata table that has no column_stats, and with old files."""
+    return indexing(TABLES / "reading/clustered_0.15.0.zip", tmp_path / "t", **SAID)
+
+
+def told(result):
+    """By step its target, what became of it, and the code of all."""
+    (table,) = result.tables
+    assert table.error is None, table.error
+    steps = [(o.kind, o.indexed and o.indexed.target, o.how) for o in table.outcomes]
+    return result.exit_code, steps
+
+
+BOTH = [
+    ("index", "zindex", "completed"),
+    ("index", "column_stats", "completed"),
+    ("clean", None, "completed"),
+]
+
+
+def live(it: Indexing) -> set[str]:
+    return set(load_properties(it.storage).metadata_partitions)
+
+
+def test_both_indexes_are_built_and_the_clean_is_told_of_both(it):
+    before = unlisted(it)
+
+    assert ["index", "clean"] == it.steps()
+    assert (0, BOTH) == told(it.apply(it.plan()))
+    assert {"column_stats", "partition_stats"} & live(it) == {"column_stats"}
+    assert before == unlisted(it)
+    assert [] == it.steps() == it.problems("id >= 2")
+
+
+def test_where_hudis_index_cannot_be_built_ours_is_and_the_clean_goes_on(it):
+    def refuses(call: Call) -> bool:
+        return call.method == "create" and "metadata/column_stats/" in call.paths[0]
+
+    result = it.apply(it.plan(), around=lambda s: Refusing(s, refuses, DOWN))
+
+    failed = [BOTH[0], ("index", "column_stats", "failed"), BOTH[2]]
+    assert (5, failed) == told(result)
+    assert str(DOWN) == result.tables[0].outcomes[1].indexed.error
+    assert "column_stats" not in live(it)
+    assert (0, [("index", "column_stats", "completed")]) == told(it.apply(it.plan()))
+    assert [] == it.steps()
+
+
+def test_an_interruption_while_footers_are_read_leaves_nothing_behind(it):
+    def refuses(call: Call) -> bool:
+        return call.method == "read_range" and call.paths[0].endswith(".parquet")
+
+    with pytest.raises(KeyboardInterrupt):
+        it.apply(it.plan(), around=lambda s: Refusing(s, refuses, KeyboardInterrupt()))
+
+    assert [] == it.versions()
+    assert (0, BOTH) == told(it.apply(it.plan()))
+
+
+def test_an_index_is_ours_where_hudi_executes_the_rest(it):
+    """Hudi is not taken to have changed which indexes there are."""
+    result = it.apply(it.plan(), hudi=StandIn())
+
+    _, steps = told(result)
+    assert BOTH == steps
+    differences = [note.because for o in result.tables[0].outcomes for note in o.differences]
+    assert [] == [said for said in differences if "which indexes" in said]
+
+
+def test_what_the_clean_behind_removes_is_left_out(tmp_path):
+    it = indexing(TABLES / "v9_cow_nopart.zip", tmp_path / "t", index="[id]")
+    it.apply(it.plan())
+    said = {"index": "[id]", "clustering": "[]"}
+    clustered = Indexing(it.folder, said)
+    done = indexed(clustered.apply(clustered.plan()))
+    assert (2, 1, 0) == (done.files, done.kept, done.dropped)  # time travel reads the old one
+
+    more = Indexing(it.folder, {"index": "[id, ts]", "retention": "fileVersions: 1"})
+    assert ["index", "clean"] == more.steps()
+    done = indexed(more.apply(more.plan()))
+
+    assert (1, 1, 1) == (done.files, done.kept, done.dropped)
+    assert [] == more.steps() == more.problems("id >= 2")
+
+
+def test_a_table_that_is_told_to_stop_while_footers_are_read_stops(it):
+    """Of several tables at a time only the main thread hears of an interruption."""
+    table, look = opened(it.table, ["id"])
+    steps = [step for step in it.plan().tables[0].steps if isinstance(step, IndexStep)]
+    told: list[int] = []
+
+    class Builder:
+        def build(self, _ref, _asked, files, *, progress):
+            table.tools.stop.ask()
+            progress(1)
+            told.append(len(files))
+
+    table = replace(table, tools=replace(table.tools, builder=Builder()))
+    with pytest.raises(KeyboardInterrupt):
+        list(run_index(table, steps[0], look))
+
+    assert [] == told

@@ -1,0 +1,168 @@
+"""Reading the footers of many files: shares, what cannot be read, and memory."""
+
+from __future__ import annotations
+
+import io
+import threading
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import NotFoundError, PermissionDeniedError, UnsupportedError
+from reconciler.hudi.arrow import strings
+from reconciler.index.build import Asked, Threads, cut, rows_of, together
+from reconciler.index.merge import Keys
+from reconciler.storage.api import StorageRef
+from tests.unit.index.indexes import facts
+
+REF = StorageRef("memory")
+ASKED = Asked(columns=("x",), schema=pa.schema([("x", pa.int64())]))
+
+
+def parquet(values, *, padding=0):
+    sink = io.BytesIO()
+    table = pa.table({"x": pa.array(values, pa.int64())})
+    pairs = {"bloom": "b" * padding} if padding else None
+    with pq.ParquetWriter(sink, table.schema) as file:
+        file.write_table(table)
+        if pairs:
+            file.add_key_value_metadata(pairs)
+    return sink.getvalue()
+
+
+class Store:
+    """Files by path; some refuse to be read. ``most``: readers at a time."""
+
+    def __init__(self, files, refusing=()):
+        self.files, self.refusing = files, dict(refusing)
+        self.now = self.most = 0
+        self.lock = threading.Lock()
+
+    def read_range(self, path, start, length):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        try:
+            if path in self.refusing:
+                raise self.refusing[path]
+            return self.files[path][start : start + length]
+        finally:
+            with self.lock:
+                self.now -= 1
+
+    def keys(self):
+        paths = sorted(self.files)
+        parts = [path.rpartition("/") for path in paths]
+        return Keys(
+            partition=strings([folder for folder, _, _ in parts]).dictionary_encode(),
+            name=strings([name for _, _, name in parts]),
+            size=np.array([len(self.files[path]) for path in paths], np.int64),
+        )
+
+
+def build(store, *, at_once=4, asked=ASKED):
+    told = []
+    built = Threads(lambda _: store, at_once=at_once).build(
+        REF, asked, store.keys(), progress=told.append
+    )
+    return built, told
+
+
+@pytest.mark.parametrize("at_once", [1, 7])
+def test_every_file_has_its_row_whatever_the_shares(at_once):
+    many = {f"p={n % 3}/f{n:03}.parquet": parquet([n, n + 1]) for n in range(150)}
+    store = Store({"a.parquet": parquet([-5, 9]), **many})
+
+    built, told = build(store, at_once=at_once)
+
+    said = facts(built.index)
+    assert (151, 0, ()) == (len(built.index), built.unread, built.said)
+    assert 151 == sum(told)
+    assert [64, 64, 23] == sorted(told, reverse=True)
+    assert sorted(store.files) == [
+        f"{folder}/{name}".lstrip("/")
+        for folder, name in zip(said["partition"], said["name"], strict=True)
+    ]
+    least = dict(zip(said["name"], built.index.columns["x"].least.to_pylist(), strict=True))
+    assert {"a.parquet": -5, **{f"f{n:03}.parquet": n for n in range(150)}} == least
+    assert store.most <= at_once
+
+
+def test_files_that_cannot_be_read_are_unknown_and_the_first_few_are_said():
+    files = {f"f{n}.parquet": parquet([n]) for n in range(12)}
+    refusing = {
+        "f0.parquet": NotFoundError("/t/f0.parquet", "is not there"),
+        "f1.parquet": PermissionDeniedError("/t/f1.parquet", "may not be read"),
+    }
+    short = {f"f{n}.parquet": b"PAR1" for n in (2, 3, 4)}
+    bad = parquet([5])
+    broken = {"f5.parquet": bad[:-60] + b"\xff" * 52 + bad[-8:]}
+
+    built, told = build(Store({**files, **short, **broken}, refusing))
+
+    rows = dict(zip(built.index.name.to_pylist(), built.index.rows.tolist(), strict=True))
+    assert {f"f{n}.parquet" for n in range(6)} == {name for name in rows if rows[name] == -1}
+    assert (6, 12) == (built.unread, sum(told))
+    damaged = "it is shorter than it was listed; restore the file from a copy"
+    assert (
+        "/t/f0.parquet: is not there",
+        "/t/f1.parquet: may not be read",
+        f"f2.parquet: {damaged}",
+        f"f3.parquet: {damaged}",
+        f"f4.parquet: {damaged}",
+    ) == built.said
+
+
+def test_a_footer_that_does_not_parse_is_said_too():
+    bad = parquet([5])
+    built, _ = build(Store({"f.parquet": bad[:-60] + b"\xff" * 52 + bad[-8:]}))
+
+    assert ("f.parquet: its footer cannot be read; restore the file from a copy",) == built.said
+
+
+def test_no_files_make_an_empty_index_of_the_columns():
+    built, told = build(Store({}))
+
+    assert (0, ["x"], []) == (len(built.index), list(built.index.columns), told)
+
+
+def test_a_column_that_cannot_be_indexed_is_an_error():
+    with pytest.raises(UnsupportedError, match="column y cannot be indexed"):
+        build(Store({}), asked=Asked(columns=("y",), schema=ASKED.schema))
+
+
+def test_what_goes_wrong_in_a_thread_is_raised():
+    files = {f"{n}.parquet": b"" for n in range(200)}
+
+    with pytest.raises(KeyboardInterrupt):
+        build(Store(files, dict.fromkeys(files, KeyboardInterrupt())))
+
+
+def test_parts_in_any_order_make_the_same():
+    files = {f"f{n}.parquet": parquet([n]) for n in range(5)}
+    built = [build(Store({path: data}))[0] for path, data in files.items()]
+
+    assert facts(together(built, ASKED).index) == facts(together(built[::-1], ASKED).index)
+
+
+def test_rows_are_cut_in_their_order():
+    store = Store({f"p/{n}": b"" for n in range(5)})
+
+    shares = [share.column("name").to_pylist() for share in cut(rows_of(store.keys()), 2)]
+
+    assert [["0", "1"], ["2", "3"], ["4"]] == shares
+
+
+def test_footers_of_bloom_filters_do_not_pile_up():
+    data = parquet([1, 2], padding=400_000)
+    store = Store({f"f{n:03}.parquet": data for n in range(60)})
+    build(store)
+    tracemalloc.start()
+    build(store, at_once=2)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < 10 * len(data)  # of 60 files

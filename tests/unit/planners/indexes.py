@@ -1,0 +1,82 @@
+"""What is known of the index of a table in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.hudi.arrow import strings
+from reconciler.index.codec import Provenance
+from reconciler.index.keys import index_in_order, places
+from reconciler.index.merge import missing
+from reconciler.index.model import ColumnStats
+from reconciler.index.versions import versions_of
+from reconciler.state.index import KnownIndex
+from reconciler.state.known_index import keys_of
+from reconciler.state.view import newest_bases, view_of
+
+TYPES = {"a": pa.int64(), "b": pa.string(), "c": pa.float64()}
+
+
+def stats(kind, files, *, known=True):
+    found = ColumnStats.unknown(kind, files)
+    return replace(found, values=np.full(files, 1 if known else -1, np.int64))
+
+
+def index_of_names(names, columns, unread=()):
+    """An index of files of partition ``a`` with 10 bytes each; ``unread`` have no footer."""
+    count = len(names)
+    return index_in_order(
+        partition=strings(["a"] * count).dictionary_encode(),
+        name=strings(names),
+        size=np.full(count, 10, np.int64),
+        rows=np.array([-1 if name in unread else 5 for name in names], np.int64),
+        columns={name: stats(kind, count) for name, kind in columns.items()},
+    )
+
+
+def known(state, *, wanted=("a", "b"), index=None, damaged=(), problems=(), **more):
+    """The state with what is known of its index, as ``known_index`` would say."""
+    types = {column: TYPES[column] for column in wanted}
+    files = newest_bases(view_of(state))
+    keys = keys_of(state, files)
+    row = (
+        np.full(len(files), -1)
+        if index is None
+        else places(index, keys.partition, keys.name, keys.size)
+    )
+    lacking = missing(index, keys, types) if types else np.zeros(0, np.int64)
+    unread = row[lacking] >= 0
+    if index is not None:
+        unread &= index.rows[row[lacking]] < 0
+        unread &= all(column in index.columns for column in types)
+    versions = versions_of(
+        [] if index is None else [("20240101000000000_0", [("index-9.parquet", 9)])]
+    )
+    said = None
+    if index is not None:
+        said = Provenance(
+            table="t",
+            instant="20240101000000000",
+            tool="x",
+            columns={name: str(one.type) for name, one in index.columns.items()},
+        )
+    found = KnownIndex(
+        versions=versions,
+        last=versions.last,
+        index=index,
+        provenance=said,
+        damaged=damaged,
+        schema=pa.schema(list(TYPES.items())),
+        wanted=types,
+        problems=dict(problems),
+        supplied=frozenset(),
+        files=files,
+        missing=files[lacking],
+        unlisted=files[lacking[row[lacking] < 0]],
+        unreadable=files[lacking[unread]],
+        hudi_columns=None,
+    )
+    return replace(state, index=replace(found, **more))
