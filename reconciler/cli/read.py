@@ -72,6 +72,10 @@ def read(  # noqa: PLR0913 (options of a command)
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what would be read, and read no rows.")
     ] = False,
+    no_skipping: Annotated[
+        bool,
+        typer.Option("--no-skipping", help="Leave no file out by the statistics of the index."),
+    ] = False,
     specs: Annotated[
         list[Path] | None,
         typer.Option(
@@ -112,6 +116,7 @@ def read(  # noqa: PLR0913 (options of a command)
         format=format,
         master=master,
         settings=settings,
+        skipping=not no_skipping,
     )
     if explain:
         say_what_is_read(reading)

@@ -15,6 +15,8 @@ from reconciler.cli.wanted import SHOWN, Reading, RowFormat
 from reconciler.reader.arrow_spark import spark_name
 from reconciler.reader.cells import json_row, text_cells
 from reconciler.reader.explain import explained
+from reconciler.reader.pruning import unpruned
+from reconciler.reader.row_groups import measured
 from reconciler.render import read as render
 from reconciler.render import words
 
@@ -28,24 +30,25 @@ _TOGETHER: Final = 1000
 def say_what_is_read(reading: Reading) -> None:
     """Write what a read would touch; Spark starts only where a condition is to be understood."""
     scan = api.open_scan(reading.storage, reading.asked, zone=reading.zone)
-    kept, reaches = scan, True
+    found, reaches, groups = unpruned(scan), True, None
     if reading.where is not None:
         from reconciler.reader import spark  # noqa: PLC0415 (heavy)
 
         with _session(reading) as session, spark.reading(reading.storage.ref):
-            kept = spark.matching(session, scan, reading.where)
+            found = spark.pruned(session, scan, reading.where, reading.index)
             reaches = spark.reaches(session, scan.location)
-    found = explained(
-        scan,
-        kept,
+        groups = measured(reading.storage, found.kept)
+    said = explained(
+        found,
         reading.asked,
         where=reading.where,
         spark_reaches=reaches,
+        row_groups=groups,
     )
     if reading.format is RowFormat.JSON:
-        emit(render.explained_json(found))
+        emit(render.explained_json(said))
     else:
-        emit(render.explained_text(found, color=wants_color()))
+        emit(render.explained_text(said, color=wants_color()))
 
 
 def write_rows(reading: Reading) -> None:
@@ -55,7 +58,8 @@ def write_rows(reading: Reading) -> None:
     scan = api.open_scan(reading.storage, reading.asked, zone=reading.zone)
     ref = reading.storage.ref
     with _session(reading) as session, spark.reading(ref):
-        _write(spark.data_frame(session, scan, ref, reading.where), scan, reading)
+        frame = spark.data_frame(session, scan, ref, reading.where, index=reading.index)
+        _write(frame, scan, reading)
 
 
 @contextmanager

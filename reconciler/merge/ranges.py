@@ -29,7 +29,7 @@ def reading_parquet(path: str) -> Iterator[None]:
     """What Arrow cannot make sense of inside the block becomes a FormatError naming ``path``."""
     try:
         yield
-    except pa.ArrowException as problem:
+    except (pa.ArrowException, OSError) as problem:  # damaged pages are an OSError of Arrow's
         raise FormatError(
             path,
             f"cannot be read as parquet: {problem}",

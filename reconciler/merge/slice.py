@@ -127,11 +127,13 @@ def read_slice(
     *,
     share: Share = _ALL,
     on_footer: Callable[[Any], None] | None = None,
+    keeps: Callable[[Any], NDArray[np.bool_]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice as a snapshot query sees them, in batches of the wanted columns.
 
     ``share``: for several workers to read a big base file together, where there are no log files.
-    ``on_footer`` hears of the base file's FileMetaData before its rows.
+    ``on_footer`` hears of the base file's FileMetaData before its rows. ``keeps`` is asked which
+    row groups of it to read, by their numbers; never where there are log files.
 
     Dates of a base file that says it counts them in the hybrid calendar come in the proleptic one.
     A read-optimised query gives a slice without logs. Raises FormatError for damage and
@@ -147,7 +149,8 @@ def read_slice(
     logs = merged_logs(blocks, reading.rules, wanted)
     merge = _Merge(reading.rules, wanted, logs, np.full(len(logs), -1, np.int8))
     if files.base is not None:
-        yield from merge.over(files.base, files.base_size, source, share, on_footer)
+        hears = _Footer(share, on_footer, None if files.logs else keeps)
+        yield from merge.over(files.base, files.base_size, source, hears)
     yield from merge.rest()
 
 
@@ -158,6 +161,25 @@ def _refuse_skeleton(path: str) -> None:
             f"{path}: is a bootstrap skeleton, whose data lie in files outside the table; rewrite "
             "its partition with Hudi (for example by clustering) to read it here"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    """What is done about the footer of a base file; see ``read_slice``."""
+
+    share: Share
+    on_footer: Callable[[Any], None] | None
+    keeps: Callable[[Any], NDArray[np.bool_]] | None
+
+    def groups(self, metadata: Any) -> list[int]:
+        """The row groups to read."""
+        if self.on_footer is not None:
+            self.on_footer(metadata)
+        groups = self.share.groups(metadata)
+        if self.keeps is None:
+            return groups
+        kept = self.keeps(metadata)
+        return [group for group in groups if kept[group]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +200,7 @@ class _Merge:
         path: str,
         size: int,
         source: Source,
-        share: Share,
-        on_footer: Callable[[Any], None] | None,
+        footer: _Footer,
     ) -> Iterator[Any]:
         """The rows of the base file that stay."""
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -188,9 +209,7 @@ class _Merge:
             file = pq.ParquetFile(
                 open_range(source, path, size), pre_buffer=True, coerce_int96_timestamp_unit="us"
             )
-            if on_footer is not None:
-                on_footer(file.metadata)
-            for group in share.groups(file.metadata):
+            for group in footer.groups(file.metadata):
                 yield from self._group(file, group, path)
 
     def _group(self, file: Any, group: int, path: str) -> Iterator[Any]:

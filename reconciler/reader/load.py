@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,46 +10,32 @@ import pyarrow as pa
 
 from reconciler.errors import NotFoundError, StorageError, UnsupportedError
 from reconciler.hudi.arrow import strings
-from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.declared import SCHEMA, declared_schema
-from reconciler.hudi.instant import COMMITS, Instant
-from reconciler.hudi.load import (
-    PROPERTIES,
-    archived_commits,
-    instant_path,
-    load_archived,
-    load_properties,
-    newest_archived_time,
-    read_instant_file,
-)
+from reconciler.hudi.load import load_archived, load_properties, newest_archived_time
 from reconciler.hudi.view import LOGS_BY_COMPLETION
 from reconciler.merge.blocks import Committed
-from reconciler.merge.ranges import open_range, reading_parquet
 from reconciler.merge.rules import MergeRules
 from reconciler.reader.incremental import check_range, commit_times, is_touched, until_of
 from reconciler.reader.model import PATH, ReadRequest, Scan
 from reconciler.reader.partitions import partition_columns
-from reconciler.reader.renames import FOLDER, VERSIONED, read_versions, renamed_column
-from reconciler.reader.schema import (
-    CREATED,
-    Shape,
-    completed_schema,
-    evolved_instants,
-    has_meta_columns,
-    shape_of,
-    table_schema,
-    wanted_schema,
-)
+from reconciler.reader.schema import Shape, evolved_instants, shape_of, wanted_schema
 from reconciler.reader.slices import Picked, Until, check_readable, newest_write, pick
+from reconciler.state.columns import (
+    completed_schema,
+    declared_columns,
+    file_columns,
+    has_meta_columns,
+    load_versions,
+    table_schema,
+)
 from reconciler.state.model import TableState
 from reconciler.state.observe import ListingSource, observe
+from reconciler.state.renames import VERSIONED, renamed_columns
 from reconciler.storage.api import Storage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reconciler.hudi.properties import TableProperties
-    from reconciler.hudi.timeline import TimelineFile
 
 _ATTEMPTS: Final = 4
 _SKELETONS: Final = "00000000000001"
@@ -77,21 +62,6 @@ def open_scan(
                     "run again",
                 ) from None
     raise AssertionError
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A table's Avro schema as ``text``, and the file of the table that says it."""
-
-    text: str
-    path: str
-    extra: Mapping[str, str] = field(default_factory=dict)
-
-
-def newest_schema(storage: Storage, state: TableState) -> Declared | None:
-    """The Avro schema of the table as it is now; None where nobody has written one down."""
-    properties = load_properties(storage)
-    return _Opening(storage, ReadRequest(), properties, state, Until()).declared()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +141,9 @@ class _Opening:
 
     def _schema(self, picked: Picked) -> pa.Schema:
         """The columns that the newest write says, else the table's first ones, else a file's."""
-        found = self.declared()
+        found = declared_columns(
+            self.storage, self.properties, self.state, sees=self._until_of_columns.sees
+        )
         if found is not None:
             if found.extra.get(VERSIONED):
                 self._refuse_renamed(picked)
@@ -180,69 +152,23 @@ class _Opening:
         if not len(rows):
             return completed_schema(pa.schema([]), self.properties)
         newest = rows[np.argmax(picked.files.instant[rows])]
-        return completed_schema(_read_footer(self.storage, *_file(picked, newest)), self.properties)
-
-    def declared(self) -> Declared | None:
-        """The schema that the newest write says, else a table service, else the table's first."""
-        service: Declared | None = None
-        for operation, extra, path in self._writes():
-            text = declared_schema(operation, extra)
-            if text:
-                return Declared(text, path, extra)
-            if service is None and extra.get(SCHEMA):
-                service = Declared(extra[SCHEMA], path)
-        created = self.properties.raw.get(CREATED)
-        if service is None and created:
-            return Declared(created, f"{PROPERTIES}: {CREATED}")
-        return service
+        return completed_schema(file_columns(self.storage, *_file(picked, newest)), self.properties)
 
     def _refuse_renamed(self, picked: Picked) -> None:
         """Raises UnsupportedError where files hold a column of the table under another name."""
         rows = np.concatenate([picked.base[picked.base >= 0], picked.logs])
-        try:
-            entries = self.storage.list(FOLDER)
-        except NotFoundError:  # evolution was switched on and never used
+        versions = load_versions(self.storage)
+        if not len(rows) or not versions:
             return
-        found = [
-            (instant, entry.name)
-            for entry in entries
-            if (instant := Instant.parse(entry.name)) and instant.is_completed
-        ]
-        if not len(rows) or not found:
-            return
-        path = f"{FOLDER}/{max(found, key=lambda pair: pair[0].requested)[1]}"
         oldest = picked.files.instants[int(picked.files.instant[rows].min())]
         newest = newest_write(self.state, self._until_of_columns) or oldest
-        renamed = renamed_column(
-            read_versions(self.storage.read(path), path), oldest=oldest, as_of=newest
-        )
-        if renamed is not None:
-            column, before = renamed
+        for column, before in renamed_columns(versions, oldest=oldest, as_of=newest).items():
             was = "another column" if column == before else f"called {before}"
             raise UnsupportedError(
                 f"table {self.properties.table_name}: what is column {column} now was {was} when "
                 f"its oldest files were written (at {oldest}), and files are read by name; rewrite "
                 "them with Hudi, for example by clustering, to read the table here"
             )
-
-    def _writes(self) -> Iterator[tuple[str | None, dict[str, str], str]]:
-        """Operation and extra metadata of writes, newest first."""
-        active = []
-        for entry in self.state.timeline.entries:
-            instant = entry.instant
-            ended = self.state.completions.get(instant.requested)
-            is_write = instant.is_completed and instant.action in COMMITS
-            if is_write and self._until_of_columns.sees(instant.requested, ended):
-                active.append((ended or instant.requested, entry))
-        for _ended, entry in sorted(active, key=lambda found: found[0], reverse=True):
-            found = self._commit(entry)
-            yield found.operation, dict(found.extra), instant_path(self.properties, entry)
-        for operation, extra, path in archived_commits(self.storage, self.properties):
-            yield operation, dict(extra), path
-
-    def _commit(self, entry: TimelineFile) -> CommitMetadata:
-        data = read_instant_file(self.storage, self.properties, entry)
-        return CommitMetadata.parse(data, instant_path(self.properties, entry))
 
     def _evolves(self, picked: Picked, schema: pa.Schema) -> NDArray[np.bool_]:
         """Per slice whether its base file holds other types than the table; footers say."""
@@ -254,7 +180,7 @@ class _Opening:
 
         def shape(instant: str) -> Shape:
             path, size = _file(picked, one_of[place[instant]])
-            return shape_of(_read_footer(self.storage, path, size))
+            return shape_of(file_columns(self.storage, path, size))
 
         written = [
             instants[code]
@@ -284,11 +210,3 @@ def _file(picked: Picked, row: int) -> tuple[str, int]:
     folder = files.partitions[files.partition[row]]
     name = files.name[int(row)].as_py()
     return (f"{folder}/{name}" if folder else name), int(files.size[row])
-
-
-def _read_footer(storage: Storage, path: str, size: int) -> pa.Schema:
-    """The Arrow schema that the footer of a base file says."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    with reading_parquet(path):
-        return pq.read_schema(open_range(storage, path, size))

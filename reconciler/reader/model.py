@@ -11,6 +11,7 @@ import pyarrow as pa
 from reconciler.hudi.arrow import booleans
 from reconciler.merge.blocks import Committed
 from reconciler.merge.rules import MergeRules
+from reconciler.predicates.syntax import Predicate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +51,14 @@ class ReadRequest:
     columns: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What is understood of a ``where``. ``zone``: of the session whose rows are filtered by it."""
+
+    predicate: Predicate
+    zone: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scan:
     """What one read touches: the files, and how their rows become the answer.
@@ -66,6 +75,7 @@ class Scan:
     ``base`` is null; ``evolves``: a column of the base file has another type than the table's, so
     nothing that cannot widen types (Spark's parquet reader) may read it.
     ``commit_times``: of an incremental read, the instants whose rows count, sorted; else None.
+    ``condition``: rows for which it is not true may be left out; None: no row may.
     """
 
     location: str
@@ -78,6 +88,7 @@ class Scan:
     rules: MergeRules
     committed: Committed
     commit_times: tuple[str, ...] | None = None
+    condition: Condition | None = None
 
     def of_partitions(self, mask: NDArray[np.bool_]) -> Self:
         """The same read of some partitions only; ``mask`` has an element a row of partitions."""

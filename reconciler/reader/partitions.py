@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.arrow import distinct, integers
 from reconciler.hudi.properties import TableProperties
-from reconciler.reader.schema import drops_partition_columns
+from reconciler.state.columns import drops_partition_columns
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")

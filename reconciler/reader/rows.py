@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +12,11 @@ import pyarrow.compute as pc
 from reconciler.errors import UnsupportedError
 from reconciler.merge.slice import FileSliceRef, SliceReading, Source, read_slice
 from reconciler.reader.model import Scan
+from reconciler.reader.skipping import GroupTest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 COMMIT_TIME: Final = "_hoodie_commit_time"
 #: how the base files of a metadata-only bootstrap end: their data lie elsewhere
@@ -23,13 +28,14 @@ class RowReading:
     """How slices of a scan become rows of its answer; the same for all of them, picklable.
 
     ``schema``: of the answer. ``restored``: its columns that the folder says. ``commit_times``: the
-    writes whose rows count, None for all.
+    writes whose rows count, None for all. ``groups``: which row groups of base files may match.
     """
 
     slices: SliceReading
     schema: pa.Schema
     restored: frozenset[str]
     commit_times: tuple[str, ...] | None
+    groups: GroupTest | None = None
 
     @classmethod
     def of(cls, scan: Scan) -> Self:
@@ -47,6 +53,7 @@ class RowReading:
             schema=scan.schema,
             restored=restored,
             commit_times=scan.commit_times,
+            groups=GroupTest.of(scan),
         )
 
     def read(
@@ -54,12 +61,21 @@ class RowReading:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a slice in the columns of ``schema``; ``values``: those of its partition.
 
-        Raises as ``read_slice`` does.
+        Without those of row groups in which the scan's condition is true for none. Raises as
+        ``read_slice`` does.
         """
-        for batch in read_slice(files, self.slices, source):
+        for batch in read_slice(files, self.slices, source, keeps=self._keeps(files, values)):
             rows = batch if self.commit_times is None else self._counted(batch)
             if len(rows):
                 yield self._completed(rows, values)
+
+    def _keeps(
+        self, files: FileSliceRef, values: Mapping[str, Any]
+    ) -> Callable[[Any], NDArray[np.bool_]] | None:
+        groups = self.groups
+        if groups is None or files.base is None:
+            return None
+        return lambda footer: groups.may_match(files.base or "", footer, values)
 
     def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = pa.array(self.commit_times, pa.string())

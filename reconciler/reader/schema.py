@@ -1,51 +1,15 @@
-"""The columns of a table as of an instant, and which base files hold them in other types; pure.
-
-Source: TableSchemaResolver (getTableAvroSchema, appendPartitionColumns).
-"""
+"""The columns that are asked for, and which base files hold them in other types; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 import pyarrow as pa
 
 from reconciler.errors import UsageError
-from reconciler.hudi.properties import TableProperties
-from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
-
-CREATED: Final = "hoodie.table.create.schema"
 
 #: a column's name -> its type, spelled so that the same types of several writers are equal
 Shape = Mapping[str, str]
-
-
-def table_schema(text: str, path: str, properties: TableProperties) -> pa.Schema:
-    """The columns of a declared schema as readers see them.
-
-    Meta columns come first where the table has them; partition columns that files drop are text at
-    the end, as in Hudi. Raises as ``arrow_schema`` does, naming ``path``.
-    """
-    return completed_schema(arrow_schema(text, path), properties)
-
-
-def completed_schema(schema: pa.Schema, properties: TableProperties) -> pa.Schema:
-    """Columns with what the table's properties add to them."""
-    if drops_partition_columns(properties):
-        for name in properties.partition_fields:
-            if name not in schema.names:
-                schema = schema.append(pa.field(name, pa.string()))
-    return with_meta_columns(schema) if has_meta_columns(properties) else schema
-
-
-def has_meta_columns(properties: TableProperties) -> bool:
-    return properties.raw.get("hoodie.populate.meta.fields", "true").lower() != "false"
-
-
-def drops_partition_columns(properties: TableProperties) -> bool:
-    """Whether base files lack the partition columns, so that only folders know their values."""
-    said = properties.raw.get("hoodie.datasource.write.drop.partition.columns", "false")
-    return said.lower() == "true"
 
 
 def wanted_schema(schema: pa.Schema, columns: Sequence[str] | None, table: str) -> pa.Schema:

@@ -25,11 +25,13 @@ from reconciler.reader.failures import sentence
 from reconciler.reader.manifest import BATCH, FOLDER, manifest, quoted
 from reconciler.reader.model import Scan
 from reconciler.reader.predicate import check_where, is_of_spark, partition_condition
+from reconciler.reader.pruning import Pruned, among, pruned_by_index, unpruned
 from reconciler.reader.routes import of_slices, reasons
 from reconciler.reader.rows import COMMIT_TIME, refuse_unreadable
+from reconciler.reader.skipping import Decision, condition_of, odd_settings
 from reconciler.reader.tasks import in_tasks, weights
 from reconciler.reader.worker import Worker, packed
-from reconciler.storage.api import StorageRef
+from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redacted
 
 if TYPE_CHECKING:
@@ -51,21 +53,55 @@ _BIG: Final = 256 * 1024
 
 
 def data_frame(
-    session: SparkSession, scan: Scan, ref: StorageRef, where: str | None = None
+    session: SparkSession,
+    scan: Scan,
+    ref: StorageRef,
+    where: str | None = None,
+    *,
+    index: Storage | None = None,
 ) -> DataFrame:
     """The rows of a scan for which a condition of Spark SQL is true, in the scan's columns.
 
-    ``ref``: how Python workers open the table's storage. Raises UsageError for a ``where`` that is
-    none, UnsupportedError for slices that must not be merged. What goes wrong on a worker is
-    Spark's to raise, when the frame is asked for rows.
+    ``ref``: how Python workers open the table's storage. ``index``: the storage, for statistics of
+    files to be asked which of them may match; None: all of the partitions' are read.
+    Raises UsageError for a ``where`` that is none, UnsupportedError for slices that must not be
+    merged. What goes wrong on a worker is Spark's to raise, when the frame is asked for rows.
     """
     if where is None:
         return _rows(session, scan, ref)
     names = _named(session, scan, where)
     more = [scan.table_schema.field(name) for name in names if name not in scan.schema.names]
-    wide = replace(matching(session, scan, where), schema=pa.schema([*scan.schema, *more]))
+    kept = pruned(session, scan, where, index).kept
+    wide = replace(kept, schema=pa.schema([*scan.schema, *more]))
     found = _rows(session, wide, ref).filter(where)
     return found.select(*map(column_name, scan.schema.names)) if more else found
+
+
+def pruned(session: SparkSession, scan: Scan, where: str, index: Storage | None) -> Pruned:
+    """What a condition leaves of a scan. ``index``: as of ``data_frame``.
+
+    Raises UsageError for a ``where`` that is no condition on the table's columns.
+    """
+    partitions = _matching_partitions(session, scan, where)
+    number = numbers(scan.slices.column("partition").combine_chunks())
+    mask = partitions[number] if len(number) else np.zeros(0, np.bool_)
+    kept = of_slices(scan, mask)
+    if index is None:
+        return among(scan, mask, unpruned(kept, Decision.SWITCHED_OFF))
+    odd = _odd_settings(session)
+    if odd:
+        said = f"the session has {odd[0]}, so what the condition means is left to Spark"
+        found = replace(unpruned(kept, Decision.NOT_UNDERSTOOD), problems=(said,))
+        return among(scan, mask, found)
+    zone = session.conf.get("spark.sql.session.timeZone") or ""
+    narrowed = replace(kept, condition=condition_of(where, zone))
+    return among(scan, mask, pruned_by_index(narrowed, index))
+
+
+def _odd_settings(session: SparkSession) -> list[str]:
+    """Settings of a session under which its conditions may mean something else."""
+    keys = session._jsparkSession.conf().getAll().keys().mkString("\n")
+    return odd_settings(sorted(keys.split("\n")))
 
 
 def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
@@ -73,13 +109,19 @@ def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
 
     Raises UsageError for a ``where`` that is no condition on the table's columns.
     """
+    return scan.of_partitions(_matching_partitions(session, scan, where))
+
+
+def _matching_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
+    """Per partition whether it may hold a row for which the condition is true."""
     _named(session, scan, where)
+    every = np.ones(len(scan.partitions), np.bool_)
     if not scan.partition_schema.names or not len(scan.partitions):
-        return scan
+        return every
     values = scan.partitions.select(scan.partition_schema.names)
     condition = partition_condition(_local(session, values.slice(0, 0)), where)
     if condition is None:
-        return scan
+        return every
     row = "_".join(["row", *values.column_names])  # a name that none of them has
     frame = _local(session, values.append_column(row, integers(np.arange(len(values)))))
     try:
@@ -89,10 +131,10 @@ def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
     except Exception as error:
         if not is_of_spark(error):
             raise
-        return scan  # a comparison that fails: Spark tells whoever asks for the rows
+        return every  # a comparison that fails: Spark tells whoever asks for the rows
     mask = np.zeros(len(values), np.bool_)
     mask[kept] = True
-    return scan.of_partitions(mask)
+    return mask
 
 
 @contextmanager

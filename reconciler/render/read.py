@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from reconciler import canonical
-from reconciler.reader.explain import Explained
+from reconciler.reader.explain import Explained, Stage
+from reconciler.reader.row_groups import RowGroups
 from reconciler.render import words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
@@ -21,6 +22,10 @@ _KINDS: Final = {
     "incremental": "incremental",
 }
 _RIGHT: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+
+_STAGES: Final = {"partitions": "partitions", "index": "the index"}
+#: files that are named for people, of those of one fate
+_NAMED: Final = 3
 
 Cells = Sequence[str | None]
 
@@ -44,7 +49,43 @@ def explained_text(found: Explained, *, color: bool) -> str:
     lines += item("through Python", words.count(found.python_slices, "slice"))
     for group in found.through_python:
         lines += more(f"{words.count(group.slices, 'slice')}: {group.because}")
+    if found.where is not None:
+        lines += _skipping(found)
     return "\n".join(lines) + "\n"
+
+
+def _skipping(found: Explained) -> list[str]:
+    """What is left after each stage, and how every slice was decided."""
+    lines = [*item("stages", f"all: {_left(found.stages[0])}")]
+    for stage in found.stages[1:]:
+        lines += more(f"after {_STAGES[stage.stage]}: {_left(stage)}")
+    if found.row_groups is not None:
+        lines += more(_row_groups(found.row_groups))
+    lines += item("index", "none was asked" if found.index is None else found.index)
+    for problem in found.problems:
+        lines += more(problem)
+    for group in found.decided:
+        read = "read" if group.is_read else "left out"
+        said = f"{words.count(group.slices, 'slice')} ({words.size(group.bytes)}): {group.because}"
+        lines += item(read, said)
+        for name in group.files[:_NAMED]:
+            lines += more(name)
+        if len(group.files) > _NAMED:
+            rest = words.number(len(group.files) - _NAMED)
+            lines += more(f"and {rest} more, which --format json names")
+    return lines
+
+
+def _left(stage: Stage) -> str:
+    base = f"{words.count(stage.base_files, 'base file')} ({words.size(stage.base_bytes)})"
+    return f"{base}, {words.count(stage.log_files, 'log file')} ({words.size(stage.log_bytes)})"
+
+
+def _row_groups(found: RowGroups) -> str:
+    kept = f"{words.number(found.kept_groups)} of {words.number(found.groups)}"
+    size = f"{words.size(found.kept_bytes)} of {words.size(found.bytes)}"
+    files = f"{words.number(found.looked_at)} of {words.count(found.files, 'base file')}"
+    return f"row groups: {kept} may match ({size}), by the footers of {files}"
 
 
 def _shown(found: Explained) -> str:

@@ -12,9 +12,9 @@ from reconciler.hudi.declared import declared_schema
 from reconciler.reader.schema import (
     evolved_instants,
     shape_of,
-    table_schema,
     wanted_schema,
 )
+from reconciler.state.columns import table_schema
 from tests.slices import record_schema
 from tests.unit.reader.test_partitions import DROPPED, properties
 

@@ -14,8 +14,10 @@ from reconciler.merge.blocks import Committed
 from reconciler.merge.rules import MergeRules
 from reconciler.reader.explain import explained
 from reconciler.reader.model import PATH, SLICES, Scan
+from reconciler.reader.pruning import among, unpruned
 from reconciler.reader.request import Asked
-from reconciler.reader.routes import Reason, reasons
+from reconciler.reader.routes import Reason, of_slices, reasons
+from reconciler.reader.skipping import Decision
 from reconciler.reader.worker import Worker, packed
 from reconciler.storage.api import StorageRef
 
@@ -124,8 +126,9 @@ def test_only_whole_base_files_of_the_tables_types_are_read_by_spark_itself(tmp_
 
 def test_an_explanation_counts_what_is_left_of_what_there_is(tmp_path):
     scan = scan_of(tmp_path, ODD)
-    kept = scan.of_partitions(np.array([False, True, True]))
-    found = explained(scan, kept, Asked(), where="base = 'Z'").document()
+    mask = np.array([False, False, True, True, True])
+    pruned = among(scan, mask, unpruned(of_slices(scan, mask), Decision.SWITCHED_OFF))
+    found = explained(pruned, Asked(), where="base = 'Z'").document()
 
     assert {
         "format": 1,
@@ -161,4 +164,35 @@ def test_an_explanation_counts_what_is_left_of_what_there_is(tmp_path):
         "baseBytes": 18,
         "logFiles": 1,
         "logBytes": 1,
+        "stages": [
+            stage("all", (4, 27), (3, 6)),
+            stage("partitions", (3, 18), (1, 1)),
+            stage("index", (3, 18), (1, 1)),
+        ],
+        "decided": [
+            {
+                "decision": "partition",
+                "because": "the partition holds no row that can match",
+                "isRead": False,
+                "slices": 2,
+                "bytes": 14,
+                "files": ["x/a", "x/.l1"],
+            },
+            {
+                "decision": "switchedOff",
+                "because": "skipping is switched off",
+                "isRead": True,
+                "slices": 3,
+                "bytes": 19,
+                "files": ["z/b", "z/c", "z/d"],
+            },
+        ],
+        "rowGroups": None,
+        "index": None,
+        "problems": [],
     } == found
+
+
+def stage(name, base, logs):
+    files = {"baseFiles": base[0], "baseBytes": base[1]}
+    return {"stage": name, **files, "logFiles": logs[0], "logBytes": logs[1]}

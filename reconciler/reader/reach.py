@@ -1,0 +1,101 @@
+"""What predicates reach of a table: the base files that statistics do not rule out.
+
+Statistics are those of an index, of footers read here, and of what the names of folders say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.hudi.arrow import integers, numbers
+from reconciler.index.build import Asked, read_share, rows_of
+from reconciler.index.footers import wanted_types
+from reconciler.index.keys import joined, places, take
+from reconciler.index.merge import Keys
+from reconciler.index.model import PARTITION, FileIndex
+from reconciler.index.named import named_columns
+from reconciler.planners.reads import reads, with_values
+from reconciler.predicates.parse import parse
+from reconciler.reader.model import PATH, Scan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.storage.api import Storage
+
+
+def reach(
+    storage: Storage,
+    scan: Scan,
+    files: Keys,
+    wheres: Sequence[str],
+    *,
+    zone: str,
+    known: FileIndex | None = None,
+) -> NDArray[np.bool_]:
+    """Bool, predicates by base files: whether a row of the file may be asked for.
+
+    ``files``: of partitions of the scan, each once; ``known``: the statistics of some of them,
+    taken where it has all columns that the predicates speak of; of the others footers are read.
+    ``zone``: of the session. A file whose footer cannot be read is reached by all.
+    """
+    if not len(files) or not wheres:
+        return np.ones((len(wheres), len(files)), np.bool_)
+    index = statistics(storage, scan, files, wheres, known)
+    found = reads(wheres, index, index.size, schema=scan.table_schema, zone=zone)
+    kept: NDArray[np.bool_] = found.kept[:, places(index, files.partition, files.name, files.size)]
+    return kept
+
+
+def statistics(
+    storage: Storage,
+    scan: Scan,
+    files: Keys,
+    wheres: Sequence[str],
+    known: FileIndex | None = None,
+) -> FileIndex:
+    """The statistics of base files in the columns that predicates speak of; see ``reach``."""
+    said = set(scan.partition_schema.names)
+    names = [name for where in wheres for name in named_columns(parse(where), scan.table_schema)]
+    columns = tuple(name for name in dict.fromkeys(names) if name not in said)
+    at = np.full(len(files), -1, np.int64)
+    known = _of_columns(known, wanted_types(columns, scan.table_schema))
+    if known is not None:
+        at = places(known, files.partition, files.name, files.size)
+    asked = Asked(columns=columns, schema=scan.table_schema)
+    unread = rows_of(files).take(integers(np.flatnonzero(at < 0)))
+    read = read_share(storage, asked, unread, progress=lambda _: None).index
+    parts = [read] if known is None or (at < 0).all() else [take(known, at[at >= 0]), read]
+    return _with_folders(joined(parts), scan)
+
+
+def _of_columns(known: FileIndex | None, kinds: Mapping[str, Any]) -> FileIndex | None:
+    """The index with these columns alone; None where it lacks one, or has it in another type."""
+    if known is None or not kinds.keys() <= known.columns.keys():
+        return None
+    if any(known.columns[name].type != kind for name, kind in kinds.items()):
+        return None
+    return replace(known, columns={name: known.columns[name] for name in kinds})
+
+
+def keys_of(partition: Sequence[str], name: Sequence[str], size: NDArray[np.int64]) -> Keys:
+    """Files as an index knows them."""
+    paths = pa.array(partition, pa.string()).dictionary_encode().cast(PARTITION)
+    return Keys(partition=paths, name=pa.array(name, pa.string()), size=size)
+
+
+def _with_folders(index: FileIndex, scan: Scan) -> FileIndex:
+    """The same, with what the names of folders say of the rows in their files."""
+    if not scan.partition_schema.names:
+        return index
+    paths = scan.partitions.column(PATH).combine_chunks()
+    row = numbers(pc.index_in(index.partition.dictionary, value_set=paths)).astype(np.int64)
+    rows = integers(row[numbers(index.partition.indices)])
+    values = {name: scan.partitions.column(name).take(rows) for name in scan.partition_schema.names}
+    return with_values(index, values)

@@ -1,0 +1,91 @@
+"""How much of the base files that are read lies in row groups that may match, by their footers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler import parallel
+from reconciler.errors import ReconcilerError
+from reconciler.hudi.arrow import flags, integers
+from reconciler.index.tails import Tails
+from reconciler.reader.skipping import GroupTest, has_logs
+
+if TYPE_CHECKING:
+    from reconciler.reader.model import Scan
+    from reconciler.storage.api import Storage
+
+#: files whose footers are looked at, some of many, and how many at once
+MOST: Final = 64
+_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroups:
+    """What the footers of some base files say: ``looked_at`` of ``files`` without log files.
+
+    ``groups``, ``bytes``: all row groups of those files; ``kept_groups``, ``kept_bytes``: those
+    that may match. Bytes are compressed ones, of every column.
+    """
+
+    files: int
+    looked_at: int
+    groups: int
+    kept_groups: int
+    bytes: int
+    kept_bytes: int
+
+
+def measured(storage: Storage, kept: Scan) -> RowGroups | None:
+    """Row groups of the base files of a scan, for its condition; None where it has none.
+
+    Of more than ``MOST`` files so many are looked at, evenly spread. One whose footer cannot be
+    read is not counted as looked at.
+    """
+    test = GroupTest.of(kept)
+    if test is None:
+        return None
+    is_whole = flags(kept.slices.column("base").combine_chunks().is_valid()) & ~has_logs(kept)
+    rows = np.flatnonzero(is_whole)
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST)).astype(np.int64)]
+    files = kept.slices.take(integers(some)).select(["partition", "base", "base_size"])
+    tails = Tails(storage)
+
+    def counted(file: dict[str, Any]) -> tuple[int, int, int, int] | None:
+        try:
+            footer = _footer(tails.read(file["base"], file["base_size"]))
+        except ReconcilerError:
+            return None
+        if footer is None:
+            return None
+        mask = test.may_match(file["base"], footer, kept.values(file["partition"]))
+        sizes = np.array([_bytes(footer.row_group(at)) for at in range(len(mask))], np.int64)
+        return len(mask), int(mask.sum()), int(sizes.sum()), int(sizes[mask].sum())
+
+    found = parallel.each(counted, files.to_pylist(), at_once=_AT_ONCE)
+    told = [one for one in found if one is not None]
+    sums = np.array(told, np.int64).reshape(-1, 4).sum(axis=0).tolist()
+    return RowGroups(
+        files=len(rows),
+        looked_at=len(told),
+        groups=sums[0],
+        kept_groups=sums[1],
+        bytes=sums[2],
+        kept_bytes=sums[3],
+    )
+
+
+def _footer(tail: bytes) -> Any:
+    import pyarrow.parquet as pq  # noqa: PLC0415 (heavy)
+
+    try:
+        return pq.read_metadata(pa.BufferReader(tail))
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
+def _bytes(group: Any) -> int:
+    return sum(group.column(at).total_compressed_size for at in range(group.num_columns))

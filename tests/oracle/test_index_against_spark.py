@@ -1,0 +1,81 @@
+"""No file in which Spark finds a row is left out, whoever wrote it and whatever is asked.
+
+``INDEX_TABLES=200`` tries so many random tables, a hundred predicates each, instead of a few.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.oracle.asked import COLUMNS, SCHEMA, ZONES, Predicates
+from tests.oracle.skipping import (
+    conf,
+    ddl,
+    found_by_spark,
+    index_of_folder,
+    kept,
+    written_by_arrow,
+    written_by_spark,
+)
+
+pytestmark = pytest.mark.oracle
+TABLES = int(os.environ.get("INDEX_TABLES", "10"))
+PREDICATES = 140
+#: a seed cannot be made smaller
+SEEDS = settings(max_examples=TABLES, deadline=None, phases=[Phase.explicit, Phase.generate])
+
+
+def session_settings(chance: Random) -> dict[str, str]:
+    """What may change an answer of Spark's."""
+    said = {
+        "spark.sql.session.timeZone": ZONES,
+        "spark.sql.ansi.enabled": ("false", "false", "false", "true"),
+        "spark.sql.parquet.datetimeRebaseModeInRead": ("CORRECTED", "LEGACY"),
+        "spark.sql.parquet.int96RebaseModeInRead": ("CORRECTED", "LEGACY"),
+        "spark.sql.parquet.enableVectorizedReader": ("true", "false"),
+        "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "NO_CODEGEN", "FALLBACK"),
+        "spark.sql.codegen.wholeStage": ("false",),
+        "spark.sql.shuffle.partitions": ("1",),
+    }
+    return {key: chance.choice(values) for key, values in said.items()}
+
+
+def test_no_file_in_which_spark_finds_a_row_is_left_out(spark):
+    left_out = tried = 0
+
+    @SEEDS
+    @given(seed=st.integers(0, 1 << 40))
+    def holds(seed: int) -> None:
+        nonlocal left_out, tried
+        chance = Random(seed)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "table"
+            if chance.randrange(2):
+                written_by_arrow(chance, folder)
+            else:
+                written_by_spark(spark, chance, folder)
+            said = session_settings(chance)
+            is_ansi = said["spark.sql.ansi.enabled"] == "true"
+            asked = Predicates(chance, tuple(COLUMNS), is_plain=is_ansi).made(PREDICATES)
+            with conf(spark, said):
+                frame = spark.read.schema(ddl(SCHEMA)).parquet(str(folder))
+                truth = found_by_spark(frame, asked)
+            index = index_of_folder(folder, tuple(COLUMNS), SCHEMA)
+            zone = said["spark.sql.session.timeZone"]
+            ours = {text: kept(text, index, SCHEMA, zone) for text in truth}
+
+        lost = {text: needed - ours[text] for text, needed in truth.items()}
+        assert {} == {text: files for text, files in lost.items() if files}, said
+        left_out += sum(len(index) - len(files) for files in ours.values())
+        tried += len(index) * len(ours)
+
+    holds()
+
+    assert left_out > tried / 5  # or nothing was shown

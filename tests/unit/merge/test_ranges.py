@@ -1,0 +1,18 @@
+"""What is said of parquet files that Arrow cannot read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from reconciler.errors import FormatError
+from reconciler.merge.ranges import reading_parquet
+
+
+@pytest.mark.parametrize(
+    "problem", [pa.ArrowInvalid("no magic bytes"), OSError("Corrupt snappy compressed data.")]
+)
+def test_whatever_arrow_calls_damage_is_damage_of_the_file(problem):
+    said = f"^a/b.parquet: cannot be read as parquet: {problem}"
+    with pytest.raises(FormatError, match=said), reading_parquet("a/b.parquet"):
+        raise problem
