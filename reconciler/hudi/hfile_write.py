@@ -1,6 +1,6 @@
-"""One HFile (version 3) that HBase's reader and Hudi's own both accept, as a log block's content.
+"""One HFile (version 3) that HBase's reader and Hudi's own accept, for log blocks and base files.
 
-Gzip, CRC32, one index level with whole cell keys, no bloom filter: log blocks need none.
+Gzip, CRC32, one index level with whole cell keys, no bloom filter: nobody needs one.
 Source: HBase's HFileWriterImpl and HoodieHFileDataBlock (Hudi 0.15, 1.0); accepted by 1.1 and 1.2.
 """
 
@@ -36,10 +36,13 @@ _HEAD: Final = np.dtype([("cell", ">i4"), ("value", ">i4"), ("key", ">i2")])
 _LENGTH: Final = f"an HFile key has at most {LONGEST_KEY} bytes"
 
 
-def encode(cells: Sequence[tuple[bytes, bytes]], schema: str) -> bytes:
+def encode(
+    cells: Sequence[tuple[bytes, bytes]], schema: str, *, is_base_file: bool = False
+) -> bytes:
     """The bytes of an HFile with these (record key, value), and the schema's JSON in its file info.
 
-    Keys must ascend strictly and there must be at least one. Raises ValueError otherwise.
+    ``is_base_file``: it stands for itself, so it tells its first and last key too. Keys must ascend
+    strictly and there must be at least one. Raises ValueError otherwise.
     """
     keys = [key for key, _value in cells]
     if not cells or any(a >= b for a, b in pairwise(keys)):
@@ -51,6 +54,7 @@ def encode(cells: Sequence[tuple[bytes, bytes]], schema: str) -> bytes:
         key_bytes=sum(map(len, keys)) + len(keys) * _FRAME,
         value_bytes=sum(len(value) for _key, value in cells),
         last=keys[-1],
+        first=keys[0] if is_base_file else None,
     )
     return _assembled(_data_blocks(cells), totals, schema)
 
@@ -75,12 +79,13 @@ def encode_arrays(keys: Any, values: Any, schema: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Totals:
-    """``key_bytes`` with their frames."""
+    """``key_bytes`` with their frames; ``first``: the least key where the file tells it."""
 
     count: int
     key_bytes: int
     value_bytes: int
     last: bytes
+    first: bytes | None = None
 
 
 def _assembled(data: Iterable[tuple[bytes, bytes]], totals: _Totals, schema: str) -> bytes:
@@ -229,6 +234,8 @@ def _file_info(totals: _Totals, schema: str) -> bytes:
         b"hfile.LASTKEY": _cell_key(totals.last),
         b"schema": schema.encode(),
     }
+    if totals.first is not None:  # HoodieAvroHFileReaderImplBase.KEY_MIN_RECORD, KEY_MAX_RECORD
+        entries |= {b"minRecordKey": totals.first, b"maxRecordKey": totals.last}
     return b"".join(_field(1, _field(1, key) + _field(2, entries[key])) for key in sorted(entries))
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.logfile import BlockType, HeaderKey, delete_content, encode_block
 from reconciler.hudi.metadata_table import FileSlice, MetadataTable
-from reconciler.hudi.metadata_timeline import EIGHT
+from reconciler.hudi.metadata_timeline import EIGHT, ROOT
 from reconciler.hudi.schemaless import encode_container
 
 #: stage, task and attempt of the write; ours has none of them
@@ -67,6 +68,16 @@ class LogContent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BaseContent:
+    """What a new file group of a metadata partition begins with; ``data`` is None without rows."""
+
+    partition: str
+    group: str
+    data: bytes | None
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deltacommit:
     """A deltacommit of the metadata table.
 
@@ -97,6 +108,69 @@ class Deltacommit:
             *(Write(path=log.over.path(self._name(log.over)[0]), data=log.data) for log in logs),
             self._on_timeline(done, self._body(stats, {"schema": _bare(self.schema)})),
         )
+
+    def first_files(
+        self, groups: Sequence[BaseContent], extra: Mapping[str, str]
+    ) -> tuple[Write, ...]:
+        """The same where metadata partitions begin: their marks, file groups and base files.
+
+        As initializeFileGroups and the bulk insert after it do (HoodieBackedTableMetadataWriter).
+        ``extra``: more pairs for what the deltacommit says of itself, from its inflight file on.
+        """
+        requested = Instant(self.instant, Action.DELTACOMMIT, State.REQUESTED)
+        inflight = Instant(self.instant, Action.DELTACOMMIT, State.INFLIGHT)
+        time = self.completed if self.table.version >= EIGHT else None
+        done = Instant(self.instant, Action.DELTACOMMIT, State.COMPLETED, time)
+        stats: dict[str, list[Any]] = {}
+        for group in groups:
+            if group.data is not None:
+                stats.setdefault(group.partition, []).append(self._inserted(group, group.data))
+        schema = {"schema": _bare(self.schema)}
+        kind = "BULK_INSERT_PREPPED" if self.table.version >= EIGHT else "BULK_INSERT"
+        return (
+            self._on_timeline(requested, b""),
+            self._on_timeline(inflight, self._body({}, extra, kind)),
+            *(self._mark(partition) for partition in dict.fromkeys(g.partition for g in groups)),
+            *(self._group_begins(group) for group in groups),
+            *(
+                Write(path=f"{ROOT}/{group.partition}/{self._base(group)}", data=group.data)
+                for group in groups
+                if group.data is not None
+            ),
+            self._on_timeline(done, self._body(stats, {**schema, **extra}, kind)),
+        )
+
+    def _mark(self, partition: str) -> Write:
+        """The file that says of a folder that it is a partition (HoodiePartitionMetadata)."""
+        text = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth=1\n"
+        path = f"{ROOT}/{partition}/.hoodie_partition_metadata"
+        return Write(path=path, data=text.encode())
+
+    def _group_begins(self, group: BaseContent) -> Write:
+        """A log file with a block that deletes nothing, so that the file group is there."""
+        name = f".{group.group}_{self.instant}.log.1_{_WRITE_ID}"
+        header = [(HeaderKey.INSTANT_TIME, self.instant)]
+        data = encode_block(BlockType.DELETE, header, delete_content((), group.partition))
+        return Write(path=f"{ROOT}/{group.partition}/{name}", data=data)
+
+    def _base(self, group: BaseContent) -> str:
+        return f"{group.group}_{_WRITE_ID}_{self.instant}.hfile"
+
+    def _inserted(self, group: BaseContent, data: bytes) -> dict[str, Any]:
+        """A HoodieWriteStat of a base file that was written."""
+        return {
+            **dict.fromkeys(_COUNTS, 0),
+            **dict.fromkeys(_UNKNOWN, None),
+            "fileId": group.group,
+            "path": f"{group.partition}/{self._base(group)}",
+            "partitionPath": group.partition,
+            "prevCommit": "null",
+            "numWrites": group.rows,
+            "numInserts": group.rows,
+            "totalWriteBytes": len(data),
+            "fileSizeInBytes": len(data),
+            "runtimeStats": {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0},
+        }
 
     def _name(self, over: FileSlice) -> tuple[str, int]:
         """Name and version of the new log file."""
@@ -146,13 +220,18 @@ class Deltacommit:
         has_base = base.endswith(f"_{over.newest}.hfile")
         return {"baseFile": base if has_base else "", "logFiles": [*reversed(kept), name]}
 
-    def _body(self, stats: Mapping[str, Sequence[Any]], extra: Mapping[str, str]) -> bytes:
+    def _body(
+        self,
+        stats: Mapping[str, Sequence[Any]],
+        extra: Mapping[str, str],
+        operation: str = "UPSERT_PREPPED",
+    ) -> bytes:
         """HoodieCommitMetadata: JSON in version 6, an Avro container later."""
         record = {
             "partitionToWriteStats": dict(stats),
             "compacted": False,
             "extraMetadata": dict(extra),
-            "operationType": "UPSERT_PREPPED",
+            "operationType": operation,
         }
         if self.table.version < EIGHT:
             return json.dumps(record, indent=2, separators=(",", " : ")).encode()

@@ -110,7 +110,7 @@ class Wrapping:
         """
         missing, found, left = set(columns), {}, iter(values)
         while missing and (value := next(left, None)) is not None:
-            stats = _stats_of(value, schema, path)
+            stats = stats_of(value, schema, path)
             column, bound = stats["columnName"], stats.get("minValue")
             if bound is not None and column in missing:
                 missing.remove(column)
@@ -121,7 +121,7 @@ class Wrapping:
     def column_of(value: bytes, schema: str, path: str) -> str:
         """The column of a record of column_stats; raises FormatError naming ``path``."""
         with decoding(path, "an Avro record"):
-            return str(_stats_of(value, schema, path)["columnName"])
+            return str(stats_of(value, schema, path)["columnName"])
 
     def of(self, bound: Bound | None, where: str) -> Any:
         """A bound as a branch of the schema's union; UnsupportedError when it cannot be one."""
@@ -159,8 +159,8 @@ def _fits(bound: Bound, kind: str) -> bool:
     return True
 
 
-def _stats_of(value: bytes, schema: str, path: str) -> dict[str, Any]:
-    """The statistics of a record, branches of unions with their names."""
+def stats_of(value: bytes, schema: str, path: str) -> dict[str, Any]:
+    """The statistics of a record, branches of unions with their names; raises FormatError."""
     import fastavro  # noqa: PLC0415
 
     with decoding(path, "an Avro record"):
@@ -196,7 +196,8 @@ def _rescaled(bound: Decimal, where: str) -> Decimal:
             f"{where}: the index keeps {_DIGITS} digits behind the point, which {bound} exceeds; "
             "drop the index column_stats"
         )
-    return Decimal(_whole(bound) * 10 ** (_DIGITS + exponent)).scaleb(-_DIGITS)
+    # not scaleb, which rounds to 28 digits
+    return Decimal(f"{_whole(bound) * 10 ** (_DIGITS + exponent)}E-{_DIGITS}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,11 +293,12 @@ class MetadataRecords:
                 f"{where}: the index has no record that shows how it is kept; drop the index "
                 "column_stats"
             )
+        least, greatest = _without_nan(found)
         said = {
             "fileName": name,
             "columnName": found.column,
-            "minValue": wrapping.of(found.least, where),
-            "maxValue": wrapping.of(found.greatest, where),
+            "minValue": wrapping.of(least, where),
+            "maxValue": wrapping.of(greatest, where),
             "valueCount": found.values,
             "nullCount": found.nulls,
             "totalSize": found.size,
@@ -330,6 +332,20 @@ class MetadataRecords:
                     "reconciler cannot fill"
                 )
         return {field["name"]: said.get(field["name"]) for field in record["fields"]}
+
+
+def _without_nan(found: ColumnRange) -> tuple[Bound | None, Bound | None]:
+    """The bounds with infinity for NaN.
+
+    Hudi 1.2 skips what ranges to NaN where greater numbers are asked for, and loses rows. Whoever
+    asks for NaN itself finds none in an index either way.
+    """
+    least, greatest = found.least, found.greatest
+    if isinstance(least, float) and math.isnan(least):
+        least = -math.inf
+    if isinstance(greatest, float) and math.isnan(greatest):
+        greatest = math.inf
+    return least, greatest
 
 
 def _halves(number: uuid.UUID) -> tuple[int, int]:

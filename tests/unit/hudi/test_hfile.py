@@ -246,3 +246,11 @@ def test_entries_that_start_alike_are_read_without_the_others():
     assert [cells[0], cells[-1]] == [*file.starting(b"B=000"), *file.starting(b"E=159")]
     assert [] == [*file.starting(b"A"), *file.starting(b"C=0411"), *file.starting(b"F")]
     assert cells == list(file.starting(b""))
+
+
+def test_a_base_file_tells_its_first_and_last_key():
+    data = hfile_write.encode(CELLS[:5], "{}", is_base_file=True)
+    info = hfile.parse(data, PATH).info
+
+    assert (b"p=00000", b"p=00004") == (info[b"minRecordKey"], info[b"maxRecordKey"])
+    assert b"minRecordKey" not in hfile.parse(SMALL, PATH).info

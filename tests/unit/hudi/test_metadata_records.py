@@ -73,8 +73,15 @@ def test_bounds_of_nulls_are_null():
     assert (None, None) == (found["minValue"], found["maxValue"])
 
 
-def test_nan_is_kept():
-    assert math.isnan(stats(one(least=0.0, greatest=math.nan), {"c": DOUBLE})["maxValue"]["value"])
+def test_infinity_stands_for_nan_which_hudi_cannot_compare():
+    some = stats(one(least=0.0, greatest=math.nan), {"c": DOUBLE})
+    all_of_them = stats(one(least=math.nan, greatest=math.nan), {"c": DOUBLE})
+
+    assert (0.0, math.inf) == (some["minValue"]["value"], some["maxValue"]["value"])
+    assert (-math.inf, math.inf) == (
+        all_of_them["minValue"]["value"],
+        all_of_them["maxValue"]["value"],
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,184 @@
+"""How the indexes column_stats and partition_stats begin: one deltacommit that nobody sees yet.
+
+As Hudi's own initialisation: a base file in each of a fixed number of file groups, chosen by the
+key's hash. They count once the data table's properties list them, so its instant is on no other
+timeline. Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, bulkCommit;
+HoodieTableMetadataUtil.createAsyncIndexerTimestamp (0.15).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.errors import BusyError, FormatError
+from reconciler.hudi import hfile_write
+from reconciler.hudi.commit import CommitMetadata
+from reconciler.hudi.instant import Action, State
+from reconciler.hudi.metadata_commit import BaseContent, Deltacommit, Write
+from reconciler.hudi.metadata_index import DEFINITIONS
+from reconciler.hudi.metadata_keys import by_file_group
+from reconciler.hudi.metadata_partitions import COLUMN_STATS, PARTITION_STATS
+from reconciler.hudi.metadata_read import UNPARTITIONED
+from reconciler.hudi.metadata_records import Cell, ColumnRange, MetadataRecords, Wrapping
+from reconciler.hudi.metadata_table import MetadataTable
+from reconciler.hudi.metadata_timeline import EIGHT, ROOT
+from reconciler.hudi.schemaless import decoding, require
+from reconciler.hudi.timeline import TimelineFile
+
+#: key of the extra metadata of our own deltacommits: what they are for
+MARK: Final = "reconciler.index"
+#: file groups as Hudi makes them by default, and how their names begin
+_GROUPS: Final = {COLUMN_STATS: ("col-stats", 2), PARTITION_STATS: ("partition-stats", 1)}
+#: what version 6 hangs on the time of a deltacommit that an indexer makes (OperationSuffix)
+_INDEXER: Final = "004"
+_TYPED: Final = 9
+_PLANS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRanges:
+    """What a data file holds; a range for every indexed column, in their order."""
+
+    partition: str
+    name: str
+    ranges: Sequence[ColumnRange]
+
+
+def instant_of(time: str, version: int) -> str:
+    """How the deltacommit that begins an index is called, made at a time that no instant has."""
+    return time if version >= EIGHT else time + _INDEXER
+
+
+def partitions_of(version: int, *, is_partitioned: bool) -> tuple[str, ...]:
+    """The metadata partitions that begin together.
+
+    From version 8 on a write computes a partition's bounds from those of its files; where the table
+    has no partitions there are none.
+    """
+    if version >= EIGHT and is_partitioned:
+        return COLUMN_STATS, PARTITION_STATS
+    return (COLUMN_STATS,)
+
+
+def first_writes(
+    deltacommit: Deltacommit,
+    files: Iterable[FileRanges],
+    wrappings: Mapping[str, Wrapping],
+    partitions: Sequence[str],
+) -> tuple[Write, ...]:
+    """What to bring to storage, in its order; the folders of ``partitions`` must not be there.
+
+    Raises UnsupportedError for bounds that the index cannot keep.
+    """
+    records = MetadataRecords(schema=deltacommit.schema, path=ROOT)
+    cells: dict[str, list[Cell]] = {name: [] for name in partitions}
+    together: dict[str, list[ColumnRange]] = {}
+    for file in files:
+        path = file.partition or UNPARTITIONED
+        cells[COLUMN_STATS] += records.column_stats(path, file.name, file.ranges, wrappings)
+        known = together.get(path)
+        together[path] = [
+            *(
+                file.ranges
+                if known is None
+                else (old.merged(new) for old, new in zip(known, file.ranges, strict=True))
+            )
+        ]
+    if PARTITION_STATS in cells:
+        for path, ranges in together.items():
+            cells[PARTITION_STATS] += records.partition_stats(path, ranges, wrappings)
+    groups = [
+        group for name in partitions for group in _groups(name, cells[name], deltacommit.schema)
+    ]
+    return deltacommit.first_files(groups, {MARK: ",".join(partitions)})
+
+
+def _groups(partition: str, cells: Sequence[Cell], schema: str) -> Iterator[BaseContent]:
+    prefix, count = _GROUPS[partition]
+    values = {key.decode(): (key, value) for key, value in cells}
+    for number, keys in enumerate(by_file_group([*values], count)):
+        some = sorted(values[key] for key in keys)
+        data = hfile_write.encode(some, schema, is_base_file=True) if some else None
+        yield BaseContent(
+            partition=partition, group=f"{prefix}-{number:04}-0", data=data, rows=len(some)
+        )
+
+
+def earlier_builds(table: MetadataTable) -> tuple[str, ...]:
+    """The deltacommits of builds of ours, in the order to delete them, completed or not.
+
+    Their files must be gone already, with the folders they are in. Raises BusyError where a plan or
+    a deltacommit of somebody else is pending on the metadata table's own timeline; FormatError.
+    """
+    own: dict[str, list[TimelineFile]] = {}
+    on_data = {instant.requested for instant in table.timelines.data.instants}
+    for file in table.timeline.files:
+        if file.instant.action is Action.DELTACOMMIT and file.instant.requested not in on_data:
+            own.setdefault(file.instant.requested, []).append(file)
+    paths: list[str] = []
+    for files in own.values():
+        files.sort(key=lambda file: -file.instant.state.rank)
+        if _is_ours(table, files):
+            paths += [f"{table.timelines.folder}/{file.name}" for file in files]
+        elif not files[0].instant.is_completed:
+            raise _busy(files[0])
+    for file in table.timeline.files:
+        if file.instant.action in _PLANS and not _is_completed(table, file):
+            raise _busy(file)
+    return tuple(paths)
+
+
+def _is_completed(table: MetadataTable, file: TimelineFile) -> bool:
+    time = file.instant.requested
+    return any(one.requested == time and one.is_completed for one in table.timeline.instants)
+
+
+def _busy(file: TimelineFile) -> BusyError:
+    return BusyError(
+        f"{file.name} is pending on the metadata table's own timeline; run again when a writer has "
+        "finished it"
+    )
+
+
+def _is_ours(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
+    """Whether a deltacommit says that it is, from its inflight file on.
+
+    One that was only requested, or whose inflight file was cut short, has done nothing. It is
+    nobody's who is still alive: the caller holds the lock and has seen nobody at work.
+    """
+    newest = files[0].instant
+    if newest.state is State.REQUESTED:
+        return True
+    begun = next((file for file in files if file.instant.state is State.INFLIGHT), None)
+    path = f"{table.timelines.folder}/{begun.name}" if begun else ""
+    data = table.source.read(path) if begun else b""
+    try:
+        return bool(data) and MARK in CommitMetadata.parse(data, path).extra
+    except FormatError:
+        return not newest.is_completed
+
+
+def with_definition(data: bytes | None, columns: Sequence[str], version: int) -> bytes:
+    """The index definitions with this one of column_stats; ``data``: as they are, None without any.
+
+    Raises FormatError.
+    """
+    known: dict[str, Any] = {}
+    if data is not None:
+        with decoding(DEFINITIONS, "the index definitions"):
+            known = json.loads(data)
+            require(isinstance(known["indexDefinitions"], dict), "it has no definitions")
+    definition: dict[str, Any] = {
+        "indexName": COLUMN_STATS,
+        "indexType": COLUMN_STATS,
+        "indexFunction": COLUMN_STATS,
+        "sourceFields": [*columns],
+        "indexOptions": {},
+    }
+    if version >= _TYPED:
+        definition["version"] = "V2"
+    definitions = {**known.get("indexDefinitions", {}), COLUMN_STATS: definition}
+    return json.dumps({**known, "indexDefinitions": definitions}, indent=2).encode()

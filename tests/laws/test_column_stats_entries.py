@@ -1,0 +1,68 @@
+"""No entry of Hudi's index that we make says less of a file than is in it."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.apply.column_ranges import ranges_of
+from reconciler.hudi.metadata_keeping import keeping
+from reconciler.index.footers import index_of
+from tests.unit.index.indexes import footer_of
+
+CENTS = st.decimals(-9999, 9999, places=2)
+VALUES = {
+    pa.int32(): st.integers(-(1 << 31), (1 << 31) - 1),
+    pa.float64(): st.floats(),
+    pa.float32(): st.floats(width=32),
+    pa.bool_(): st.booleans(),
+    pa.string(): st.text(max_size=4),
+    pa.binary(): st.binary(max_size=4),
+    pa.decimal128(6, 2): CENTS,
+    pa.date32(): st.dates(),
+    pa.timestamp("us", tz="UTC"): st.datetimes(timezones=st.just(UTC)),
+}
+COLUMNS = st.sampled_from([*VALUES]).flatmap(
+    lambda kind: st.tuples(
+        st.just(kind), st.lists(st.none() | VALUES[kind], max_size=5), st.booleans()
+    )
+)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def comparable(value):
+    """As the index keeps it, and text by its bytes."""
+    if isinstance(value, datetime):
+        return (value - EPOCH) // (EPOCH.resolution)
+    if isinstance(value, date):
+        return (value - EPOCH.date()).days
+    return value.encode() if isinstance(value, str) else value
+
+
+@settings(max_examples=80, deadline=None)
+@given(COLUMNS)
+def test_every_value_lies_within_and_nulls_are_told(column):
+    kind, values, has_statistics = column
+    footer = footer_of(pa.table({"x": pa.array(values, kind)}), write_statistics=has_statistics)
+    index = index_of([("", "f.parquet", 1, footer)], ["x"], pa.schema([("x", kind)]))
+    for version in (6, 8, 9):
+        ((found,),) = (file.ranges for file in ranges_of(index, {"x": keeping(kind, version)}))
+        nulls = values.count(None)
+        if None in values:
+            assert found.nulls > 0
+        if nulls < len(values):
+            assert found.nulls < found.values
+            assert None not in {found.least, found.greatest}
+        for value in values:
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                continue
+            assert comparable(found.least) <= comparable(value) <= comparable(found.greatest)
+
+
+def test_decimals_compare_as_they_are():
+    assert Decimal("1.10") == comparable(Decimal("1.1"))
