@@ -120,7 +120,10 @@ def _in_order(need: Need, slices: NDArray[np.int64]) -> NDArray[np.int64]:
     near = np.zeros(len(slices), np.uint64)
     if need.ranges is not None and len(slices):
         overlap = need.triggers.overlap[found.partition[slices]]
-        here = np.flatnonzero(overlap > (need.clustering.when.overlap_above or np.inf))
+        is_near = overlap > (need.clustering.when.overlap_above or np.inf)
+        if need.triggers.scans is not None:
+            is_near |= need.triggers.scans.fires[found.partition[slices]]
+        here = np.flatnonzero(is_near)
         of = found.partition[slices[here]]
         near[here] = locality(need.ranges, found.base_row[slices[here]], of)
     return slices[np.lexsort((slices, -found.bytes[slices], near, found.partition[slices]))]
@@ -198,15 +201,20 @@ def _overlapping(need: Need, settled: NDArray[np.int64]) -> Groups:
     """Groups of files that were laid out as declared, at different times, and overlap by now."""
     found = need.found
     nothing = Groups(np.zeros(0, np.int64), np.zeros(1, np.int64))
-    if need.ranges is None or not len(settled):
+    if not len(settled):
         return nothing
     groups = next_fit(_in_order(need, settled), found.partition, found.bytes, need.most)
     bases = np.flatnonzero(found.has_base)
     of = found.partition[groups.first]
     is_worth = np.zeros(len(groups), np.bool_)
+    scans = need.triggers.scans
+    if scans is not None:
+        is_worth |= scans.again[of]
     every = np.arange(len(need.triggers.fires) + 1)
     of_bases = np.searchsorted(found.partition[bases], every).tolist()
     of_groups = np.searchsorted(of, every).tolist()
+    if need.ranges is None:
+        return groups.take(np.flatnonzero(is_worth))
     for partition in unique(of[groups.sizes > 1]).tolist():
         start, end = of_bases[partition : partition + 2]
         first, last = of_groups[partition : partition + 2]

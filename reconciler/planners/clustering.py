@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow.compute as pc
@@ -33,6 +33,9 @@ from reconciler.spec.partitions import left_out
 from reconciler.state.layout import Layout, PastClustering
 from reconciler.state.model import TableState
 
+if TYPE_CHECKING:
+    from reconciler.planners.scans import Scans
+
 NOTHING: Final = "nothingToDo"
 _WORDS: Final = {
     "pendingCompaction": "compaction {} is going to rewrite its file group",
@@ -54,6 +57,8 @@ class ClusteringDecision:
     ``rule``: int8 per slice of ``found``, into RULES; ``because``: a dictionary array of sentences,
     one a slice. ``group_of``: int64 per slice, its group, -1 for none.
     ``triggers``: what was measured in the partitions; None under ``when: always``.
+    ``members``: int64, the slices of the groups, group by group in the order of their rows.
+    ``is_settled``: bool per slice, an earlier clustering laid it out as declared.
     """
 
     layout: Layout
@@ -63,6 +68,8 @@ class ClusteringDecision:
     because: Any
     group_of: NDArray[np.int64]
     triggers: Triggers | None
+    members: NDArray[np.int64]
+    is_settled: NDArray[np.bool_]
     refusals: tuple[Note, ...]
     warnings: tuple[Note, ...]
 
@@ -79,9 +86,10 @@ class _Table:
     sizes: RecordSize
     past: tuple[PastClustering, ...]
     ranges: Ranges | None
+    scans: Scans | None
 
 
-def plan_clustering(
+def plan_clustering(  # noqa: PLR0913
     spec: TableSpec,
     state: TableState,
     *,
@@ -89,13 +97,15 @@ def plan_clustering(
     past: tuple[PastClustering, ...] = (),
     ranges: Ranges | None = None,
     view: View | None = None,
+    scans: Scans | None = None,
 ) -> ClusteringDecision:
     """Decide about the newest slice of every file group.
 
     The spec has a clustering block. ``sizes``: the table's record sizes (None: files have no fixed
     cost). ``past``: completed clusterings of the active timeline. ``ranges``: statistics of base
     files on the clustering columns, without which no overlap is measured. ``view`` is the state's,
-    where the caller has it.
+    where the caller has it. ``scans``: what is to be rewritten for a query's ``maxScan``; nothing
+    under ``when: always``.
     """
     if spec.clustering is None:
         raise ValueError("the spec has no clustering block")
@@ -110,6 +120,7 @@ def plan_clustering(
         sizes=sizes or RecordSize(fixed=0, per_row=float(files.record_size), because="declared"),
         past=past,
         ranges=ranges if spec.clustering.columns else None,
+        scans=scans if spec.clustering.columns else None,
     )
     _leave_out_held(table)
     _leave_out_partitions(table)
@@ -216,7 +227,7 @@ def _need(table: _Table) -> Need:
         clustering=asked,
         target=table.files.target,
         found=found,
-        triggers=triggers(found, table.files.small, asked.when, table.ranges),
+        triggers=triggers(found, table.files.small, asked.when, table.ranges, table.scans),
         is_settled=_settled(table),
         data=table.sizes.data_of(found.base, found.logs),
         sizes=table.sizes,
@@ -291,6 +302,8 @@ def _decided(
         because=standing.because,
         group_of=group_of,
         triggers=fired,
+        members=groups.members,
+        is_settled=_settled(table),
         refusals=tuple(_refusals(found)),
         warnings=tuple(_warnings(table, groups, gate)),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,10 @@ from reconciler.hudi.view import View
 from reconciler.plan.document import spec_digest
 from reconciler.plan.guard import guarded
 from reconciler.plan.model import (
+    CleanStep,
     Finding,
     Impact,
+    IndexStep,
     KeptFiles,
     Note,
     Observed,
@@ -46,6 +49,8 @@ from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
 from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
+    from reconciler.planners.foresee import Foreseen
+    from reconciler.planners.index import IndexDecision
     from reconciler.planners.relayout import Relayout
 
 __all__ = ["apply_refusals", "plan_table"]
@@ -72,10 +77,15 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
     cleaning = _Cleaning(is_removed=np.zeros(len(state.files), np.bool_))
     if not blocked:
         cleaning = _cleaning(spec, state, now, view, window)
-    laid = None if blocked or spec.clustering is None else _laid(spec, state, view)
+    foreseen = None if blocked or state.foresight is None else _foreseen(spec, state, view)
+    laid = None if blocked or spec.clustering is None else _laid(spec, state, view, foreseen)
     resumes = _clustering_resumes(spec, state, now)
     found = drift(spec, state, cleaning.excess, laid.misfit if laid else None)
     steps = _in_order(() if blocked else resumes.steps, cleaning.steps, laid)
+    indexed = None
+    if not blocked and spec.index is not None:
+        indexed = _indexed(spec, state, steps, cleaning.is_removed)
+        steps = _with_index(steps, indexed.step)
     impact = _impact(state, view, cleaning.is_removed, steps)
     plan = TablePlan(
         name=spec.name,
@@ -83,9 +93,14 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         spec=spec.document,
         spec_digest=spec_digest(spec.document),
         observed=_observed(spec, state, view),
-        drift=tuple(Finding(d.field, d.desired, d.actual, d.because) for d in found),
+        drift=(
+            *(Finding(d.field, d.desired, d.actual, d.because) for d in found),
+            *(foreseen.findings if foreseen else ()),
+            *(indexed.drift if indexed else ()),
+        ),
         steps=steps,
         kept=cleaning.kept,
+        predictions=_predictions(foreseen, laid),
         impact=impact,
         layout=laid.layout if laid else None,
         refusals=(
@@ -97,6 +112,9 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         warnings=(
             *cleaning.warnings,
             *(laid.warnings if laid else ()),
+            *(foreseen.warnings if foreseen else ()),
+            *(foreseen.of_sample if foreseen and laid and laid.step else ()),
+            *(indexed.warnings if indexed else ()),
             *resumes.warnings,
             *(note for note in needed_by_apply(spec, state) if note.rule not in _rules(blocked)),
             *block_warnings(spec, state),
@@ -105,10 +123,32 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
     return guarded(plan, spec, now)
 
 
-def _laid(spec: TableSpec, state: TableState, view: View) -> Relayout:
+def _foreseen(spec: TableSpec, state: TableState, view: View) -> Foreseen:
+    from reconciler.planners.decide import known_of  # noqa: PLC0415 - few specs have queries
+    from reconciler.planners.foresee import foresee  # noqa: PLC0415
+
+    return foresee(spec, state, view, known_of(spec, state) if spec.clustering else None)
+
+
+def _predictions(foreseen: Foreseen | None, laid: Relayout | None) -> tuple[Mapping[str, Any], ...]:
+    """Those of the plan as it is: without a cluster step nothing changes for a query."""
+    if foreseen is None:
+        return ()
+    return foreseen.predictions if laid is not None and laid.step else foreseen.unchanged
+
+
+def _laid(spec: TableSpec, state: TableState, view: View, foreseen: Foreseen | None) -> Relayout:
     from reconciler.planners.relayout import relayout  # noqa: PLC0415 - few tables are clustered
 
-    return relayout(spec, state, view)
+    return relayout(spec, state, view, foreseen)
+
+
+def _indexed(
+    spec: TableSpec, state: TableState, steps: tuple[Step, ...], is_removed: NDArray[np.bool_]
+) -> IndexDecision:
+    from reconciler.planners.index import plan_index  # noqa: PLC0415 - few tables are indexed
+
+    return plan_index(spec, state, rewritten(steps), is_removed)
 
 
 def _clustering_resumes(spec: TableSpec, state: TableState, now: datetime) -> ClusteringResumes:
@@ -126,6 +166,14 @@ def _in_order(
     first = [step for step in steps if isinstance(step, ResumeStep)]
     clustering = () if laid is None or laid.step is None else (laid.step,)
     return (*first, *resumes, *clustering, *steps[len(first) :])
+
+
+def _with_index(steps: tuple[Step, ...], index: IndexStep | None) -> tuple[Step, ...]:
+    """The index comes after what writes files, and before the clean."""
+    if index is None:
+        return steps
+    first = [step for step in steps if not isinstance(step, CleanStep)]
+    return (*first, index, *(step for step in steps if isinstance(step, CleanStep)))
 
 
 def _rules(notes: tuple[Note, ...]) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,18 +18,20 @@ from reconciler.errors import BusyError, UnsupportedError
 from reconciler.hudi.metadata_partitions import Decision, rewrite_verdicts
 from reconciler.hudi.view import View
 from reconciler.plan import columns
-from reconciler.plan.model import ClusterStep, LayoutChange, LayoutFigures, Note, Untouched
+from reconciler.plan.model import ClusterStep, LayoutChange, LayoutFigures, Note, Sampled, Untouched
 from reconciler.plan.safety import unlocked_writes
-from reconciler.planners.clustering import ClusteringDecision, plan_clustering
+from reconciler.planners.clustering import ClusteringDecision
+from reconciler.planners.decide import Known, decide, known_of
 from reconciler.planners.outlook import Figures, outlook
-from reconciler.planners.overlap import Ranges
 from reconciler.planners.phrases import plural
 from reconciler.planners.standing import RULES
-from reconciler.sizing.estimate import RecordSize, record_size
-from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.spec.model import TableSpec
 from reconciler.state.evidence import Evidence
 from reconciler.state.layout import Layout
 from reconciler.state.model import TableState
+
+if TYPE_CHECKING:
+    from reconciler.planners.foresee import Foreseen
 
 _META: Final = "_hoodie_"
 _INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
@@ -46,30 +48,17 @@ class Relayout:
     warnings: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Known:
-    """What the planning of a clustering starts from."""
-
-    files: FileSizes
-    evidence: Evidence
-    sizes: RecordSize
-    ranges: Ranges | None
-
-
-def relayout(spec: TableSpec, state: TableState, view: View) -> Relayout:
+def relayout(
+    spec: TableSpec, state: TableState, view: View, foreseen: Foreseen | None = None
+) -> Relayout:
     """The clustering of a table; ``spec`` has a clustering block and ``view`` is the state's.
 
-    Without ``state.evidence`` nothing is known of past writes, and no overlap is judged.
+    ``foreseen``: where the spec has queries, what was decided with regard to them.
     """
-    known = _known(spec, state)
-    decision = plan_clustering(
-        spec,
-        state,
-        sizes=known.sizes,
-        past=known.evidence.clusterings,
-        ranges=known.ranges,
-        view=view,
-    )
+    known = known_of(spec, state)
+    decision = foreseen.decision if foreseen else None
+    if decision is None:
+        decision = decide(spec, state, view, known)
     notes = (*_doubts(decision, known.evidence), *_of_pending(state))
     wrong = tuple(_wrong_columns(decision.layout, known.evidence))
     never = (*decision.refusals, *_hashed(known.evidence))
@@ -86,23 +75,9 @@ def relayout(spec: TableSpec, state: TableState, view: View) -> Relayout:
             mapping=layout.mapping,
             groups=decision.groups,
         ),
-        layout=_change(decision, known),
+        layout=_change(decision, known, foreseen.sampled if foreseen else None),
         misfit=_misfit(decision, known),
         warnings=(*notes, *drops, *unlocked_writes(spec, state)),
-    )
-
-
-def _known(spec: TableSpec, state: TableState) -> _Known:
-    files = spec.files or FileSizes()
-    rows = np.zeros(len(state.files), np.int64)
-    evidence = state.evidence or Evidence(
-        written=(), clusterings=(), footers=None, bounds=None, rows=rows
-    )
-    return _Known(
-        files=files,
-        evidence=evidence,
-        sizes=record_size(evidence.written, evidence.footers, fallback=files.record_size),
-        ranges=Ranges.of(evidence.bounds, evidence.rows) if evidence.bounds else None,
     )
 
 
@@ -161,7 +136,7 @@ def _of_pending(state: TableState) -> Iterator[Note]:
 
 
 def _metadata(
-    state: TableState, decision: ClusteringDecision, known: _Known
+    state: TableState, decision: ClusteringDecision, known: Known
 ) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
     """Indexes that refuse a rewrite, and those that are dropped for it."""
     bases = decision.found.base_row[decision.group_of >= 0]
@@ -192,13 +167,14 @@ def _metadata(
 # --- what it changes -----------------------------------------------------------------------------
 
 
-def _change(decision: ClusteringDecision, known: _Known) -> LayoutChange:
+def _change(decision: ClusteringDecision, known: Known, sampled: Sampled | None) -> LayoutChange:
     found = outlook(decision, known.files, known.sizes, known.ranges)
     return LayoutChange(
         below=tuple(found.before.sizes.below.tolist()),
         before=_figures(found.before),
         after=_figures(found.after),
         untouched=_untouched(decision),
+        sampled=sampled,
     )
 
 
@@ -225,7 +201,7 @@ def _untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
     return tuple(sorted(found, key=lambda each: (-each.slices, each.rule)))
 
 
-def _misfit(decision: ClusteringDecision, known: _Known) -> Misfit:
+def _misfit(decision: ClusteringDecision, known: Known) -> Misfit:
     """What of the partitions that are rewritten is not as declared."""
     found, fired = decision.found, decision.triggers
     member = decision.group_of >= 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from reconciler.planners.overlap import Boxes, Ranges, to_blame
 from reconciler.planners.phrases import plural
 from reconciler.spec.model import ClusteringTrigger
 
+if TYPE_CHECKING:
+    from reconciler.planners.scans import Scans
+
 #: files measured at once
 _AT_ONCE: Final = 2**12
 
@@ -25,7 +28,8 @@ class Triggers:
 
     ``files``, ``small``: int64 per partition, base files of the newest slices.
     ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
-    ``is_wide``: the slice is one of those that are to blame for too much overlap.
+    ``is_wide``: the slice is one of those that are to blame for too much overlap, or for what a
+    query reads. ``scans``: which queries read too much, None where none does.
     """
 
     fires: NDArray[np.bool_]
@@ -36,14 +40,21 @@ class Triggers:
     overlap: NDArray[np.float64]
     when: ClusteringTrigger
     limit: int
+    scans: Scans | None = None
 
     def says(self, partition: int) -> str:
         """What is the matter with a partition that fires, or why it does not."""
-        said = []
-        if self.when.small_file_share_above is not None:
-            said.append(self._of_small(partition, self.when.small_file_share_above))
-        if self.when.overlap_above is not None and not np.isnan(self.overlap[partition]):
-            said.append(self._of_overlap(partition, self.when.overlap_above))
+        scans = self.scans
+        is_scanned = scans is not None and bool(scans.fires[partition])
+        said = [scans.says] if scans is not None and is_scanned else []
+        above = self.when.small_file_share_above
+        if above is not None:
+            is_above = int(self.small[partition]) > above * int(self.files[partition])
+            said += [self._of_small(partition, above)] if is_above or not is_scanned else []
+        above = self.when.overlap_above
+        if above is not None and not np.isnan(self.overlap[partition]):
+            is_above = self.overlap[partition] > above
+            said += [self._of_overlap(partition, above)] if is_above or not is_scanned else []
         return " and ".join(said) or "nothing in clustering.when can be measured in its partition"
 
     def _of_small(self, partition: int, above: float) -> str:
@@ -66,9 +77,13 @@ class Triggers:
 
 
 def triggers(
-    found: Candidates, small: int, when: ClusteringTrigger, ranges: Ranges | None
+    found: Candidates,
+    small: int,
+    when: ClusteringTrigger,
+    ranges: Ranges | None,
+    scans: Scans | None = None,
 ) -> Triggers:
-    """What fires. ``small``: bytes below which a base file is small.
+    """What fires. ``small``: bytes below which a base file is small; ``scans``: what queries ask.
 
     Without ``ranges`` nobody knows what files cover, and no overlap fires.
     """
@@ -84,6 +99,9 @@ def triggers(
     if when.overlap_above is not None and ranges is not None:
         _measure(found, ranges, when.overlap_above, overlap, is_wide)
         fires |= overlap > when.overlap_above
+    if scans is not None:
+        fires |= scans.fires
+        is_wide |= scans.is_read & scans.fires[found.partition]
     return Triggers(
         fires=fires,
         is_small=is_small,
@@ -93,6 +111,7 @@ def triggers(
         overlap=overlap,
         when=when,
         limit=small,
+        scans=scans,
     )
 
 

@@ -14,7 +14,6 @@ from reconciler.spec.model import (
     Concurrency,
     FileSizes,
     GuardPolicy,
-    IndexColumns,
     Lock,
     Policy,
     Query,
@@ -315,10 +314,10 @@ def test_a_policy_is_asked_where_the_table_itself_is_refused():
 
 
 def test_blocks_without_a_step_are_named():
-    blocks = {"index": IndexColumns(columns=("a",)), "queries": (Query(name="q", where="a = 1"),)}
-    plan = plan_table(spec(commits(2), files=FileSizes(), **blocks), upserts(5), NOW)
+    asked = (Query(name="q", where="a = 1"),)
+    plan = plan_table(spec(commits(2), files=FileSizes(), queries=asked), upserts(5), NOW)
 
-    assert [("unbuilt", "index"), ("unbuilt", "queries"), ("unbuilt", "files")] == [
+    assert [("unbuilt", "files")] == [
         (note.rule, note.because.split(":")[0]) for note in plan.warnings
     ]
 

@@ -1,0 +1,222 @@
+"""What the declared queries read of a table once it is clustered, beside what the plan predicted.
+
+Statistics of the new files are read before anything is published, so that the completed instant
+says what came of it. Nothing here is a reason for a clustering to fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from reconciler.apply.executor import path_of
+from reconciler.apply.rewriting import groups_of
+from reconciler.hudi.arrow import numbers
+from reconciler.reader.model import PATH
+from reconciler.reader.reach import keys_of, reach
+from reconciler.state.measured import Measured
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.apply.cluster_work import ClusterWork
+    from reconciler.apply.table import Table
+    from reconciler.rewrite.model import Rewritten
+
+#: footers of files that stay as they are, which are read at most
+MOST_FOOTERS: Final = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measure:
+    """What each query reads of every file slice that there may be afterwards.
+
+    ``names``: of the queries; ``reads``: bool, queries by slices. A slice each: ``group`` whose
+    rewrite it is of, or is replaced by, -1 for one that stays whatever happens; ``is_new``;
+    ``bytes``: with log files. ``predicted``: files and bytes by the
+    name of the query. ``unread``: files
+    that stay and whose footers were too many to read: only new files are measured then.
+    ``problem``: why nothing was measured.
+    """
+
+    names: tuple[str, ...]
+    reads: NDArray[np.bool_]
+    group: NDArray[np.int64]
+    is_new: NDArray[np.bool_]
+    bytes: NDArray[np.int64]
+    predicted: Mapping[str, tuple[int, int]]
+    unread: int = 0
+    problem: str | None = None
+
+    def of(self, kept: Sequence[int]) -> tuple[Measured, ...]:
+        """What was measured, when of all groups these are published."""
+        is_kept = np.isin(self.group, np.array(kept, np.int64))
+        there = np.where(self.is_new, is_kept, ~is_kept)
+        if self.unread:
+            there &= self.is_new
+        return tuple(
+            Measured(
+                query=name,
+                files=int(np.count_nonzero(there & mask)),
+                bytes=int(self.bytes[there & mask].sum()),
+                of_files=int(np.count_nonzero(there)),
+                of_bytes=int(self.bytes[there].sum()),
+                predicted_files=self.predicted.get(name, (None, None))[0],
+                predicted_bytes=self.predicted.get(name, (None, None))[1],
+                unread=self.unread,
+            )
+            for name, mask in zip(self.names, self.reads, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A base file that a clustering wrote for a group."""
+
+    group: int
+    partition: str
+    name: str
+    size: int
+
+
+def new_files_of(work: ClusterWork, results: Sequence[Rewritten]) -> list[NewFile]:
+    """The files that we wrote; ``results`` are in the order of the groups."""
+    partitions = work.groups.partition.to_pylist()
+    return [
+        NewFile(group=group, partition=partitions[group], name=file.name, size=file.size)
+        for group, result in enumerate(results)
+        for file in result.files
+    ]
+
+
+def measure(table: Table, work: ClusterWork, files: Sequence[NewFile]) -> Measure | None:
+    """Measure a table with these new files; None where the spec declares no query.
+
+    Reads the footers of the new files, and of at most MOST_FOOTERS of those that stay, which the
+    index does not know; none of files that are replaced, so that those of a group that is dropped
+    at the last moment count as read. Raises nothing: what is rewritten is worth more than a figure,
+    so what went wrong is the result's ``problem``.
+    """
+    if not table.spec.queries:
+        return None
+    try:
+        return _measured(table, work, files)
+    except Exception as problem:  # noqa: BLE001
+        none = np.zeros(0, np.int64)
+        return Measure(
+            names=(),
+            reads=np.zeros((0, 0), np.bool_),
+            group=none,
+            is_new=none.astype(np.bool_),
+            bytes=none,
+            predicted={},
+            problem=f"what the queries read could not be measured: {problem}",
+        )
+
+
+def _measured(table: Table, work: ClusterWork, files: Sequence[NewFile]) -> Measure:
+    queries = table.spec.queries
+    old, new = _Slices.old(work), _Slices.new(files)
+    unread = int(np.count_nonzero(old.is_asked))
+    unread = unread if unread > MOST_FOOTERS else 0
+    wheres = [query.where for query in queries]
+    parts = [new] if unread else [old, new]
+    return Measure(
+        names=tuple(query.name for query in queries),
+        reads=np.concatenate([_reads(table, work, one, wheres) for one in parts], axis=1),
+        group=np.concatenate([one.group for one in parts]),
+        is_new=np.concatenate([np.full(len(one.group), one is new) for one in parts]),
+        bytes=np.concatenate([one.bytes for one in parts]),
+        predicted=_predicted(table.plan.predictions),
+        unread=unread,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Slices:
+    """File slices, an element each.
+
+    ``partition``: its path; ``base``: the base file's path below the table, None without one, and
+    ``size`` its bytes; ``group``, ``bytes`` as ``Measure`` has them. ``is_asked``: whether the
+    statistics of the base file are looked at, because they tell what is in the slice (no log file
+    changes it), and it will be there.
+    """
+
+    partition: Sequence[str]
+    base: Sequence[str | None]
+    size: NDArray[np.int64]
+    group: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    is_asked: NDArray[np.bool_]
+
+    @classmethod
+    def old(cls, work: ClusterWork) -> Self:
+        """What a read of the table touched when the groups were chosen."""
+        scan, slices = work.ground.scan, work.ground.scan.slices
+        paths = scan.partitions.column(PATH).to_pylist()
+        bases, logs = slices.column("base").to_pylist(), slices.column("logs").to_pylist()
+        groups = groups_of(work.ground, work.groups, work.state)
+        of = {_key(one.base, one.logs): group.number for group in groups for one in group.slices}
+        size = numbers(slices.column("base_size").combine_chunks())
+        group = [of.get(_key(*each), -1) for each in zip(bases, logs, strict=True)]
+        return cls(
+            partition=[paths[row] for row in slices.column("partition").to_pylist()],
+            base=bases,
+            size=size,
+            group=np.array(group, np.int64),
+            bytes=size + numbers(slices.column("log_size").combine_chunks()),
+            is_asked=np.array(
+                [
+                    base is not None and not more and number < 0
+                    for base, more, number in zip(bases, logs, group, strict=True)
+                ],
+                np.bool_,
+            ),
+        )
+
+    @classmethod
+    def new(cls, files: Sequence[NewFile]) -> Self:
+        size = np.array([file.size for file in files], np.int64)
+        return cls(
+            partition=[file.partition for file in files],
+            base=[path_of(file.partition, file.name) for file in files],
+            size=size,
+            group=np.array([file.group for file in files], np.int64),
+            bytes=size,
+            is_asked=np.ones(len(files), np.bool_),
+        )
+
+
+def _key(base: str | None, logs: Sequence[str]) -> str:
+    """What tells a slice from all others: one of its files."""
+    return base if base is not None else min(logs, default="")
+
+
+def _reads(
+    table: Table, work: ClusterWork, slices: _Slices, wheres: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Queries by slices, True where nothing tells."""
+    told = np.flatnonzero(slices.is_asked)
+    found = np.ones((len(wheres), len(slices.base)), np.bool_)
+    bases = [str(slices.base[row]) for row in told.tolist()]
+    files = keys_of(
+        [slices.partition[row] for row in told.tolist()],
+        [path.rpartition("/")[2] for path in bases],
+        slices.size[told],
+    )
+    known = work.state.index.index if work.state.index is not None else None
+    zone = table.spec.timezone or "UTC"
+    found[:, told] = reach(table.storage, work.ground.scan, files, wheres, zone=zone, known=known)
+    return found
+
+
+def _predicted(predictions: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """What the reviewed plan says of its queries, by name."""
+    return {
+        str(one["query"]): (int(one["filesAfter"]), int(one["bytesAfter"]))
+        for one in predictions
+        if one.get("filesAfter") is not None and one.get("bytesAfter") is not None
+    }

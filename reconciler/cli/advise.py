@@ -1,0 +1,150 @@
+"""``reconciler advise``: which clustering and which index the declared queries ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+from reconciler.cli.failures import explain_crash
+from reconciler.cli.moment import moment
+from reconciler.cli.options import (
+    TABLES_AT_ONCE,
+    ChangedSince,
+    Env,
+    Excluded,
+    Format,
+    Labels,
+    Names,
+    Now,
+    OutputFormat,
+    Parallelism,
+)
+from reconciler.cli.terminal import emit, progress, wants_color
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconciler.cli.selection import Selectors
+    from reconciler.foresight.advise import Advice
+    from reconciler.plan.model import Selection
+    from reconciler.spec.model import TableSpec
+
+
+def advise(  # noqa: PLR0913 (options of a command)
+    tables: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SPEC_OR_DIR",
+            help="Spec files, or folders of them; with --query a table's path or URL.",
+        ),
+    ],
+    *,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--query",
+            metavar="SQL",
+            help='A query\'s condition, as "customer_id = 42"; repeatable. Then TABLE is a table.',
+        ),
+    ] = None,
+    format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
+    now: Now = None,
+    name: Names = None,
+    exclude: Excluded = None,
+    label: Labels = None,
+    changed_since: ChangedSince = None,
+    parallelism: Parallelism = TABLES_AT_ONCE,
+    env: Env = None,
+) -> int:
+    """Propose clustering and index columns for the queries of a spec, or for those of --query.
+
+    Tries layouts on sampled rows, as plan predicts. Exits with 1 when a table cannot be read, else
+    with 0; writes nothing.
+    """
+    at = moment(now)
+
+    from reconciler.cli.selection import Selectors  # noqa: PLC0415
+
+    by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
+    specs, selection = _specs(tables, query, by, env)
+
+    from reconciler import api  # noqa: PLC0415 (heavy)
+    from reconciler.cli.environment import check_variables  # noqa: PLC0415
+
+    check_variables(specs)
+    with progress("trying layouts", len(specs), "tables") as tell:
+        found = api.advise(
+            specs,
+            now=at,
+            on_table=lambda spec: tell(1, spec.name, spec.name),
+            on_crash=lambda spec, error: explain_crash(spec.name, error),
+            parallelism=parallelism,
+        )
+    emit(_rendered(found, format, selection))
+    return 1 if any(one.error is not None for one in found) else 0
+
+
+def _specs(
+    tables: Sequence[str], queries: Sequence[str] | None, by: Selectors, env: str | None
+) -> tuple[tuple[TableSpec, ...], Selection | None]:
+    """What the arguments name, with queries; raises UsageError where they name nothing of it."""
+    if queries:
+        return (_table(tables, queries, by, env),), None
+    for table in tables:
+        if "://" in table or (Path(table) / ".hoodie").is_dir():
+            raise UsageError(f"{table} is a table: say what it is asked, with --query")
+
+    from reconciler.cli.selection import selected_specs  # noqa: PLC0415
+
+    chosen = selected_specs([Path(table) for table in tables], by, env)
+    asked = tuple(spec for spec in chosen.tables if spec.queries)
+    if not asked and chosen.tables:
+        names = ", ".join(spec.name for spec in chosen.tables[:3])
+        raise UsageError(
+            f"no spec declares queries ({names}): say what the tables are asked under queries:, or "
+            "name one table's path and give --query"
+        )
+    return asked, chosen.selection
+
+
+def _table(
+    tables: Sequence[str], queries: Sequence[str], by: Selectors, env: str | None
+) -> TableSpec:
+    """A table that no spec says anything of."""
+    if len(tables) > 1:
+        raise UsageError("--query goes with the path of one table; of specs, the queries are known")
+    if env is not None or by.given():
+        raise UsageError("--query goes with the path of a table: no spec is selected or placed")
+    if Path(tables[0]).suffix in (".yaml", ".yml"):
+        raise UsageError(f"{tables[0]} is a spec: declare the queries there, or name the table")
+    if any(not where.strip() for where in queries):
+        raise UsageError('--query: a condition is empty; write it as --query "customer_id = 42"')
+
+    from reconciler.spec.locations import resolved  # noqa: PLC0415
+    from reconciler.spec.model import Query, TableSpec  # noqa: PLC0415
+
+    path = resolved(tables[0], str(Path.cwd()))
+    asked = tuple(Query(name=where, where=where) for where in dict.fromkeys(queries))
+    return TableSpec(name=path.rpartition("/")[2] or path, path=path, queries=asked)
+
+
+def _rendered(
+    found: Sequence[Advice],
+    format: Format,  # noqa: A002 (the option's name)
+    selection: Selection | None,
+) -> bytes:
+    from reconciler.render import advice  # noqa: PLC0415
+
+    match format:
+        case Format.TEXT:
+            text = advice.advice_text(found, color=wants_color(), selection=selection)
+            return text.encode(errors="backslashreplace")
+        case Format.JSON:
+            return advice.advice_json(found, selection=selection)
+        case Format.MARKDOWN:
+            return advice.advice_markdown(found, selection=selection).encode()
+        case _:
+            assert_never(format)

@@ -1,0 +1,232 @@
+"""Which layouts declared queries ask for, and which of those that were tried is best; pure.
+
+Columns come from what the queries bound: an order of rows by anything else helps none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from typing import Any, Final, Literal
+
+from reconciler.curves.predicate import Box, boxes_of
+from reconciler.diagnostics import did_you_mean
+from reconciler.index.model import kept_type
+from reconciler.index.named import named_columns
+from reconciler.plan.model import Note
+from reconciler.predicates.parse import parse
+from reconciler.predicates.syntax import columns_in
+from reconciler.spec.model import Query
+
+Curve = Literal["kd-tree", "hilbert", "z-order", "linear"]
+
+#: of equally good layouts the first one is proposed
+CURVES: Final[tuple[Curve, ...]] = ("kd-tree", "hilbert", "z-order", "linear")
+#: columns that are put together, and sets of columns that are tried
+MOST_COLUMNS: Final = 4
+MOST_SETS: Final = 8
+#: a rewrite has to save this much of what is read today, as for groups that lie as declared
+WORTH: Final = 0.1
+ALIKE: Final = 0.02
+
+_META: Final = "_hoodie_"
+_PAIR: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What queries want of a table.
+
+    ``columns``: those that a layout may order rows by, the one that most queries bound first.
+    ``sets``: per query the ones that it bounds in every alternative, in the same order. ``index``:
+    columns, or fields of structs with dots, whose statistics leave out files. ``notes``: what of
+    the queries helps nothing, and why.
+    """
+
+    columns: tuple[str, ...]
+    sets: tuple[tuple[str, ...], ...]
+    index: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way to lay rows out."""
+
+    columns: tuple[str, ...]
+    curve: Curve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Files and bytes that a query reads; a base file with its log files counts as one."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A layout that was tried, and what each query reads of the table then.
+
+    ``errors``: the relative half-width of each prediction. ``total``: bytes of the table then.
+    """
+
+    candidate: Candidate
+    reads: tuple[Reading, ...]
+    errors: tuple[float, ...]
+    total: int
+
+    @property
+    def bytes(self) -> int:
+        """What all queries read together."""
+        return sum(one.bytes for one in self.reads)
+
+
+def wanted(queries: Sequence[Query], schema: Any, fixed: Collection[str]) -> Wanted:
+    """What the queries want of a table with these columns.
+
+    ``schema``: an Arrow schema; ``fixed``: columns that are the same in all rows of a partition,
+    so that no order within it is of any use. A name counts in whatever case, as in Spark.
+    """
+    looking = _Looking(schema=schema, fixed=frozenset(name.lower() for name in fixed))
+    sets, notes = [], []
+    for query in queries:
+        found = [looking.orderable(box) for box in boxes_of(query.where)]
+        common = set(found[0]).intersection(*found[1:])
+        sets.append([name for name in found[0] if name in common])
+        notes += list(looking.notes(query, is_bound=bool(common)))
+    columns = _most_named(sets)
+    return Wanted(
+        columns=columns,
+        sets=tuple(tuple(sorted(names, key=columns.index)) for names in sets),
+        index=_most_named([looking.indexed(query) for query in queries]),
+        notes=tuple(notes),
+    )
+
+
+def candidates(found: Wanted) -> tuple[Candidate, ...]:
+    """The layouts to try: sets of columns that queries bound, along every curve.
+
+    At most MOST_SETS sets of at most MOST_COLUMNS columns. On a single column all curves are one
+    line, of which the tree alone heeds the queries; ``linear`` tells the columns' order.
+    """
+    tried: list[Candidate] = []
+    for columns in _sets(found):
+        curves = CURVES if len(columns) > 1 else ("kd-tree", "linear")
+        for curve in curves:
+            ways = [columns]
+            if curve == "linear" and len(columns) == _PAIR:
+                ways = list(permutations(columns))
+            tried += [Candidate(columns=way, curve=curve) for way in ways]
+    return tuple(tried)
+
+
+def best_first(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+    """Trials by the bytes that are read; those as good as the best by columns, then as CURVES has.
+
+    A difference of ALIKE is none: sizes of files are known no better.
+    """
+    tried = sorted(trials, key=lambda trial: trial.bytes)
+    good = [one for one in tried if one.bytes <= (1 + ALIKE) * tried[0].bytes]
+
+    def key(trial: Trial) -> tuple[int, int]:
+        return len(trial.candidate.columns), CURVES.index(trial.candidate.curve)
+
+    return (*sorted(good, key=key), *tried[len(good) :])
+
+
+def proposed(today: Sequence[Reading], trials: Sequence[Trial]) -> Trial | None:
+    """The first of the trials, which come best first, where it is worth a rewrite.
+
+    So what is proposed is never worse than today by the same simulation.
+    """
+    before = sum(one.bytes for one in today)
+    if not trials or not before or trials[0].bytes > (1 - WORTH) * before:
+        return None
+    return trials[0]
+
+
+def _most_named(sets: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """The names, those in most sets first and else as they come."""
+    counts: dict[str, int] = {}
+    for names in sets:
+        for name in names:
+            counts[name] = counts.get(name, 0) + 1
+    return tuple(sorted(counts, key=lambda name: -counts[name]))
+
+
+def _sets(found: Wanted) -> list[tuple[str, ...]]:
+    """Sets of columns to try: all together, those of the queries, each alone, any two."""
+    leading = found.columns[:MOST_COLUMNS]
+    together = [leading[:size] for size in range(len(leading), 1, -1)]
+    of_queries = [names[:MOST_COLUMNS] for names in found.sets if names]
+    of_queries.sort(key=lambda names: -of_queries.count(names))
+    singles = [(name,) for name in leading]
+    several = dict.fromkeys([*together[:1], *of_queries, *singles, *together[1:]])
+    several |= dict.fromkeys(combinations(leading, _PAIR))
+    return list(several)[:MOST_SETS]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looking:
+    """Finds columns of a table by what queries call them; ``fixed``: names in lower case."""
+
+    schema: Any
+    fixed: frozenset[str]
+
+    def orderable(self, box: Box) -> list[str]:
+        """The columns that a box bounds and rows can be ordered by, as the table spells them."""
+        found = (self._field(name) for name in box)
+        return [
+            field.name
+            for field in found
+            if field is not None
+            and field.name.lower() not in self.fixed
+            and kept_type(field.type) is not None
+        ]
+
+    def indexed(self, query: Query) -> tuple[str, ...]:
+        """Columns that the index can have statistics of and the query is compared with."""
+        return tuple(
+            name
+            for name in named_columns(parse(query.where), self.schema)
+            if name.lower() not in self.fixed and not name.startswith(_META)
+        )
+
+    def notes(self, query: Query, *, is_bound: bool) -> Iterator[Note]:
+        """What of a query helps nothing; ``is_bound``: some columns bound all of it."""
+        parts = dict.fromkeys(column.parts for column in columns_in(parse(query.where)))
+        said = [note for one in parts for note in self._of_column(query, one)]
+        yield from said
+        if is_bound or said:
+            return
+        if any(one[0].lower() in self.fixed for one in parts):
+            because = "is about partitions alone, which are left out by their names as it is"
+        else:
+            because = (
+                "bounds no column in every alternative, so no layout and no index helps it; "
+                "compare one with a value, as in customer_id = 42"
+            )
+        yield Note("queries", f"query {query.name!r} {because}")
+
+    def _field(self, name: str) -> Any:
+        """The column of the top level that is called so, whatever the case; else None."""
+        found = [field for field in self.schema if field.name.lower() == name.lower()]
+        return found[0] if len(found) == 1 else None
+
+    def _of_column(self, query: Query, parts: Sequence[str]) -> Iterator[Note]:
+        field, name = self._field(parts[0]), ".".join(parts)
+        if field is None:
+            names = [one for one in self.schema.names if not one.startswith(_META)]
+            near = did_you_mean(parts[0], names)
+            hint = f"did you mean {near!r}?" if near else f"its columns are {', '.join(names)}"
+            because = f"the table has no column {parts[0]!r}; {hint}"
+        elif len(parts) > 1:
+            because = f"{name} is a field of a struct, and rows can be ordered by whole columns"
+        elif kept_type(field.type) is None:
+            because = f"{name} is of type {field.type}, which has no order"
+        else:
+            return
+        yield Note("columns", f"query {query.name!r}: {because}")

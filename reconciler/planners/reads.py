@@ -1,0 +1,134 @@
+"""What queries read of a table: the files that statistics do not rule out, and their bytes; pure.
+
+Files are given as an index of column statistics, real or simulated. What a partition's path says of
+its rows counts as a statistic too, so queries on partition columns leave out whole partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.hudi.arrow import booleans, flags
+from reconciler.index.may_match import may_match
+from reconciler.index.model import ColumnStats, FileIndex, kept_type
+from reconciler.predicates.parse import parse
+from reconciler.predicates.syntax import columns_in
+
+#: of a table whose schema nobody knows: every name is one of no column
+_NOTHING: Final = pa.schema([])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reads:
+    """``kept``: bool, queries by files: what each reads. ``files``, ``bytes``: int64, the sums."""
+
+    kept: NDArray[np.bool_]
+    files: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+
+
+def reads(
+    queries: Sequence[str],
+    index: FileIndex,
+    sizes: NDArray[np.int64],
+    *,
+    schema: Any = _NOTHING,
+    zone: str = "UTC",
+) -> Reads:
+    """What each of the predicates reads of the files of an index, whose bytes are ``sizes``.
+
+    ``schema`` and ``zone`` as ``may_match`` has them. A predicate that is not understood reads all.
+    """
+    kept = np.zeros((len(queries), len(index)), np.bool_)
+    read = np.zeros(len(queries), np.int64)
+    for nth, where in enumerate(queries):
+        kept[nth] = may_match(parse(where), index, schema=schema, zone=zone)
+        read[nth] = sizes[kept[nth]].sum()
+    return Reads(kept=kept, files=kept.sum(axis=1), bytes=read)
+
+
+def columns_of(queries: Sequence[str], schema: Any) -> tuple[str, ...]:
+    """The columns that predicates name, as the schema spells them; fields of structs with dots.
+
+    What the schema has not, or twice, is left out.
+
+    >>> columns_of(["A.b = 1 or not c < 2", "d = 3"], pa.schema({
+    ...     "a": pa.struct({"b": pa.int32()}), "C": pa.int32()}))
+    ('a.b', 'C')
+    """
+    found: dict[str, None] = {}
+    for where in queries:
+        for column in columns_in(parse(where)):
+            name = _spelled(column.parts, schema)
+            if name is not None:
+                found[name] = None
+    return tuple(found)
+
+
+def _spelled(parts: Sequence[str], schema: Any) -> str | None:
+    names, fields = [], list(schema)
+    for part in parts:
+        same = [field for field in fields if field.name.lower() == part.lower()]
+        if len(same) != 1:
+            return None
+        names.append(same[0].name)
+        fields = list(same[0].type) if pa.types.is_struct(same[0].type) else []
+    return ".".join(names)
+
+
+def with_values(index: FileIndex, values: Mapping[str, Any]) -> FileIndex:
+    """The index with columns that have one value a file, such as its partition's path says.
+
+    ``values``: by column an Arrow array with an element a file; those of a type that has no bounds
+    are left out.
+    """
+    columns = dict(index.columns)
+    for name, column in values.items():
+        stats = _of_one(column, index.rows)
+        if stats is not None:
+            columns[name] = stats
+    return replace(index, columns=columns)
+
+
+def _of_one(column: Any, rows: NDArray[np.int64]) -> ColumnStats | None:
+    kept = kept_type(column.type)
+    if kept is None:
+        return None
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    column = column.cast(kept)
+    is_null, values = flags(column.is_null()), np.maximum(rows, 1)
+    free = np.ones(len(column), np.bool_)
+    if pa.types.is_floating(kept):
+        free = ~flags(pc.is_nan(column).fill_null(False))
+        column = pc.if_else(booleans(free), column, None)
+    return ColumnStats(
+        least=column,
+        greatest=column,
+        nulls=np.where(is_null, values, 0),
+        values=values,
+        is_exact_least=~is_null,
+        is_exact_greatest=~is_null,
+        is_nan_free=free,
+    )
+
+
+def joined(parts: Sequence[FileIndex]) -> FileIndex:
+    """The files of several indexes in this order; a column that one has not is left out."""
+    names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
+    return FileIndex(
+        partition=pa.concat_arrays([part.partition.cast(pa.string()) for part in parts]),
+        name=pa.concat_arrays([part.name for part in parts]),
+        size=np.concatenate([part.size for part in parts]),
+        rows=np.concatenate([part.rows for part in parts]),
+        columns={
+            name: ColumnStats.joined([part.columns[name] for part in parts]) for name in names
+        },
+    )

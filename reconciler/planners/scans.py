@@ -1,0 +1,131 @@
+"""What the declared queries read today, and which slices are rewritten for their ``maxScan``; pure.
+
+A query reads a slice unless the statistics of its base file rule that out, or what its partition's
+path says. Slices with log files are read whatever the base file says, and so are those of log files
+alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.arrow import integers, strings
+from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
+from reconciler.planners.candidates import Candidates
+from reconciler.planners.reads import Reads, reads, with_values
+from reconciler.spec.model import Query, TableSpec
+from reconciler.state.foresight import Foresight
+
+RULE: Final = "maxScan"
+#: what is rewritten for a query that stays above its limit is read at least so much less
+LEAST_GAIN: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Today:
+    """What queries read of the newest slices. ``total``: bytes of all of these."""
+
+    queries: tuple[Query, ...]
+    reads: Reads
+    total: int
+
+    @property
+    def exceeding(self) -> NDArray[np.int64]:
+        """Places of the queries that read more than their ``maxScan``."""
+        limits = [np.inf if q.max_scan is None else q.max_scan for q in self.queries]
+        found: NDArray[np.int64] = np.flatnonzero(
+            self.reads.bytes > np.array(limits) * max(self.total, 1)
+        )
+        return found
+
+    def share(self, query: int) -> float:
+        """Of the table's bytes, what a query reads."""
+        return float(self.reads.bytes[query]) / max(self.total, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scans:
+    """Why slices are rewritten for a ``maxScan``.
+
+    ``is_read``: per slice, a query reads it that reads too much. ``fires``: per partition, whether
+    it is rewritten for that; ``again``: also what is laid out as declared. ``says``: the reason.
+    """
+
+    is_read: NDArray[np.bool_]
+    fires: NDArray[np.bool_]
+    again: NDArray[np.bool_]
+    says: str
+
+
+def today(spec: TableSpec, foresight: Foresight, found: Candidates) -> Today | None:
+    """What every query reads now; None where not enough is known of the files."""
+    index = _of_slices(foresight, found)
+    if index is None:
+        return None
+    where = tuple(query.where for query in spec.queries)
+    sizes = found.bytes
+    read = reads(where, index, sizes, schema=foresight.schema, zone=foresight.zone)
+    return Today(queries=spec.queries, reads=read, total=int(sizes.sum()))
+
+
+def scans_of(now: Today, found: Candidates) -> Scans | None:
+    """What may be rewritten for the queries that read too much; None where none does."""
+    exceeding = now.exceeding
+    if not len(exceeding):
+        return None
+    is_read: NDArray[np.bool_] = np.asarray(now.reads.kept[exceeding].any(axis=0))
+    fires = np.zeros(len(found.view.files.partitions), np.bool_)
+    fires[found.partition[is_read]] = True
+    first = int(exceeding[0])
+    query = now.queries[first]
+    others = f" (and {len(exceeding) - 1} more)" if len(exceeding) > 1 else ""
+    says = (
+        f"query {query.name!r} reads {percent(now.share(first))} of the table's bytes, more than "
+        f"its maxScan of {percent(query.max_scan or 0.0)}{others}"
+    )
+    return Scans(is_read=is_read, fires=fires, again=fires, says=says)
+
+
+def percent(share: float) -> str:
+    """A share as people write it.
+
+    >>> percent(0.05), percent(0.0434), percent(0.271), percent(0.00012)
+    ('5 %', '4.3 %', '27 %', '0.012 %')
+    """
+    return f"{float(f'{share * 100:.2g}'):g} %"
+
+
+def _of_slices(foresight: Foresight, found: Candidates) -> FileIndex | None:
+    """The statistics of slices, in their order; of some nothing is known but where they are."""
+    index = foresight.index
+    if index is None:
+        return None
+    rows = foresight.rows
+    at = np.minimum(np.searchsorted(rows, found.base_row), max(len(rows) - 1, 0))
+    is_told = (found.logs == 0) & found.has_base
+    if len(rows):
+        is_told &= rows[at] == found.base_row
+    else:
+        is_told &= False
+    at = np.where(is_told, at, 0)
+    columns = {name: _where(stats, at, is_told) for name, stats in index.columns.items()}
+    said = {name: col.take(integers(found.partition)) for name, col in foresight.values.items()}
+    own = FileIndex(
+        partition=strings([""] * len(found)).dictionary_encode(),
+        name=strings([""] * len(found)),
+        size=found.bytes,
+        rows=np.where(is_told, index.rows[at] if len(rows) else -1, UNKNOWN),
+        columns=columns,
+    )
+    return with_values(own, said)
+
+
+def _where(stats: ColumnStats, at: NDArray[np.int64], is_told: NDArray[np.bool_]) -> ColumnStats:
+    """The statistics at places, unknown where they are not told."""
+    unknown = ColumnStats.unknown(stats.type, 1)
+    both = ColumnStats.joined([stats, unknown])
+    return both.take(np.where(is_told, at, len(stats)))

@@ -1,0 +1,148 @@
+"""What a plan predicts of queries is what a rewrite of the table comes to."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.apply.rewriting import ground_of, groups_of, rewrite_of
+from reconciler.foresight import ask
+from reconciler.foresight.sample import read_sample
+from reconciler.planners.compose import plan_table
+from reconciler.planners.foresee import to_sample
+from reconciler.rewrite.local import InProcess
+from reconciler.spec.model import (
+    Clustering,
+    ClusteringBudget,
+    ClusteringTrigger,
+    FileSizes,
+    Query,
+    TableSpec,
+)
+from reconciler.state.layout import Layout
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
+from tests.laid import laid
+from tests.predicted import measured
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+CURVES = ("kd-tree", "hilbert", "z-order", "linear")
+WHERE = (
+    "x between 20 and 29",
+    "x <= 50 and y < 0",
+    "s like 'b%'",
+    "y > 1.5 or z is null",
+    "not (x < 90)",
+    "length(s) = 3",
+)
+
+
+def table_of(rng: np.random.Generator, rows: int) -> pa.Table:
+    """No value comes twice in what orders the rows: keys would part them, which nobody samples."""
+    return pa.table(
+        {
+            "id": pa.array(rng.permutation(rows)),
+            "x": rng.random(rows) * 100,
+            "y": rng.normal(0, 1, rows),
+            "z": pa.array(rng.integers(0, 9, rows), mask=rng.random(rows) < 0.02),
+            "s": pa.array([f"{'abcdef'[n % 6]}{n:02}" for n in rng.integers(0, 100, rows)]),
+        }
+    )
+
+
+def spec_of(path: Path, curve: str, target: int, queries: tuple[str, ...]) -> TableSpec:
+    return TableSpec(
+        name="orders",
+        path=str(path),
+        timezone="UTC",
+        files=FileSizes(target=target, small=1 << 40),
+        clustering=Clustering(
+            columns=("x", "y"),
+            curve=curve,
+            when=ClusteringTrigger(always=True),
+            budget=ClusteringBudget(),
+        ),
+        queries=tuple(Query(name=where, where=where) for where in queries),
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    files=st.lists(st.integers(1, 1500), min_size=1, max_size=5),
+    curve=st.sampled_from(CURVES),
+    outputs=st.integers(1, 9),
+    queries=st.lists(st.sampled_from(WHERE), min_size=1, max_size=4, unique=True),
+)
+def test_files_are_exact_where_all_row_groups_are_sampled(seed, files, curve, outputs, queries):
+    rng = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = laid(Path(folder) / "t", {"": [table_of(rng, rows) for rows in files]})
+        size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+        spec = spec_of(path, curve, size // outputs + 1, tuple(queries))
+        storage = open_storage(str(path))
+        state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+        plan = plan_table(spec, state, NOW)
+        before = measured(storage, spec, list(path.glob("*.parquet")))
+        after = measured(storage, spec, rewritten(storage, spec, state, plan, path))
+
+    assert [one["filesBefore"] for one in plan.predictions] == before.files
+    assert [one["bytesBefore"] for one in plan.predictions] == before.bytes
+    assert [one["filesAfter"] for one in plan.predictions] == after.files
+    assert plan.layout.sampled.rows == sum(files)
+
+
+def rewritten(storage, spec, state, plan, path):
+    """The files of the plan's clustering."""
+    (step,) = plan.steps
+    ground = ground_of(storage, state)
+    layout = Layout(columns=step.columns, curve=step.curve, mapping=step.mapping)
+    work = rewrite_of(ground, spec, layout, instant="20300101000000000", attempt="a")
+    groups = groups_of(ground, step.groups, state)
+    made = InProcess(lambda _: storage).rewrite(storage.ref, work, groups, progress=lambda _: None)
+    return [path / file.name for one in made for file in one.files]
+
+
+def test_partitions_that_a_query_leaves_out_are_not_read_before_nor_after(tmp_path):
+    rng = np.random.default_rng(5)
+    days = {}
+    for day in ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"):
+        tables = table_of(rng, 400), table_of(rng, 300)
+        days[day] = [t.append_column("dt", pa.array([day] * len(t))) for t in tables]
+    path = laid(tmp_path / "t", days, by="dt")
+    queries = ("dt = '2026-01-02'", "dt > '2026-01-02' and x < 10", "dt = '2027'")
+    spec = spec_of(path, "kd-tree", 1 << 40, queries)
+    storage = open_storage(str(path))
+    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+    plan = plan_table(spec, state, NOW)
+
+    assert [2, 4, 0] == [one["filesBefore"] for one in plan.predictions]
+    assert [1, 2, 0] == [one["filesAfter"] for one in plan.predictions]
+
+
+def test_a_sample_has_no_more_row_groups_than_asked_and_is_always_the_same(tmp_path):
+    rng = np.random.default_rng(5)
+    parts = {f"p{nth}": [table_of(rng, 100) for _ in range(5)] for nth in range(4)}
+    path = laid(tmp_path / "t", parts, by="p")
+    spec = spec_of(path, "kd-tree", 1 << 40, ("x < 10",))
+    storage = open_storage(str(path))
+    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+    asked = to_sample(spec, state)
+
+    def read(most, rows=10_000):
+        found = read_sample(
+            storage, state.files, asked, ("x", "y"), state.foresight.schema, most=most, rows=rows
+        )
+        return found.groups, len(found.rows), found.files.tolist(), found.rows.column("x")
+
+    assert 4 == len(asked)
+    assert [(3, 300), (6, 600), (20, 2000)] == [read(most)[:2] for most in (3, 6, 64)]
+    # spread over the groups: at least one file of each, where there are as many
+    assert {0, 1, 2, 3} == {int(state.files.partition[row]) for row in read(6)[2]}
+    assert read(6) == read(6)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import numpy as np
+
+from reconciler.apply.measure import Measure
+from reconciler.state.measured import Measured, measured_text, read_measured
+
+
+def measure(**more):
+    """Two groups: their old slices, a slice that stays, a new file each."""
+    given = {
+        "names": ("one", "all"),
+        "reads": np.array([[1, 1, 0, 0, 1], [1, 1, 1, 1, 1]], np.bool_),
+        "group": np.array([0, 1, -1, 0, 1]),
+        "is_new": np.array([0, 0, 0, 1, 1], np.bool_),
+        "bytes": np.array([1, 20, 300, 4000, 50000]),
+        "predicted": {"one": (7, 8)},
+    }
+    return Measure(**{**given, **more})
+
+
+def test_files_of_published_groups_are_new_and_those_of_dropped_groups_old():
+    said = {"predicted_files": 7, "predicted_bytes": 8}
+
+    assert (
+        Measured(query="one", files=1, bytes=50000, of_files=3, of_bytes=54300, **said),
+        Measured(query="all", files=3, bytes=54300, of_files=3, of_bytes=54300),
+    ) == measure().of([0, 1])
+    assert (
+        Measured(query="one", files=1, bytes=20, of_files=3, of_bytes=4320, **said),
+        Measured(query="all", files=3, bytes=4320, of_files=3, of_bytes=4320),
+    ) == measure().of([0])
+
+
+def test_what_was_not_looked_at_does_not_count():
+    found = measure(unread=9).of([0, 1])
+
+    assert [(1, 2, 9), (2, 2, 9)] == [(one.files, one.of_files, one.unread) for one in found]
+
+
+def test_an_instant_says_what_was_measured():
+    found = measure(unread=9).of([0, 1])
+
+    assert found == read_measured({"reconciler.queries": measured_text(found)})
+
+
+def test_a_damaged_figure_is_none():
+
+    assert () == read_measured({})
+    for text in ("", "{", "7", "[7]", '[{"query":"q"}]', "null", '[{"query":1,"files":"x"}]'):
+        assert () == read_measured({"reconciler.queries": text})

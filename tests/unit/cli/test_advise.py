@@ -1,0 +1,147 @@
+"""``reconciler advise``: what it proposes of small tables, and what it says of wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command import run
+from tests.laid import laid, orders
+from tests.trees import Tree, unpack
+
+GOLDENS = Path(__file__).parent / "advise"
+TABLES = Path(__file__).parents[2] / "tables"
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: sales.orders}
+spec:
+  path: orders
+  timezone: UTC
+  files: {target: 16KiB, small: 12KiB}
+"""
+QUERIES = """\
+  queries:
+    - {name: one customer, where: "customer = 471"}
+    - {name: big ones, where: "customer between 100 and 300 and amount > 900"}
+    - {name: misspelt, where: "custmer = 3"}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("advise")
+    laid(made / "orders", {"": orders(4000, 8)})
+    (made / "orders.yaml").write_text(SPEC + QUERIES)
+    (made / "plain.yaml").write_text(SPEC)
+    return made
+
+
+@pytest.mark.parametrize("format", ["text", "json", "markdown"])
+def test_what_is_proposed_of_a_spec(format, folder, capsys, golden):  # noqa: A002
+    assert 0 == run("advise", folder / "orders.yaml", "--format", format)
+    said = capsys.readouterr().out.replace(str(folder), "/lake")
+
+    assert golden.expected(GOLDENS / f"orders.{format}", said) == said
+
+
+def test_what_is_proposed_loads_as_a_spec_and_is_proposed_no_more(folder, tmp_path, capsys):
+    assert 0 == run("advise", folder / "orders.yaml", "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    (tmp_path / "orders").symlink_to(folder / "orders")
+    blocks = "".join(
+        f"  {name}: {json.dumps(block)}\n" for name, block in table["proposal"].items()
+    )
+    (tmp_path / "orders.yaml").write_text(SPEC + blocks + QUERIES)
+
+    assert 0 == run("lint", tmp_path / "orders.yaml")
+    capsys.readouterr()
+    assert 0 == run("advise", tmp_path / "orders.yaml", "--format", "json")
+    (again,) = json.loads(capsys.readouterr().out)["tables"]
+    assert {} == again["proposal"]
+    assert again["because"].startswith("what is declared is best")
+
+
+def test_a_table_without_a_spec_is_asked_by_options(folder, capsys):
+    where = "customer = 471"
+    code = run("advise", folder / "orders", "--query", where, "--query", where, "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+
+    assert 0 == code
+    assert [{"name": where, "where": where}] == [
+        {"name": query["name"], "where": query["where"]} for query in table["queries"]
+    ]
+    # files of 120 MiB by default: there would be one
+    assert table["because"].startswith("no layout helps: with files of 120MiB")
+    assert {"index": {"columns": ["customer"]}} == table["proposal"]
+
+
+def test_of_log_files_it_is_said_that_their_rows_are_not_known(tmp_path, capsys):
+    unpack(TABLES / "v8_mor_part.zip", tmp_path)
+    (tmp_path / "t.yaml").write_text(
+        SPEC.replace("path: orders", "path: v8_mor_part")
+        + '  queries: [{name: one, where: "id = 12 and ts > 3"}]\n'
+    )
+    assert 0 == run("advise", tmp_path / "t.yaml")
+
+    assert "! note slices with log files are read by every query today" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_nothing_is_written(folder):
+    before = Tree.of_folder(folder)
+    run("advise", folder / "orders.yaml")
+    run("advise", folder / "orders", "--query", "customer = 3")
+
+    assert before == Tree.of_folder(folder)
+
+
+def test_a_table_that_lies_well_is_left_as_it_is(tmp_path, capsys):
+    laid(tmp_path / "orders", {"": orders(4000, 8, sorted_by="customer")})
+    one = '  queries:\n    - {name: one customer, where: "customer = 471"}\n'
+    (tmp_path / "orders.yaml").write_text(f"{SPEC}  index: {{columns: [customer]}}\n{one}")
+    assert 0 == run("advise", tmp_path / "orders.yaml", "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+
+    assert {} == table["proposal"]
+    assert "the table lies well for its queries" in table["because"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["orders"], 64, "orders is a table: say what it is asked, with --query"),
+        (["s3://lake/orders"], 64, "s3://lake/orders is a table: say what it is asked"),
+        (["plain.yaml"], 64, "no spec declares queries (sales.orders)"),
+        (["orders.yaml", "--query", "a = 1"], 64, "orders.yaml is a spec"),
+        (["orders", "plain.yaml", "--query", "a = 1"], 64, "the path of one table"),
+        (["orders", "--query", " "], 64, "a condition is empty"),
+        (["orders", "--query", "a = 1", "--name", "x"], 64, "no spec is selected or placed"),
+        (["nowhere.yaml"], 1, "nowhere.yaml"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(arguments, code, said, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+
+    assert code == run("advise", *arguments)
+    err = capsys.readouterr().err
+    assert said in err
+    assert 1 == len(err.splitlines())
+
+
+def test_a_place_without_a_table_is_an_error_of_that_table(folder, capsys):
+    assert 1 == run("advise", folder / "nothing", "--query", "a = 1")
+    out = capsys.readouterr().out
+
+    assert "! error" in out
+    assert "Advice: 1 table: 1 not read" in out
+
+
+def test_a_store_that_cannot_be_reached_is_an_error_of_that_table(capsys):
+    assert 1 == run("advise", "memo://lake/orders", "--query", "a = 1", "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+
+    assert "memo" in table["error"]
