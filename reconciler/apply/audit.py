@@ -140,6 +140,7 @@ def _step(outcome: StepOutcome) -> dict[str, Any]:
         "warnings": _notes(outcome.warnings),
         "seconds": round(outcome.seconds, 3),
         "rewritten": outcome.rewritten.document if outcome.rewritten else None,
+        "indexed": outcome.indexed.document if outcome.indexed else None,
     }
 
 

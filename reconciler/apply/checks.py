@@ -21,6 +21,7 @@ from reconciler.plan.model import (
     CleanStep,
     ClusterStep,
     Impact,
+    IndexStep,
     Note,
     Removal,
     ResumeStep,
@@ -85,8 +86,8 @@ def running(reviewed: TablePlan, look: Look) -> TablePlan:
     ]
     left = [step for step in rest if len(step.files) or step.delete_partitions]
     sized = (replace(step, files=as_large_as(step.files, look.state.files)) for step in left)
-    clusters = [step for step in reviewed.steps if isinstance(step, ClusterStep)]
-    return counted(replace(reviewed, steps=(*resumed, *clusters, *sized)))
+    others = [step for step in reviewed.steps if isinstance(step, ClusterStep | IndexStep)]
+    return counted(replace(reviewed, steps=(*resumed, *others, *sized)))
 
 
 def counted(plan: TablePlan) -> TablePlan:

@@ -24,7 +24,9 @@ from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.delegate_cluster import carry_out_by_hudi, check_layout, told_of_hudi
 from reconciler.apply.execute import with_heartbeat
 from reconciler.apply.footprints import footprints, foreign_pending, known_writes
+from reconciler.apply.measure import measure, new_files_of
 from reconciler.apply.metadata_rewrite import missing
+from reconciler.apply.patience import Waits, patiently
 from reconciler.apply.payloads import own_metadata
 from reconciler.apply.regroup import Regrouped, regroup, take_groups
 from reconciler.apply.result import LeftGroup, StepOutcome
@@ -42,10 +44,10 @@ from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata_partitions import rewrite_verdicts
 from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import ClusterStep, Note
-from reconciler.reader.renames import FOLDER
 from reconciler.rewrite.model import Rewriter, Rewritten
 from reconciler.state.layout import Layout
 from reconciler.state.model import PLAN_DIGEST
+from reconciler.state.renames import FOLDER
 from reconciler.transaction.conflicts import conflicts
 from reconciler.transaction.lock import NoLock
 
@@ -81,7 +83,7 @@ def run_cluster(table: Table, step: ClusterStep, look: Look | None) -> StepOutco
         if not len(decision.chosen.groups):
             return _nothing(decision.chosen.left, decision.chosen.gone)
         with table.phase("request"):
-            work = _request(table, decision)
+            work = patiently(table, partial(_request, table, decision))
         if isinstance(work, StepOutcome):
             return work
         if work is not None:
@@ -105,12 +107,14 @@ def carry_out(table: Table, work: ClusterWork, begin: Callable[[], None]) -> Ste
     begin()
     try:
         results = _rewrite(table, work)
-        with table.phase("complete"), table.locked():
-            outcome = publish(table, work, results)
+        work = replace(work, measure=measure(table, work, new_files_of(work, results)))
+        with table.phase("complete"):
+            outcome = patiently(table, partial(publish, table, work, results))
     except (Exception, KeyboardInterrupt):
         with contextlib.suppress(ReconcilerError):  # else it stays pending, for the next apply
             abandon(table, work)
         raise
+    assert outcome is not None, "it waits no longer"
     if outcome.how == "undone":
         return outcome
     with table.phase("check"):
@@ -195,20 +199,22 @@ def _done_before(table: Table, look: Look) -> frozenset[str]:
     return frozenset(one.instant for one in past if one.extra.get(PLAN_DIGEST) == table.digest)
 
 
-def _request(table: Table, decision: _Decision) -> ClusterWork | StepOutcome | None:
-    """Announce what no other write has touched since the look; None when the world has moved."""
-    before = decision.look.state.timeline
-    with table.locked():
-        known = known_writes(before)
-        timeline, found = footprints(table, known, None)
-        if _has_vanished(before, timeline) or _is_altered(table, before):
-            return None
-        chosen = decision.chosen
-        hit = conflicts(claims_of(chosen.groups, decision.look.state, table.spec), found)
-        chosen = without(chosen, hit)
-        if not len(chosen.groups):
-            return _nothing(chosen.left, chosen.gone)
-        return _announce(table, replace(decision, chosen=chosen), timeline)
+def _request(table: Table, decision: _Decision, waits: Waits) -> ClusterWork | StepOutcome | None:
+    """Announce what no other write has touched since the look; None when the world has moved.
+
+    The table's lock is held.
+    """
+    before, chosen = decision.look.state.timeline, decision.chosen
+    timeline, found = footprints(table, known_writes(before), None)
+    if _has_vanished(before, timeline) or _is_altered(table, before):
+        return None
+    claims = claims_of(chosen.groups, decision.look.state, table.spec)
+    if waits(claims, found):
+        return None
+    chosen = without(chosen, conflicts(claims, found))
+    if not len(chosen.groups):
+        return _nothing(chosen.left, chosen.gone)
+    return _announce(table, replace(decision, chosen=chosen), timeline)
 
 
 def without(chosen: Regrouped, hit: dict[int, str]) -> Regrouped:

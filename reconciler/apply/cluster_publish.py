@@ -18,6 +18,7 @@ from reconciler.apply.marked import (
     remove_markers,
 )
 from reconciler.apply.own_files import remove_own
+from reconciler.apply.patience import Waits
 from reconciler.apply.result import LeftGroup, StepOutcome
 from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.table import Table
@@ -39,12 +40,15 @@ from reconciler.transaction.lock import NoLock
 from reconciler.transaction.publish import completion_of
 
 
-def publish(table: Table, work: ClusterWork, results: Sequence[Rewritten]) -> StepOutcome:
+def publish(
+    table: Table, work: ClusterWork, results: Sequence[Rewritten], waits: Waits
+) -> StepOutcome | None:
     """The last look, then the metadata table and the completed file. The table's lock is held.
 
     Groups that another write has a hand in are dropped; when that is all of them the instant is
-    withdrawn. ``results``: in the order of the groups. Raises BusyError when another writer has
-    taken the instant over, StaleError when it is gone from the timeline.
+    withdrawn. None where it ``waits`` first. ``results``: in the order of the groups. Raises
+    BusyError when another writer has taken the instant over, StaleError when it is gone from the
+    timeline.
     """
     timeline, found = footprints(table, work.known, work.instant)
     done = completion_of(timeline, work.instant, work.action)
@@ -53,7 +57,10 @@ def publish(table: Table, work: ClusterWork, results: Sequence[Rewritten]) -> St
     if timeline.file(work.instant, work.action, State.REQUESTED) is None:
         raise StaleError(f"clustering {work.instant} was removed from the timeline by another")
     _check_ours(table, work, timeline, results)
-    hit = conflicts(claims_of(work.groups, work.state, table.spec), found)
+    claims = claims_of(work.groups, work.state, table.spec)
+    if waits(claims, found):
+        return None
+    hit = conflicts(claims, found)
     hit |= _unlocked(table, work, timeline)
     kept = [number for number in range(len(results)) if number not in hit]
     left = (*work.left, *_left(work, hit))
@@ -346,6 +353,8 @@ def _tally(
         splits=sum(one.splits for one in done),
         gone=work.gone,
         left=left,
+        queries=work.measure.of(kept) if work.measure else (),
+        unmeasured=work.measure.problem if work.measure else None,
     )
 
 

@@ -18,6 +18,7 @@ from reconciler.apply.cluster_work import ClusterWork, action_of, claims_of, req
 from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.execute import with_heartbeat
 from reconciler.apply.footprints import footprints, known_writes, rolled_back_ms
+from reconciler.apply.patience import Waits, patiently
 from reconciler.apply.regroup import Regrouped, regroup
 from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.result import StepOutcome
@@ -85,8 +86,9 @@ def _work_on(table: Table, pending: PendingClustering) -> StepOutcome:
         refusal=ground.refusal,
         cut=cut_logs(table.storage, table.properties, state, planned),
     )
-    with table.locked():
-        chosen = _begin_again(table, pending, chosen, state)
+    begun = patiently(table, partial(_begin_again, table, pending, chosen, state))
+    assert begun is not None, "it waits no longer"
+    chosen = begun
     if not len(chosen.groups):
         return StepOutcome(
             kind="resume", how="undone", rewritten=Done(left=chosen.left, gone=chosen.gone)
@@ -97,12 +99,12 @@ def _work_on(table: Table, pending: PendingClustering) -> StepOutcome:
 
 
 def _begin_again(
-    table: Table, pending: PendingClustering, chosen: Regrouped, state: TableState
-) -> Regrouped:
+    table: Table, pending: PendingClustering, chosen: Regrouped, state: TableState, waits: Waits
+) -> Regrouped | None:
     """Under the lock: what of it may still run; the earlier attempt is taken back.
 
     The plan is cut down to it, so that no other writer does what we would not; without anything
-    left the instant goes.
+    left the instant goes. None where it ``waits`` first.
     """
     action = action_of(state.table_version)
     timeline, found = footprints(table, known_writes(state.timeline), pending.instant)
@@ -115,7 +117,10 @@ def _begin_again(
             f"a rollback of our clustering {pending.instant} is pending; run apply again when "
             "Hudi has finished it"
         )
-    chosen = without(chosen, conflicts(claims_of(chosen.groups, state, table.spec), found))
+    claims = claims_of(chosen.groups, state, table.spec)
+    if waits(claims, found):
+        return None
+    chosen = without(chosen, conflicts(claims, found))
     table.lock.confirm()
     take_back(table, pending.instant)
     if not len(chosen.groups):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from reconciler.apply.footprints import Known
 from reconciler.apply.freshness import keys_present
+from reconciler.apply.measure import Measure
 from reconciler.apply.result import LeftGroup
 from reconciler.apply.rewriting import Ground
 from reconciler.basefile.stat import created_stat
@@ -27,6 +28,7 @@ from reconciler.plan.model import Rewrites
 from reconciler.rewrite.model import Rewritten
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.layout import LAYOUT, Layout
+from reconciler.state.measured import QUERIES, measured_text
 from reconciler.state.model import TableState
 from reconciler.transaction.conflicts import Claim
 
@@ -42,7 +44,8 @@ class ClusterWork:
     """A requested clustering and what of it runs.
 
     ``extra``: of the request and of the completed file. ``known``: the completed writes that the
-    groups were chosen after. ``attempt``: a text that no other attempt has.
+    groups were chosen after. ``attempt``: a text that no other attempt has. ``measure``: what the
+    declared queries read of the new files; None before those are there, and without queries.
     """
 
     instant: str
@@ -55,6 +58,7 @@ class ClusterWork:
     attempt: str
     left: tuple[LeftGroup, ...] = ()
     gone: int = 0
+    measure: Measure | None = None
 
     @property
     def action(self) -> Action:
@@ -139,8 +143,16 @@ def completed_commit(
             written.setdefault(partition, []).extend(stats)
         replaced.setdefault(partition, []).extend(ids[starts[number] : starts[number + 1]])
     return ReplaceCommit(
-        written=written, replaced=replaced, extra={**work.extra, SCHEMA: work.ground.avro}
+        written=written,
+        replaced=replaced,
+        extra={**work.extra, **queries_extra(work, numbers_kept), SCHEMA: work.ground.avro},
     )
+
+
+def queries_extra(work: ClusterWork, numbers_kept: Sequence[int]) -> dict[str, str]:
+    """What the declared queries read once these groups are published, as the instant says it."""
+    measured = work.measure.of(numbers_kept) if work.measure is not None else ()
+    return {QUERIES: measured_text(measured)} if measured else {}
 
 
 def layout_extra(layout: Layout) -> dict[str, str]:

@@ -15,6 +15,8 @@ from reconciler.apply.cluster_publish import abandon, adopt, tidied
 from reconciler.apply.cluster_work import ClusterWork
 from reconciler.apply.delegate import indexes_gone, options_of, with_differences
 from reconciler.apply.executor import path_of
+from reconciler.apply.measure import NewFile, measure
+from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.result import StepOutcome
 from reconciler.apply.rewriting import Ground, groups_of, rewrite_of
 from reconciler.apply.table import Table
@@ -84,7 +86,29 @@ def carry_out_by_hudi(table: Table, hudi: Hudi, work: ClusterWork) -> StepOutcom
     return replace(
         with_differences(outcome, [*notes, *indexes_gone(table)]),
         warnings=(*outcome.warnings, *_too_large(table, after)),
+        rewritten=_measured(table, work, after, outcome.rewritten),
     )
+
+
+def _measured(
+    table: Table, work: ClusterWork, after: Sequence[Group], done: Done | None
+) -> Done | None:
+    """With what the declared queries read now; the instant is Hudi's, and does not say it."""
+    files = [
+        NewFile(
+            group=0,
+            partition=group.partition,
+            name=str(one.base).rpartition("/")[2],
+            size=one.base_size,
+        )
+        for group in after
+        for one in group.slices
+    ]
+    found = measure(table, work, files)
+    if found is None or done is None:
+        return done
+    every = range(len(work.groups))
+    return replace(done, queries=found.of(every), unmeasured=found.problem)
 
 
 def _execute(table: Table, hudi: Hudi, work: ClusterWork, groups: Sequence[Group]) -> None:

@@ -11,14 +11,17 @@ from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.hudi import avro
 from reconciler.hudi.clustering import RequestedReplace
 from reconciler.hudi.compaction import CompactionPlan
+from reconciler.hudi.heartbeat import DEAD_AFTER_S, heartbeat_path, is_silent
 from reconciler.hudi.instant import WRITES, Action, Instant, State
 from reconciler.hudi.load import instant_path, read_instant_file
 from reconciler.hudi.schemaless import decoding
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.hudi.touched import Touched
+from reconciler.spec.model import Concurrency
 from reconciler.transaction.conflicts import Footprint
 
 _ATTEMPTS: Final = 8
+_WITH_HEARTBEAT: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 _COMPACTIONS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
 _REPLACING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 
@@ -41,7 +44,7 @@ def footprints(table: Table, known: Known, own: str | None) -> tuple[Timeline, l
     for _attempt in range(_ATTEMPTS):
         timeline = table.reread()
         try:
-            found = [_footprint(table, timeline, i) for i in _unknown(timeline, known, own)]
+            found = [_footprint(table, timeline, i, own) for i in _unknown(timeline, known, own)]
             return timeline, [*found, *_undone(table, timeline, known)]
         except NotFoundError:
             continue
@@ -63,7 +66,7 @@ def _unknown(timeline: Timeline, known: Known, own: str | None) -> Iterable[Inst
             yield instant
 
 
-def _footprint(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
+def _footprint(table: Table, timeline: Timeline, instant: Instant, own: str | None) -> Footprint:
     if instant.is_completed:
         data, path = _content(table, _file(timeline, instant))
         return _told(instant, Touched.parse(data, path)) if data else _anywhere(instant)
@@ -71,14 +74,14 @@ def _footprint(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
         return _planned_compaction(table, timeline, instant)
     if instant.action in _REPLACING:
         return _planned_replacement(table, timeline, instant)
-    return _announced(table, timeline, instant)
+    return _announced(table, timeline, instant, own)
 
 
-def _announced(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
+def _announced(table: Table, timeline: Timeline, instant: Instant, own: str | None) -> Footprint:
     """A write whose inflight file holds its profile, if it has one yet; markers say the same."""
     inflight = timeline.file(instant.requested, instant.action, State.INFLIGHT)
     if inflight is None:
-        return _anywhere(instant)
+        return _nowhere(instant) if _is_dead(table, instant, own) else _anywhere(instant)
     data, path = _content(table, inflight)
     try:
         touched = Touched.parse(data, path)
@@ -92,6 +95,29 @@ def _announced(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
             groups.setdefault(partition, set()).add(file_id)
     all_groups = {partition: frozenset(ids) for partition, ids in groups.items()}
     return _told(instant, Touched(groups=all_groups, inserts=touched.inserts))
+
+
+def _is_dead(table: Table, instant: Instant, own: str | None) -> bool:
+    """Whether a write that has not begun never will: its heart stood still for ``staleAfter``.
+
+    Writers that share a table beat once a minute; where one's heart stood still for two minutes,
+    Hudi's cleans roll it back, and its clusterings do not wait for it. A writer that comes back
+    after all finds our replacecommit when it completes, and gives up (OCC). One that has no
+    heartbeat may be alone, and alive.
+    """
+    entry = table.storage.stat(heartbeat_path(instant.requested))
+    if entry is None or instant.action not in _WITH_HEARTBEAT:
+        return False
+    concurrency = table.spec.concurrency or Concurrency()
+    after = max(concurrency.stale_after, DEAD_AFTER_S)
+    return is_silent(entry.modified_ms, _now_ms(table, own), after)
+
+
+def _now_ms(table: Table, own: str | None) -> int:
+    """The time; where our own heart beats, no later than the store says: our clock may be fast."""
+    now = table.tools.clock.now_ms()
+    beat = table.storage.stat(heartbeat_path(own)) if own is not None else None
+    return now if beat is None else min(now, beat.modified_ms)
 
 
 def _planned_compaction(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
@@ -179,6 +205,12 @@ def _anywhere(instant: Instant) -> Footprint:
         action=instant.action.value,
         is_completed=instant.is_completed,
         is_known=False,
+    )
+
+
+def _nowhere(instant: Instant) -> Footprint:
+    return Footprint(
+        instant=instant.requested, action=instant.action.value, is_completed=instant.is_completed
     )
 
 

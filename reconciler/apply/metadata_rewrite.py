@@ -22,7 +22,7 @@ from reconciler.hudi.metadata_read import MetadataListing, read_listing
 from reconciler.hudi.metadata_rewrite import REWRITES, RewriteSync, Rewriting, rewrite_sync
 from reconciler.hudi.metadata_table import MetadataTable, open_metadata
 from reconciler.hudi.metadata_timeline import ROOT
-from reconciler.hudi.properties import TableProperties, parse_java, with_value
+from reconciler.hudi.properties import TableProperties, parse_java, print_java, with_value
 from reconciler.hudi.timeline import Timeline
 from reconciler.storage.api import Storage
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RewriteSync",
+    "add_partitions",
     "drop_partitions",
     "indexed_columns",
     "leftovers",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 _LIVE: Final = "hoodie.table.metadata.partitions"
+_DEFINED: Final = "hoodie.table.index.defs.path"
 _BACKUP: Final = f"{PROPERTIES}.backup"
 _KEY: Final = "_hoodie_record_key"
 _SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
@@ -114,6 +116,24 @@ def drop_partitions(
     for name in sorted(gone):
         _delete_folder(storage, f"{ROOT}/{name}")
     return properties
+
+
+def add_partitions(storage: Storage, names: Collection[str], *, defined: str | None) -> None:
+    """List metadata partitions in the table's properties, at one moment; they are there already.
+
+    ``defined``: the path of the index definitions, which properties without it get too. Safe to
+    stop anywhere. The caller holds the table's lock. Raises FormatError, StorageError.
+    """
+    before = _current_properties(storage)
+    raw = parse_java(before, PROPERTIES)
+    after = before
+    if defined is not None and not raw.get(_DEFINED):
+        if _DEFINED in raw:
+            after = with_value(after, _DEFINED, defined, PROPERTIES)
+        else:
+            after = after.rstrip(b"\r\n") + b"\n" + print_java({_DEFINED: defined})
+    live = ",".join(sorted({*_listed(raw), *names}))
+    _replace_properties(storage, before, with_value(after, _LIVE, live, PROPERTIES))
 
 
 def leftovers(storage: Storage, properties: TableProperties) -> tuple[str, ...]:
@@ -235,9 +255,15 @@ def _newest_schema(
 def _rewrite_properties(storage: Storage, gone: Collection[str]) -> None:
     """The list of live partitions without some, in a file that is whole at every moment."""
     before = _current_properties(storage)
-    live = parse_java(before, PROPERTIES).get(_LIVE, "")
-    kept = sorted({name.strip() for name in live.split(",") if name.strip()} - set(gone))
-    after = with_value(before, _LIVE, ",".join(kept), PROPERTIES)
+    kept = sorted(_listed(parse_java(before, PROPERTIES)) - set(gone))
+    _replace_properties(storage, before, with_value(before, _LIVE, ",".join(kept), PROPERTIES))
+
+
+def _listed(raw: Mapping[str, str]) -> set[str]:
+    return {name.strip() for name in raw.get(_LIVE, "").split(",") if name.strip()}
+
+
+def _replace_properties(storage: Storage, before: bytes, after: bytes) -> None:
     storage.replace(_BACKUP, before)
     storage.replace(PROPERTIES, after)
     if storage.read(PROPERTIES) != after:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
-Phase = Literal["observe", "resume", "request", "rewrite", "delete", "complete", "check"]
+Phase = Literal["observe", "resume", "request", "rewrite", "index", "delete", "complete", "check"]
 
 
 class Progress(Protocol):
@@ -22,8 +22,8 @@ class Progress(Protocol):
         else it is None.
         """
 
-    def waits(self, table: str, holder: str) -> None:
-        """The table's lock is somebody else's, and is waited for."""
+    def waits(self, table: str, what: str) -> None:
+        """The work on a table waits for something of others: its lock, a write that is pending."""
 
 
 class Silent:
@@ -37,5 +37,5 @@ class Silent:
     ) -> AbstractContextManager[Callable[[int], None]]:
         return contextlib.nullcontext(lambda _count: None)
 
-    def waits(self, table: str, holder: str) -> None:  # noqa: ARG002 (the protocol's)
+    def waits(self, table: str, what: str) -> None:  # noqa: ARG002 (the protocol's)
         return

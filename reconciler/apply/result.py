@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from reconciler.hudi.arrow import integers
 from reconciler.plan.model import Note, Selection
+from reconciler.state.measured import Measured
 
 #: the worst code of several tables is the first of these that occurs
 WORST_FIRST: Final = (1, 6, 3, 5, 4, 2, 0)
@@ -89,7 +90,8 @@ class Rewritten:
     ``slices``: file groups that are replaced; ``files_before``: their base and log files;
     ``bytes_read``, ``bytes_written``: of files. ``splits``: files that are there only because
     another one grew too large. ``gone``: groups that had been rewritten before. ``left``: groups
-    that stay.
+    that stay. ``queries``: what the declared queries read afterwards; ``unmeasured``: why nobody
+    knows.
     """
 
     groups: int = 0
@@ -102,6 +104,8 @@ class Rewritten:
     splits: int = 0
     gone: int = 0
     left: tuple[LeftGroup, ...] = ()
+    queries: tuple[Measured, ...] = ()
+    unmeasured: str | None = None
 
     @property
     def document(self) -> dict[str, Any]:
@@ -120,6 +124,59 @@ class Rewritten:
                 {"partition": one.partition, "slices": one.slices, "because": one.because}
                 for one in self.left
             ],
+            "queries": [one.document for one in self.queries],
+            "unmeasured": self.unmeasured,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """What became of an index of column statistics.
+
+    ``target``: ``zindex``, our own under ``.hoodie/.zindex``, or ``column_stats``, the metadata
+    table's. ``columns`` and ``files``: what it holds. ``footers``: files whose footers were read,
+    of which ``unread`` told nothing. ``left``: reviewed columns that cannot be indexed any more.
+    ``error``: why nothing was written: what was there before counts, and no read is wrong.
+    Of ``zindex``: ``version``: the file below the table that was written, None where none was;
+    ``previous``: the name of the version that it was merged with; ``bytes``: its size; ``kept`` and
+    ``dropped``: files of the version before that are in it and that are not; ``tidied``: folders of
+    older versions, and of runs that were stopped, that went. Of ``column_stats``: ``partitions`` of
+    the metadata table that were built.
+    """
+
+    target: str = "zindex"
+    version: str | None = None
+    previous: str | None = None
+    columns: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    footers: int = 0
+    unread: int = 0
+    kept: int = 0
+    dropped: int = 0
+    tidied: int = 0
+    partitions: tuple[str, ...] = ()
+    left: tuple[Note, ...] = ()
+    error: str | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As results and audit records carry it."""
+        return {
+            "target": self.target,
+            "version": self.version,
+            "previous": self.previous,
+            "columns": list(self.columns),
+            "files": self.files,
+            "bytes": self.bytes,
+            "footersRead": self.footers,
+            "footersUnread": self.unread,
+            "filesKept": self.kept,
+            "filesDropped": self.dropped,
+            "versionsRemoved": self.tidied,
+            "partitions": list(self.partitions),
+            "leftOut": [{"column": note.rule, "because": note.because} for note in self.left],
+            "error": self.error,
         }
 
 
@@ -130,15 +187,16 @@ class StepOutcome:
     ``instant`` is the instant written or finished, None when nothing was published.
     ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone`` (a
     pending clean with nothing left to do was removed); ``inflight`` (deletes failed, the next apply
-    goes on); ``nothing`` (all of it was done before, or all of it fell out).
+    goes on); ``nothing`` (all of it was done before, or all of it fell out); ``failed`` (an index
+    could not be written: the next apply builds it).
     ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``left_out`` was reviewed
     and stays; ``failed`` could not be deleted. ``partitions_left`` has a note per partition whose
     folder stays, its rule the path. ``differences`` is what the check afterwards found wrong.
-    ``rewritten``: of a clustering, resumed ones too.
+    ``rewritten``: of a clustering, resumed ones too. ``indexed``: of an index step.
     """
 
-    kind: Literal["clean", "resume", "cluster"]
-    how: Literal["completed", "adopted", "undone", "inflight", "nothing"]
+    kind: Literal["clean", "resume", "cluster", "index"]
+    how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = 0
     bytes: int = 0
@@ -151,14 +209,20 @@ class StepOutcome:
     differences: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
     rewritten: Rewritten | None = None
+    indexed: Indexed | None = None
     seconds: float = 0.0
 
     @property
     def exit_code(self) -> int:
-        if self.how == "inflight" or self.failed or self.differences:
+        if self.how in ("inflight", "failed") or self.failed or self.differences:
             return 5
-        is_left = self.rewritten is not None and self.rewritten.left
-        return 4 if self.left_out or self.partitions_left or is_left else 0
+        left = (
+            self.left_out,
+            self.partitions_left,
+            self.rewritten and self.rewritten.left,
+            self.indexed and self.indexed.left,
+        )
+        return 4 if any(left) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

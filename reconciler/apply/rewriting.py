@@ -23,12 +23,12 @@ from reconciler.merge.ranges import open_range, reading_parquet
 from reconciler.merge.slice import FileSliceRef, SliceReading
 from reconciler.plan.groups import owners
 from reconciler.plan.model import Rewrites
-from reconciler.reader.load import newest_schema, open_scan
+from reconciler.reader.load import open_scan
 from reconciler.reader.model import PATH, ReadRequest, Scan
-from reconciler.reader.schema import drops_partition_columns, has_meta_columns
 from reconciler.rewrite.model import Group, Ordering, Rewrite
 from reconciler.rewrite.names import seed_of
 from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.state.columns import declared_columns, drops_partition_columns, has_meta_columns
 from reconciler.state.layout import Layout
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
@@ -65,7 +65,7 @@ def ground_of(storage: Storage, state: TableState) -> Ground:
     damage and where nobody has written the table's schema down.
     """
     properties = load_properties(storage)
-    declared = newest_schema(storage, state)
+    declared = declared_columns(storage, properties, state)
     if declared is None:
         raise UnsupportedError(
             f"{state.location}: no commit says the table's schema, so its files cannot be "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from reconciler.apply.audit import Journal, Unwritten
 from reconciler.apply.checks import Look, RefusedError, check_identity, counted, judged, running
@@ -15,6 +15,7 @@ from reconciler.apply.cluster import run_cluster
 from reconciler.apply.cluster_resume import resume_clusterings
 from reconciler.apply.delegate import check_delegation
 from reconciler.apply.executor import Executor
+from reconciler.apply.index import HUDI_TARGET, run_index
 from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Progress, Silent
 from reconciler.apply.result import Result, StepOutcome, TableResult
@@ -24,14 +25,26 @@ from reconciler.apply.tidy import tidy
 from reconciler.apply.ties import left_out_by_specs, of_other_specs
 from reconciler.delegate.model import Hudi
 from reconciler.errors import ReconcilerError, StaleError
+from reconciler.hudi.load import load_properties
 from reconciler.parallel import apart, each
 from reconciler.plan.document import plan_digest, spec_digest
-from reconciler.plan.model import CleanStep, ClusterStep, Note, Plan, ResumeStep, TablePlan
+from reconciler.plan.model import (
+    CleanStep,
+    ClusterStep,
+    IndexStep,
+    Note,
+    Plan,
+    ResumeStep,
+    TablePlan,
+)
 from reconciler.rewrite.model import Rewriter
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.locations import identity
 from reconciler.spec.model import TableSpec
 from reconciler.transaction.process import Clock, Process
+
+if TYPE_CHECKING:
+    from reconciler.index.build import IndexBuilder
 
 OnCrash = Callable[[TablePlan, Exception], None]
 
@@ -57,16 +70,18 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     on_stop: Callable[[int], None] | None = None,
     rewriter: Rewriter | None = None,
     hudi: Hudi | None = None,
+    builder: IndexBuilder | None = None,
 ) -> Result:
     """Do what was reviewed as far as it still holds; what falls out is reported.
 
     ``specs``: today's; a table whose path or effective spec is no longer the reviewed one is left
     out, and the policies over the others are asked once more. ``now``: what retention counts from,
-    by default the clock's time. ``lock_wait_s`` bounds the wait for a lock. ``on_table`` hears of
-    every table as soon as it is done, ``on_crash`` of errors that are this program's own.
+    by default the clock's time. ``lock_wait_s`` bounds the wait for a lock, and for writes
+    to say where they go. ``on_table`` hears of every table as soon as it is done, ``on_crash`` of
+    errors that are this program's own.
     ``origin`` goes into the instants; ``journal`` hears of a table before anything is done to it
-    and when its work ends. ``rewriter`` writes the files of clusterings; ``hudi`` executes what
-    is requested, instead of us.
+    and when its work ends. ``rewriter`` writes the files of clusterings, ``builder`` reads footers
+    for an index; ``hudi`` executes what is requested, instead of us.
     Raises StaleError when the plan has not the expected digest or is of
     other specs; everything else that goes wrong is in the result of its table.
 
@@ -87,6 +102,7 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
         new_token=new_token,
         progress=progress or Silent(),
         rewriter=rewriter,
+        builder=builder,
         hudi=hudi,
         now=now,
         lock_wait_s=lock_wait_s,
@@ -271,6 +287,11 @@ def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
             case ClusterStep():
                 yield _remembered(table, run_cluster(table, step, fresh))
                 fresh = None
+            case IndexStep():
+                yield from run_index(table, step, fresh)
+                if HUDI_TARGET in step.targets:
+                    fresh = None
+                    table = replace(table, properties=load_properties(table.storage))
             case CleanStep():
                 yield run_clean(table, step, fresh)
             case _:

@@ -30,6 +30,7 @@ from reconciler.transaction.publish import Publisher
 from reconciler.transaction.pulse import Heartbeat, Pulse
 
 if TYPE_CHECKING:
+    from reconciler.index.build import IndexBuilder
     from reconciler.rewrite.model import Rewriter
 
 
@@ -51,8 +52,9 @@ class Tools:
     ``now`` is what policies count from, the clock's time if None; instants always take the clock's.
     ``hudi`` executes what was requested where it is there (``--executor hudi``).
     ``stop`` is asked where work may end before its end. ``lock_wait_s`` bounds the waiting for a
-    lock, ``pulse_s`` is the pause between signs of life. ``rewriter``: None where nothing can be
-    rewritten.
+    lock, and for writes to say where they go; ``pulse_s`` is the pause between signs of life.
+    ``rewriter``: None where nothing can be rewritten. ``builder`` reads footers into an index;
+    None: threads of this process do.
     """
 
     open_storage: Opener
@@ -68,6 +70,7 @@ class Tools:
     pulse_s: float = 60
     origin: Origin = field(default_factory=Origin)
     rewriter: Rewriter | None = None
+    builder: IndexBuilder | None = None
 
     @contextlib.contextmanager
     def phase(
@@ -138,6 +141,10 @@ def look_at(
     now = tools.moment()
     state = observe(storage, spec, observed_ms=tools.clock.now_ms())
     planned, asked = state, spec
+    if spec.queries and not clustered:
+        from reconciler.foresight.ask import with_foresight  # noqa: PLC0415 (few specs have queries)
+
+        planned = with_foresight(storage, spec, state, only_max_scan=True)
     if clustered:
         left = {group: time for group, time in state.replaced.items() if time not in clustered}
         planned, asked = replace(state, replaced=left), replace(spec, clustering=None)
@@ -213,6 +220,6 @@ def lock_of(spec: TableSpec, storage: Storage, owner: Owner, tools: Tools) -> Ta
         clock=tools.clock,
         expire_minutes=lock.expire,
         wait_s=tools.lock_wait_s,
-        on_wait=lambda holder: tools.progress.waits(spec.name, holder),
+        on_wait=lambda holder: tools.progress.waits(spec.name, f"the lock, held by {holder}"),
         on_pause=tools.stop.check,
     )

@@ -53,6 +53,15 @@ def conflicts(claims: Sequence[Claim], footprints: Iterable[Footprint]) -> dict[
     return found
 
 
+def awaited(claims: Sequence[Claim], footprints: Sequence[Footprint]) -> frozenset[int]:
+    """The numbers of the claims that only stand against writes that will yet say where they go.
+
+    A write is announced before it has looked for its rows, and says where they are when it begins.
+    """
+    sure = [one for one in footprints if one.is_known or one.is_completed]
+    return frozenset(conflicts(claims, footprints)) - frozenset(conflicts(claims, sure))
+
+
 def conflict(claim: Claim, footprint: Footprint) -> str | None:
     """Why a claim and a write can't both be; None when they can.
 

@@ -35,10 +35,16 @@ spec:
   files: {{target: {target}, small: 100MiB}}
   clustering: {{columns: {columns}, curve: {curve}, when: always}}
   concurrency: {{lock: {{provider: {lock}}}, staleAfter: 1h}}
-"""
+{more}"""
 #: our instants are later than this, those of the tables are older
 OURS = "20261130"
-DEFAULTS = {"target": "120MiB", "columns": "[]", "curve": "linear", "lock": "filesystem"}
+DEFAULTS = {
+    "target": "120MiB",
+    "columns": "[]",
+    "curve": "linear",
+    "lock": "filesystem",
+    "more": "",
+}
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from reconciler.hudi.schemaless import schema_text
 from reconciler.hudi.touched import Touched
 from reconciler.storage.wrappers import Fault, Faulty
 from tests.crash.clustering import Clustering, clustering, left_behind
-from tests.crash.drill import Killed, data_files, unlisted
+from tests.crash.drill import Killed, TestClock, data_files, unlisted
 from tests.crash.test_moves import Hook, age, put, timeline_folder
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -132,6 +133,135 @@ def test_nothing_is_published_while_a_write_may_go_anywhere(it, stats, says):
     assert len(known) == len(whys(outcome))
     assert (rows, before) == (it.rows(), data_files(it.table))
     assert [] == [left for left in left_behind(it.table) if TIME not in left]
+
+
+class Telling(TestClock):
+    """Something happens while the first pause is slept; ``slept`` are the seconds of all."""
+
+    def __init__(self, act):
+        super().__init__()
+        self.act, self.slept = act, []
+
+    def sleep(self, seconds):
+        super().sleep(seconds)
+        self.slept.append(seconds)
+        if len(self.slept) == 1:
+            self.act()
+
+
+def beat(it: Clustering, time: str, *, age_s: float) -> None:
+    """A heartbeat of a write that was so long ago."""
+    path = it.table / ".hoodie/.heartbeat" / time
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    age(it, path, seconds=age_s)
+
+
+@pytest.mark.parametrize("moment", [".inflight", "lock"], ids=["to publish", "to announce"])
+def test_a_write_that_has_just_been_announced_is_waited_for_until_it_says_where_it_goes(it, moment):
+    rows, (first, *rest) = it.rows(), partitions(it)
+    it.clock = Telling(lambda: update(it, first, done=False))
+    hook = partial(Hook, ending=moment, act=lambda: put(it, f"{TIME}.commit.requested"), after=True)
+    result = it.apply(it.plan(), around=hook, lock_wait_s=60)
+    outcome = only(result)
+
+    assert (4, "completed", len(rest)) == (
+        result.exit_code,
+        outcome.how,
+        outcome.rewritten.groups,
+    )
+    assert [first] == [left.partition for left in outcome.rewritten.left]
+    assert "is pending and writes to its file group" in whys(outcome)[0]
+    assert [0.2] == it.clock.slept
+    assert rows == it.rows()
+
+
+def test_a_write_that_says_nothing_is_waited_for_no_longer_than_for_a_lock(it):
+    known = partitions(it)
+    it.clock = Telling(lambda: None)
+    result = it.apply(
+        it.plan(),
+        around=lambda s: Hook(
+            s, ".inflight", lambda: put(it, f"{TIME}.commit.requested"), after=True
+        ),
+        lock_wait_s=10,
+    )
+    outcome = only(result)
+
+    assert (4, "undone", len(known)) == (result.exit_code, outcome.how, len(whys(outcome)))
+    assert pytest.approx([0.2, 0.4, 0.8, 1.6, 2, 2, 2, 2]) == it.clock.slept
+    assert [] == [left for left in left_behind(it.table) if TIME not in left]
+
+
+def own_hearts_beat(it: Clustering, *, age_s: float) -> None:
+    """As the store dates them, which has a clock of its own."""
+    for path in (it.table / ".hoodie/.heartbeat").iterdir():
+        age(it, path, seconds=age_s)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "begun", "how"),
+    [(3601, False, "completed"), (3590, False, "undone"), (3601, True, "undone")],
+    ids=["dead", "alive", "dead after it began"],
+)
+def test_a_write_that_died_before_it_began_holds_up_nothing(it, age_s, begun, how):
+    rows = it.rows()
+
+    def act():
+        put(it, f"{TIME}.commit.requested")
+        if begun:
+            put(it, f"{TIME}.inflight")
+        own_hearts_beat(it, age_s=0)
+        beat(it, TIME, age_s=age_s)
+
+    outcome = only(interrupted(it, act))
+
+    assert how == outcome.how
+    assert rows == it.rows()
+
+
+def test_a_write_is_not_dead_because_our_clock_is_fast(it):
+    def act():
+        put(it, f"{TIME}.commit.requested")
+        own_hearts_beat(it, age_s=3600)
+        beat(it, TIME, age_s=3660)
+
+    assert "undone" == only(interrupted(it, act)).how
+
+
+@pytest.mark.parametrize(("age_s", "how"), [(301, "completed"), (299, "undone")])
+def test_no_write_is_dead_before_five_minutes_whatever_the_spec_says(it, age_s, how):
+    said = {**it.spec.document["concurrency"], "staleAfter": "30s"}
+    it.spec = replace(it.spec, document={**it.spec.document, "concurrency": said})
+
+    def act():
+        put(it, f"{TIME}.commit.requested")
+        own_hearts_beat(it, age_s=0)
+        beat(it, TIME, age_s=age_s)
+
+    assert how == only(interrupted(it, act)).how
+
+
+def test_a_write_without_a_heartbeat_may_be_alive_however_old_it_is(it):
+    def act():
+        put(it, f"{TIME}.commit.requested")
+        age(it, timeline_folder(it) / f"{TIME}.commit.requested", seconds=10**6)
+
+    assert "undone" == only(interrupted(it, act)).how
+
+
+def test_a_resume_waits_for_a_write_that_was_just_announced_too(it):
+    rows, plan = it.rows(), it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Hook(s, ".marker.CREATE", die, after=True))
+    first, *rest = plan.tables[0].steps[0].groups.partition.to_pylist()
+    put(it, f"{TIME}.commit.requested")
+    it.clock = Telling(lambda: update(it, first, done=False))
+    outcome = only(it.apply(plan_of_resume(it), lock_wait_s=60))
+
+    assert ("completed", len(rest)) == (outcome.how, outcome.rewritten.groups)
+    assert [0.2] == it.clock.slept
+    assert rows == it.rows()
 
 
 def test_markers_say_where_a_pending_write_is(it):

@@ -71,14 +71,34 @@ def stopping(fault: Fault) -> Callable:
     return lambda storage: Faulty(storage, fault, Killed())
 
 
+def is_killed(story: Story, at: int, how: str) -> bool:
+    """Whether an apply got as far as its ``at``-th change, where it dies.
+
+    In which file groups of the metadata table a file's entries are is up to its name, and so is
+    how many of those are written: one more or less.
+    """
+    made: list[Recording] = []
+
+    def watched(storage):
+        made.append(Recording(Faulty(storage, Fault(at=at, how=how), Killed())))
+        return made[-1]
+
+    try:
+        story.it.apply(story.plan, around=watched)
+    except Killed:
+        return True
+    assert story.mutations - 2 <= sum(len(one.mutations) for one in made) < at
+    return False
+
+
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_a_clustering_that_stops_at_any_change_is_finished_by_the_next(story, how):
     it = story.it
     first = story.step if how == "after" else 1
     for at in range(first, story.mutations + 1, story.step):
         it.again(story.before)
-        with pytest.raises(Killed):
-            it.apply(story.plan, around=stopping(Fault(at=at, how=how)))
+        if not is_killed(story, at, how):
+            continue
 
         assert story.rows == it.rows(), at
         second = it.apply(story.plan)

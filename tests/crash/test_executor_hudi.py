@@ -53,7 +53,8 @@ class StandIn:
         if self.fails:
             raise ReconcilerError(self.fails)
         with table.locked():
-            publish(table, replace(work, extra={}), self.harm(results))  # Hudi says nothing of us
+            told = replace(work, extra={})  # Hudi says nothing of us
+            publish(table, told, self.harm(results), lambda _claims, _found: False)
 
     def tallies(self, ref, work, groups):
         storage = open_storage(ref)
@@ -96,6 +97,24 @@ def test_what_was_reviewed_is_done_and_nothing_is_missed(name, tmp_path, delegat
     assert rows == it.rows()
     assert [] == left_behind(it.table)
     assert "linear" == hudi.asked["hoodie.layout.optimize.strategy"]
+
+
+def test_what_queries_read_of_its_files_is_measured(tmp_path, delegated):
+    queries = """\
+  queries:
+    - {name: some, where: "id >= 0"}
+    - {name: none, where: "id = -5"}
+"""
+    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t", more=queries)
+    [outcome] = delegated(it, StandIn()).tables[0].outcomes
+    (after,) = it.table.glob(f"*_{outcome.instant}.parquet")
+    size = after.stat().st_size
+
+    assert None is outcome.rewritten.unmeasured
+    assert [("some", 1, size, 1, size), ("none", 0, 0, 1, size)] == [
+        (one.query, one.files, one.bytes, one.of_files, one.of_bytes)
+        for one in outcome.rewritten.queries
+    ]
 
 
 def test_the_layout_is_remembered_from_the_plan(tmp_path, delegated):

@@ -8,9 +8,15 @@ import pytest
 import reconciler
 from reconciler.apply.executor import InProcess
 from reconciler.apply.run import apply_plan
+from reconciler.index.store import list_versions, read_last
 from reconciler.spec.load import load_specs
 from reconciler.storage.open import open_storage
 from tests.crash.drill import CASES, NOW, SPEC, TestClock, drill, process
+from tests.crash.indexing import SPEC as INDEXED
+from tests.crash.indexing import indexed, indexing
+from tests.truth import lies
+
+TABLES = CASES.parents[1] / "tables"
 
 
 @pytest.mark.parametrize(
@@ -45,3 +51,32 @@ def test_a_table_in_memory_is_cleaned_like_one_on_disk(case, tmp_path):
     assert {p for p in found if ".hoodie/" not in p} == {p for p in there if ".hoodie/" not in p}
     assert not {path for path in found if path.endswith("/lock") or ".heartbeat/" in path}
     assert reconciler.plan(specs, now=NOW).tables[0].steps == ()
+
+
+def test_an_index_in_memory_is_built_and_superseded(tmp_path):
+    local = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i]")
+    memory = fsspec.filesystem("memory")
+    home = f"/{tmp_path.name}-indexed"
+    memory.put(str(local.table), home, recursive=True)
+    for columns, number in (("[i]", 0), ("[i, s]", 1)):
+        said = INDEXED.format(path=f"memory:/{home}", index=columns)
+        (tmp_path / "spec.yaml").write_text(said)
+        specs = load_specs([tmp_path / "spec.yaml"])
+        result = apply_plan(
+            reconciler.plan(specs, now=NOW),
+            open_storage=open_storage,
+            executor=InProcess(open_storage),
+            clock=TestClock(),
+            new_token=iter("abcdefgh").__next__,
+            who=process(1),
+            now=NOW,
+        )
+
+        assert (0, number) == (result.exit_code, indexed(result).tidied)
+        assert () == reconciler.plan(specs, now=NOW).tables[0].steps
+        storage = open_storage(f"memory:/{home}")
+        found = read_last(storage, list_versions(storage))
+        assert found is not None
+        assert number == found[0].name.number
+        assert [] == lies(found[1], local.table)
+        assert 1 == len(list_versions(storage).found)

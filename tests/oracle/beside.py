@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from tests.oracle.hudi import HudiFailedError, keep_commits
 from tests.oracle.layouts import Subject
 from tests.oracle.our_clustering import applied_here, assert_done, planned
 
+if TYPE_CHECKING:
+    from reconciler.apply.result import Result
+
+#: writes that have to be done beside clusterings
+_WRITES: Final = 3
 _CLIENT: Final = "org.apache.hudi.client.transaction."
 #: optimistic concurrency, by the lock that an apply takes too
 TOGETHER: Final = {
@@ -60,16 +66,12 @@ class Writer:
     options: Mapping[str, str]
     seed: int = 1
     done: int = 0
-    conflicts: int = 0
+    refused: int = 0
     problem: BaseException | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
-    _wrote: threading.Condition = field(default_factory=threading.Condition)
     _thread: threading.Thread | None = None
-    _may_write: threading.Event = field(default_factory=threading.Event)
-    _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def __enter__(self) -> Self:
-        self._may_write.set()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         return self
@@ -82,37 +84,15 @@ class Writer:
         if self.problem is not None:
             raise self.problem
 
-    @contextmanager
-    def between_writes(self) -> Iterator[None]:
-        """While no write is on its way: the one that is comes to its end, the next one waits."""
-        self._may_write.clear()
-        try:
-            with self._writing:
-                yield
-        finally:
-            self._may_write.set()
-
-    def wait_for(self, attempts: int, timeout: float = 60) -> None:
-        """Until so many more attempts have come to an end, or it has stopped."""
-        with self._wrote:
-            until = self.done + self.conflicts + attempts
-            self._wrote.wait_for(
-                lambda: self.problem is not None or self.done + self.conflicts >= until, timeout
-            )
-
     def _run(self) -> None:
         work = self._work()
         try:
             rows = next(work)
             while not self._stop.is_set():
-                self._may_write.wait()
-                with self._writing:
-                    is_done = self._write(rows)
+                is_done = self._write(rows)
                 rows = next(work) if is_done else rows
         except BaseException as problem:  # noqa: BLE001 - raised where the test is
             self.problem = problem
-            with self._wrote:
-                self._wrote.notify_all()
 
     def _write(self, rows: Mapping[str, int]) -> bool:
         """Whether Hudi said it was done."""
@@ -122,11 +102,10 @@ class Writer:
             if not any(word in line for word in _CONFLICT for line in problem.causes):
                 raise
             is_done = False
+            hours_later(self.subject)
         else:
             is_done = True
-        with self._wrote:
-            self.done, self.conflicts = self.done + is_done, self.conflicts + (not is_done)
-            self._wrote.notify_all()
+        self.done, self.refused = self.done + is_done, self.refused + (not is_done)
         return is_done
 
     def _work(self) -> Iterator[dict[str, int]]:
@@ -139,37 +118,57 @@ class Writer:
             yield dict.fromkeys([*keys, *new], number)
 
 
-def no_update_is_lost(subject: Subject, options: Mapping[str, str], folder: Path) -> None:
-    """Clusters over and over while a writer upserts, and once between two writes.
+def hours_later(subject: Subject) -> None:
+    """No write is on its way, and the heartbeats that refused ones have left stand still for long.
 
-    A writer that never rests may have every group in its hands, each time that we look.
+    Such a write stays requested and says nothing of its groups, until Hudi's clean rolls it back.
     """
-    results = []
-    with Writer(subject, options) as writer:
-        while writer.done < 3 and writer.conflicts < 8 and writer.problem is None:
-            results.append(applied_here(planned(subject)))
-        with writer.between_writes():
-            _roll_back_refused_writes(subject)
-            results.append(applied_here(planned(subject)))
-        writer.wait_for(1 + max(0, 3 - writer.done))
-        results.append(applied_here(planned(subject)))
-    outcomes = [outcome for result in results for outcome in result.tables[0].outcomes]
-    clustered = sum(outcome.instant is not None for outcome in outcomes)
+    for heartbeat in (subject.path / ".hoodie/.heartbeat").glob("[0-9]*"):
+        with suppress(FileNotFoundError):
+            if not heartbeat.stat().st_size:  # ours tell who we are
+                os.utime(heartbeat, (1, 1))
 
-    assert {0, 4} >= {result.exit_code for result in results}
-    assert writer.done > 2
-    assert clustered > 0, outcomes
-    subject.assert_right(folder / "read", f"after {writer.done} writes beside {clustered}")
-    _roll_back_refused_writes(subject)
+
+def no_update_is_lost(
+    subject: Subject, options: Mapping[str, str], folder: Path, *, most_s: float = 240
+) -> None:
+    """Clusters over and over while a writer upserts without a pause, until both have got on.
+
+    ``most_s``: seconds for that.
+    """
+    results, until = [], time.monotonic() + most_s
+    with Writer(subject, options) as writer:
+        while writer.problem is None and time.monotonic() < until:
+            plan = planned(subject)
+            if not plan.tables[0].steps:
+                time.sleep(0.2)  # until there is another commit
+                continue
+            results.append(applied_here(plan))
+            if writer.done >= _WRITES and _clustered(results):
+                break
+    outcomes = [outcome for result in results for outcome in result.tables[0].outcomes]
+    left = [one for outcome in outcomes for one in outcome.rewritten.left]
+    said = f"{writer.done} writes done and {writer.refused} refused, {len(results)} applies"
+    print(f"{said}, {_clustered(results)} published, {len(left)} groups left", flush=True)
+
+    errors = [result.tables[0].error for result in results]
+    assert {0, 4} >= {result.exit_code for result in results}, errors
+    assert [] == [one for one in left if not one.because]
+    assert all((result.exit_code == 4) == _leaves(result) for result in results), outcomes
+    assert writer.done >= _WRITES, said
+    assert _clustered(results), outcomes
+    subject.assert_rows(folder / "read", said)  # files of writes that were refused are listed
+    subject.hudi.clean(subject.served(TOGETHER), keep_commits(50))
     assert_done(applied_here(planned(subject)))
     subject.assert_right(folder / "again", "when all was quiet")
 
 
-def _roll_back_refused_writes(subject: Subject) -> None:
-    """Time goes by, and then Hudi's clean rolls back the writes that it refused.
+def _clustered(results: Sequence[Result]) -> int:
+    """How many clusterings were published, with a group at least."""
+    outcomes = [outcome for result in results for outcome in result.tables[0].outcomes]
+    return sum(one.how == "completed" and one.rewritten.groups > 0 for one in outcomes)
 
-    Such a write stays requested, says nothing of its groups, and so holds up all of them.
-    """
-    for heartbeat in (subject.path / ".hoodie/.heartbeat").glob("[0-9]*"):
-        os.utime(heartbeat, (1, 1))
-    subject.hudi.clean(subject.served(TOGETHER), keep_commits(50))
+
+def _leaves(result: Result) -> bool:
+    """Whether groups were dropped."""
+    return any(outcome.rewritten.left for outcome in result.tables[0].outcomes)

@@ -232,6 +232,16 @@ class RealHudi:
         )
         return found
 
+    def files_opened(self, table: HudiTable, where: str) -> tuple[int, list[str]]:
+        """How many files a read that skips what it can opens, and the keys it finds."""
+        said = {
+            "hoodie.metadata.enable": "true",
+            "hoodie.enable.data.skipping": "true",
+            "hoodie.metadata.index.column.stats.enable": "true",
+        }
+        files, keys = self.ask("files_opened", table=table, options=said, where=where)
+        return int(files), keys
+
     def read_all(self, path: Path, queries: Sequence[Options], folder: Path) -> list[Any]:
         """What each query (read options) answers, for `Answer.recorded`; rows are in ``folder``."""
         said = [_strings(options) for options in queries]
@@ -314,6 +324,15 @@ class RealHudi:
         """Schedule a clean ``times`` times, taking each plan back; JVM CPU and wall seconds."""
         answer: list[dict[str, Any]] = self.ask(
             "timed_clean_plan", table=table, times=times, options=self._service(table, options)
+        )
+        return answer
+
+    def timed_index_build(
+        self, table: HudiTable, options: Options, times: int
+    ) -> list[dict[str, Any]]:
+        """Build the metadata table ``times`` times, from nothing; JVM CPU and wall seconds."""
+        answer: list[dict[str, Any]] = self.ask(
+            "timed_index_build", table=table, times=times, options=self._service(table, options)
         )
         return answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.storage.wrappers import _Around
-from tests.oracle.beside import TOGETHER, WRITERS_FIRST
+from tests.oracle.beside import TOGETHER, WRITERS_FIRST, no_update_is_lost
 from tests.oracle.layouts import Shape, replaced, small
 from tests.oracle.our_clustering import applied_here, assert_done, planned
 
@@ -62,3 +62,13 @@ def test_a_group_that_is_written_to_meanwhile_stays_and_the_others_are_rewritten
     subject.assert_right(tmp_path / "read", "while a group was left")
     assert_done(applied_here(planned(subject)))
     subject.assert_right(tmp_path / "again", "when it was clustered too")
+
+
+@pytest.mark.parametrize(
+    ("version", "options"), [("0.15.0", {}), ("1.2.0", WRITERS_FIRST)], ids=["0.15.0", "1.2.0"]
+)
+def test_no_update_is_lost_beside_a_writer_that_never_rests(real_hudi, tmp_path, version, options):
+    shape = Shape(version=version, metadata="all", partitions="plain")
+    subject = small(real_hudi(version), tmp_path / "t", shape)
+
+    no_update_is_lost(subject, options, tmp_path)

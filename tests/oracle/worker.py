@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -111,6 +112,14 @@ class Worker:
             frame = frame.where(where)
         return sorted([list(row) for row in frame.select(*columns).collect()], key=repr)
 
+    def files_opened(self, table: str, options: dict[str, str], where: str) -> list[Any]:
+        """How many files a read opens, and its keys."""
+        frame = self.spark.read.format("hudi").options(**options).load(table)
+        frame = frame.where(where).select("id")
+        keys = sorted(row[0] for row in frame.collect())
+        leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
+        return [leaf.metrics().apply("numFiles").value(), keys]
+
     def read_all(
         self, table: str, queries: list[dict[str, str]], folder: str
     ) -> list[dict[str, Any]]:
@@ -142,6 +151,35 @@ class Worker:
         with pa.ipc.new_file(file, rows.schema) as out:
             out.write_table(rows)
         return {"schema": frame.schema.jsonValue(), "file": file}
+
+    def files_read(
+        self, table: str, wheres: list[str], options: dict[str, str]
+    ) -> list[list[str] | None]:
+        """Per predicate the files that a scan with it is about to read; None: Spark refuses it."""
+        frame = self.spark.read.format("hudi").options(**options).load(table)
+
+        def read(where: str) -> list[str] | None:
+            try:
+                plan = frame.where(where)._jdf.queryExecution().executedPlan()
+            except Exception:  # noqa: BLE001 - an answer too
+                return None
+            scan = plan.collectLeaves().head()
+            if "FileSourceScan" not in scan.getClass().getName():
+                return []  # what is never true is not scanned
+            folders = [one.files() for one in scan.selectedPartitions()]
+            found = [of.apply(at) for of in folders for at in range(of.size())]
+            return sorted(str(file.getPath().getName()) for file in found)
+
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(read, wheres))
+
+    def files_found(self, folder: str, wheres: list[str], schema: str) -> dict[str, list[str]]:
+        """By predicate the parquet files with a row that it is true for; without what raises."""
+        sys.path.insert(0, str(Path(__file__).parents[2]))
+        from tests.oracle.skipping import found_by_spark  # noqa: PLC0415 - few requests need it
+
+        frame = self.spark.read.schema(schema).parquet(folder)
+        return {text: sorted(files) for text, files in found_by_spark(frame, wheres).items()}
 
     def timed_read(self, table: str, options: dict[str, str]) -> dict[str, float]:
         """Every row and column of a table to nowhere; CPU and wall seconds."""
@@ -177,6 +215,28 @@ class Worker:
             made = self.schedule(table, "CLEAN", options)
             spent = {"cpu": self._cpu() - cpu, "wall": time.perf_counter() - wall}
             out.append({**spent, "instant": made, "files": self._take_back(table, made)})
+        return out
+
+    def timed_index_build(
+        self, table: str, options: dict[str, str], times: int
+    ) -> list[dict[str, Any]]:
+        """Build the metadata table again and again, from nothing; CPU seconds of the JVM."""
+        hudi = self.jvm.org.apache.hudi
+        context = self.spark.sparkContext
+        engine = hudi.client.common.HoodieSparkEngineContext(context._jsc)
+        hadoop = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(context._jsc.hadoopConfiguration())
+        config = self._config(table, options)
+        out: list[dict[str, Any]] = []
+        for _ in range(times):
+            _without_metadata(Path(table))
+            cpu, wall = self._cpu(), time.perf_counter()
+            builder = hudi.common.table.HoodieTableMetaClient.builder()
+            meta = builder.setBasePath(table).setConf(hadoop).build()
+            create = hudi.metadata.SparkMetadataWriterFactory.create
+            create(hadoop, config, engine, meta.getTableConfig()).close()
+            spent = {"cpu": self._cpu() - cpu, "wall": time.perf_counter() - wall}
+            built = Path(table, ".hoodie", "metadata").iterdir()
+            out.append({**spent, "partitions": sorted(path.name for path in built)})
         return out
 
     def clean(self, table: str, options: dict[str, str]) -> dict[str, Any] | None:
@@ -287,6 +347,17 @@ class Worker:
                 if name.lstrip(".").startswith(f"{instant}.clean."):
                     os.remove(f"{folder}/{name}")
         return files
+
+
+def _without_metadata(table: Path) -> None:
+    """The table as it is before anybody built its metadata table."""
+    own = table / ".hoodie"
+    shutil.rmtree(own / "metadata", ignore_errors=True)
+    shutil.rmtree(own / ".index_defs", ignore_errors=True)
+    said = (own / "hoodie.properties").read_text().splitlines(keepends=True)
+    kept = [line for line in said if "metadata.partitions" not in line and "index.def" not in line]
+    (own / "hoodie.properties").write_text("".join(kept))
+    (own / ".hoodie.properties.crc").unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

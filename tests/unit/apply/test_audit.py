@@ -138,6 +138,7 @@ def test_a_table_takes_two_lines():
                 "filesGone": 0,
                 "leftOut": [],
                 "rewritten": None,
+                "indexed": None,
                 "failed": [],
                 "partitionsRemoved": [],
                 "partitionsLeft": [],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.transaction.conflicts import Claim, Footprint, conflict, conflicts
+from reconciler.transaction.conflicts import Claim, Footprint, awaited, conflict, conflicts
 
 
 def claim(*ids, partition="p", is_open=False):
@@ -72,3 +72,13 @@ def test_every_group_that_is_hit_is_named_once_with_the_first_reason():
         0: "commit 7 has written to its file group a meanwhile",
         2: "commit 7 is pending and writes to its file group c",
     } == conflicts(claims, writes)
+
+
+def test_a_group_waits_for_a_write_that_has_not_said_where_it_goes_and_for_no_other_reason():
+    claims = [claim("a"), claim("b"), claim("c", partition="q", is_open=True)]
+    says_nothing = write(is_known=False)
+
+    assert {0, 1, 2} == awaited(claims, [says_nothing])
+    assert {1} == awaited(claims, [write({"p": {"a"}}, inserts={"q"}), says_nothing])
+    assert set() == awaited(claims, [write({"p": {"a"}}), write({"q": {"c"}}, done=True)])
+    assert set() == awaited(claims, [write(is_known=False, done=True), says_nothing])

@@ -1,0 +1,58 @@
+"""Waiting, for a while, for writes that have not said yet which file groups they write to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from reconciler.apply.table import Table
+from reconciler.transaction.conflicts import Claim, Footprint, awaited
+
+_FIRST_PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 2.0
+
+_T = TypeVar("_T")
+#: whether to wait before these claims are let go for the sake of these writes
+Waits = Callable[[Sequence[Claim], Sequence[Footprint]], bool]
+
+
+@dataclass(slots=True)
+class _Patience:
+    """``waits`` is asked under the table's lock, ``pause`` is called without it."""
+
+    table: Table
+    until_ms: int
+    pause_s: float = _FIRST_PAUSE_S
+    is_asked_again: bool = False
+
+    def waits(self, claims: Sequence[Claim], footprints: Sequence[Footprint]) -> bool:
+        is_early = self.table.tools.clock.now_ms() < self.until_ms
+        self.is_asked_again = is_early and bool(awaited(claims, footprints))
+        if self.is_asked_again and self.pause_s == _FIRST_PAUSE_S:
+            first = next(one for one in footprints if not (one.is_known or one.is_completed))
+            what = f"{first} to say which file groups it writes to"
+            self.table.tools.progress.waits(self.table.plan.name, what)
+        return self.is_asked_again
+
+    def pause(self) -> None:
+        self.table.tools.stop.check()
+        self.table.tools.clock.sleep(self.pause_s)
+        self.pause_s = min(self.pause_s * 2, _LONGEST_PAUSE_S)
+
+
+def patiently(table: Table, act: Callable[[Waits], _T]) -> _T:
+    """What ``act`` gives, which is called with the table's lock held, and again while it waits.
+
+    A write is announced before it has looked for its rows: until it says where they are it may go
+    anywhere, and a clustering would have to let all of its groups go. ``act`` gives None when it is
+    told to wait. It waits no longer than for a lock (``lock_wait_s``), all together.
+    """
+    patience = _Patience(table, table.tools.clock.now_ms() + int(table.tools.lock_wait_s * 1000))
+    while True:
+        patience.is_asked_again = False
+        with table.locked():
+            found = act(patience.waits)
+        if not patience.is_asked_again:
+            return found
+        patience.pause()
