@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from reconciler.apply.result import Result
+    from reconciler.foresight.advise import Advice
     from reconciler.reader.model import Scan
     from reconciler.reader.request import Asked
     from reconciler.spec.model import Option
@@ -60,11 +61,21 @@ def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
 
     Raises StorageError, FormatError or UnsupportedError; each names the file.
     """
+    return _observed(spec, now, predicts=True)
+
+
+def _observed(spec: TableSpec, now: datetime | None, *, predicts: bool) -> TableState:
+    """``predicts``: with what predictions are made from, beside what decides about steps."""
     from reconciler.state.observe import observe as look  # noqa: PLC0415 (Avro)
     from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
 
     storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
-    return look(storage, spec, observed_ms=world.epoch_ms(now or world.now()))
+    state = look(storage, spec, observed_ms=world.epoch_ms(now or world.now()))
+    if not spec.queries:
+        return state
+    from reconciler.foresight.ask import with_foresight  # noqa: PLC0415 (few specs have queries)
+
+    return with_foresight(storage, spec, state, only_max_scan=not predicts)
 
 
 def plan(
@@ -118,7 +129,7 @@ def status(
     moment = now or world.now()
 
     def work(spec: TableSpec) -> tuple[TablePlan, TableStatus]:
-        made, state = _look(spec, moment, on_crash)
+        made, state = _look(spec, moment, on_crash, predicts=False)
         try:
             return made, table_status(spec, state, made, lock=_lock(spec))
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
@@ -139,14 +150,51 @@ def status(
     return tuple(table for _, table in found)
 
 
+def advise(
+    specs: TableSpec | Iterable[TableSpec],
+    *,
+    now: datetime | None = None,
+    on_table: Callable[[TableSpec], None] | None = None,
+    on_crash: OnCrash | None = None,
+    parallelism: int = 1,
+) -> tuple[Advice, ...]:
+    """Which clustering and which index the declared queries of each table ask for. Writes nothing.
+
+    A table that cannot be read carries ``error``; the arguments are those of ``plan``.
+    """
+    from reconciler.foresight.advise import Advice, advised  # noqa: PLC0415 (pyarrow)
+    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+
+    observed_ms = world.epoch_ms(now or world.now())
+
+    def work(spec: TableSpec) -> tuple[TableSpec, Advice]:
+        try:
+            storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
+            return spec, advised(storage, spec, observed_ms=observed_ms)
+        except ReconcilerError as error:
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 (one table must not stop the others)
+            problem = _crash(spec, error, on_crash)
+        return spec, Advice(name=spec.name, path=spec.path, queries=spec.queries, error=problem)
+
+    found = each(
+        work,
+        [specs] if isinstance(specs, TableSpec) else specs,
+        at_once=parallelism,
+        on_done=lambda done: on_table(done[0]) if on_table is not None else None,
+        patience_s=_PATIENCE_S,
+    )
+    return tuple(advice for _, advice in found)
+
+
 def _look(
-    spec: TableSpec, now: datetime, on_crash: OnCrash | None
+    spec: TableSpec, now: datetime, on_crash: OnCrash | None, *, predicts: bool = True
 ) -> tuple[TablePlan, TableState | None]:
     """A table's plan and what it was made from; no state where it could not be read."""
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        state = observe(spec, now=now)
+        state = _observed(spec, now, predicts=predicts)
         return plan_table(spec, state, now), state
     except BlockedError as error:  # the table's own state: nothing of it may be believed
         return replace(_unread(spec), refusals=(Note("pendingRestore", str(error)),)), None
@@ -224,6 +272,7 @@ def apply(
     """
     from reconciler.apply.run import apply_plan  # noqa: PLC0415
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415
+    from reconciler.index.spark import SparkBuilder  # noqa: PLC0415
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
     return apply_plan(
@@ -231,6 +280,7 @@ def apply(
         open_storage=world.open_storage,
         executor=SparkExecutor(spark),
         rewriter=SparkRewriter(spark),
+        builder=SparkBuilder(spark),
         clock=world.SystemClock(),
         new_token=world.token,
         who=world.process(),
@@ -252,25 +302,28 @@ def read(  # noqa: PLR0913 (the options of a read)
     begin: str | None = None,
     end: str | None = None,
     storage_options: Mapping[str, Option] | None = None,
+    skipping: bool = True,
 ) -> DataFrame:
     """The rows of a table as they are now, or as of an instant. Needs no Hudi jar; writes nothing.
 
-    ``where``: a condition of Spark SQL on the table's columns; it spares partitions and, with
-    ``columns``, what is read of files. ``as_of``: an instant of the timeline, or a time in its zone
-    as 2026-01-31 04:00:00. ``kind``: snapshot, readOptimized (no log files are merged), or
-    incremental: the rows written after ``begin`` up to ``end`` (the newest). ``storage_options`` go
-    to the store's client.
+    ``where``: a condition of Spark SQL on the table's columns; it spares partitions, files by the
+    table's index (``skipping=False``: none) and, with ``columns``, what is read of files.
+    ``as_of``: an instant of the timeline, or a time in its zone as 2026-01-31 04:00:00.
+    ``kind``: snapshot, readOptimized (no log files are merged), or incremental: the rows written
+    after ``begin`` up to ``end`` (the newest). ``storage_options`` go to the store's client.
     Raises UsageError, BlockedError for a time that can no longer be read, UnsupportedError,
     FormatError and StorageError. What goes wrong on a worker is raised when rows are asked for.
     """
     from reconciler.reader.request import Asked  # noqa: PLC0415
     from reconciler.reader.spark import data_frame  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
 
     if isinstance(columns, str):
         raise TypeError("columns is a sequence of names")
     asked = Asked(kind=kind, as_of=as_of, begin=begin, end=end, columns=columns)
     storage = world.open_storage(os.fspath(path), storage_options)
-    return data_frame(spark, open_scan(storage, asked), storage.ref, where)
+    index = ReadOnly(storage) if skipping else None
+    return data_frame(spark, open_scan(storage, asked), storage.ref, where, index=index)
 
 
 def open_scan(storage: Storage, asked: Asked, *, zone: tzinfo | None = None) -> Scan:

@@ -15,6 +15,7 @@ import numpy as np
 from reconciler.hudi.instant import Action
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.state.layout import Layout
+from reconciler.state.measured import Measured, read_measured
 from reconciler.state.model import PLAN_DIGEST, TableState
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class ClusteringStatus:
     """A completed clustering. ``columns`` None: nobody wrote down what it ordered rows by.
 
     ``curve`` and ``mapping`` are None where it is not known, and without columns. ``is_ours``: an
-    apply of this tool made it; ``age_seconds`` needs the timeline's zone.
+    apply of this tool made it; ``age_seconds`` needs the timeline's zone. ``queries``: what the
+    declared ones read once it was completed.
     """
 
     instant: str
@@ -61,6 +63,7 @@ class ClusteringStatus:
     mapping: str | None
     is_as_declared: bool
     is_ours: bool
+    queries: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +222,7 @@ def _last(
         mapping=None if layout is None else layout.mapping,
         is_as_declared=not declared.columns or layout == declared,
         is_ours=PLAN_DIGEST in last.extra,
+        queries=read_measured(last.extra),
     )
 
 

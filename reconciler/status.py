@@ -14,9 +14,18 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.conditions import Condition, ConditionType, about, healthy, longer_than, synced
+from reconciler.conditions import (
+    Condition,
+    ConditionType,
+    about,
+    healthy,
+    is_unmanaged,
+    longer_than,
+    synced,
+)
 from reconciler.hudi.arrow import flags, strings
 from reconciler.hudi.files import FileKind
+from reconciler.index_status import IndexStatus, index_status
 from reconciler.layout_status import LayoutStatus, SizeClass, layout_status
 from reconciler.plan.model import Note, ResumeStep, TablePlan
 from reconciler.plan.safety import timeline_zone
@@ -116,7 +125,7 @@ class TableStatus:
     log and CDC files. ``bytes_reclaimable``: what the plan would remove, None where there is none
     to go by. ``earliest_readable_age_seconds`` needs the timeline's zone. ``small_file_share``: of
     the newest base files, by count. ``active_commits``: completed ones on the active timeline.
-    ``layout``: None where the spec has no clustering block.
+    ``layout``: None where the spec has no clustering block, ``index`` where it has no index block.
     """
 
     name: str
@@ -147,6 +156,7 @@ class TableStatus:
     last_foreign_clean: CleanStatus | None = None
     last_apply: LastApply | None = None
     layout: LayoutStatus | None = None
+    index: IndexStatus | None = None
 
     def condition(self, type: ConditionType) -> Condition | None:  # noqa: A002 (its name)
         """The condition of that type; a status made by hand may have none."""
@@ -212,6 +222,7 @@ def table_status(
             age=lambda instant: _age(instant, zone, state.observed_ms),
             stale_after=concurrency.stale_after,
         ),
+        index=index_status(state),
     )
 
 
@@ -302,7 +313,7 @@ def _sync(spec: TableSpec, plan: TablePlan) -> tuple[Sync, tuple[str, ...]]:
     resumes = tuple(step.because for step in plan.steps if isinstance(step, ResumeStep))
     if plan.refusals:
         return "blocked", (*(note.because for note in plan.refusals), *drift)
-    if spec.retention is None and spec.clustering is None:
+    if is_unmanaged(spec):
         return "unmanaged", ("the spec has no retention block",)
     if drift or plan.steps:
         return "drifted", (*resumes, *drift)

@@ -14,11 +14,11 @@ from reconciler.basefile.schema import FileSchema
 from reconciler.hudi.load import load_properties
 from reconciler.merge.ranges import open_range
 from reconciler.merge.slice import SliceReading
-from reconciler.reader.load import newest_schema, open_scan
+from reconciler.reader.load import open_scan
 from reconciler.reader.model import PATH, ReadRequest
 from reconciler.reader.rows import slice_files
-from reconciler.reader.schema import drops_partition_columns, has_meta_columns
 from reconciler.rewrite.model import Group, Ordering, Rewrite
+from reconciler.state.columns import declared_columns, drops_partition_columns, has_meta_columns
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
@@ -41,7 +41,7 @@ def asked(path, ordering=None, *, outputs=2, target=1 << 30, **more):
     scan = open_scan(storage, ReadRequest())
     properties = load_properties(storage)
     dropped = properties.partition_fields if drops_partition_columns(properties) else ()
-    declared = newest_schema(storage, observe(storage, None, observed_ms=0))
+    declared = declared_columns(storage, properties, observe(storage, None, observed_ms=0))
     schema = FileSchema.of(declared.text, declared.path, dropped=dropped)
     has_keys = has_meta_columns(properties)
     work = Rewrite(

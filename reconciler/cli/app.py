@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "show",
     "apply",
     "status",
+    "advise",
     "read",
     "comment",
     "unlock",

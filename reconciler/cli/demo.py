@@ -33,6 +33,7 @@ spec:
   files: {target: 1MiB, small: 512KiB}     # little, as the table is
   clustering:
     columns: [customer_id, amount]         # rows with like values into the same files
+  index: {columns: [customer_id, amount]}  # what each file holds, so that reads skip files
   concurrency:
     lock: {provider: filesystem}
 """
@@ -45,7 +46,7 @@ def demo(
         Path | None, typer.Option("--dir", help="Work in this new folder, and keep it.")
     ] = None,
 ) -> int:
-    """Walk from a spec to a clustered and cleaned table, a small one that real Hudi wrote."""
+    """Walk from a spec to a clustered, indexed and cleaned table, a small one of real Hudi."""
     if directory is not None and directory.exists():
         raise AlreadyExistsError(str(directory), "exists already; name a new folder")
     folder = directory or Path(tempfile.mkdtemp(prefix="reconciler-demo-"))
@@ -92,10 +93,11 @@ def _walk(folder: Path) -> int:
         _tell("The plan could not be finished here; what stopped it stands above.")
         return result.exit_code
     _tell(f"""\
-        Spark put the newest rows into 3 files and deleted what nobody can read any more. A
-        clustering and a clean on the table's timeline say so in Hudi's own words: any Hudi reader
-        or writer goes on from here. {_files(folder)} are left; those that were replaced can be
-        read as of earlier commits, and go with a later clean. Once more:""")
+        Spark put the newest rows into 3 files, wrote down what each of them holds, and deleted
+        what nobody can read any more. A clustering and a clean on the table's timeline say so in
+        Hudi's own words: any Hudi reader or writer goes on from here. {_files(folder)} are left;
+        those that were replaced can be read as of earlier commits, and go with a later clean.
+        Once more:""")
 
     _command("reconciler", "plan", spec)
     _show(make_plan(specs, now))

@@ -24,9 +24,10 @@ from reconciler.cli.spark import spark_session
 from reconciler.cli.terminal import progress, say, wants_color
 from reconciler.delegate.model import Hudi
 from reconciler.errors import ReconcilerError, StaleError
+from reconciler.index.build import WORTH_A_JOB
 from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.guard import judge
-from reconciler.plan.model import Plan, TablePlan
+from reconciler.plan.model import IndexStep, Plan, TablePlan
 from reconciler.render import words
 from reconciler.rewrite.model import Group, Rewrite, Rewriter, Rewritten
 from reconciler.spec.document import spec_from_document
@@ -35,6 +36,8 @@ from reconciler.storage.api import StorageRef
 
 if TYPE_CHECKING:
     from reconciler.cli.audit import AuditFile
+    from reconciler.index.build import Asked, Built, IndexBuilder
+    from reconciler.index.merge import Keys
 
 _Done = TypeVar("_Done")
 
@@ -43,6 +46,7 @@ _PHASES: Mapping[Phase, str] = {
     "resume": "finishing pending work",
     "request": "writing down what is going to be done",
     "rewrite": "rewriting files",
+    "index": "reading footers for the index",
     "delete": "deleting files",
     "complete": "publishing what was done",
     "check": "checking the metadata table",
@@ -91,6 +95,7 @@ def carry_out(  # noqa: PLR0913 (the options of apply)
             open_storage=world.open_storage,
             executor=hands.executor,
             rewriter=hands.rewriter,
+            builder=hands.builder,
             hudi=hands.hudi,
             clock=world.SystemClock(),
             new_token=world.token,
@@ -149,11 +154,12 @@ def _crashed(table: TablePlan, error: Exception) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Interruptible:
-    """An executor and a rewriter whose errors after an interruption are the interruption."""
+    """What works on a cluster; its errors after an interruption are the interruption."""
 
     executor: Executor
     cancel: Callable[[], None]
     rewriter: Rewriter | None = None
+    builder: IndexBuilder | None = None
 
     def delete_files(
         self,
@@ -175,6 +181,18 @@ class _Interruptible:
         rewriter = self.rewriter
         assert rewriter is not None, "whoever has none rewrites nothing"
         return self._to_the_end(lambda: rewriter.rewrite(ref, work, groups, progress=progress))
+
+    def build(
+        self,
+        ref: StorageRef,
+        asked: Asked,
+        files: Keys,
+        *,
+        progress: Callable[[int], None],
+    ) -> Built:
+        builder = self.builder
+        assert builder is not None, "whoever has none leaves it to threads"
+        return self._to_the_end(lambda: builder.build(ref, asked, files, progress=progress))
 
     def _to_the_end(self, work: Callable[[], _Done]) -> _Done:
         try:
@@ -204,11 +222,15 @@ def _stop(executor: Executor, under_way: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """What deletes and rewrites files, and the Hudi that executes plans where one is asked for."""
+    """What deletes and rewrites files and reads footers, and the Hudi that executes plans.
+
+    ``builder``: None where threads of this process read footers.
+    """
 
     executor: Executor
     rewriter: Rewriter | None = None
     hudi: Hudi | None = None
+    builder: IndexBuilder | None = None
 
 
 @contextmanager
@@ -220,18 +242,31 @@ def _hands(
     *,
     by_hudi: bool,
 ) -> Iterator[Hands]:
-    if not any(_may_run(table, specs) for table in plan.tables):
+    running = [table for table in plan.tables if _may_run(table, specs)]
+    if not any(_needs_workers(table) for table in running):
         yield Hands(InProcess(world.open_storage))
         return
     from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415 (heavy)
+    from reconciler.index.spark import SparkBuilder  # noqa: PLC0415 (heavy)
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (heavy)
 
     say("starting Spark")
     with spark_session(master, settings, in_python=not by_hudi) as session:
         workers = _Interruptible(
-            SparkExecutor(session), session.sparkContext.cancelAllJobs, SparkRewriter(session)
+            executor=SparkExecutor(session),
+            cancel=session.sparkContext.cancelAllJobs,
+            rewriter=SparkRewriter(session),
+            builder=SparkBuilder(session),
         )
-        yield Hands(workers, workers, _hudi(session) if by_hudi else None)
+        if by_hudi:  # whose session may have no Python on its workers
+            yield Hands(workers, workers, _hudi(session))
+        else:
+            yield Hands(workers, workers, builder=workers)
+
+
+def _needs_workers(table: TablePlan) -> bool:
+    """Whether the steps of a table are more than an index of a few files."""
+    return any(not isinstance(step, IndexStep) or step.files >= WORTH_A_JOB for step in table.steps)
 
 
 def _hudi(session: Any) -> Hudi:
@@ -278,8 +313,8 @@ class Watched:
             tell(0, words.size(total) if is_sized else words.count(total, "file"))
             yield lambda done: tell(done, "")
 
-    def waits(self, table: str, holder: str) -> None:
-        said = words.plain(f"{table}: waiting for the lock, held by {holder}")
+    def waits(self, table: str, what: str) -> None:
+        said = words.plain(f"{table}: waiting for {what}")
         say(said, event="wait", table=table)
 
 

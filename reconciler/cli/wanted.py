@@ -25,7 +25,10 @@ class RowFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a command reads and how. ``zone``: of the timeline, where a spec says it."""
+    """What a command reads and how. ``zone``: of the timeline, where a spec says it.
+
+    ``skipping``: whether files are left out by their statistics.
+    """
 
     storage: Storage
     asked: Asked
@@ -35,3 +38,11 @@ class Reading:
     format: RowFormat
     master: str | None
     settings: Mapping[str, str]
+    skipping: bool = True
+
+    @property
+    def index(self) -> Storage | None:
+        """Where statistics are read; None: they are not asked."""
+        from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+
+        return ReadOnly(self.storage) if self.skipping else None

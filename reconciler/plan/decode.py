@@ -15,6 +15,7 @@ from reconciler.plan.model import (
     ClusterStep,
     Finding,
     Impact,
+    IndexStep,
     KeptFiles,
     LayoutChange,
     LayoutFigures,
@@ -25,6 +26,7 @@ from reconciler.plan.model import (
     RemovedFiles,
     ResumeStep,
     Rewrites,
+    Sampled,
     Selection,
     Step,
     TablePlan,
@@ -113,7 +115,14 @@ def _layout(layout: Mapping[str, Any] | None) -> LayoutChange | None:
         before=_figures(layout["before"]),
         after=_figures(layout["after"]),
         untouched=tuple(Untouched(**each) for each in layout["untouched"]),
+        sampled=_sampled(layout.get("sampled")),
     )
+
+
+def _sampled(found: Mapping[str, Any] | None) -> Sampled | None:
+    if found is None:
+        return None
+    return Sampled(row_groups=found["rowGroups"], of=found["of"], rows=found["rows"])
 
 
 def _figures(figures: Mapping[str, Any]) -> LayoutFigures:
@@ -127,6 +136,15 @@ def _step(step: Mapping[str, Any], parts: Parts) -> Step:
             curve=step["curve"],
             mapping=step["mapping"],
             groups=parts.groups or groups.none(),
+        )
+    if step["kind"] == "index":
+        return IndexStep(
+            targets=tuple(step["targets"]),
+            columns=tuple(step["columns"]),
+            add=tuple(step["add"]),
+            drop=tuple(step["drop"]),
+            files=step["files"],
+            because=step["because"],
         )
     if step["kind"] == "resume":
         return ResumeStep(

@@ -60,6 +60,7 @@ _KINDS = (
             b'"}]},{"earliestInstantToRetain":',
             b'"}]},{"action":"',
             b'"}]},{"columns":[',
+            b'"}]},{"add":[',
             b'"}]}],"stepsDigest":"',
         ),
         rows.read_partitions,

@@ -14,6 +14,7 @@ from reconciler.plan.model import (
     CleanStep,
     ClusterStep,
     Impact,
+    IndexStep,
     KeptFiles,
     LayoutChange,
     LayoutFigures,
@@ -22,6 +23,7 @@ from reconciler.plan.model import (
     Plan,
     RemovedFiles,
     ResumeStep,
+    Sampled,
     Selection,
     Step,
     TablePlan,
@@ -114,7 +116,16 @@ def _layout(layout: LayoutChange | None) -> dict[str, Any]:
                 for each in layout.untouched
             ],
         }
+        | _sampled(layout.sampled)
     }
+
+
+def _sampled(sampled: Sampled | None) -> dict[str, Any]:
+    """Nothing where nothing was sampled."""
+    if sampled is None:
+        return {}
+    groups, rows = _int(sampled.row_groups), _int(sampled.rows)
+    return {"sampled": {"rowGroups": groups, "of": _int(sampled.of), "rows": rows}}
 
 
 def _figures(figures: LayoutFigures) -> Mapping[str, Any]:
@@ -142,6 +153,8 @@ def _step(step: Step) -> Iterator[Chunk]:
             yield canonical.dumps(before)[:-1] + b',"groups":['
             yield from groups.groups_text(step.groups)
             yield b"]," + canonical.dumps({"kind": step.kind, "mapping": step.mapping})[1:]
+        case IndexStep():
+            yield canonical.dumps(_index(step))
         case CleanStep():
             before = {
                 "earliestInstantToRetain": step.earliest_instant_to_retain,
@@ -152,6 +165,18 @@ def _step(step: Step) -> Iterator[Chunk]:
             yield b"]," + canonical.dumps({"policy": step.policy})[1:]
         case _:
             assert_never(step)
+
+
+def _index(step: IndexStep) -> Mapping[str, Any]:
+    return {
+        "kind": step.kind,
+        "targets": list(step.targets),
+        "columns": list(step.columns),
+        "add": list(step.add),
+        "drop": list(step.drop),
+        "files": _int(step.files),
+        "because": step.because,
+    }
 
 
 def _partitions(files: RemovedFiles, deleted: tuple[str, ...]) -> Iterator[Chunk]:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 CURVES = ("linear", "z-order", "hilbert", "kd-tree")
 MAPPINGS = ("rank", "direct")
+#: our own index under .hoodie/.zindex, and the metadata table's
+INDEX_TARGETS = ("zindex", "column_stats")
 FILE_KINDS = ("base", "log", "cdc")
 REMOVAL_RULES = ("retention", "replaced")
 KEEP_RULES = (
@@ -133,20 +135,38 @@ class ClusterStep:
     groups: Rewrites
 
 
-# The other members of DESIGN §4 (rollback, index) join with their planners.
-Step = ResumeStep | ClusterStep | CleanStep
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStep:
+    """Bring indexes of column statistics to what is declared, and up to date.
+
+    ``targets``: some of INDEX_TARGETS; ``columns``: what they hold afterwards, of which ``add`` is
+    new, and ``drop`` is what goes. ``files``: base files whose footers are read; those that a
+    clustering of the same plan writes are among them, as planned.
+    """
+
+    kind: Literal["index"] = "index"
+    targets: tuple[str, ...]
+    columns: tuple[str, ...]
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    files: int
+    because: str
+
+
+# The other member of DESIGN §4 (rollback) joins with its planner.
+Step = ResumeStep | ClusterStep | IndexStep | CleanStep
 #: a step that removes files
 Removal = ResumeStep | CleanStep
 
 
 def removals(steps: Iterable[Step]) -> tuple[Removal, ...]:
     """The steps that remove files, in their order."""
-    return tuple(step for step in steps if not isinstance(step, ClusterStep))
+    return tuple(step for step in steps if isinstance(step, ResumeStep | CleanStep))
 
 
 def rewritten(steps: Iterable[Step]) -> tuple[Rewrites, ...]:
     """The groups that steps rewrite, in the order of the steps; a step without groups has none."""
-    found = (None if isinstance(step, CleanStep) else step.groups for step in steps)
+    found = (step.groups for step in steps if isinstance(step, ResumeStep | ClusterStep))
     return tuple(groups for groups in found if groups is not None and len(groups))
 
 
@@ -223,17 +243,30 @@ class Untouched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """What predictions come from.
+
+    So many ``row_groups`` ``of`` those that the files looked into have, and the ``rows`` used.
+    """
+
+    row_groups: int
+    of: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutChange:
     """What a clustering makes of a table: the figures ``before`` are facts, those after predicted.
 
     ``below``: where the classes of sizes end, bytes, ascending; the last class has no end.
-    ``untouched``: the rule with most slices first.
+    ``untouched``: the rule with most slices first. ``sampled``: None where the spec has no queries.
     """
 
     below: tuple[int, ...]
     before: LayoutFigures
     after: LayoutFigures
     untouched: tuple[Untouched, ...] = ()
+    sampled: Sampled | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

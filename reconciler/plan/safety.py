@@ -16,7 +16,7 @@ from reconciler.state.model import TableState
 
 _AHEAD = timedelta(minutes=5)
 #: blocks of the spec that this version understands and plans nothing for
-_UNBUILT = ("index", "table")
+_UNBUILT = ("table",)
 _SAYS_TOO_MUCH = "it is checked and kept in the plan, and makes no step in this version"
 
 
@@ -128,14 +128,6 @@ def block_warnings(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
         if getattr(spec, block) is not None
     ]
     clustering = spec.clustering
-    if spec.queries and (clustering is None or clustering.curve != "kd-tree"):
-        notes.append(
-            Note(
-                "unbuilt",
-                "queries: only the k-d tree of a clustering heeds them in this version, and the "
-                "spec has none",
-            )
-        )
     if spec.files is not None and clustering is None:
         notes.append(
             Note("unbuilt", "files: it only counts small files, and makes no step in this version")

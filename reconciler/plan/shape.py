@@ -12,7 +12,14 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.errors import PlanError
-from reconciler.plan.model import CURVES, FILE_KINDS, KEEP_RULES, MAPPINGS, REMOVAL_RULES
+from reconciler.plan.model import (
+    CURVES,
+    FILE_KINDS,
+    INDEX_TARGETS,
+    KEEP_RULES,
+    MAPPINGS,
+    REMOVAL_RULES,
+)
 
 Check = Callable[[Any, str], None]
 
@@ -130,6 +137,12 @@ def _moment(value: Any, path: str) -> None:
         _refuse(path, f"must be an ISO-8601 time with an offset, not {_short(value)}")
 
 
+def _targets(value: Any, path: str) -> None:
+    _list(_one_of(INDEX_TARGETS))(value, path)
+    if not value:
+        _refuse(path, "must name at least one index")
+
+
 def _location(value: Any, path: str) -> None:
     _text(value, path)
     if not value.startswith("/") and "://" not in value:
@@ -238,6 +251,15 @@ _STEPS: Mapping[str, Check] = {
         mapping=_nullable(_one_of(MAPPINGS)),
         groups=_GROUPS,
     ),
+    "index": _record(
+        kind=_text,
+        targets=_targets,
+        columns=_list(_text),
+        add=_list(_text),
+        drop=_list(_text),
+        files=_count,
+        because=_text,
+    ),
     "clean": _record(
         kind=_text,
         policy=_text,
@@ -245,7 +267,7 @@ _STEPS: Mapping[str, Check] = {
         partitions=_PARTITIONS,
     ),
 }
-_FUTURE = ("rollback", "index")
+_FUTURE = ("rollback",)
 _FIGURES = _record(
     files=_count,
     small=_count,
@@ -254,6 +276,7 @@ _FIGURES = _record(
     sizes=_list(_count),
 )
 _LAYOUT = _record(
+    {"sampled": _record(rowGroups=_count, of=_count, rows=_count)},
     below=_list(_count),
     before=_FIGURES,
     after=_FIGURES,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.apply.result import Result, TableResult
+from reconciler.apply.result import Indexed, Result, TableResult
 from reconciler.render import result as said
 from reconciler.render import words
+from reconciler.render.index_result import all_indexed
 from reconciler.render.inert import code, fenced, inert
 from reconciler.render.markdown import LIMIT, clipped, marker, title
 from reconciler.render.page import Page
@@ -59,9 +60,9 @@ def _effect(result: Result) -> str:
     size = words.size(sum(table.bytes for table in result.tables))
     took = f", in {words.span(result.seconds)}" if result.seconds >= 1 else ""
     gone = f"**{words.count(removed, 'file')}**, **{size}**"
-    rewritten = all_rewritten(result.tables)
-    done = [f"**{rewritten}**"] if rewritten else []
-    done += [f"{'removed' if rewritten else 'Removed'} {gone}"] if removed else []
+    parts = (all_rewritten(result.tables), all_indexed(result.tables))
+    done = [f"**{part}**" for part in parts if part]
+    done += [f"{'removed' if done else 'Removed'} {gone}"] if removed else []
     meaning = said.MEANINGS.get(result.exit_code)
     rest = f" Exit code {result.exit_code}: {meaning.replace('above', 'below')}." if meaning else ""
     return (f"{', '.join(done)}{took}." if done else "Nothing was removed.") + rest
@@ -80,7 +81,13 @@ def _troubles(table: TableResult) -> list[str]:
         found += [f"folder {note.rule} stays: {note.because}" for note in outcome.partitions_left]
         left = outcome.rewritten.left if outcome.rewritten else ()
         found += [f"stayed: {left_line(one)}" for one in left]
+        found += _not_indexed(outcome.indexed) if outcome.indexed else []
     return [f"- {label} {name}: {inert(clipped(line, _LONGEST_REASON))}\n" for line in found]
+
+
+def _not_indexed(done: Indexed) -> list[str]:
+    found = [f"left out of the index: {note.because}" for note in done.left]
+    return found if done.error is None else [f"no index was written: {done.error}", *found]
 
 
 def _row(table: TableResult) -> str:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from reconciler.conditions import Condition
+from reconciler.index_status import IndexStatus
 from reconciler.layout_status import LayoutStatus
 from reconciler.render import words
 from reconciler.status import TableStatus
@@ -129,6 +130,13 @@ def _laid_out(
     return lambda table: _one(None if table.layout is None else value(table.layout))
 
 
+def _indexed(
+    value: Callable[[IndexStatus], float | None],
+) -> Callable[[TableStatus], Iterator[Series]]:
+    """A value of tables whose spec has an index block."""
+    return lambda table: _one(None if table.index is None else value(table.index))
+
+
 def _seen(
     value: Callable[[TableStatus], float | None],
 ) -> Callable[[TableStatus], Iterator[Series]]:
@@ -233,5 +241,20 @@ _METRICS: Final = (
         "reconciler_pending_clusterings",
         "Requested and inflight clusterings, where a clustering is declared.",
         _laid_out(lambda layout: len(layout.pending)),
+    ),
+    _Metric(
+        "reconciler_index_files",
+        "Newest base files, where an index is declared.",
+        _indexed(lambda index: index.files),
+    ),
+    _Metric(
+        "reconciler_index_files_covered",
+        "Newest base files of which the index has every declared column.",
+        _indexed(lambda index: index.files_covered),
+    ),
+    _Metric(
+        "reconciler_index_commits_since",
+        "Completed commits since the newest version of the index; absent where there is none.",
+        _indexed(lambda index: index.commits_since),
     ),
 )

@@ -10,6 +10,7 @@ from reconciler.apply.result import Result, Rows, StepOutcome, TableResult
 from reconciler.plan import encode
 from reconciler.plan.model import Note
 from reconciler.render import words
+from reconciler.render.index_result import all_indexed, of_indexed, what_was_indexed
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
 from reconciler.render.rewritten import all_rewritten, of_rewritten, what_was_rewritten
@@ -118,6 +119,8 @@ def _outcome(outcome: StepOutcome, paint: Paint) -> Iterator[str]:
         )
     if outcome.rewritten:
         yield from of_rewritten(outcome.rewritten, paint)
+    if outcome.indexed:
+        yield from of_indexed(outcome.indexed, paint)
     if outcome.left_out:
         yield from _rows("left out", "of the plan stayed", outcome.left_out, paint.warn)
     if outcome.failed:
@@ -132,6 +135,8 @@ def _outcome(outcome: StepOutcome, paint: Paint) -> Iterator[str]:
 def _what_happened(outcome: StepOutcome) -> str:
     if outcome.rewritten is not None:
         return what_was_rewritten(outcome, outcome.rewritten)
+    if outcome.indexed is not None:
+        return what_was_indexed(outcome, outcome.indexed)
     removed = words.count(outcome.removed, "file")
     size = f", {words.size(outcome.bytes)}" if outcome.removed else ""
     gone = f", {words.count(outcome.gone, 'file')} gone before" if outcome.gone else ""
@@ -142,6 +147,7 @@ def _what_happened(outcome: StepOutcome) -> str:
         "undone": "nothing of it was left to do, so the pending instant was removed",
         "inflight": f"removed {removed}{size}{gone}; it stays inflight until the next apply",
         "nothing": f"nothing to do any more{gone}",
+        "failed": "nothing was done",
     }[outcome.how]
 
 
@@ -163,10 +169,9 @@ def _last(result: Result, paint: Paint) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.span(result.seconds)}" if result.seconds >= 1 else ""
-    rewritten = all_rewritten(result.tables)
-    files = f"{words.count(removed, 'file')} removed{size}"
-    files = (f"{rewritten}, {files}" if removed else rewritten) if rewritten else files
-    files += took
+    done = [part for part in (all_rewritten(result.tables), all_indexed(result.tables)) if part]
+    done += [] if done and not removed else [f"{words.count(removed, 'file')} removed{size}"]
+    files = ", ".join(done) + took
     yield f"{paint.strong('Result:')} {outcome(result)}; {files}.  plan {result.plan_digest}"
     meaning = MEANINGS.get(result.exit_code)
     if meaning is not None:
@@ -199,6 +204,7 @@ def _outcome_document(outcome: StepOutcome) -> Mapping[str, Any]:
         "how": outcome.how,
         "instant": outcome.instant,
         "rewritten": outcome.rewritten.document if outcome.rewritten else None,
+        "indexed": outcome.indexed.document if outcome.indexed else None,
         "filesRemoved": int(outcome.removed),
         "bytesRemoved": int(outcome.bytes),
         "filesGone": int(outcome.gone),

@@ -9,8 +9,11 @@ from reconciler.apply.result import LeftGroup, Rewritten, StepOutcome, TableResu
 from reconciler.render import words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
+from reconciler.state.measured import Measured
 
 _SHOWN: Final = 5
+#: queries of which it is said what they read
+_QUERIES: Final = 10
 
 
 def what_was_rewritten(outcome: StepOutcome, done: Rewritten) -> str:
@@ -26,7 +29,7 @@ def what_was_rewritten(outcome: StepOutcome, done: Rewritten) -> str:
             return "no group of it could be rewritten, so the pending instant was removed"
         case "inflight":
             return "it stays inflight until the next apply"
-        case "nothing":
+        case "nothing" | "failed":
             return f"nothing to do any more{gone}"
 
 
@@ -41,6 +44,14 @@ def of_rewritten(done: Rewritten, paint: Paint) -> Iterator[str]:
     if done.splits:
         files = words.count(done.splits, "file")
         yield from more(f"{files} more than planned, because others grew too large")
+    for one in done.queries[:_QUERIES]:
+        yield from more(measured_line(one))
+    if len(done.queries) > _QUERIES:
+        yield from more(
+            f"… and {words.count(len(done.queries) - _QUERIES, 'more query', 'more queries')}"
+        )
+    if done.unmeasured is not None:
+        yield from item(paint.warn("! warning"), done.unmeasured)
     if done.left:
         stayed = f"{words.count(len(done.left), 'group')} of the plan stayed"
         yield from item(paint.warn("! left out"), stayed)
@@ -48,6 +59,26 @@ def of_rewritten(done: Rewritten, paint: Paint) -> Iterator[str]:
             yield from more(left_line(left))
         if len(done.left) > _SHOWN:
             yield from more(f"… and {words.count(len(done.left) - _SHOWN, 'more group')}")
+
+
+def measured_line(one: Measured) -> str:
+    """What a query reads now, and what the plan said that it would.
+
+    >>> measured_line(Measured(query="one customer", files=2, bytes=2048, of_files=31,
+    ...     of_bytes=40960, predicted_files=3, predicted_bytes=3072))
+    'query one customer reads 2 of 31 files, 2.0 KiB (5 %); predicted: 3 files, 3.0 KiB'
+    """
+    new = "new " if one.unread else ""
+    said = f"{words.number(one.files)} of {words.count(one.of_files, f'{new}file')}"
+    share = words.share(one.bytes, one.of_bytes)
+    found = f"query {one.query} reads {said}, {words.size(one.bytes)} ({share})"
+    if one.unread:
+        others = words.count(one.unread, "other file")
+        found += f"; {others} were too many to look at"
+    if one.predicted_files is None or one.predicted_bytes is None:
+        return found
+    files = words.count(one.predicted_files, "file")
+    return f"{found}; predicted: {files}, {words.size(one.predicted_bytes)}"
 
 
 def left_line(left: LeftGroup) -> str:

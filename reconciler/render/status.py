@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler import canonical
+from reconciler.index_status import IndexStatus
 from reconciler.layout_status import (
     ClusteringStatus,
     LayoutStatus,
@@ -17,6 +18,7 @@ from reconciler.plan.model import Note, Selection
 from reconciler.render import words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
+from reconciler.render.rewritten import measured_line
 from reconciler.status import (
     CleanStatus,
     LastApply,
@@ -28,6 +30,7 @@ from reconciler.status import (
 
 _BAR = 24
 _MOST_PARTITIONS = 5
+_MOST_QUERIES = 10
 _SHORT = 12  # characters of a digest or a commit that people compare
 _WORST_FIRST = ("error", "blocked", "drifted", "unmanaged", "in sync")
 
@@ -107,8 +110,8 @@ def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
         return  # it could not be looked at
     yield from _reach(table)
     yield from _files(table)
-    if table.layout is not None:
-        yield from _layout(table.layout, paint)
+    yield from _layout(table.layout, paint) if table.layout is not None else ()
+    yield from _index(table.index, paint) if table.index is not None else ()
     if table.lock is not None:
         label = paint.bad("! stale lock") if table.lock.is_stale else paint.warn("locked")
         yield from item(label, _lock(table.lock))
@@ -201,8 +204,26 @@ def _layout(layout: LayoutStatus, paint: Paint) -> Iterator[str]:
     last = layout.last_clustering
     done = "none on the active timeline" if last is None else _clustering(last)
     yield from item("last clustering", done)
+    for measured in () if last is None else last.queries[:_MOST_QUERIES]:
+        yield from more(measured_line(measured))
     for pending in layout.pending:
         yield from _held(pending, paint)
+
+
+def _index(index: IndexStatus, paint: Paint) -> Iterator[str]:
+    if index.instant is None:
+        yield from item("index", f"none yet; declared: {', '.join(index.declared)}")
+    else:
+        files = f"{words.number(index.files_covered)} of {words.count(index.files, 'base file')}"
+        yield from item("index", f"{', '.join(index.columns)}: covers {files}")
+        since = index.commits_since or 0
+        behind = f", {words.count(since, 'commit')} ago" if since else ", the newest"
+        yield from more(f"{words.size(index.bytes)}, of {words.date(index.instant)}{behind}")
+    if index.hudi_columns is not None:
+        has = ", ".join(index.hudi_columns) or "no column that is known"
+        yield from more(f"Hudi's column_stats has {has}")
+    for problem in index.damaged:
+        yield from item(paint.bad("! damaged index"), problem)
 
 
 def _planned(layout: LayoutStatus, planned: PlannedLayout) -> str:

@@ -12,6 +12,7 @@ from reconciler.plan import columns
 from reconciler.plan.model import (
     KEEP_RULES,
     REMOVAL_RULES,
+    IndexStep,
     KeptFiles,
     Note,
     Plan,
@@ -45,7 +46,7 @@ class Reasons:
 class Totals:
     """Of a whole plan. Files and bytes are of the tables that would change; blocked ones apart.
 
-    ``rewritten``: bytes that are read and written anew.
+    ``rewritten``: bytes that are read and written anew; ``indexed``: tables with an index step.
     """
 
     tables: int
@@ -56,6 +57,7 @@ class Totals:
     files: int
     bytes: int
     rewritten: int
+    indexed: int
 
 
 def verdict(table: TablePlan) -> Verdict:
@@ -80,6 +82,7 @@ def totals(plan: Plan) -> Totals:
         files=sum(table.impact.files_removed for table in changing),
         bytes=sum(table.impact.bytes_removed for table in changing),
         rewritten=sum(table.impact.bytes_rewritten for table in changing),
+        indexed=sum(any(isinstance(s, IndexStep) for s in table.steps) for table in changing),
     )
 
 

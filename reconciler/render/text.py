@@ -12,6 +12,7 @@ from reconciler.plan.model import (
     CleanStep,
     ClusterStep,
     Finding,
+    IndexStep,
     Note,
     Plan,
     Removal,
@@ -20,7 +21,7 @@ from reconciler.plan.model import (
     Step,
     TablePlan,
 )
-from reconciler.render import relayout, summary, words
+from reconciler.render import index_step, predictions, relayout, summary, words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
 
@@ -83,12 +84,17 @@ def effect(sums: summary.Totals, strong: Callable[[str], str] = str) -> str:
     """What applying comes to, in a sentence or two; ``strong`` marks the figures."""
     if not sums.change:
         return "Nothing to apply."
+    does = []
+    if sums.rewritten:
+        does.append(f"rewrites {strong(words.size(sums.rewritten))}")
+    if sums.indexed:
+        does.append(f"brings the index of {words.count(sums.indexed, 'table')} up to date")
+    before = ", ".join(does)
+    if not sums.files:
+        return f"Applying {before} and removes no files." if does else "Applying removes no files."
     files, size = words.count(sums.files, "file"), words.size(sums.bytes)
     removes = f"removes {strong(files)} and frees {strong(size)}"
-    if not sums.rewritten:
-        return f"Applying {removes if sums.files else 'removes no files'}."
-    rewrites = f"rewrites {strong(words.size(sums.rewritten))}"
-    return f"Applying {rewrites}{f', {removes}' if sums.files else ' and removes no files'}."
+    return f"Applying {', '.join((*does, removes))}."
 
 
 def _head(plan: Plan, paint: Paint) -> Iterator[str]:
@@ -104,6 +110,8 @@ def _last(plan: Plan, digest: str, paint: Paint) -> str:
     what = words.count(sums.files, "file") + " to remove"
     size = f" ({words.size(sums.bytes)})" if sums.files else ""
     rewrite = f", {words.size(sums.rewritten)} to rewrite" if sums.rewritten else ""
+    if sums.indexed:
+        rewrite += f", {words.count(sums.indexed, 'index', 'indexes')} to update"
     return f"{paint.strong('Plan:')} {outcome(plan)}; {what}{size}{rewrite}.  digest {digest}"
 
 
@@ -142,12 +150,15 @@ def _table(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
         yield from _step(step, table, paint, full=full)
     if table.steps:
         yield from _effects(table, paint)
+    yield from predictions.lines(table, paint, full=full)
     yield from _kept(table, paint)
     yield from _warnings(table.warnings, paint)
 
 
 def _value(finding: Finding, value: object) -> str:
     """A value of a finding; those of ``files`` are bytes."""
+    if finding.field.endswith(".maxScan") and isinstance(value, float):
+        return f"{value * 100:.3g} %"
     is_size = finding.field.startswith("files.") and type(value) is int
     return words.size(value) if is_size else words.shown(value)  # type: ignore[arg-type]
 
@@ -172,6 +183,8 @@ def _step(step: Step, table: TablePlan, paint: Paint, *, full: bool) -> Iterator
             yield from _removed(step, full=full)
         case ClusterStep():
             yield from relayout.step_lines(step, paint, full=full)
+        case IndexStep():
+            yield from index_step.step_lines(step, paint)
         case _:
             assert_never(step)
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.curves.lanes import Lane
+from reconciler.curves.drawn import mixed, spread, wanted_rows
 from reconciler.curves.layout import Curve, Layout, Mapping, fit, sample_rows
-from reconciler.curves.ties import ties
 from reconciler.hudi.arrow import integers
 from reconciler.merge.slice import Source
 from reconciler.rewrite.model import Group, Rewrite
 from reconciler.rewrite.parts import Part
 from reconciler.rewrite.reading import Columns
-
-#: rows that a part gives at least, so that a small one is not left out
-_FEWEST: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,30 +48,14 @@ def sample_of(part: Part, work: Rewrite, source: Source) -> Sample | None:
         return None
     table = pa.Table.from_batches(batches)
     begin, end = part.span(footers[0] if footers else None)
-    wanted = max(_FEWEST, math.ceil(sample_rows(part.group.outputs) * (end - begin)))
+    wanted = wanted_rows(sample_rows(part.group.outputs), end - begin, 1.0)
     if wanted < len(table):
-        table = table.take(integers(_spread(len(table), wanted, part.number)))
+        table = table.take(integers(spread(len(table), wanted, part.number)))
     return Sample(
         part=part.number,
         rows=table.combine_chunks(),
         bytes=max((end - begin) * part.total, 1.0) / len(table),
     )
-
-
-def _spread(rows: int, wanted: int, seed: int) -> NDArray[np.int64]:
-    """So many places among the rows, one in each stretch of the same length."""
-    at = (np.arange(wanted) + _uniform(wanted, seed)) * (rows / wanted)
-    found: NDArray[np.int64] = np.minimum(at.astype(np.int64), rows - 1)
-    return found
-
-
-def _uniform(count: int, seed: int) -> NDArray[np.float64]:
-    return _mixed(count, seed) / 2.0**64
-
-
-def _mixed(count: int, seed: int) -> Lane:
-    """64 bits each that look random and are the same for the same seed."""
-    return ties(integers(np.arange(count) + (seed << 40)), "")
 
 
 def fitted(work: Rewrite, group: Group, samples: Sequence[Sample]) -> Layout:
@@ -99,7 +77,7 @@ def fitted(work: Rewrite, group: Group, samples: Sequence[Sample]) -> Layout:
         mapping=cast("Mapping", ordering.mapping or "rank"),
         queries=ordering.queries,
         # those of keys are as if drawn, and so are these
-        ties=_mixed(len(rows), len(samples)),
+        ties=mixed(len(rows), len(samples)),
         sizes=sizes,
         places=ordering.places or None,
         zone=ordering.zone,

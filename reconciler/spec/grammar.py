@@ -201,7 +201,7 @@ INDEX: Final = Block(
     fields=(
         Field(
             "columns",
-            _COLUMNS,
+            ListOf(item=Text(), least=1, unique="items"),
             "The columns whose statistics are kept for data skipping.",
             required=True,
         ),
@@ -276,7 +276,7 @@ CONCURRENCY: Final = Block(
         Field(
             "staleAfter",
             Duration(),
-            "The age from which another's pending clean may be finished for it.",
+            "When another's pending clean may be finished, and its silent write is dead.",
             default="1h",
         ),
     )

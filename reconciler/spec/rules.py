@@ -35,6 +35,7 @@ class Rules:
         for name, rule in (
             ("retention", self._retention),
             ("files", self._files),
+            ("index", self._index),
             ("concurrency", self._concurrency),
         ):
             inner = node.get(name)
@@ -81,6 +82,19 @@ class Rules:
                 f"{sizes}: a full file stays small forever",
                 "make small the lesser",
             )
+
+    def _index(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+        """A struct has no order, its fields do; both cannot be meant by one name."""
+        columns = data.get("columns", ())
+        for column in columns:
+            field = next((name for name in columns if name.startswith(f"{column}.")), None)
+            if field is not None:
+                self.problems.warning(
+                    node.place("columns"),
+                    f"{path}.columns",
+                    f"{column} is a struct, as {field} says, and a struct cannot be indexed",
+                    "name its fields alone",
+                )
 
     def _readers(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
         """Readers that need more than hours keep: their files stay, whatever hours say."""

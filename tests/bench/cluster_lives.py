@@ -14,7 +14,8 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 from tests.oracle import lives
@@ -96,8 +97,10 @@ def _clusterer(who: str) -> Iterator[Clusterer]:
         return
     from reconciler.cli.spark import spark_session  # noqa: PLC0415 - heavy
 
-    with spark_session("local[2]", {"spark.sql.session.timeZone": "UTC"}) as session:
-        yield by_us(lambda: session)
+    with ExitStack() as running:
+        told = {"spark.sql.session.timeZone": "UTC"}
+        session = cache(lambda: running.enter_context(spark_session("local[2]", told)))
+        yield by_us(session)
 
 
 if __name__ == "__main__":

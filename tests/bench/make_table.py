@@ -12,7 +12,7 @@ import os
 import shutil
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -86,15 +86,25 @@ class Shape:
         return f"{_file_id(number)}_{group}-{version}-{number}_{self.instants[version]}.parquet"
 
 
-def make_table(root: Path, shape: Shape) -> None:
-    """Write the table; an older one at the path goes."""
+def make_table(
+    root: Path,
+    shape: Shape,
+    *,
+    base: Path | None = None,
+    schema: Mapping[str, object] = _SCHEMA,
+) -> None:
+    """Write the table; an older one at the path goes.
+
+    ``base``: what every base file is a copy of, a file of one row if it is None; ``schema``: of its
+    rows.
+    """
     shutil.rmtree(root, ignore_errors=True)
     timeline = root / ".hoodie" / "timeline"
     (timeline / "history").mkdir(parents=True)
     (root / ".hoodie" / ".temp").mkdir()
     said = "".join(f"{key}={value}\n" for key, value in _PROPERTIES.items())
     (root / ".hoodie" / "hoodie.properties").write_text(said)
-    templates = _templates(root / ".hoodie" / ".temp", shape.files)
+    templates = _templates(root / ".hoodie" / ".temp", shape.files, base)
     size = 0
     for partition in range(shape.partitions):
         folder = root / _partition(partition)
@@ -107,10 +117,10 @@ def make_table(root: Path, shape: Shape) -> None:
                 size = size or template.stat().st_size
                 os.link(template, folder / shape.name(partition, group, version))
     for version in range(shape.versions):
-        _commit(timeline, shape, version, size)
+        _commit(timeline, shape, version, size, schema)
 
 
-def _templates(folder: Path, files: int) -> Iterator[Path]:
+def _templates(folder: Path, files: int, base: Path | None) -> Iterator[Path]:
     """The file to link to, for each file of the table."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -119,11 +129,16 @@ def _templates(folder: Path, files: int) -> Iterator[Path]:
     for number in range(files):
         if number % _LINKS == 0:
             template = folder / f"template-{number}"
-            pq.write_table(rows, template)
+            if base is None:
+                pq.write_table(rows, template)
+            else:
+                shutil.copyfile(base, template)
         yield template
 
 
-def _commit(timeline: Path, shape: Shape, version: int, size: int) -> None:
+def _commit(
+    timeline: Path, shape: Shape, version: int, size: int, row: Mapping[str, object]
+) -> None:
     import fastavro  # noqa: PLC0415
 
     instant, completed = shape.instants[version], shape.completions[version]
@@ -145,7 +160,7 @@ def _commit(timeline: Path, shape: Shape, version: int, size: int) -> None:
         ]
         for partition in range(shape.partitions)
     }
-    record["extraMetadata"] = {"schema": json.dumps(_SCHEMA)}
+    record["extraMetadata"] = {"schema": json.dumps(row)}
     with (timeline / f"{instant}_{completed}.commit").open("wb") as out:
         fastavro.writer(out, parsed, [record])
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.conditions import Condition
+from reconciler.index_status import IndexStatus
 from reconciler.planners.compose import plan_table
 from reconciler.render.prometheus import status_prometheus
 from reconciler.render.status import status_json, status_text
@@ -53,6 +54,19 @@ APPLIED = TableStatus(
         spec_digest="sha256:" + 8 * "89abcdef",
         spec_commit="9defe52c0ffee",
         actor="ann",
+    ),
+    index=IndexStatus(
+        declared=("customer_id", "order_ts", "tags"),
+        unindexable=("tags",),
+        file=".hoodie/.zindex/20261120041500123_2/index-77427737.parquet",
+        bytes=77427737,
+        instant="20261120041500123",
+        commits_since=24,
+        columns=("customer_id", "order_ts"),
+        files=12410,
+        files_covered=12290,
+        damaged=("index-9.parquet: it is cut short; delete it",),
+        hudi_columns=("customer_id",),
     ),
 )
 GONE = TableStatus(

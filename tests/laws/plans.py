@@ -17,6 +17,7 @@ from reconciler.plan.groups import from_values, none, paths
 from reconciler.plan.model import (
     CURVES,
     FILE_KINDS,
+    INDEX_TARGETS,
     KEEP_RULES,
     MAPPINGS,
     REMOVAL_RULES,
@@ -24,6 +25,7 @@ from reconciler.plan.model import (
     ClusterStep,
     Finding,
     Impact,
+    IndexStep,
     KeptFiles,
     LayoutChange,
     LayoutFigures,
@@ -170,6 +172,16 @@ cleans = st.builds(
     files=removed(),
     delete_partitions=deleted,
 )
+column_names = st.lists(texts, max_size=2, unique=True).map(tuple)
+indexes = st.builds(
+    IndexStep,
+    targets=st.sampled_from([INDEX_TARGETS, INDEX_TARGETS[:1], INDEX_TARGETS[1:]]),
+    columns=column_names,
+    add=column_names,
+    drop=column_names,
+    files=counts,
+    because=texts,
+)
 
 
 def _have_nothing_in_common(steps: Sequence[Any]) -> bool:
@@ -225,7 +237,7 @@ tables = st.builds(
     drift=st.lists(
         st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
     ).map(tuple),
-    steps=st.lists(resumes | clusters | cleans, max_size=3)
+    steps=st.lists(resumes | clusters | indexes | cleans, max_size=3)
     .filter(_have_nothing_in_common)
     .map(tuple),
     kept=st.none() | kept(),

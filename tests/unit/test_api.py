@@ -12,7 +12,8 @@ from reconciler import api
 
 
 def test_what_is_exported_is_what_is_there():
-    assert sorted(reconciler.__all__) == ["apply", "load_specs", "observe", "plan", "read"]
+    expected = ["advise", "apply", "load_specs", "observe", "plan", "read"]
+    assert expected == sorted(reconciler.__all__)
     for name in reconciler.__all__:
         assert callable(getattr(reconciler, name))
         assert callable(getattr(api, name))

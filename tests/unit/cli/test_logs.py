@@ -140,7 +140,7 @@ def as_json():
 def test_fields_say_what_they_are_about_and_the_message_does_not_repeat_it(capsys):
     terminal.say("warning: orders: small", level="warning", event="size", table="orders")
     terminal.say("nothing is applied")
-    execution.Watched().waits("orders", "ann")
+    execution.Watched().waits("orders", "the lock, held by ann")
 
     assert [
         {"level": "warning", "event": "size", "table": "orders", "message": "small"},

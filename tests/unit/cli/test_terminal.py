@@ -84,7 +84,7 @@ def test_colour_is_for_terminals_that_want_it(name, value, colored, monkeypatch)
 
 
 def test_a_wait_for_a_lock_is_told(capsys):
-    execution.Watched().waits("orders", "ann on a, last sign of life 7 s ago")
+    execution.Watched().waits("orders", "the lock, held by ann on a, last sign of life 7 s ago")
 
     assert capsys.readouterr().err == (
         "orders: waiting for the lock, held by ann on a, last sign of life 7 s ago\n"

@@ -302,12 +302,12 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         "lists table t twice",
     ),
     "a step is of the future": (
-        lambda d: d["tables"][0]["steps"][0].update(kind="index"),
-        'is a step of kind "index", which this version cannot apply yet',
+        lambda d: d["tables"][0]["steps"][0].update(kind="rollback"),
+        'is a step of kind "rollback", which this version cannot apply yet',
     ),
     "a step is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(kind="drop"),
-        "has kind 'drop'; known are resume, cluster, clean",
+        "has kind 'drop'; known are resume, cluster, index, clean",
     ),
     "an instant leads elsewhere": (
         lambda d: d["tables"][0]["steps"][0].update(earliestInstantToRetain="../1"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from reconciler.apply.result import LeftGroup, Rewritten, StepOutcome
 from reconciler.render.applied import result_markdown
 from reconciler.render.result import result_json, result_text
+from reconciler.state.measured import Measured
 from tests.unit.render.test_result import result, table
 
 DONE = Rewritten(
@@ -21,6 +23,16 @@ DONE = Rewritten(
     rows=1_200_000,
 )
 LEFT = LeftGroup(partition="p=1", slices=2, because="commit 7 has written to its file group f")
+
+MEASURED = Measured(
+    query="one customer",
+    files=2,
+    bytes=2048,
+    of_files=31,
+    of_bytes=40960,
+    predicted_files=3,
+    predicted_bytes=3072,
+)
 
 
 def outcome(how="completed", done=DONE, **more):
@@ -58,6 +70,37 @@ def test_groups_that_stayed_are_named_and_make_the_result_stale():
     assert "2 files more than planned, because others grew too large" in said(found)
 
 
+def test_what_queries_read_stands_beside_what_was_predicted():
+    found = outcome(done=replace(DONE, queries=(MEASURED,)))
+    text = "query one customer reads 2 of 31 files, 2.0 KiB (5 %); predicted: 3 files, 3.0 KiB"
+
+    assert text in said(found)
+    assert text in " ".join(result_markdown(result(table(outcomes=(found,)))).split())
+
+
+def test_what_was_not_looked_at_is_said():
+    some = replace(MEASURED, predicted_files=None, predicted_bytes=None, unread=7000)
+    found = outcome(done=replace(DONE, queries=(some,)))
+    text = "reads 2 of 31 new files, 2.0 KiB (5 %); 7 000 other files were too many to look at"
+
+    assert text in said(found)
+    assert "predicted" not in said(found)
+
+
+def test_that_nothing_could_be_measured_is_a_warning():
+    found = outcome(done=replace(DONE, unmeasured="the queries could not be measured: why"))
+
+    assert "! warning the queries could not be measured: why" in said(found)
+    assert 0 == found.exit_code
+
+
+def test_of_many_queries_the_first_ten_are_told():
+    found = outcome(done=replace(DONE, queries=(MEASURED,) * 12))
+
+    assert 10 == said(found).count("query one customer")
+    assert "… and 2 more queries" in said(found)
+
+
 def test_the_last_line_sums_clusterings_up():
 
     assert "52 files (3.0 GiB) rewritten into 4 files." in said(outcome())
@@ -73,7 +116,7 @@ def test_a_comment_says_what_was_rewritten_and_what_stayed():
 
 
 def test_programs_get_every_number():
-    found = outcome(done=Rewritten(groups=1, left=(LEFT,)))
+    found = outcome(done=Rewritten(groups=1, left=(LEFT,), queries=(MEASURED,)))
     document = json.loads(result_json(result(table(outcomes=(found,)))))
 
     assert {
@@ -93,4 +136,17 @@ def test_programs_get_every_number():
                 "because": "commit 7 has written to its file group f",
             }
         ],
+        "queries": [
+            {
+                "query": "one customer",
+                "predictedFiles": 3,
+                "predictedBytes": 3072,
+                "files": 2,
+                "bytes": 2048,
+                "ofFiles": 31,
+                "ofBytes": 40960,
+                "unread": 0,
+            }
+        ],
+        "unmeasured": None,
     } == document["tables"][0]["outcomes"][0]["rewritten"]

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from reconciler.conditions import Condition
+from reconciler.index_status import IndexStatus
 from reconciler.layout_status import (
     ClusteringStatus,
     LayoutStatus,
@@ -21,6 +22,7 @@ from reconciler.layout_status import (
 )
 from reconciler.plan.model import Note, Selection
 from reconciler.render.status import status_json
+from reconciler.state.measured import Measured
 from reconciler.status import (
     CleanStatus,
     LastApply,
@@ -103,6 +105,7 @@ FULL = TableStatus(
             mapping=None,
             is_as_declared=False,
             is_ours=False,
+            queries=(Measured(query="q", files=1, bytes=1, of_files=1, of_bytes=1),),
         ),
         pending=(
             PendingClustering(
@@ -114,6 +117,19 @@ FULL = TableStatus(
                 partitions=1,
             ),
         ),
+    ),
+    index=IndexStatus(
+        declared=("x", "no"),
+        unindexable=("no",),
+        file=".hoodie/.zindex/1_0/index-9.parquet",
+        bytes=9,
+        instant="1",
+        commits_since=0,
+        columns=("x",),
+        files=2,
+        files_covered=1,
+        damaged=("it is cut short",),
+        hudi_columns=("x",),
     ),
 )
 GONE = TableStatus(name="t", path="/t", sync="error", error="is not there")
@@ -155,6 +171,7 @@ def test_a_status_is_of_the_schema(table):
         ("plannedLayout", PlannedLayout),
         ("clustering", ClusteringStatus),
         ("pendingClustering", PendingClustering),
+        ("index", IndexStatus),
         ("note", Note),
     ],
 )

@@ -1,0 +1,131 @@
+"""What became of an index, as people and programs are told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reconciler.apply.result import Indexed, StepOutcome
+from reconciler.plan.model import Note
+from reconciler.render.applied import result_markdown
+from reconciler.render.result import result_json, result_text
+from tests.unit.render.test_result import result, table
+
+DONE = Indexed(
+    version=".hoodie/.zindex/20260102000000000_0/index-4096.parquet",
+    previous="20260101000000000_0",
+    columns=("customer_id", "amount"),
+    files=1200,
+    bytes=4096,
+    footers=31,
+    kept=1169,
+    dropped=12,
+    tidied=1,
+)
+BUILT = Indexed(
+    target="column_stats",
+    columns=("amount",),
+    files=3,
+    footers=3,
+    partitions=("column_stats", "partition_stats"),
+)
+SAID = (
+    "index indexed 2 columns of 1 200 files, 4.0 KiB "
+    ".hoodie/.zindex/20260102000000000_0/index-4096.parquet read the footers of 31 files, "
+    "kept what was known of 1 169, dropped 12, removed 1 older version"
+)
+FAILED = (
+    "index what was there before counts, and reads stay right "
+    "! failed /t/.hoodie: may not be written"
+)
+BUILT_SAID = (
+    "index column_stats of the metadata table: built column_stats and partition_stats: "
+    "1 column of 3 files read the footers of 3 files"
+)
+LEFT = Note("gone", "column gone cannot be indexed: the table has no such column")
+
+
+def outcome(how="completed", done=DONE, **more):
+    return StepOutcome(kind="index", how=how, indexed=done, **more)
+
+
+def said(found):
+    return " ".join(result_text(result(table(outcomes=(found,))), color=False).split())
+
+
+@pytest.mark.parametrize(
+    ("how", "done", "says"),
+    [
+        ("completed", DONE, SAID),
+        ("nothing", Indexed(), "index nothing to do any more"),
+        ("failed", Indexed(error="/t/.hoodie: may not be written"), FAILED),
+        ("completed", BUILT, BUILT_SAID),
+        (
+            "nothing",
+            Indexed(target="column_stats"),
+            "index column_stats of the metadata table: nothing to do any more",
+        ),
+    ],
+)
+def test_an_index_is_one_clause_and_what_it_was_made_of(how, done, says):
+
+    assert says in said(outcome(how, done))
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        (outcome(), 0),
+        (outcome("nothing", Indexed()), 0),
+        (outcome(done=Indexed(version="v", left=(LEFT,))), 4),
+        (outcome("failed", Indexed(error="why")), 5),
+    ],
+)
+def test_an_index_has_a_code(found, code):
+
+    assert code == found.exit_code
+
+
+def test_columns_that_were_left_out_are_named():
+    found = outcome(done=Indexed(version="v", left=(LEFT,)))
+
+    assert f"! left out {LEFT.because}" in said(found)
+    text = result_markdown(result(table(outcomes=(found,))))
+    assert f"left out of the index: {LEFT.because}" in text
+
+
+def test_a_comment_says_why_no_index_was_written():
+    found = outcome("failed", Indexed(error="/t/.hoodie: may not be written"))
+
+    text = result_markdown(result(table(outcomes=(found,))))
+
+    assert "no index was written: /t/.hoodie: may not be written" in text
+
+
+def test_programs_get_every_number():
+    document = json.loads(result_json(result(table(outcomes=(outcome(),)))))
+
+    assert {
+        "target": "zindex",
+        "version": ".hoodie/.zindex/20260102000000000_0/index-4096.parquet",
+        "previous": "20260101000000000_0",
+        "columns": ["customer_id", "amount"],
+        "files": 1200,
+        "bytes": 4096,
+        "footersRead": 31,
+        "footersUnread": 0,
+        "filesKept": 1169,
+        "filesDropped": 12,
+        "versionsRemoved": 1,
+        "partitions": [],
+        "leftOut": [],
+        "error": None,
+    } == document["tables"][0]["outcomes"][0]["indexed"]
+
+
+def test_the_last_line_and_a_comment_count_indexes():
+    found = result(table(outcomes=(outcome(), outcome(done=BUILT), outcome("nothing", Indexed()))))
+
+    assert "; 2 indexes updated." in " ".join(result_text(found, color=False).split())
+    assert "**2 indexes updated**." in result_markdown(found)
