@@ -135,6 +135,16 @@ def _changes(
 
 def listing_block(instant: str, schema: str, changes: Mapping[str, Names]) -> bytes:
     """An HFile log block with one record a key; names without size are deleted."""
+    header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
+    content = hfile_write.encode(listing_cells(schema, changes), schema)
+    return encode_block(BlockType.HFILE_DATA, header, content)
+
+
+def listing_cells(schema: str, changes: Mapping[str, Names]) -> list[tuple[bytes, bytes]]:
+    """The records of the ``files`` partition, in order: one a key, deleted are names without size.
+
+    Raises UnsupportedError for a schema of a Hudi that we don't know.
+    """
     parsed = parsed_schema(schema, ROOT)
     cells = []
     for key, names in changes.items():
@@ -144,8 +154,7 @@ def listing_block(instant: str, schema: str, changes: Mapping[str, Names]) -> by
             for name, size in sorted(names.items())
         }
         cells.append((key.encode(), encode(_record(parsed, kind, said), parsed)))
-    header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
-    return encode_block(BlockType.HFILE_DATA, header, hfile_write.encode(sorted(cells), schema))
+    return sorted(cells)
 
 
 def _record(schema: Any, kind: int, names: Mapping[str, Any]) -> dict[str, Any]:
