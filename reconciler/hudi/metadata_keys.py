@@ -10,13 +10,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.hudi.arrow import bounds
+from reconciler.hudi.java_hash import java_hashes
 
 _MASK: Final = (1 << 64) - 1
 _P1: Final = 0x9E3779B185EBCA87
@@ -132,30 +132,4 @@ def record_groups(keys: Any, groups: int) -> NDArray[np.int64]:
     >>> record_groups(pa.array(["aa", "ab", "b", "é😀"]), 2).tolist()
     [0, 1, 0, 0]
     """
-    ends = bounds(keys).astype(np.int64)
-    lengths = np.diff(ends)
-    order = np.argsort(-lengths, kind="stable")
-    starts, lengths = ends[:-1][order], lengths[order]
-    data = np.frombuffer((keys.buffers()[2] if len(keys) else None) or b"", np.uint8)
-    hashes = np.zeros(len(keys), np.uint32)
-    for at in range(int(lengths.max(initial=0))):
-        has = int(np.searchsorted(-lengths, -at, "left"))
-        hashes[:has] = hashes[:has] * np.uint32(31) + data[starts[:has] + at]
-    found = np.empty_like(hashes)
-    found[order] = hashes
-    for at in np.flatnonzero(_beyond_ascii(data, ends)).tolist():
-        units = np.frombuffer(keys[at].as_py().encode("utf-16-le"), "<u2")
-        found[at] = _java_hash(units.tolist())
-    return np.abs(found.view(np.int32).astype(np.int64)) % groups
-
-
-def _beyond_ascii(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    places = np.flatnonzero(data > 0x7F)  # noqa: PLR2004
-    return np.diff(np.searchsorted(places, ends)) > 0
-
-
-def _java_hash(units: Iterable[int]) -> int:
-    total = 0
-    for unit in units:
-        total = (total * 31 + unit) & 0xFFFFFFFF
-    return total
+    return np.abs(java_hashes(keys).astype(np.int64)) % groups
