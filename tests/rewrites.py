@@ -27,7 +27,7 @@ from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.names import BaseName
-from reconciler.hudi.replace import ReplaceCommit
+from reconciler.hudi.write_commit import WriteCommit
 from reconciler.storage.open import open_storage
 
 FILE_IDS = "c0ffee{:02}-1234-4abc-9def-0123456789ab-0"
@@ -154,7 +154,8 @@ class HandMade:
 
     def complete(self):
         done = after(self.newest_time(), 2) if self.version >= 8 else None
-        commit = ReplaceCommit(
+        commit = WriteCommit(
+            operation="CLUSTER",
             written={
                 path: [created_stat(file, path) for file in files]
                 for path, files in self.added.items()

@@ -22,7 +22,7 @@ from reconciler.hudi.arrow import integers, numbers, strings
 from reconciler.hudi.clustering import InputSlice
 from reconciler.hudi.clustering_plan import SORT_COLUMNS, ClusteringPlan, PlannedGroup, metrics
 from reconciler.hudi.instant import Action
-from reconciler.hudi.replace import ReplaceCommit
+from reconciler.hudi.write_commit import WriteCommit
 from reconciler.plan.groups import owners
 from reconciler.plan.model import Rewrites
 from reconciler.rewrite.model import Rewritten
@@ -130,7 +130,7 @@ def requested_plan(
 
 def completed_commit(
     work: ClusterWork, results: Sequence[Rewritten], numbers_kept: Sequence[int]
-) -> ReplaceCommit:
+) -> WriteCommit:
     """What the clustering did in the groups that are kept; results are in the order of groups."""
     partitions = work.groups.partition.to_pylist()
     ids, starts = work.groups.file_id.to_pylist(), work.groups.starts.tolist()
@@ -142,7 +142,8 @@ def completed_commit(
         if stats:
             written.setdefault(partition, []).extend(stats)
         replaced.setdefault(partition, []).extend(ids[starts[number] : starts[number + 1]])
-    return ReplaceCommit(
+    return WriteCommit(
+        operation="CLUSTER",
         written=written,
         replaced=replaced,
         extra={**work.extra, **queries_extra(work, numbers_kept), SCHEMA: work.ground.avro},

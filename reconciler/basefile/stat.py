@@ -1,7 +1,7 @@
-"""What a commit says of a base file that begins a file group.
+"""What a commit says of a base file that begins a file group, or goes on with one.
 
-Source: HoodieWriteStat as HoodieCreateHandle fills it, for clusterings and inserts alike; the names
-are those of JSON commits (version 6) and of Avro ones (8 and on).
+Source: HoodieWriteStat as HoodieCreateHandle fills it, for clusterings and inserts alike, and
+HoodieMergeHandle; the names are those of JSON commits (version 6) and of Avro ones (8 and on).
 """
 
 from __future__ import annotations
@@ -44,4 +44,31 @@ def created_stat(written: WrittenFile, partition: str) -> dict[str, str | int]:
         "fileSizeInBytes": written.size,
         "partitionPath": partition,
         **dict.fromkeys(_NOTHING, 0),
+    }
+
+
+def merged_stat(
+    written: WrittenFile,
+    partition: str,
+    *,
+    before: str,
+    inserts: int,
+    updates: int,
+    deletes: int,
+) -> dict[str, str | int]:
+    """The write statistic of a new base file of a file group that had one, named ``before``.
+
+    Of its rows ``inserts`` are new and ``updates`` replaced others; ``deletes`` are gone. Raises
+    FormatError when a name is not one of a base file.
+    """
+    old = BaseName.parse(before)
+    if old is None:
+        raise FormatError(before, "is no name of a base file")
+    return {
+        **created_stat(written, partition),
+        "prevCommit": old.instant,
+        "prevBaseFile": before,
+        "numInserts": inserts,
+        "numUpdateWrites": updates,
+        "numDeletes": deletes,
     }

@@ -13,7 +13,7 @@ import pytest
 from reconciler.apply.result import Result, StepOutcome
 from reconciler.hudi import avro
 from reconciler.hudi.clustering_plan import ClusteringPlan
-from reconciler.hudi.replace import ReplaceCommit
+from reconciler.hudi.write_commit import WriteCommit
 from reconciler.hudi.schemaless import schema_text
 from reconciler.hudi.touched import Touched
 from reconciler.storage.wrappers import Fault, Faulty
@@ -364,7 +364,13 @@ def take_over(it: Clustering) -> None:
         written[given.partition], replaced[given.partition] = [stat], [given.file_id]
     done = f"{instant}.replacecommit" if is_old(it) else f"{instant}_{END}.replacecommit"
     version = 6 if is_old(it) else 9
-    put(it, done, ReplaceCommit(written=written, replaced=replaced).encode(version=version))
+    put(
+        it,
+        done,
+        WriteCommit(written=written, operation="CLUSTER", replaced=replaced).encode(
+            version=version
+        ),
+    )
 
 
 def test_what_another_writer_has_completed_is_adopted_and_our_files_go(it):

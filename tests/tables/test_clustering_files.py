@@ -15,7 +15,7 @@ from reconciler.basefile.writer import WrittenFile
 from reconciler.errors import FormatError
 from reconciler.hudi.clustering_plan import SORT_COLUMNS, ClusteringPlan, metrics
 from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.replace import ReplaceCommit
+from reconciler.hudi.write_commit import WriteCommit
 
 HERE = Path(__file__).parent / "clustering"
 #: table version -> where its table lay when it was written
@@ -89,7 +89,8 @@ def ours(version):
     name, size, _took = FILES[version]
     written = WrittenFile(name=name, rows=1500, size=size, least_key="a", greatest_key="b")
     found = CommitMetadata.parse(completed(version), "x", replaces=True)
-    return ReplaceCommit(
+    return WriteCommit(
+        operation="CLUSTER",
         written={"a": [created_stat(written, "a")]},
         replaced=found.replaced,
         extra=found.extra,
