@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
