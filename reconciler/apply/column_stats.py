@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from reconciler.apply import metadata, metadata_rewrite
+from reconciler.apply import metadata_rewrite
 from reconciler.apply.checks import Look
+from reconciler.apply.column_footers import Footers, built_columns
 from reconciler.apply.column_ranges import ranges_of, unknown_ranges
 from reconciler.apply.table import Table
 from reconciler.errors import BusyError, NotFoundError, UnsupportedError
@@ -36,21 +35,20 @@ from reconciler.hudi.metadata_read import read_listing
 from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.metadata_timeline import EIGHT, ROOT
 from reconciler.hudi.properties import TableProperties
-from reconciler.index.build import Asked, Built, Threads
-from reconciler.index.keys import joined, places, take
-from reconciler.index.merge import Keys
-from reconciler.planners.column_stats import busy_with, columns_of, verdict
-from reconciler.state.known_index import keys_of
+from reconciler.planners.column_stats import busy_with, verdict
 from reconciler.state.model import TableState
 from reconciler.state.view import newest_logs, view_of
 from reconciler.storage.api import Storage
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reconciler.hudi.timeline import Timeline
     from reconciler.index.model import FileIndex
 
 _BOTH: Final = (COLUMN_STATS, PARTITION_STATS)
+#: how often a writer that takes no lock may complete a commit while we build
+_ATTEMPTS: Final = 3
+#: of an instant time
+_DIGITS: Final = 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,21 +78,28 @@ def build_column_stats(
     look = look or table.look()
     if not _is_due(look.state, columns):
         return ColumnStatsBuilt()
-    read = _Footers(table)
+    read = Footers(table)
     read.of(look.state)
-    with table.locked():
-        state = table.look().state  # again: somebody may have written while footers were read
-        if not _is_due(state, columns):
-            return ColumnStatsBuilt()
-        index = read.of(state)
-        partitions = _Build(table=table, state=state, index=index).run()
-    return ColumnStatsBuilt(
-        partitions=partitions,
-        columns=tuple(read.columns),
-        files=len(index),
-        footers=read.count,
-        unread=read.unread,
-        said=tuple(read.said),
+    for _attempt in range(_ATTEMPTS):
+        with table.locked():
+            # again: somebody may have written while footers were read, and may yet without the lock
+            state = table.look().state
+            if not _is_due(state, columns):
+                return ColumnStatsBuilt()
+            index = read.of(state)
+            partitions = _Build(table=table, state=state, index=index).run()
+        if partitions:
+            return ColumnStatsBuilt(
+                partitions=partitions,
+                columns=tuple(read.columns),
+                files=len(index),
+                footers=read.count,
+                unread=read.unread,
+                said=tuple(read.said),
+            )
+    raise BusyError(
+        f"others have written to the table {_ATTEMPTS} times while column_stats was being built; "
+        "run again when it is quieter"
     )
 
 
@@ -106,59 +111,11 @@ def _is_due(state: TableState, columns: Sequence[str]) -> bool:
     return found.is_due
 
 
-class _Footers:
-    """Footers of base files of newest slices, each read once however often the table is looked at.
-
-    ``columns``: by column its type.
-    """
-
-    def __init__(self, table: Table) -> None:
-        self.columns: dict[str, Any] = {}
-        self.count = self.unread = 0
-        self.said: list[str] = []
-        self._table = table
-        self._index: FileIndex | None = None
-
-    def of(self, state: TableState) -> FileIndex:
-        """The statistics of every base file that a read of now sees."""
-        known = state.index
-        assert known is not None, "a spec with an index block has one"
-        columns = columns_of(known.schema, state.table_version)
-        if columns != self.columns:
-            self.columns, self._index = columns, None
-        files = keys_of(state, known.files)
-        rows = self._places(files)
-        lacking = np.flatnonzero(rows < 0)
-        if len(lacking) or self._index is None:
-            built = self._read(state, keys_of(state, known.files[lacking]))
-            self._index = joined(
-                [built.index] if self._index is None else [self._index, built.index]
-            )
-            rows = self._places(files)
-        return take(self._index, np.sort(rows))
-
-    def _places(self, files: Keys) -> NDArray[np.int64]:
-        if self._index is None:
-            return np.full(len(files), -1, np.int64)
-        return places(self._index, files.partition, files.name, files.size)
-
-    def _read(self, state: TableState, files: Keys) -> Built:
-        known = state.index
-        assert known is not None, "a spec with an index block has one"
-        names = state.partition_fields
-        asked = Asked(
-            columns=tuple(self.columns),
-            schema=known.schema,
-            supplied=frozenset(c for c in self.columns if c.split(".")[0] in names),
-        )
-        tools = self._table.tools
-        builder = tools.builder or Threads(tools.open_storage)
-        with self._table.phase("index", len(files)) as advance:
-            built = builder.build(self._table.storage.ref, asked, files, progress=advance)
-        self.count += len(files)
-        self.unread += built.unread
-        self.said += built.said
-        return built
+def _has_more(timeline: Timeline, before: Timeline) -> bool:
+    """Whether an instant has completed since; that some were archived changes nothing."""
+    known = {instant.requested for instant in before.instants if instant.is_completed}
+    done = {instant.requested for instant in timeline.instants if instant.is_completed}
+    return not done <= known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -174,15 +131,14 @@ class _Build:
         return self.table.storage
 
     def run(self) -> tuple[str, ...]:
-        """The metadata partitions that are live now."""
+        """The metadata partitions that are live now; none where a commit completed meanwhile.
+
+        What was written then is listed by nothing.
+        """
         properties = load_properties(self.storage)
-        timeline = self.table.reread()
-        busy = busy_with(timeline)
-        if busy is not None:
-            raise BusyError(
-                f"{busy.file_name} is pending and may be counting on the indexes as they are; run "
-                "again when it has completed or was rolled back"
-            )
+        timeline = self._quiet()
+        if timeline is None:
+            return ()
         opened = open_metadata(
             self.storage,
             version=properties.table_version,
@@ -196,7 +152,8 @@ class _Build:
         partitions = partitions_of(
             properties.table_version, is_partitioned=self.state.is_partitioned
         )
-        newest = metadata.newest_time(self.storage, properties, timeline)
+        # version 6 hangs three digits more on the times of some of them
+        newest = (opened.timeline.newest_time or "")[:_DIGITS] or None
         time = self.table.publisher.new_time(timeline, newest)
         deltacommit = Deltacommit(
             table=opened,
@@ -216,15 +173,31 @@ class _Build:
         for write in writes:
             self.storage.create(write.path, write.data)
         self.table.lock.confirm()
+        if self._quiet() is None:
+            return ()
         metadata_rewrite.add_partitions(
             self.storage, partitions, defined=None if defined is None else DEFINITIONS
         )
         return partitions
 
+    def _quiet(self) -> Timeline | None:
+        """The timeline as it is now; None where a commit has completed since the table was read.
+
+        Raises BusyError while a write is pending: it makes no entries in an index that was not
+        there when it began.
+        """
+        timeline = self.table.reread()
+        busy = busy_with(timeline)
+        if busy is not None:
+            raise BusyError(
+                f"{busy.file_name} is pending and may be counting on the indexes as they are; run "
+                "again when it has completed or was rolled back"
+            )
+        return None if _has_more(timeline, self.state.timeline) else timeline
+
     def _keepings(self, version: int) -> Mapping[str, Keeping]:
-        assert self.state.index is not None, "a spec with an index block has one"
         found = {}
-        for column, kind in columns_of(self.state.index.schema, version).items():
+        for column, kind in built_columns(self.state).items():
             kept = keeping(kind, version)
             assert kept is not None, "columns_of gives none that cannot be kept"
             found[column] = kept
@@ -249,8 +222,7 @@ class _Build:
         said = properties.raw.get("hoodie.table.index.defs.path")
         if said and said != DEFINITIONS:
             raise UnsupportedError(f"the table keeps the definitions of its indexes in {said}")
-        assert self.state.index is not None, "a spec with an index block has one"
-        columns = tuple(columns_of(self.state.index.schema, properties.table_version))
+        columns = tuple(built_columns(self.state))
         try:
             data = self.storage.read(DEFINITIONS)
         except NotFoundError:

@@ -28,8 +28,9 @@ from reconciler.hudi.metadata_timeline import EIGHT, ROOT
 from reconciler.hudi.schemaless import decoding, require
 from reconciler.hudi.timeline import TimelineFile
 
-#: key of the extra metadata of our own deltacommits: what they are for
+#: keys of the extra metadata of our own deltacommits: what they are for, and of which columns
 MARK: Final = "reconciler.index"
+COLUMNS: Final = "reconciler.index.columns"
 #: file groups as Hudi makes them by default, and how their names begin
 _GROUPS: Final = {COLUMN_STATS: ("col-stats", 2), PARTITION_STATS: ("partition-stats", 1)}
 #: what version 6 hangs on the time of a deltacommit that an indexer makes (OperationSuffix)
@@ -93,7 +94,8 @@ def first_writes(
     groups = [
         group for name in partitions for group in _groups(name, cells[name], deltacommit.schema)
     ]
-    return deltacommit.first_files(groups, {MARK: ",".join(partitions)})
+    said = {MARK: ",".join(partitions), COLUMNS: json.dumps([*wrappings], ensure_ascii=False)}
+    return deltacommit.first_files(groups, said)
 
 
 def _groups(partition: str, cells: Sequence[Cell], schema: str) -> Iterator[BaseContent]:
@@ -129,6 +131,25 @@ def earlier_builds(table: MetadataTable) -> tuple[str, ...]:
         if file.instant.action in _PLANS and not _is_completed(table, file):
             raise _busy(file)
     return tuple(paths)
+
+
+def built_columns(table: MetadataTable) -> tuple[str, ...]:
+    """The columns of the newest build of ours that the metadata table's timeline shows.
+
+    None where it shows none: it may be archived. Raises FormatError.
+    """
+    on_data = {instant.requested for instant in table.timelines.data.instants}
+    for file in reversed(table.timeline.files):
+        instant = file.instant
+        is_own = instant.action is Action.DELTACOMMIT and instant.requested not in on_data
+        if not is_own or not instant.is_completed:
+            continue
+        path = f"{table.timelines.folder}/{file.name}"
+        said = CommitMetadata.parse(table.source.read(path), path).extra.get(COLUMNS)
+        if said is not None:
+            with decoding(path, "the columns of an index"):
+                return tuple(map(str, json.loads(said)))
+    return ()
 
 
 def _is_completed(table: MetadataTable, file: TimelineFile) -> bool:

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from reconciler.hudi.metadata_records import Bound, Wrapping
 
+#: entries that are written by one build at most: of each, the driver has some hundred bytes
+MOST_ENTRIES: Final = 2_000_000
 _MODEL: Final = "org.apache.hudi.avro.model"
 #: the first table version whose records say the type of their bounds
 _TYPED: Final = 9

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from reconciler.errors import UnsupportedError
 from reconciler.hudi import hfile
@@ -23,11 +25,16 @@ from reconciler.hudi.metadata_table import FileSlice, MetadataTable
 from reconciler.hudi.metadata_timeline import ROOT
 from reconciler.hudi.schemaless import decode, decoding, long, parsed_schema
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 #: a bound as it is compared: times and dates as numbers, text by its bytes
 Bound = int | float | bytes | Decimal
 
 _UNPARTITIONED: Final = "."
 _AT_ONCE: Final = 4096
+#: letters of a key that stand for the column
+_WIDTH: Final = len(name_id(""))
 #: bytes of log files that are read at most: all of a slice are in memory at once
 _MOST: Final = 512 * 1024**2
 #: ordinals of Hudi's ValueType
@@ -76,6 +83,39 @@ def read_column_stats(
                 if source is not None and column:
                     prefix = name_id(columns[number]).encode()
                     yield from _read(source, schema, prefix, number, column)
+
+
+def files_without(
+    table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
+) -> NDArray[np.bool_]:
+    """Of each file, whether the index lacks an entry of one of the columns at least.
+
+    ``folders`` as above; of the entries only keys are looked at. Raises FormatError,
+    UnsupportedError.
+    """
+    _check_size(table)
+    tails: dict[bytes, int] = {}
+    for partition, names in folders:
+        keys = column_stats_keys([""], partition or _UNPARTITIONED, names)
+        tails |= {key[_WIDTH:].encode(): at for at, key in enumerate(keys, start=len(tails))}
+    prefixes = [name_id(column).encode() for column in columns]
+    has = np.zeros((len(columns), len(tails)), np.bool_)
+    is_open = np.ones((len(columns), len(tails)), np.bool_)
+    for file_slice in table.slices(COLUMN_STATS):
+        for source, _schema, gone in _sources(table, file_slice):
+            for number, prefix in enumerate(prefixes):
+                for key in gone:
+                    if key.startswith(prefix) and key[_WIDTH:] in tails:
+                        is_open[number, tails[key[_WIDTH:]]] = False
+                if source is None:
+                    continue
+                found = (tails.get(key[_WIDTH:], -1) for key, _value in source.starting(prefix))
+                places = np.fromiter(found, np.int64)
+                places = places[places >= 0]
+                has[number, places] |= is_open[number, places]
+                is_open[number, places] = False
+    is_whole: NDArray[np.bool_] = has.all(axis=0)
+    return ~is_whole
 
 
 def _check_size(table: MetadataTable) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from reconciler.hudi.arrow import flags, integers
 from reconciler.index.merge import can_widen
 from reconciler.plan.model import INDEX_TARGETS, Finding, IndexStep, Note, Rewrites
-from reconciler.planners.column_stats import verdict
+from reconciler.planners.column_stats import MOST_COLUMNS, Verdict, is_kept, verdict
 from reconciler.planners.phrases import plural
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from reconciler.state.model import TableState
 
 ZINDEX, COLUMN_STATS = INDEX_TARGETS
+_LIST: Final = "hoodie.metadata.index.column.stats.column.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +59,9 @@ def plan_index(
     need = _Need.of(known, _counted(state, known, rewrites, is_removed))
     hudi = _of_hudi(spec, state, known)
     warnings = (*_warnings(known), *hudi.warnings)
-    if not need and not hudi.lacks:
+    if not need and not hudi.due:
         return IndexDecision(warnings=warnings)
-    is_due = {ZINDEX: bool(need), COLUMN_STATS: bool(hudi.lacks)}
+    is_due = {ZINDEX: bool(need), COLUMN_STATS: bool(hudi.due)}
     step = IndexStep(
         targets=tuple(target for target in INDEX_TARGETS if is_due[target]),
         columns=tuple(known.wanted),
@@ -205,26 +206,37 @@ class _Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfHudi:
-    """What Hudi's own index ``lacks`` of the declared columns, for so many ``files``."""
+    """What is due for Hudi's own index: nothing where ``due`` is None."""
 
-    lacks: tuple[str, ...] = ()
-    files: int = 0
+    due: Verdict | None = None
     warnings: tuple[Note, ...] = ()
 
+    @property
+    def files(self) -> int:
+        return self.due.files if self.due else 0
+
     def reasons(self, known: KnownIndex) -> Iterator[str]:
-        if self.lacks and known.hudi_columns is None:
+        if self.due and self.due.lacks and known.hudi_columns is None:
             yield "Hudi's column_stats is not there"
-        elif self.lacks:
-            yield f"Hudi's column_stats lacks {', '.join(self.lacks)}"
+        elif self.due and self.due.lacks:
+            yield f"Hudi's column_stats lacks {', '.join(self.due.lacks)}"
+        if self.due and self.due.gaps:
+            files = plural(self.due.gaps, "base file")
+            yield f"Hudi's column_stats lacks entries of {files}, whose rows its readers may lose"
 
     def drift(self, known: KnownIndex) -> Iterator[Finding]:
-        if self.lacks:
+        if self.due and self.due.lacks:
             has = known.hudi_columns
             because = "column_stats of the metadata table has these"
             if has is None:
                 because = "the metadata table has no column_stats"
             actual = None if has is None else list(has)
             yield Finding("index.hudi", list(known.wanted), actual, because)
+        if self.due and self.due.gaps:
+            listed = len(known.files)
+            newest = f"{plural(listed, 'base file')} of newest slices"
+            because = f"column_stats of the metadata table has not all entries of {newest}"
+            yield Finding("index.hudi.files", listed, listed - self.due.gaps, because)
 
 
 def _of_hudi(spec: TableSpec, state: TableState, known: KnownIndex) -> _OfHudi:
@@ -232,15 +244,34 @@ def _of_hudi(spec: TableSpec, state: TableState, known: KnownIndex) -> _OfHudi:
     if spec.index.hudi != "build" or not known.wanted or not len(known.files):
         return _OfHudi()
     found = verdict(state, tuple(known.wanted))
+    warnings = tuple(Note("hudiIndex", said) for said in _said_of_hudi(found, state))
+    return _OfHudi(due=found if found.is_due else None, warnings=warnings)
+
+
+def _said_of_hudi(found: Verdict, state: TableState) -> Iterator[str]:
+    """Why declared columns are not in Hudi's index, nor will be."""
     if found.because is not None:
-        return _OfHudi(warnings=(Note("hudiIndex", found.because),))
-    never = [column for column in found.missing if column not in found.columns]
-    notes = []
+        yield found.because
+        return
+    names = dict.fromkeys(found.beyond)
+    listed = [c for c in names if is_kept(state, c)]
+    never = ", ".join(column for column in names if column not in listed)
     if never:
-        said = f"index.hudi: build: Hudi's column_stats has no place for {', '.join(never)}"
-        notes.append(Note("hudiIndex", f"{said}; the index of the table itself has them"))
-    lacks = tuple(column for column in found.missing if column in found.columns)
-    return _OfHudi(lacks=lacks, files=found.files if lacks else 0, warnings=tuple(notes))
+        yield (
+            f"index.hudi: build: Hudi's column_stats has no place for {never}; the index of the "
+            "table itself has them"
+        )
+    if listed:
+        yield (
+            f"index.hudi: build: writers of Hudi index the first {MOST_COLUMNS} columns by "
+            f"themselves and not {', '.join(listed)}; name all that are wanted in {_LIST} of every "
+            "writer, and they are built in"
+        )
+    if found.unkept:
+        yield (
+            f"index.hudi: build: a writer has taken {', '.join(found.unkept)} out of column_stats "
+            f"since they were built in; add them to {_LIST} of every writer, or set it nowhere"
+        )
 
 
 def _warnings(known: KnownIndex) -> Iterator[Note]:

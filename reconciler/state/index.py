@@ -32,7 +32,9 @@ class KnownIndex:
     ``renamed``: columns and fields that files may hold under another name, or another column under
     theirs.
     ``hudi_columns``: what Hudi's own column_stats has, None where it is not live or the spec does
-    not ask to build it; ``hudi_problem`` says why it cannot be known.
+    not ask to build it; ``hudi_problem`` says why it cannot be known. ``hudi_defined``: what is
+    written down of it, live or not. ``hudi_gaps``: how many of ``files`` lack an entry of a column
+    that it has. ``hudi_unkept``: wanted columns that a build of ours gave it and writers took out.
     """
 
     versions: Versions
@@ -50,4 +52,7 @@ class KnownIndex:
     unreadable: NDArray[np.int64]
     hudi_columns: tuple[str, ...] | None
     hudi_problem: str | None = None
+    hudi_defined: tuple[str, ...] = ()
+    hudi_gaps: int = 0
+    hudi_unkept: tuple[str, ...] = ()
     renamed: frozenset[str] = frozenset()

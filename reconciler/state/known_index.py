@@ -16,9 +16,6 @@ import pyarrow as pa
 from reconciler.diagnostics import did_you_mean
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.arrow import integers, strings
-from reconciler.hudi.metadata_columns import indexed_columns
-from reconciler.hudi.metadata_partitions import COLUMN_STATS
-from reconciler.hudi.metadata_table import open_metadata
 from reconciler.index.codec import Provenance, decode
 from reconciler.index.footers import wanted_types
 from reconciler.index.keys import places
@@ -33,6 +30,7 @@ from reconciler.state.columns import (
     load_versions,
     table_schema,
 )
+from reconciler.state.hudi_index import HudiIndex, folders_of, hudi_index
 from reconciler.state.index import KnownIndex
 from reconciler.state.observe import is_being_written
 from reconciler.state.renames import VERSIONED, renamed_columns
@@ -80,7 +78,11 @@ def known_index(
         # where a column is new every footer is read for its sake, whatever came of it before
         if all(column in index.columns for column in wanted):
             is_unread = (row >= 0) & (index.rows[row] < 0)
-    hudi = _hudi_columns(storage, properties, spec, state)
+    hudi = HudiIndex()
+    if spec.index.hudi == "build":
+        names = _names(columns.schema)
+        folders = folders_of(keys)
+        hudi = hudi_index(storage, properties, state.timeline, tuple(wanted), names, folders)
     return KnownIndex(
         versions=versions,
         last=found.version,
@@ -95,8 +97,11 @@ def known_index(
         missing=files[lacking],
         unlisted=files[lacking[row < 0]],
         unreadable=files[lacking[is_unread]],
-        hudi_columns=hudi[0],
-        hudi_problem=hudi[1],
+        hudi_columns=hudi.columns,
+        hudi_problem=hudi.problem,
+        hudi_defined=hudi.defined,
+        hudi_gaps=hudi.gaps,
+        hudi_unkept=hudi.unkept,
         renamed=frozenset(columns.renamed),
     )
 
@@ -263,22 +268,3 @@ def _names(schema: Any) -> list[str]:
         if pa.types.is_struct(kind):
             parts += [(f"{name}.{part.name}", part.type) for part in kind]
     return found
-
-
-def _hudi_columns(
-    storage: Storage, properties: TableProperties, spec: TableSpec, state: TableState
-) -> tuple[tuple[str, ...] | None, str | None]:
-    """What Hudi's own index has; else why that is not known."""
-    assert spec.index is not None, "the spec has an index block"
-    if spec.index.hudi != "build" or COLUMN_STATS not in properties.metadata_partitions:
-        return None, None
-    try:
-        table = open_metadata(
-            storage,
-            version=properties.table_version,
-            data=state.timeline,
-            live=properties.metadata_partitions,
-        )
-        return indexed_columns(table), None
-    except (FormatError, UnsupportedError) as problem:
-        return None, str(problem)

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from reconciler.apply import column_stats
+from reconciler.apply.column_ranges import ranges_of
+from reconciler.apply.column_stats import build_column_stats
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.hudi.load import PROPERTIES
 from reconciler.hudi.metadata_columns import indexed_columns, wrappings
 from reconciler.hudi.metadata_index import DEFINITIONS, defined_columns
 from reconciler.hudi.metadata_keeping import keeping
+from reconciler.index.footers import index_of
+from reconciler.storage.wrappers import Recording
 from tests.building import build, opened
 from tests.column_stats import BOTH, entries, gaps, metadata_of
 from tests.rewriting import unpacked
@@ -108,6 +115,102 @@ def test_an_index_that_has_the_columns_is_left_alone(tmp_path):
     assert before == sorted((path / ".hoodie").rglob("*"))
 
 
+def state_of(path, columns):
+    """What is known of the table's indexes."""
+    _table, look = opened(path, columns)
+    return look.state.index
+
+
+def test_an_index_of_every_file_has_no_gaps(table):
+    assert 0 == state_of(table, ["i"]).hudi_gaps
+
+
+def test_files_without_entries_are_found_and_get_them(tmp_path, monkeypatch):
+    path = without_index(unpack(INDEXED / "1.2.0.zip", tmp_path / "t"))
+    left_out = []
+
+    def all_but_one(index, keepings):
+        for number, file in enumerate(ranges_of(index, keepings)):
+            if number:
+                yield file
+            else:
+                left_out.append(file.name)
+
+    monkeypatch.setattr(column_stats, "ranges_of", all_but_one)
+    build(path, ["i"])
+    monkeypatch.undo()
+
+    assert 18 == len(gaps(path, left_out))
+    assert 1 == state_of(path, ["i"]).hudi_gaps
+    assert BOTH == build(path, ["i"]).partitions
+    assert [] == gaps(path, left_out)
+    assert 0 == state_of(path, ["i"]).hudi_gaps
+
+
+@pytest.mark.parametrize("version", ["1.0.2", "1.2.0"])
+def test_files_without_an_entry_of_one_column_are_found(tmp_path, version):
+    """As files that are older than a column, once a writer has written it down."""
+    path = unpack(INDEXED / f"{version}.zip", tmp_path / "t")
+    write_down(path, lambda columns: [*columns, "_hoodie_file_name"])
+
+    assert 3 == state_of(path, ["i"]).hudi_gaps
+    built = build(path, ["i"])
+    assert "_hoodie_file_name" in built.columns
+    assert 0 == state_of(path, ["i"]).hudi_gaps
+
+
+def write_down(path, change):
+    """As a writer that keeps other columns does with its next commit."""
+    file = path / DEFINITIONS
+    said = json.loads(file.read_text())
+    definition = said["indexDefinitions"]["column_stats"]
+    definition["sourceFields"] = change(definition["sourceFields"])
+    file.write_text(json.dumps(said))
+
+
+def test_what_a_writer_takes_out_again_is_not_built_again(tmp_path):
+    path = without_index(unpack(INDEXED / "1.2.0.zip", tmp_path / "t"))
+    build(path, ["i"])
+    assert () == state_of(path, ["i"]).hudi_unkept
+    write_down(path, lambda columns: [column for column in columns if column != "i"])
+
+    assert ("i",) == state_of(path, ["i", "s"]).hudi_unkept
+    assert () == build(path, ["i", "s"]).partitions
+    write_down(path, lambda columns: [column for column in columns if column != "s"])
+    assert ("i", "s") == state_of(path, ["i", "s"]).hudi_unkept
+
+
+def test_what_hudi_itself_never_indexed_is_built(tmp_path):
+    path = unpack(INDEXED / "1.2.0.zip", tmp_path / "t")
+    write_down(path, lambda columns: [column for column in columns if column != "i"])
+
+    assert () == state_of(path, ["i"]).hudi_unkept
+    assert BOTH == build(path, ["i"]).partitions
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_hudi_counts_nulls_among_the_values(tmp_path, version):
+    """Of files with one row too, and of a column that is null throughout."""
+    path = unpack(INDEXED / f"{version}.zip", tmp_path / "t")
+    counts = {key: said[2:] for key, said in entries(path)["column_stats"].items()}
+
+    assert {(0, 1), (1, 1), (0, 2), (2, 2)} == {*counts.values()}
+    look = opened(path, ["i", "nul"])[1]
+    schema = look.state.index.schema
+    files = [name for name, column in counts if column == "i"]
+    for name in files:
+        (file,) = path.rglob(name)
+        index = index_of([("p", name, 1, pq.read_metadata(file))], ["i", "nul"], schema)
+        keepings = {
+            column: keeping(schema.field(column).type, look.state.table_version)
+            for column in ("i", "nul")
+        }
+        (found,) = ranges_of(index, keepings)
+        assert {(r.column, r.nulls, r.values) for r in found.ranges} == {
+            (column, *counts[name, column]) for column in ("i", "nul")
+        }
+
+
 def test_a_column_that_hudi_has_no_place_for_is_no_reason_to_build(tmp_path):
     path = unpack(INDEXED / "1.0.2.zip", tmp_path / "t")
 
@@ -147,13 +250,138 @@ def test_a_pending_log_compaction_of_the_metadata_table_forbids_the_index(tmp_pa
         build(path, ["i"])
 
 
-def test_log_files_have_entries_that_keep_them_and_their_partitions(tmp_path):
-    path = unpacked("v9_mor_part", tmp_path / "t")
-    _table, look = opened(path, ["x"])
-    for one in look.state.timeline.instants:
+LAST = "20261121173934299"
+
+
+@dataclass
+class Return:
+    """A commit that was hidden and comes back at the n-th call that is about a path."""
+
+    files: dict
+    about: str = ""
+    left: int = 0
+
+    def look_at(self, call):
+        if self.left and any(self.about in path for path in call.paths):
+            self.left -= 1
+            if not self.left:
+                for path, data in self.files.items():
+                    path.write_bytes(data)
+
+
+class Meanwhile(Recording):
+    def __init__(self, inner, returns):
+        super().__init__(inner)
+        self.returns = returns
+
+    def _gate(self, call, act, torn=None):
+        self.returns.look_at(call)
+        return super()._gate(call, act, torn)
+
+
+def hidden(path):
+    """A table without index and without its last commit, that commit, and the file it wrote."""
+    without_index(unpack(INDEXED / "1.2.0.zip", path))
+    (file,) = path.rglob(f"*_{LAST}.parquet")
+    gone = [file, *(path / ".hoodie/timeline").glob(f"{LAST}*")]
+    returns = Return({one: one.read_bytes() for one in gone})
+    for one in gone:
+        one.unlink()
+    table, look = opened(path, ["i"], around=lambda storage: Meanwhile(storage, returns))
+    assert 2 == len(look.state.index.files)
+    return table, look, returns, file.name
+
+
+MOMENTS = {
+    "while footers are read": (".parquet", 1),
+    "while the lock is taken": (".hoodie/lock", 1),
+    "before the old index goes": (".hoodie/metadata/column_stats", 1),
+    "while the index is written": ("col-stats-0001-0", 1),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS, ids=MOMENTS.keys())
+def test_a_commit_that_completes_meanwhile_is_in_the_index(tmp_path, moment):
+    """Even of a writer that takes no lock."""
+    path = tmp_path / "t"
+    table, look, returns, name = hidden(path)
+    returns.about, returns.left = MOMENTS[moment]
+    built = build_column_stats(table, ["i"], look)
+
+    assert 0 == returns.left
+    assert name in {file for file, _column in entries(path)["column_stats"]}
+    assert [] == gaps(path, [name])
+    assert (BOTH, 3) == (built.partitions, built.files)
+    assert () == build(path, ["i"]).partitions
+
+
+def test_a_write_that_begins_meanwhile_keeps_the_index_from_being_listed(tmp_path):
+    path = tmp_path / "t"
+    table, look, returns, _name = hidden(path)
+    returns.files = {f: data for f, data in returns.files.items() if "_" not in f.name}
+    returns.about, returns.left = "col-stats-0001-0", 1
+
+    with pytest.raises(BusyError, match=rf"{LAST}\.inflight is pending"):
+        build_column_stats(table, ["i"], look)
+    assert {} == entries(path)
+
+
+def test_writers_that_never_rest_are_left_to_their_work(tmp_path, monkeypatch):
+    path = without_index(unpack(INDEXED / "1.2.0.zip", tmp_path / "t"))
+    table, look = opened(path, ["i"])
+    monkeypatch.setattr(column_stats, "_has_more", lambda *_: True)
+
+    with pytest.raises(BusyError, match="others have written to the table 3 times"):
+        build_column_stats(table, ["i"], look)
+    assert {} == entries(path)
+
+
+class Stopped:
+    """A clock that stands still."""
+
+    def now_ms(self):
+        return 1_800_000_000_000
+
+    def sleep(self, seconds):
+        pass
+
+
+NOW = "20270115080000000"
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("v6_cow_part", "004"), ("v9_cow_part", "")])
+def test_no_two_deltacommits_have_one_name(tmp_path, name, suffix):
+    """Not where somebody else has begun an index at the very moment."""
+    path = quiet(unpacked(name, tmp_path / "t"))
+    metadata, _properties = metadata_of(path)
+    folder = path / metadata.timelines.folder
+    last = metadata.timeline.commits[-1].requested
+    for file in folder.glob(f"{last}[._]*"):
+        taken = re.sub(r"_\d{17}", f"_{NOW}", file.name.replace(last, NOW + suffix))
+        (folder / taken).write_bytes(file.read_bytes())
+    before = {file.name for file in folder.iterdir()}
+    table, look = opened(path, ["x"], clock=Stopped())
+    build_column_stats(table, ["x"], look)
+
+    after = {file.name for file in folder.iterdir()}
+    assert set() == before - after
+    assert [f"{NOW[:-1]}1{suffix}"] == [*{re.split("[._]", name)[0] for name in after - before}]
+
+
+def quiet(path):
+    """The same table without the writes that were pending."""
+    for one in opened(path, ["x"])[1].state.timeline.instants:
         if not one.is_completed:
-            for file in (path / ".hoodie/timeline").glob(f"{one.requested}.*"):
+            for file in [
+                *(path / ".hoodie/timeline").glob(f"{one.requested}.*"),
+                *(path / ".hoodie").glob(f"{one.requested}.*"),
+            ]:
                 file.unlink()
+    return path
+
+
+def test_log_files_have_entries_that_keep_them_and_their_partitions(tmp_path):
+    path = quiet(unpacked("v9_mor_part", tmp_path / "t"))
     build(path, ["x"])
 
     said = entries(path)["column_stats"]

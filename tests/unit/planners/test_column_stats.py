@@ -104,7 +104,7 @@ def test_an_index_that_cannot_be_read_is_not_touched():
 
 
 def test_more_entries_than_a_driver_holds_are_left_to_hudi(monkeypatch):
-    monkeypatch.setattr(column_stats, "_MOST_ENTRIES", 8)
+    monkeypatch.setattr(column_stats, "MOST_ENTRIES", 8)
 
     assert (
         f"{HERE}3 files with 3 columns are more than 8 entries; let a Hudi writer build it"
@@ -121,11 +121,86 @@ ALL = {
 }
 
 
-def test_columns_are_those_that_a_writer_would_index():
+def test_columns_are_those_that_a_writer_would_index_by_itself():
     schema = pa.schema(list(ALL.items()))
 
-    assert ["_hoodie_record_key", "n", "st.x", "dec"] == [*columns_of(schema, 9)]
-    assert ["_hoodie_record_key", "n", "st.x"] == [*columns_of(schema, 8)]
+    assert ["_hoodie_record_key", "n", "dec"] == [*columns_of(schema, 9)]
+    assert ["_hoodie_record_key", "n"] == [*columns_of(schema, 8)]
+
+
+def wide(*more):
+    """The meta columns, a list, 32 columns that a writer indexes by itself, and one more."""
+    meta = ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
+    plain = {f"c{nth:02}": pa.int64() for nth in range(33)}
+    fields = {**{f"_hoodie_{name}": pa.string() for name in meta}, "list": pa.list_(pa.int8())}
+    return pa.schema([*(fields | plain).items(), *more])
+
+
+FIRST = [
+    "_hoodie_commit_time",
+    "_hoodie_partition_path",
+    "_hoodie_record_key",
+    *(f"c{nth:02}" for nth in range(32)),
+]
+
+
+def test_of_many_columns_a_writer_indexes_the_first_32_and_three_of_its_own():
+    assert FIRST == [*columns_of(wide(), 9)]
+    assert FIRST == [*columns_of(wide(), 8)]
+
+
+def test_readers_of_version_6_take_all_of_many_columns_for_indexed():
+    flat = pa.schema([field for field in wide() if field.name != "list"])
+
+    assert flat.names == [*columns_of(flat, 6)]
+
+
+def test_a_column_that_writers_have_written_down_stays_in_the_index():
+    struct = ("st", pa.struct({"x": pa.int8(), "y": pa.int8()}))
+
+    assert [*FIRST, "c32", "st.y"] == [*columns_of(wide(struct), 9, ("c32", "st.y", "c01", "gone"))]
+
+
+def of_wide(**more):
+    return replace_index(state(), schema=wide(), **more)
+
+
+def test_a_column_that_writers_do_not_index_by_themselves_is_no_reason_to_build():
+    found = verdict(of_wide(hudi_columns=tuple(FIRST)), ("c01", "c32"))
+
+    assert (("c32",), (), ("c32",)) == (found.missing, found.lacks, found.beyond)
+    assert not found.is_due
+
+
+def test_a_column_that_cannot_be_kept_matters_only_where_writers_index_it():
+    strange = ("t", pa.timestamp("ms", tz="UTC"))
+
+    assert verdict(replace_index(state(), schema=wide(strange)), ("c01",)).is_due
+    found = verdict(replace_index(state(), schema=wide(strange), hudi_defined=("t",)), ("c01",))
+    assert "entries of column t, of type timestamp[ms, tz=UTC]" in (found.because or "")
+
+
+def test_columns_that_writers_took_out_of_the_index_again_are_not_built_for_ever():
+    found = verdict(replace_index(state(has=("a",)), hudi_unkept=("b",)), ("a", "b"))
+
+    assert (("b",), (), ("b",)) == (found.missing, found.lacks, found.unkept)
+    assert not found.is_due
+
+
+def test_files_that_the_index_lacks_are_reason_to_build_it():
+    found = verdict(replace_index(state(has=("a", "b")), hudi_gaps=2), ("a", "b"))
+
+    assert ((), 2, ("a", "b", "c"), 3) == (found.missing, found.gaps, found.columns, found.files)
+    assert found.is_due
+
+
+def test_files_that_the_index_lacks_are_said_where_it_cannot_be_built():
+    found = verdict(replace_index(state(has=("a",), version=5), hudi_gaps=2), ("a",))
+
+    assert (found.because or "").startswith(HERE)
+    assert (found.because or "").endswith(
+        "; it has not all entries of 2 base files, whose rows Hudi's readers may lose"
+    )
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,58 @@ def test_why_hudis_index_cannot_be_built_is_a_warning_and_ours_is():
     assert "the table has no metadata table" in found.warnings[0].because
 
 
+def test_files_that_hudis_index_lacks_are_a_step():
+    state = built(groups(3), ("a", "b"))
+    found = decided(replace(state, index=replace(state.index, hudi_gaps=1)), index=BUILD)
+
+    assert found.step is not None
+    assert (("column_stats",), 3) == (found.step.targets, found.step.files)
+    assert found.step.because == (
+        "Hudi's column_stats lacks entries of 1 base file, whose rows its readers may lose"
+    )
+    assert [("index.hudi.files", 3, 2)] == [
+        (one.field, one.desired, one.actual) for one in found.drift
+    ]
+
+
+def test_what_writers_must_name_for_hudis_index_is_a_warning():
+    state = built(groups(3), ("a",))
+    many = pa.schema([("a", pa.int64()), *((f"x{nth}", pa.int8()) for nth in range(40))])
+    schema = many.append(pa.field("b", pa.string()))
+    found = decided(replace(state, index=replace(state.index, schema=schema)), index=BUILD)
+
+    assert found.step is None
+    assert [
+        "index.hudi: build: writers of Hudi index the first 32 columns by themselves and not b; "
+        "name all that are wanted in hoodie.metadata.index.column.stats.column.list of every "
+        "writer, and they are built in"
+    ] == [note.because for note in found.warnings]
+
+
+def test_what_writers_took_out_of_hudis_index_is_a_warning():
+    state = built(groups(3), ("a",))
+    found = decided(replace(state, index=replace(state.index, hudi_unkept=("b",))), index=BUILD)
+
+    assert found.step is None
+    assert [
+        "index.hudi: build: a writer has taken b out of column_stats since they were built in; "
+        "add them to hoodie.metadata.index.column.stats.column.list of every writer, or set it "
+        "nowhere"
+    ] == [note.because for note in found.warnings]
+
+
+def test_what_hudis_index_has_no_place_for_is_a_warning():
+    state = built(groups(3), ("a",), table_version=8)
+    schema = pa.schema([("a", pa.int64()), ("b", pa.decimal128(38, 10))])
+    found = decided(replace(state, index=replace(state.index, schema=schema)), index=BUILD)
+
+    assert found.step is None
+    assert [
+        "index.hudi: build: Hudi's column_stats has no place for b; the index of the table itself "
+        "has them"
+    ] == [note.because for note in found.warnings]
+
+
 def test_both_are_one_step():
     state = known(replace(groups(3), metadata_partitions=("files",)), hudi_columns=None)
     found = decided(state, index=BUILD)
