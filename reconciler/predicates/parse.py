@@ -62,6 +62,8 @@ _RESERVED: Final = frozenset(
 )
 #: parentheses and negations within each other
 _DEEPEST: Final = 60
+#: of a number in the name of a type
+_MOST_DIGITS: Final = 2
 
 
 def parse(where: str) -> Predicate:
@@ -332,16 +334,16 @@ class _Parser:
     def _digits(self) -> str:
         token = self.next
         self._at += 1
-        if not token.text.isdecimal():
+        if token.kind != "number" or len(token.text) > _MOST_DIGITS or not token.text.isdigit():
             raise NotPlainError
         return token.text
 
 
-def _cast_literal(of: Literal, kind: str) -> Literal:
-    """A literal as another type, where that is sure."""
+def _cast_literal(of: Literal, kind: str) -> Literal | Opaque:
+    """A literal as another type, where that is sure; a null that has a type gives it to a list."""
     value = of.value
     if of.kind is Kind.NULL:
-        return of
+        return Opaque(columns=(), is_null=True)
     match of.kind:
         case Kind.STRING if kind == "string":
             return of

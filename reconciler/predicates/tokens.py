@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from reconciler.predicates.syntax import Kind, Literal
@@ -13,7 +13,7 @@ from reconciler.predicates.syntax import Kind, Literal
 _TOKENS: Final = re.compile(
     r"""\s*(?:
     (?P<comment>--|/\*)
-    | (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    | (?P<text>[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
     | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[bB][dD]|[lLsSyYdDfF])?(?![\w.]))
     | (?P<name>(?:`(?:[^`]|``)+`|[A-Za-z_]\w*)(?:\.(?:`(?:[^`]|``)+`|[A-Za-z_]\w*))*)
     | (?P<sign><=>|<=|>=|<>|!=|==|->|\|\||[-+*/%<>=(),!|&^~:\[\]?.])
@@ -76,10 +76,11 @@ def tokens(where: str) -> Iterator[Token]:
 def text_of(token: str) -> Literal:
     r"""The literal that a quoted text is; raises NotPlainError for half a character.
 
-    >>> text_of(r"'a\tb\%\u00e9'").value
-    'a\tb\\%é'
+    >>> text_of(r"'a\tb\%\u00e9'").value, text_of(r"r'a\tb'").value
+    ('a\tb\\%é', 'a\\tb')
     """
-    found = _ESCAPE.sub(_unescaped, token[1:-1])
+    is_raw = token[0] in "rR"
+    found = token[2:-1] if is_raw else _ESCAPE.sub(_unescaped, token[1:-1])
     try:
         value = found.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
@@ -114,7 +115,10 @@ def number_of(token: str, *, is_negative: bool = False) -> Literal:
     match = _NUMBER.match(token)
     if match is None:
         raise NotPlainError
-    number = Decimal(match["plain"] + (match["exponent"] or ""))
+    try:
+        number = Decimal(match["plain"] + (match["exponent"] or ""))
+    except InvalidOperation:  # an exponent beyond all numbers
+        raise NotPlainError from None
     number = number.copy_negate() if is_negative else number
     suffix = match["suffix"].lower()
     is_whole = match["plain"].isdigit() and not match["exponent"]

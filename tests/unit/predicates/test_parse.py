@@ -105,13 +105,46 @@ def test_text_is_unescaped_as_spark_does(text, value):
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"r'\'", "\\"),
+        (r"R'\n\101\u00e9\%'", r"\n\101\u00e9\%"),
+        ("""r"it's" """, "it's"),
+        ("r''", ""),
+    ],
+)
+def test_raw_text_is_taken_as_it_stands(text, value):
+    found = parse(f"a = {text}").right
+
+    assert (value, False) == (found.value, found.is_double_quoted)
+
+
+def test_raw_text_that_ends_in_a_backslash_ends_there():
+    x = Literal(kind=Kind.STRING, value="' OR b = 1 OR c = r'")
+    expected = Or(parts=(
+        Compare(left=A, sign=Sign.EQUAL, right=Literal(kind=Kind.STRING, value="\\")),
+        is_one(B),
+        Compare(left=C, sign=Sign.EQUAL, right=Literal(kind=Kind.STRING, value="\\")),
+    ))  # fmt: skip
+
+    assert expected == parse(r"a = r'\' OR b = 1 OR c = r'\'")
+    assert Compare(left=A, sign=Sign.EQUAL, right=x) == parse(r"a = '\' OR b = 1 OR c = r\''")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "1 = 1",
         "a = 'it''s'",  # Spark 3 and 4 differ
         "a = 'x' 'y'",
         r"a = '\ud83d'",
-        "a = r'x'",
+        "a = r'x' 'y'",
+        "a = 1e99999999999999999999",
+        "a = 1e-99999999999999999999D",
+        "a = 1e99999999999999999999BD",
+        f"a = cast(1 as decimal({'9' * 5000}))",
+        f"cast(a as decimal({'9' * 5000})) = 1",
+        "a IN (1, cast(NULL as string))",
         "a = 1000Y",
         "a = x'123'",
         "a = INTERVAL '1' DAY",
