@@ -198,6 +198,9 @@ def places(column: Seen, literals: list[Literal], zone: str) -> tuple[list[Place
         is_double = Kind.DOUBLE in kinds
         if Kind.FLOAT in kinds and not (is_float or is_double) and len(kinds) > 1:
             raise UnsureError
+        has_float = Kind.FLOAT in kinds or column.stored is Family.FLOAT
+        if has_float and Kind.STRING in kinds and len(kinds) > 1:
+            raise UnsureError  # a float's text is that of another double
         most = max(map(_scale, literals), default=0)
         found = [_number(column, one, scale=most, in_double=is_double) for one in literals]
         return found, Kind.STRING not in kinds

@@ -11,13 +11,16 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-_DAY: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?\Z", re.DOTALL)
+_DAY: Final = re.compile(
+    r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?\Z", re.DOTALL | re.ASCII
+)
 _TIME: Final = re.compile(
     r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?\s*"
-    r"(Z|UTC|[+-]\d\d:\d\d|[A-Z][A-Za-z_]+/[A-Za-z_/+-]+)?)?)?)?\Z"
+    r"(Z|UTC|[+-]\d\d:\d\d|[A-Z][A-Za-z_]+/[A-Za-z_/+-]+)?)?)?)?\Z",
+    re.ASCII,
 )
-_OFFSET: Final = re.compile(r"([+-])(\d\d):(\d\d)\Z")
+_OFFSET: Final = re.compile(r"([+-])(\d\d):(\d\d)\Z", re.ASCII)
 _FIRST: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ABOUT_A_DAY: Final = timedelta(hours=25)

@@ -285,6 +285,27 @@ def test_no_float_is_a_double_between_two_of_them():
     assert [0] == kept("f = 0.5D", f=f)
 
 
+def test_a_list_with_text_compares_floats_by_their_text():
+    """The text of the float 0.1 is that of the double 0.1, and of no other double."""
+    f = column(pa.float32(), (np.float32(0.1), np.float32(0.1)), (5.0, 6.0))
+    d = column(pa.float64(), (0.1, 0.1), (5.0, 6.0))
+    m = column(pa.decimal128(2, 1), (Decimal("0.1"), Decimal("0.1")))
+
+    assert [0, 1] == kept("f IN (0.1D, '7')", f=f)
+    assert [0, 1] == kept("f IN ('7', 0.1)", f=f)
+    assert [0, 1] == kept("f IN (0.1D, cast(NULL as string))", f=f)
+    assert [0, 1] == kept("d IN (0.1F, '7')", d=d)
+    assert [0] == kept("m IN (0.1F, 7D, '7')", m=m)
+    assert [0] == kept("d IN (0.1, '7')", d=d)
+
+
+def test_a_null_with_a_type_gives_it_to_a_list_and_to_a_comparison():
+    n = column(pa.int64(), (9007199254740992, 9007199254740992))
+
+    assert [0] == kept("n IN (9007199254740993, cast(NULL as double))", n=n)
+    assert [0] == kept("s <=> cast(NULL as int)", s=text(("x", "y")))
+
+
 def test_a_list_of_floats_beside_a_decimal():
     m = column(pa.decimal128(9, 2), (Decimal("1.25"), Decimal("1.50")), (Decimal(2), Decimal(3)))
 
@@ -487,6 +508,15 @@ def test_times_are_read_in_the_zone_of_the_session():
     assert [0] == kept("t < '2024-03-31 00:00:00'", t=t, zone="Mars/Olympus")
     assert [0] == kept("t IN ('2020-01-01 00:00:00')", t=t)
     assert [0] == kept("t = 1", t=t)
+
+
+def test_digits_of_other_scripts_are_no_digits():
+    """Spark makes null of such text, which is the same as null."""
+    d = column(pa.date32(), ("2024-03-31", "2024-03-31"), nulls=1)
+    t = column(pa.timestamp("us", "UTC"), ("2024-03-31T00:00:00", "2024-03-31T00:00:01"), nulls=1)
+
+    assert [0] == kept("d <=> '\uff12024-03-30'", d=d)
+    assert [0] == kept("t <=> '2024-03-\u0663\u0660'", t=t)
 
 
 def test_days_move():
