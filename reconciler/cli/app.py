@@ -23,7 +23,7 @@ _INTERRUPTED: Final = 128 + signal.SIGINT
 _TERMINATED: Final = 128 + signal.SIGTERM
 _LOG_FORMAT: Final = "--log-format"
 
-#: each is the function of the same name in the module of the same name
+#: each is the function of the same name in the module of the same name, or of another
 COMMANDS: Final = (
     "init",
     "lint",
@@ -32,11 +32,13 @@ COMMANDS: Final = (
     "apply",
     "status",
     "advise",
+    "options",
     "read",
     "comment",
     "unlock",
     "demo",
 )
+_MODULES: Final = {"options": "writer_options"}
 _EXIT_CODES: Final = (
     "Exit codes: 0 fine or no changes, 1 error, 2 changes (plan --detailed-exitcode), "
     "3 blocked by policy, 4 stale in part or whole, 5 applied in part, 6 lock held or table busy, "
@@ -56,7 +58,7 @@ def program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     found.callback()(_options)
     for name in commands:
-        found.command()(getattr(import_module(f"reconciler.cli.{name}"), name))
+        found.command()(getattr(import_module(f"reconciler.cli.{_MODULES.get(name, name)}"), name))
     return found
 
 

@@ -19,10 +19,10 @@ from reconciler.errors import (
 from tests.command import run
 
 COMMANDS = (
-    *("init", "lint", "plan", "show", "apply", "status", "advise", "read", "comment", "unlock"),
-    "demo",
+    *("init", "lint", "plan", "show", "apply", "status", "advise", "options"),
+    *("read", "comment", "unlock", "demo"),
 )
-NOT_BUILT = ("write", "options", "fmt", "diff", "explain", "history")
+NOT_BUILT = ("write", "fmt", "diff", "explain", "history")
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable
