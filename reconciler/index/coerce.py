@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from reconciler.index.temporal import (
     MICROS_A_DAY,
+    Zone,
     day_begin,
     days_around,
     days_of,
@@ -157,7 +158,7 @@ def widened(column: Seen, bits: int) -> Seen:
     return replace(column, bits=bits, digits=_DIGITS[bits])
 
 
-def place(column: Seen, literal: Literal, zone: str) -> Place:
+def place(column: Seen, literal: Literal, zone: Zone) -> Place:
     """Where one literal, compared by a sign, lies; raises UnsureError. It is not null."""
     value: Any
     if (column.stored, column.family) in _CALENDAR:
@@ -180,7 +181,7 @@ def place(column: Seen, literal: Literal, zone: str) -> Place:
     return _point(value)
 
 
-def places(column: Seen, literals: list[Literal], zone: str) -> tuple[list[Place], bool]:
+def places(column: Seen, literals: list[Literal], zone: Zone) -> tuple[list[Place], bool]:
     """Where the literals of one list lie, none null, and whether they are all that it matches.
 
     A list has one type: a double makes doubles of all, and text makes text of all, the column
@@ -332,7 +333,7 @@ def _cut(first: int, most: int) -> Cut:
 # days and times
 
 
-def _cast_time(column: Seen, literal: Literal, zone: str) -> Place:
+def _cast_time(column: Seen, literal: Literal, zone: Zone) -> Place:
     """Among days that are made times, or times of which the day is taken."""
     if column.family is not Family.DATE:
         is_local = column.family is Family.LOCAL
@@ -349,7 +350,7 @@ def _cast_time(column: Seen, literal: Literal, zone: str) -> Place:
     return Place(at=(before(begins[0]), before(begins[1])))
 
 
-def _day(literal: Literal, zone: str) -> Place:
+def _day(literal: Literal, zone: Zone) -> Place:
     text = str(literal.value)
     match literal.kind:
         case Kind.DATE | Kind.STRING:
@@ -370,7 +371,7 @@ def _day(literal: Literal, zone: str) -> Place:
             raise UnsureError
 
 
-def _micros(literal: Literal, zone: str) -> int | None:
+def _micros(literal: Literal, zone: Zone) -> int | None:
     text = str(literal.value)
     match literal.kind:
         case Kind.TIMESTAMP | Kind.STRING:

@@ -32,6 +32,7 @@ from reconciler.index.coerce import (
     widened,
 )
 from reconciler.index.model import FileIndex, kept_type
+from reconciler.index.temporal import Zone
 from reconciler.index.values import (
     HIGHEST,
     LOWEST,
@@ -96,11 +97,11 @@ _Test = _Leaf | _All | _Any | bool
 _Plain = Compare | In | IsNull | Like | Column | Cast | Sum | Strict | Unknown
 
 
-def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: str) -> Mask:
+def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: Zone) -> Mask:
     """For every file of the index, whether a row may make the predicate true.
 
     ``schema``: the table's columns as Spark reads them, in Arrow's types; leave out what Spark
-    compares in another way than by bytes, as CHAR columns. ``zone``: the session's time zone.
+    compares in another way than by bytes, as CHAR columns. ``zone``: of the session.
     Raises nothing for a predicate: what is wrong in it, Spark reports.
     """
     test = _Compiler(index=index, schema=schema, zone=zone).test(predicate, wanted=True)
@@ -109,7 +110,7 @@ def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: str)
 
 
 def asked_columns(
-    predicate: Predicate, index: FileIndex, *, schema: Any, zone: str
+    predicate: Predicate, index: FileIndex, *, schema: Any, zone: Zone
 ) -> frozenset[str]:
     """The columns of the index whose statistics ``may_match`` looks at, as it understands it."""
     test = _Compiler(index=index, schema=schema, zone=zone).test(predicate, wanted=True)
@@ -197,7 +198,7 @@ def _summed(of: _Subject, said: Sum) -> _Subject:
 class _Compiler:
     index: FileIndex
     schema: Any
-    zone: str
+    zone: Zone
 
     def test(self, predicate: Predicate, *, wanted: bool) -> _Test:
         """What must hold in a file for rows for which the predicate is ``wanted``."""

@@ -11,6 +11,11 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from reconciler.index.clocks import Clocks
+
+#: of a session: what its Java says, or the name alone where there is none to ask
+Zone = str | Clocks
+
 _DAY: Final = re.compile(
     r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?\Z", re.DOTALL | re.ASCII
 )
@@ -25,6 +30,7 @@ _FIRST: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ABOUT_A_DAY: Final = timedelta(hours=25)
 _MICRO: Final = timedelta(microseconds=1)
+_MICROS: Final = 1_000_000
 MICROS_A_DAY: Final = 86_400_000_000
 _MOST_OFFSET: Final = 18 * 60
 
@@ -52,18 +58,27 @@ def local_micros_of(text: str) -> int | None:
     return (found[0].replace(tzinfo=UTC) - _EPOCH) // _MICRO
 
 
-def micros_of(text: str, zone: str) -> int | None:
+def micros_of(text: str, zone: Zone) -> int | None:
     """Microseconds since 1970 in UTC of a time in its own zone, else in ``zone``.
+
+    What places the text may name Java knows otherwise than this, so they are not known beside it.
 
     >>> micros_of("1970-01-01 00:00:01", "UTC"), micros_of("1970-01-01 00:00 +01:00", "UTC")
     (1000000, -3600000000)
     """
     found = _parsed(text)
-    return None if found is None else _instant(found[0], found[1] or zone)
+    if found is None:
+        return None
+    local, named = found
+    if isinstance(zone, Clocks) and isinstance(_zone(named), ZoneInfo):
+        return None
+    return _instant(local, named or zone)
 
 
-def midnight(days: int, zone: str) -> int | None:
+def midnight(days: int, zone: Zone) -> int | None:
     """When a day begins in a zone, in microseconds since 1970 in UTC."""
+    if isinstance(zone, Clocks):
+        return zone.midnight(days)
     try:
         begin = datetime.combine(_FIRST + timedelta(days=days), datetime.min.time())
     except OverflowError:
@@ -71,14 +86,19 @@ def midnight(days: int, zone: str) -> int | None:
     return _instant(begin, zone)
 
 
-def day_begin(days: int, zone: str) -> int | None:
+def day_begin(days: int, zone: Zone) -> int | None:
     """The same where all before it is an earlier day, and nothing after it is.
 
     Clocks that are set about then may show a day twice, or begin it later.
     """
     begin = midnight(days, zone)
+    if begin is None:
+        return None
+    if isinstance(zone, Clocks):
+        second, about = begin // _MICROS, _ABOUT_A_DAY // timedelta(seconds=1)
+        return begin if zone.offset(second - about) == zone.offset(second + about) else None
     place = _zone(zone)
-    if begin is None or place is None:
+    if place is None:
         return None
     try:
         around = [_EPOCH + begin * _MICRO + side for side in (-_ABOUT_A_DAY, _ABOUT_A_DAY)]
@@ -88,7 +108,7 @@ def day_begin(days: int, zone: str) -> int | None:
     return begin if len(offsets) == 1 else None
 
 
-def days_around(micros: int, zone: str) -> tuple[int, int] | None:
+def days_around(micros: int, zone: Zone) -> tuple[int, int] | None:
     """The first day that begins at an instant or later, and the first that begins later.
 
     >>> days_around(0, "UTC"), days_around(1, "UTC")
@@ -118,11 +138,13 @@ def _parsed(text: str) -> tuple[datetime, str] | None:
         return None
 
 
-def _instant(local: datetime, zone: str) -> int | None:
+def _instant(local: datetime, zone: Zone) -> int | None:
     """Java and Python agree on the first of two instants and on times that clocks skip.
 
-    They need not agree on the clocks of a place before 1970.
+    They need not agree on the clocks of a place before 1970, nor quite on those after.
     """
+    if isinstance(zone, Clocks):
+        return zone.instant((local.replace(tzinfo=UTC) - _EPOCH) // _MICRO)
     place = _zone(zone)
     if place is None or (isinstance(place, ZoneInfo) and local.year <= _FIRST.year):
         return None

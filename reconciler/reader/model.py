@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import pyarrow as pa
 
 from reconciler.hudi.arrow import booleans
+from reconciler.index.temporal import Zone
 from reconciler.merge.blocks import Committed
 from reconciler.merge.rules import MergeRules
 from reconciler.predicates.syntax import Predicate
@@ -56,7 +57,7 @@ class Condition:
     """What is understood of a ``where``. ``zone``: of the session whose rows are filtered by it."""
 
     predicate: Predicate
-    zone: str
+    zone: Zone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

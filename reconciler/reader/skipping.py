@@ -25,6 +25,7 @@ from reconciler.index.keys import places
 from reconciler.index.may_match import asked_columns, may_match
 from reconciler.index.model import ColumnStats, FileIndex, kept_type
 from reconciler.index.named import named_columns
+from reconciler.index.temporal import Zone
 from reconciler.predicates.parse import parse
 from reconciler.reader.model import PATH, Condition, Scan
 
@@ -114,7 +115,7 @@ def odd_settings(keys: list[str]) -> list[str]:
     return [key for key in keys if key.startswith(_SETTINGS) and not key.startswith(_HARMLESS)]
 
 
-def condition_of(where: str, zone: str) -> Condition:
+def condition_of(where: str, zone: Zone) -> Condition:
     """What is understood of a ``where``; ``zone``: of the session."""
     return Condition(predicate=parse(where), zone=zone)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from reconciler.index.clocks import Clocks
 from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex
 from reconciler.predicates.parse import parse
@@ -508,6 +509,32 @@ def test_times_are_read_in_the_zone_of_the_session():
     assert [0] == kept("t < '2024-03-31 00:00:00'", t=t, zone="Mars/Olympus")
     assert [0] == kept("t IN ('2020-01-01 00:00:00')", t=t)
     assert [0] == kept("t = 1", t=t)
+
+
+#: as Java has it: of summer times only the last are there
+TEHRAN = Clocks.of(12_344, "[Transition[Overlap at 1935-06-13T00:00+03:25:44 to +03:30], "
+    "Transition[Gap at 1977-03-21T23:00+03:30 to +04:30], "
+    "Transition[Overlap at 1979-01-01T00:30+04:30 to +04:00]]")  # fmt: skip
+
+
+def test_times_are_read_by_the_clocks_of_the_session_s_java():
+    t = column(pa.timestamp("us", "UTC"), ("1978-12-31T19:59:59", "1978-12-31T20:00:00"))
+    old = column(pa.timestamp("us", "UTC"), ("1935-06-12T20:34:15", "1935-06-12T20:34:15"))
+
+    assert [0] == kept("t > '1979-01-01 00:29:59'", t=t, zone=TEHRAN)
+    assert [] == kept("t > '1979-01-01 00:30:00'", t=t, zone=TEHRAN)
+    assert [0] == kept("t = '1935-06-12 23:59:59'", t=old, zone=TEHRAN)
+    assert [] == kept("t > '1935-06-12 23:59:59'", t=old, zone=TEHRAN)
+    assert [0] == kept("cast(t as date) = '1935-06-12'", t=old, zone=TEHRAN)
+    assert [] == kept("cast(t as date) = '1935-06-10'", t=old, zone=TEHRAN)
+    assert [] == kept("t >= '9999-12-31 23:59:59'", t=t, zone=TEHRAN)
+
+
+def test_places_that_a_text_names_are_not_known_beside_the_clocks_of_a_session():
+    t = column(pa.timestamp("us", "UTC"), ("2024-01-01T00:00:00", "2024-01-01T00:00:00"))
+
+    assert [0] == kept("t > '2030-01-01 00:00:00 Asia/Tehran'", t=t, zone=TEHRAN)
+    assert [] == kept("t > '2030-01-01 00:00:00 +03:30'", t=t, zone=TEHRAN)
 
 
 def test_digits_of_other_scripts_are_no_digits():
