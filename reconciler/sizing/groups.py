@@ -1,0 +1,125 @@
+"""File groups as whoever assigns rows to files sees them: how big each one's newest slice is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.arrow import integers
+from reconciler.hudi.files import FileKind
+from reconciler.hudi.view import View, group_codes
+from reconciler.sizing.estimate import LOG_RATIO
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Groups:
+    """One element a file group that has files, replaced ones too, sorted by partition.
+
+    Within a partition groups come as a listing meets them. ``partitions``: paths, sorted.
+    ``partition``: int32, index into them. ``file_id``: pyarrow string array without nulls.
+    ``base``: int64, bytes of the newest slice's base file, -1 where it has none; ``logs``: int64,
+    bytes of its log files; ``log_files``: int64, how many. ``begun``: int32, index into
+    ``instants``, which are sorted: the instant that began the slice. ``is_live``: bool, readers
+    see it. ``is_compacting``: bool, a pending compaction or log compaction is going to rewrite it;
+    ``is_clustering``: bool, a pending clustering is.
+    """
+
+    partitions: tuple[str, ...]
+    partition: NDArray[np.int32]
+    file_id: Any
+    base: NDArray[np.int64]
+    logs: NDArray[np.int64]
+    log_files: NDArray[np.int64]
+    begun: NDArray[np.int32]
+    instants: tuple[str, ...]
+    is_live: NDArray[np.bool_]
+    is_compacting: NDArray[np.bool_]
+    is_clustering: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    @cached_property
+    def size(self) -> NDArray[np.int64]:
+        """Bytes of each group's newest slice, those of log files as a base file would have them."""
+        logs = np.floor(LOG_RATIO * self.logs).astype(np.int64)
+        found: NDArray[np.int64] = np.maximum(self.base, 0) + logs
+        return found
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {path: code for code, path in enumerate(self.partitions)}
+
+    def within(self, partition: str) -> slice:
+        """Where the groups of a partition are; empty where it has none."""
+        code = self._codes.get(partition)
+        if code is None:
+            return slice(0, 0)
+        start, end = np.searchsorted(self.partition, [code, code + 1]).tolist()
+        return slice(start, end)
+
+
+def groups_of(
+    view: View,
+    *,
+    compacting: Iterable[tuple[str, str]] = (),
+    clustering: Iterable[tuple[str, str]] = (),
+) -> Groups:
+    """The groups of a view, of which (partition, file id) pairs are pending in table services.
+
+    A group that no completed write has a slice of is not live.
+    """
+    files = view.files
+    count = len(files.group_partition)
+    newest = np.flatnonzero(view.is_newest & view.is_live & (view.files_in > 0))
+    newest = newest[np.append(np.diff(view.group[newest]) != 0, True)[: len(newest)]]
+    slot = np.full(len(view), -1, np.int64)
+    slot[newest] = view.group[newest]
+    of_file = slot[view.slice_of]
+    is_base = (files.kind == FileKind.BASE) & (of_file >= 0)
+    is_log = (files.kind == FileKind.LOG) & (of_file >= 0)
+    base = np.full(count, -1, np.int64)
+    base[of_file[is_base]] = files.size[is_base]
+    begun = np.zeros(count, np.int32)
+    begun[view.group[newest]] = view.key[newest]
+    is_live = np.zeros(count, np.bool_)
+    is_live[view.group[newest]] = True
+    order = _as_listed(view)
+    return Groups(
+        partitions=files.partitions,
+        partition=files.group_partition[order],
+        file_id=files.group_id.take(integers(order)),
+        base=base[order],
+        logs=_summed(of_file[is_log], files.size[is_log], count)[order],
+        log_files=np.bincount(of_file[is_log], minlength=count)[order],
+        begun=begun[order],
+        instants=view.times,
+        is_live=is_live[order],
+        is_compacting=_named(view, compacting, count)[order],
+        is_clustering=_named(view, clustering, count)[order],
+    )
+
+
+def _as_listed(view: View) -> NDArray[np.int64]:
+    """Groups of each partition by their first file in the order of names, as stores list them."""
+    groups, first = np.unique(view.files.group, return_index=True)
+    found: NDArray[np.int64] = groups[np.argsort(first, kind="stable")].astype(np.int64)
+    return found
+
+
+def _summed(at: NDArray[np.int64], sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    found = np.zeros(count, np.int64)
+    np.add.at(found, at, sizes)
+    return found
+
+
+def _named(view: View, pairs: Iterable[tuple[str, str]], count: int) -> NDArray[np.bool_]:
+    found = np.zeros(count, np.bool_)
+    codes = group_codes(view.files, pairs)
+    found[codes[codes >= 0]] = True
+    return found
