@@ -81,8 +81,7 @@ def new_steadily(rows: int, rule: Steady) -> Counts:
         return np.zeros(0, np.int64)
     target, small = rule.sizes.target, min(rule.sizes.small, rule.sizes.target)
     fixed, per_row = rule.record.fixed, rule.record.per_row
-    room = max(target - fixed, _LEAST_SHARE * target, 1.0)
-    per_file = max(int(room / per_row), 1)
+    per_file = rows_of_a_full_file(rule)
     most = max(int((SLACK * target - fixed) / per_row), per_file)
     enough = min(math.ceil(max(small - fixed, 0) / per_row), per_file)
     files = -(-rows // per_file)
@@ -91,6 +90,15 @@ def new_steadily(rows: int, rule: Steady) -> Counts:
     if files > 1 and -(-rows // (files - 1)) <= most:
         return _equal(rows, files - 1)
     return _full_and_rest(rows, per_file)
+
+
+def rows_of_a_full_file(rule: Steady) -> int:
+    """Rows that make a file of the target size with its fixed cost, at least one.
+
+    Where the fixed cost leaves next to nothing of the target, files grow 15 % beyond it.
+    """
+    room = max(rule.sizes.target - rule.record.fixed, _LEAST_SHARE * rule.sizes.target)
+    return max(int(room / rule.record.per_row), 1)
 
 
 def _shared(room: Counts, rows: int) -> Counts:
