@@ -1,0 +1,99 @@
+"""How big files are, in words and numbers for people."""
+
+from __future__ import annotations
+
+from reconciler.sizing.estimate import RecordSize
+from reconciler.sizing.report import Bar, MadeBy, SmallIn, file_size_state
+from reconciler.sizing.rules import ByHudi, CopyOnWrite, Sizes, Steady
+from reconciler.sizing.simulate import Outlook, apportioned, shares_of, simulate_inserts
+from tests.unit.sizing.piles import pile
+
+SIZES = Sizes(target=1_280, small=1_000)
+STEADY = Steady(sizes=SIZES, record=RecordSize(fixed=80, per_row=10.0, because=""))
+
+
+def test_a_histogram_has_an_end_at_the_limit_of_small_files():
+    groups = pile({"p": {"a": 19, "b": 20, "c": 999, "d": 1_000, "e": 1_472, "f": 9_000}})
+    bars = file_size_state(groups, SIZES).histogram
+
+    assert [0, 20, 80, 320, 640, 1_000, 1_280, 1_472] == [bar.least for bar in bars]
+    assert [1, 1, 0, 0, 1, 1, 0, 2] == [bar.files for bar in bars]
+    assert Bar(least=1_472, below=None, files=2, bytes=10_472) == bars[-1]
+    assert 12_510 == sum(bar.bytes for bar in bars)
+
+
+def test_where_no_file_is_small_the_limit_is_no_end():
+    bars = file_size_state(pile({"p": {"a": 19}}), Sizes(target=1_280, small=0)).histogram
+
+    assert [0, 20, 80, 320, 640, 1_280, 1_472] == [bar.least for bar in bars]
+
+
+def test_partitions_with_most_small_files_come_first():
+    groups = pile(
+        {"p": {"a": 1, "b": 5_000}, "q": {"c": 2, "d": 3, "e": 5_000}, "r": {"f": 5_000}},
+        clustering=["c", "e"],
+    )
+
+    assert (
+        SmallIn(partition="q", files=3, small=2, pinned=1, bytes=5),
+        SmallIn(partition="p", files=2, small=1, pinned=0, bytes=1),
+    ) == file_size_state(groups, SIZES).partitions
+
+
+def test_operations_that_made_most_small_files_come_first():
+    groups = pile(
+        {"p": {"a": 1, "b": 2, "c": 5_000, "d": 3}},
+        begun={"a": "1", "b": "2", "c": "2", "d": "3"},
+    )
+    found = file_size_state(groups, SIZES, {"1": "INSERT", "2": "UPSERT"}).operations
+
+    assert (
+        MadeBy(operation="UPSERT", files=2, small=1, bytes=5_002),
+        MadeBy(operation="INSERT", files=1, small=1, bytes=1),
+        MadeBy(operation="unknown", files=1, small=1, bytes=3),
+    ) == found
+
+
+def test_only_base_files_that_readers_see_count():
+    groups = pile({"p": {"a": 1, "b": (None, 7), "c": (4, 9), "d": 8}}, replaced=["d"])
+    found = file_size_state(groups, SIZES)
+
+    assert (2, 5, 2, 1) == (found.files, found.bytes, found.small, found.log_only)
+
+
+def test_an_empty_table_has_no_sizes():
+    found = file_size_state(pile({}), SIZES)
+
+    assert (0, 0, (), ()) == (found.files, found.bytes, found.partitions, found.operations)
+
+
+def test_rows_are_apportioned_to_the_last_one():
+
+    assert {"a": 67, "b": 33} == apportioned(100, {"a": 2, "b": 1})
+    assert {"a": 1, "b": 0} == apportioned(1, {"a": 1, "b": 1})
+    assert {} == apportioned(5, {})
+    assert 10**18 == sum(apportioned(10**18, {"a": 1, "b": 1, "c": 1}).values())
+
+
+def test_partitions_of_the_last_writes_share_the_next_rows():
+    recent = [{"a": 10, "b": 0}, {"a": 5, "c": 5}]
+
+    assert {"a": 6, "c": 2} == apportioned(8, shares_of(recent))
+
+
+def test_the_next_rows_fill_small_files_and_make_new_ones():
+    """A full file has 120 rows; ``a`` has room for 78 of 200, and 122 are one more file."""
+    groups = pile({"p": {"a": 500, "b": 1_100}})
+
+    assert (
+        Outlook(partition="p", rows=200, filled=1, filled_rows=78, rewritten=500, new=1, small=0),
+        Outlook(partition="q", rows=10, filled=0, filled_rows=0, rewritten=0, new=1, small=1),
+    ) == simulate_inserts(groups, {"p": 200, "q": 10}, CopyOnWrite(), STEADY)
+
+
+def test_hudi_s_rule_can_be_simulated_beside_it():
+    found = simulate_inserts(
+        pile({"p": {"a": 500}}), {"p": 200}, CopyOnWrite(), ByHudi(sizes=SIZES, average=1_024)
+    )
+
+    assert [(0, 100, 0)] == [(one.filled, one.new, one.small) for one in found]
