@@ -54,6 +54,6 @@ def index_status(state: TableState) -> IndexStatus | None:
         columns=() if said is None else tuple(said.columns),
         files=len(known.files),
         files_covered=covered,
-        damaged=known.damaged,
+        damaged=(*known.newer, *known.damaged),
         hudi_columns=known.hudi_columns,
     )

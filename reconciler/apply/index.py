@@ -170,6 +170,9 @@ def _some(files: Keys, rows: NDArray[np.int64]) -> Keys:
 
 def _carry_out(table: Table, work: _Work) -> StepOutcome | None:
     """Read, publish, tidy up; None where another process has published meanwhile."""
+    if work.known.newer:  # a later version of reconciler keeps the index
+        notes = tuple(Note("newerIndex", problem) for problem in work.known.newer)
+        return replace(_outcome(work, "nothing", Indexed()), warnings=notes)
     if not work.wanted or (work.is_the_last and not len(work.read)):
         return _tidied(table, work, work.known.versions, work.known.last, Indexed())
     with table.phase("index", len(work.read)) as advance:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from reconciler.hudi.metadata_partitions import COLUMN_STATS
 from reconciler.hudi.metadata_table import FileSlice, MetadataTable
 from reconciler.hudi.metadata_timeline import ROOT
 from reconciler.hudi.schemaless import decode, decoding, long, parsed_schema
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: a bound as it is compared: times and dates as numbers, text by its bytes
 Bound = int | float | bytes | Decimal
@@ -87,8 +84,8 @@ def read_column_stats(
 
 def files_without(
     table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
-) -> NDArray[np.bool_]:
-    """Of each file, whether the index lacks an entry of one of the columns at least.
+) -> int:
+    """How many files the index lacks an entry of, in one of the columns at least.
 
     ``folders`` as above; of the entries only keys are looked at. Raises FormatError,
     UnsupportedError.
@@ -114,8 +111,7 @@ def files_without(
                 places = places[places >= 0]
                 has[number, places] |= is_open[number, places]
                 is_open[number, places] = False
-    is_whole: NDArray[np.bool_] = has.all(axis=0)
-    return ~is_whole
+    return len(tails) - int(np.count_nonzero(has.all(axis=0)))
 
 
 def _check_size(table: MetadataTable) -> None:

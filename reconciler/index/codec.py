@@ -40,6 +40,10 @@ _FILE: Final = (
 _REMEDY: Final = "delete it; the next apply builds it again"
 
 
+class NewerFormatError(FormatError):
+    """An index that a later version of reconciler wrote: it is whole, and ours to leave alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where an index comes from.
@@ -119,6 +123,21 @@ def decode(
         raise _damaged(path, f"it is no index that can be read: {problem}") from None
 
 
+def check_format(tail: bytes, path: str) -> None:
+    """Raises NewerFormatError where the file is of a format that is newer than this one.
+
+    ``tail``: its last bytes, the footer's all (``Tails.read``). Raises FormatError where they are
+    no index's.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        pairs = pq.read_metadata(pa.BufferReader(tail)).metadata
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise _damaged(path, f"it is no index that can be read: {problem}") from None
+    _provenance(pairs or {}, path)
+
+
 def _said(index: FileIndex, provenance: Provenance) -> bytes:
     columns = {name: str(stats.type) for name, stats in index.columns.items()}
     said = {**asdict(provenance), "columns": columns, "files": len(index), "format": FORMAT}
@@ -134,12 +153,14 @@ def _provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
         version, digest = said.pop("format"), said.pop("digest")
     except (ValueError, TypeError, AttributeError, KeyError) as problem:
         raise _damaged(path, f"its footer does not say what it is: {problem}") from None
-    if version != FORMAT:
-        raise FormatError(
+    if isinstance(version, int) and version > FORMAT:
+        raise NewerFormatError(
             path,
             f"it is of format {version}, and this version of reconciler knows format {FORMAT}",
-            "upgrade reconciler, or delete it; the next apply builds it again",
+            "upgrade reconciler, or delete it; until then nothing is added to the index",
         )
+    if version != FORMAT:
+        raise _damaged(path, f"it is of format {version}, which there never was")
     if digest != canonical.digest({**said, "format": version}):
         raise _damaged(path, "its footer is not as it was written")
     return Provenance(**said)

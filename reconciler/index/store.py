@@ -9,9 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.errors import FormatError, NotFoundError, StorageError
-from reconciler.index.codec import Provenance, decode
+from reconciler.index.codec import NewerFormatError, Provenance, check_format, decode
 from reconciler.index.model import FileIndex
-from reconciler.index.versions import FOLDER, Version, Versions, versions_of
+from reconciler.index.tails import Tails
+from reconciler.index.versions import (
+    FOLDER,
+    Removal,
+    Version,
+    VersionName,
+    Versions,
+    versions_of,
+)
 from reconciler.storage.api import Storage
 
 
@@ -90,6 +98,7 @@ def tidy(storage: Storage, versions: Versions, keep: Version | None) -> Tidied:
     removal = versions.removal(keep)
     if not removal:
         return Tidied()
+    removal = versions.removal(keep, _newer(storage, versions, removal))
     problems = [
         f"{done.path}: {done.error}"
         for done in storage.delete_many(removal.files)
@@ -102,3 +111,17 @@ def tidy(storage: Storage, versions: Versions, keep: Version | None) -> Tidied:
         except StorageError as error:
             problems.append(str(error))
     return Tidied(folders=gone, problems=tuple(problems))
+
+
+def _newer(storage: Storage, versions: Versions, removal: Removal) -> tuple[VersionName, ...]:
+    """Of the versions to be removed those that a later version of reconciler wrote."""
+    found = []
+    for version in versions.valid:
+        if version.name.folder in removal.folders:
+            try:
+                check_format(Tails(storage).read(version.path, version.size), version.path)
+            except NewerFormatError:
+                found.append(version.name)
+            except (FormatError, StorageError):
+                continue
+    return tuple(found)

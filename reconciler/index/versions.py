@@ -8,7 +8,7 @@ their files, which never change, so an index of any age is right about the files
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -94,12 +94,14 @@ class Versions:
             return VersionName(instant, 0)
         return VersionName(newest.instant, newest.number + 1)
 
-    def removal(self, keep: Version | None) -> Removal:
+    def removal(self, keep: Version | None, spared: Collection[VersionName] = ()) -> Removal:
         """What may go once ``keep`` is published: all that it supersedes, and residue.
 
-        None where no version is valid: residue alone goes. What is newer and valid stays.
+        None where no version is valid: residue alone goes. What is newer and valid stays, and what
+        is ``spared``.
         """
         stays = {version.name for version in self.valid if keep is None or version.name > keep.name}
+        stays |= set(spared)
         gone = [
             (name, files)
             for name, files in self.found

@@ -137,8 +137,11 @@ class _Need:
         )
 
     def __bool__(self) -> bool:
-        """An index without columns says nothing, nor does one of no files that nobody has made."""
-        if not self.known.wanted:
+        """An index without columns says nothing, nor does one of no files that nobody has made.
+
+        One that a later version of reconciler keeps is not ours to add to.
+        """
+        if not self.known.wanted or self.known.newer:
             return False
         if self.known.last is None and not self.known.damaged:
             return self.count.footers + self.count.written > 0
@@ -277,6 +280,8 @@ def _said_of_hudi(found: Verdict, state: TableState) -> Iterator[str]:
 def _warnings(known: KnownIndex) -> Iterator[Note]:
     for problem in known.problems.values():
         yield Note("indexColumn", problem)
+    for problem in known.newer:
+        yield Note("newerIndex", problem)
     if len(known.unreadable):
         files = plural(len(known.unreadable), "base file")
         yield Note(

@@ -112,6 +112,8 @@ def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
     yield from _files(table)
     yield from _layout(table.layout, paint) if table.layout is not None else ()
     yield from _index(table.index, paint) if table.index is not None else ()
+    for fact in table.writers:
+        yield from item(paint.warn("! writers"), f"{fact.because} [{fact.rule}]")
     if table.lock is not None:
         label = paint.bad("! stale lock") if table.lock.is_stale else paint.warn("locked")
         yield from item(label, _lock(table.lock))
@@ -223,7 +225,7 @@ def _index(index: IndexStatus, paint: Paint) -> Iterator[str]:
         has = ", ".join(index.hudi_columns) or "no column that is known"
         yield from more(f"Hudi's column_stats has {has}")
     for problem in index.damaged:
-        yield from item(paint.bad("! damaged index"), problem)
+        yield from item(paint.bad("! unread index"), problem)
 
 
 def _planned(layout: LayoutStatus, planned: PlannedLayout) -> str:

@@ -98,7 +98,7 @@ def _gaps(table: MetadataTable, columns: Sequence[str], folders: Sequence[Folder
     count = sum(len(names) for _path, names in folders) * len(columns)
     if not 0 < count <= MOST_ENTRIES:
         return 0
-    return int(files_without(table, columns, folders).sum())
+    return files_without(table, columns, folders)
 
 
 def _unkept(table: MetadataTable, missing: Sequence[str]) -> tuple[str, ...]:

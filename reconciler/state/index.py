@@ -21,7 +21,8 @@ class KnownIndex:
 
     ``versions``: all that are listed. ``last``, ``index``, ``provenance``: the newest that can be
     read, with the statistics of ``wanted`` columns that it has; None where none can. ``damaged``:
-    newer ones that cannot be read, a sentence each.
+    newer ones that cannot be read, a sentence each; ``newer``: those that a later version of
+    reconciler wrote.
     ``schema``: the table's columns as readers see them. ``wanted``: by declared column that can be
     indexed the type of its bounds, in the order of the spec; ``problems``: by any other column why
     it cannot be. ``supplied``: of the wanted, those that readers fill in where a file lacks them,
@@ -55,4 +56,5 @@ class KnownIndex:
     hudi_defined: tuple[str, ...] = ()
     hudi_gaps: int = 0
     hudi_unkept: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
     renamed: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from reconciler.diagnostics import did_you_mean
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.arrow import integers, strings
-from reconciler.index.codec import Provenance, decode
+from reconciler.index.codec import NewerFormatError, Provenance, decode
 from reconciler.index.footers import wanted_types
 from reconciler.index.keys import places
 from reconciler.index.merge import Keys, missing
@@ -89,6 +89,7 @@ def known_index(
         index=index,
         provenance=found.provenance,
         damaged=found.damaged,
+        newer=found.newer,
         schema=columns.schema,
         wanted=wanted,
         problems=problems,
@@ -126,20 +127,31 @@ class _Found:
     index: FileIndex | None = None
     provenance: Provenance | None = None
     damaged: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
 
 
 def _read(storage: Storage, versions: Versions, columns: tuple[str, ...]) -> _Found:
     """One that goes while it is read is NotFoundError: a newer one is there, list again."""
     damaged: list[str] = []
+    newer: list[str] = []
     for version in reversed(versions.valid):
         data = storage.read(version.path)
         try:
             index, provenance = decode(data, version.path, columns)
+        except NewerFormatError as problem:
+            newer.append(str(problem))
+            continue
         except FormatError as problem:
             damaged.append(str(problem))
             continue
-        return _Found(version=version, index=index, provenance=provenance, damaged=tuple(damaged))
-    return _Found(damaged=tuple(damaged))
+        return _Found(
+            version=version,
+            index=index,
+            provenance=provenance,
+            damaged=tuple(damaged),
+            newer=tuple(newer),
+        )
+    return _Found(damaged=tuple(damaged), newer=tuple(newer))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reconciler.apply.tidy import tidy_index
@@ -14,6 +16,7 @@ from reconciler.errors import PermissionDeniedError, StorageError
 from reconciler.index.codec import Provenance, encode
 from reconciler.index.store import list_versions, publish, read_last
 from reconciler.index.versions import FOLDER
+from reconciler.index_status import index_status
 from reconciler.storage.api import Deletion, Storage
 from reconciler.storage.wrappers import Call, Recording, _Around
 from tests.crash.indexing import Indexing, indexed, indexing
@@ -344,3 +347,66 @@ def test_the_same_plan_again_has_nothing_to_do(it):
     (outcome,) = result.tables[0].outcomes
     assert (0, "nothing", None) == (result.exit_code, outcome.how, outcome.indexed.version)
     assert [] == [call for call in counted[0].mutations if FOLDER in call.paths[0]]
+
+
+def of_a_newer_format(file: Path) -> Path:
+    """The same index as a later version of reconciler writes it."""
+    parquet = pq.ParquetFile(file)
+    said = parquet.metadata.metadata[b"reconciler.index"]
+    pairs = {b"reconciler.index": said.replace(b'"format":1', b'"format":2')}
+    sink = pa.BufferOutputStream()
+    pq.write_table(parquet.read().replace_schema_metadata(pairs), sink)
+    data = sink.getvalue().to_pybytes()
+    parquet.close()
+    file.unlink()
+    newer = file.with_name(f"index-{len(data)}.parquet")
+    newer.write_bytes(data)
+    return newer
+
+
+NEWER = "it is of format 2, and this version of reconciler knows format 1; upgrade reconciler"
+
+
+def test_a_version_of_a_newer_format_is_left_alone(it):
+    """Whoever has a later version of reconciler keeps the index: we add nothing to it."""
+    newer = of_a_newer_format(file_of(it))
+    data = newer.read_bytes()
+    plan = it.now(index="[i]").plan()
+
+    assert ["newerIndex"] == [note.rule for note in plan.tables[0].warnings]
+    assert NEWER in plan.tables[0].warnings[0].because
+    assert [] == it.steps() == it.now(index="[i]").steps()
+    tidy_index(it.storage)
+    it.apply(plan)
+    assert (1, data) == (len(it.versions()), newer.read_bytes())
+    status = index_status(it.state())
+    assert status is not None
+    assert (None, 1) == (status.file, len(status.damaged))
+    assert NEWER in status.damaged[0]
+
+
+def test_a_reviewed_step_leaves_a_version_of_a_newer_format_alone(tmp_path):
+    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s, d, ts]")
+    reviewed = it.plan()
+    it.apply(it.plan())
+    newer = of_a_newer_format(file_of(it))
+
+    result = it.apply(reviewed)
+
+    assert 0 == result.exit_code
+    (outcome,) = result.tables[0].outcomes
+    assert "nothing" == outcome.how
+    assert [NEWER in note.because for note in outcome.warnings] == [True]
+    assert newer.exists()
+    assert 1 == len(it.versions())
+
+
+def test_an_older_version_of_a_newer_format_stays_too(it):
+    other = file_of(it).parent.with_name("20000101000000000_0")
+    shutil.copytree(file_of(it).parent, other)
+    newer = of_a_newer_format(next(other.iterdir()))
+
+    tidy_index(it.storage)
+
+    assert newer.exists()
+    assert 2 == len(it.versions())
