@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler import world
-from reconciler.errors import BlockedError, ReconcilerError
+from reconciler.errors import BlockedError, FormatError, ReconcilerError, StorageError
 from reconciler.parallel import each
 from reconciler.plan.model import Note, Plan, Selection, TablePlan
 from reconciler.spec.model import TableSpec
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reconciler.foresight.advise import Advice
     from reconciler.reader.model import Scan
     from reconciler.reader.request import Asked
+    from reconciler.sizing.history import Written
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
     from reconciler.status import LockStatus, TableStatus
@@ -131,7 +132,8 @@ def status(
     def work(spec: TableSpec) -> tuple[TablePlan, TableStatus]:
         made, state = _look(spec, moment, on_crash, predicts=False)
         try:
-            return made, table_status(spec, state, made, lock=_lock(spec))
+            written = () if state is None else _written(spec, state)
+            return made, table_status(spec, state, made, lock=_lock(spec), written=written)
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
             made = replace(_unread(spec), error=_crash(spec, error, on_crash))
             return made, table_status(spec, None, made)
@@ -210,6 +212,26 @@ def _crash(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:
     if on_crash is not None:
         on_crash(spec, error)
     return f"{type(error).__name__}: {error} (an error of this program, please report it)"
+
+
+def _written(spec: TableSpec, state: TableState) -> tuple[Written, ...]:
+    """The newest writes, where the spec says what files they should make; those that can be read.
+
+    What a plan needs of them is in the state already; what is damaged is not for a status to judge.
+    """
+    from reconciler.hudi.load import load_properties  # noqa: PLC0415
+    from reconciler.state.history import read_written  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+
+    if state.evidence is not None:
+        return state.evidence.written
+    if spec.files is None:
+        return ()
+    storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
+    try:
+        return read_written(storage, load_properties(storage), state.timeline)
+    except (FormatError, StorageError):
+        return ()  # the timeline has moved on, or a write cannot be read: nothing is said of it
 
 
 def _lock(spec: TableSpec) -> LockStatus | None:

@@ -5,7 +5,7 @@ Everything here is computed from a TableState and the plan made of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any, Final, Literal
@@ -30,8 +30,10 @@ from reconciler.layout_status import LayoutStatus, SizeClass, layout_status
 from reconciler.plan.model import Note, ResumeStep, TablePlan
 from reconciler.plan.safety import timeline_zone
 from reconciler.planners.slices import view_of
+from reconciler.sizing.history import Written
 from reconciler.spec.model import Concurrency, TableSpec
 from reconciler.state.model import PLAN_DIGEST, Savepoint, TableState
+from reconciler.writers_status import writers_status
 
 Sync = Literal["in sync", "drifted", "blocked", "unmanaged", "error"]
 
@@ -126,6 +128,7 @@ class TableStatus:
     to go by. ``earliest_readable_age_seconds`` needs the timeline's zone. ``small_file_share``: of
     the newest base files, by count. ``active_commits``: completed ones on the active timeline.
     ``layout``: None where the spec has no clustering block, ``index`` where it has no index block.
+    ``writers``: where what writers did lately contradicts the spec.
     """
 
     name: str
@@ -157,6 +160,7 @@ class TableStatus:
     last_apply: LastApply | None = None
     layout: LayoutStatus | None = None
     index: IndexStatus | None = None
+    writers: tuple[Note, ...] = ()
 
     def condition(self, type: ConditionType) -> Condition | None:  # noqa: A002 (its name)
         """The condition of that type; a status made by hand may have none."""
@@ -173,8 +177,12 @@ def table_status(
     plan: TablePlan,
     *,
     lock: LockStatus | None = None,
+    written: Sequence[Written] = (),
 ) -> TableStatus:
-    """The status of a table; ``state`` is None where the plan has an error or could not look."""
+    """The status of a table; ``state`` is None where the plan has an error or could not look.
+
+    ``written``: its newest writes, as far as they were asked for.
+    """
     if state is None or plan.error is not None or plan.observed is None:
         return _unseen(spec, plan)
     view = view_of(state)
@@ -184,6 +192,8 @@ def table_status(
     pending = _pending(state, concurrency)
     sizes = _sizes(state, is_read)
     zone = timeline_zone(spec, state)
+    index = index_status(state)
+    columns = None if index is None else index.hudi_columns
     earliest = plan.impact.earliest_readable_before
     if lock is not None and lock.age_seconds > concurrency.stale_after:
         lock = replace(lock, is_stale=True)
@@ -222,7 +232,8 @@ def table_status(
             age=lambda instant: _age(instant, zone, state.observed_ms),
             stale_after=concurrency.stale_after,
         ),
-        index=index_status(state),
+        index=index,
+        writers=writers_status(spec, state, view, written, hudi_columns=columns),
     )
 
 

@@ -17,6 +17,7 @@ class Written:
     ``rows``: int64, records in the file (numWrites: of a merged base file all, old and new).
     ``bytes``: int64, bytes written (totalWriteBytes: of a base file the whole file).
     ``is_base``: bool, a base file, not a log file.
+    ``operation``: Hudi's name of what wrote them; ``is_ours``: an apply of this tool did.
     """
 
     instant: str
@@ -24,6 +25,8 @@ class Written:
     rows: NDArray[np.int64]
     bytes: NDArray[np.int64]
     is_base: NDArray[np.bool_]
+    operation: str | None = None
+    is_ours: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,6 +15,7 @@ from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.hudi.write_stats import WriteStats
 from reconciler.sizing.history import Written
 from reconciler.state.layout import BY_HUDI, EXECUTOR, LAYOUT, Layout, PastClustering
+from reconciler.state.model import PLAN_DIGEST
 from reconciler.storage.api import Storage
 
 _CLUSTER: Final = "CLUSTER"
@@ -44,6 +45,13 @@ def read_history(
     return _Reading(storage, properties, timeline).history(newest)
 
 
+def read_written(
+    storage: Storage, properties: TableProperties, timeline: Timeline, *, newest: int = 10
+) -> tuple[Written, ...]:
+    """The newest completed writes, oldest first; reads one file each and raises as above."""
+    return _Reading(storage, properties, timeline).written(newest)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
     storage: Storage
@@ -51,11 +59,7 @@ class _Reading:
     timeline: Timeline
 
     def history(self, newest: int) -> History:
-        done = [
-            entry
-            for entry in self.timeline.entries
-            if entry.instant.is_completed and entry.instant.action in COMMITS
-        ]
+        done = self._done()
         recent = done[max(len(done) - newest, 0) :]
         read = {entry: self._stats(entry) for entry in recent}
         schemas = (declared_schema(s.operation, s.extra) for s in reversed(read.values()))
@@ -65,6 +69,18 @@ class _Reading:
             clusterings=tuple(self._clusterings(replacing, read)),
             schema=next((schema for schema in schemas if schema), None),
         )
+
+    def written(self, newest: int) -> tuple[Written, ...]:
+        done = self._done()
+        recent = done[max(len(done) - newest, 0) :]
+        return tuple(_written(entry, self._stats(entry)) for entry in recent)
+
+    def _done(self) -> list[TimelineFile]:
+        return [
+            entry
+            for entry in self.timeline.entries
+            if entry.instant.is_completed and entry.instant.action in COMMITS
+        ]
 
     def _clusterings(
         self, replacing: Iterable[TimelineFile], read: dict[TimelineFile, WriteStats]
@@ -111,4 +127,6 @@ def _written(entry: TimelineFile, stats: WriteStats) -> Written:
         rows=stats.rows,
         bytes=stats.bytes,
         is_base=stats.is_base,
+        operation=stats.operation,
+        is_ours=PLAN_DIGEST in stats.extra,
     )

@@ -14,6 +14,7 @@ import pytest
 
 from reconciler.conditions import Condition
 from reconciler.index_status import IndexStatus
+from reconciler.plan.model import Note
 from reconciler.planners.compose import plan_table
 from reconciler.render.prometheus import status_prometheus
 from reconciler.render.status import status_json, status_text
@@ -67,6 +68,14 @@ APPLIED = TableStatus(
         files_covered=12290,
         damaged=("index-9.parquet: it is cut short; delete it",),
         hudi_columns=("customer_id",),
+    ),
+    writers=(
+        Note(
+            "writersFiles",
+            "240 of the newest base files below files.small (100MiB) in 12 partitions made by "
+            "bulk_insert, which never fills files: insert instead, write fewer and larger "
+            "batches, or let a clustering join them",
+        ),
     ),
 )
 GONE = TableStatus(

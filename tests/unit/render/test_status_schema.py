@@ -48,6 +48,7 @@ FULL = TableStatus(
     ),
     because=("b",),
     notes=(Note("r", "b"),),
+    writers=(Note("r", "b"),),
     lock=LockStatus(path="/l", held_by="ann", age_seconds=1, is_stale=True),
     table_type="COPY_ON_WRITE",
     table_version=9,
