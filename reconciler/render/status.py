@@ -225,7 +225,7 @@ def _index(index: IndexStatus, paint: Paint) -> Iterator[str]:
         has = ", ".join(index.hudi_columns) or "no column that is known"
         yield from more(f"Hudi's column_stats has {has}")
     for problem in index.damaged:
-        yield from item(paint.bad("! damaged index"), problem)
+        yield from item(paint.bad("! unread index"), problem)
 
 
 def _planned(layout: LayoutStatus, planned: PlannedLayout) -> str:
