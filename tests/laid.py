@@ -38,15 +38,22 @@ def laid(root: Path, parts: Mapping[str, Sequence[Any]], *, by: str | None = Non
     more = {"hoodie.table.partition.fields": by} if by else {}
     said = {**_PROPERTIES, **more, "hoodie.table.checksum": str(checksum(_PROPERTIES))}
     (timeline / "hoodie.properties").write_text("".join(f"{k}={v}\n" for k, v in said.items()))
-    stats, number = {}, 0
-    for partition, tables in parts.items():
+    for partition in parts:
         folder = root / partition
         folder.mkdir(exist_ok=True)
         meta = f"commitTime={INSTANT}\npartitionDepth={int(bool(partition))}\n"
         (folder / ".hoodie_partition_metadata").write_text(meta)
+    return added(root, parts, INSTANT)
+
+
+def added(root: Path, parts: Mapping[str, Sequence[Any]], instant: str) -> Path:
+    """Write another commit of new files to a table that ``laid`` made, into partitions it has."""
+    timeline = root / ".hoodie"
+    stats, number = {}, len(list(root.rglob("*.parquet")))
+    for partition, tables in parts.items():
         stats[partition] = []
         for table in tables:
-            stats[partition].append(_write(folder, partition, number, table))
+            stats[partition].append(_write(root / partition, partition, number, table, instant))
             number += 1
     schema = next(iter(parts.values()))[0].schema
     fields = [{"name": f.name, "type": ["null", _AVRO[str(f.type)]]} for f in schema]
@@ -56,15 +63,15 @@ def laid(root: Path, parts: Mapping[str, Sequence[Any]], *, by: str | None = Non
         "extraMetadata": {"schema": json.dumps({"type": "record", "name": "r", "fields": fields})},
         "operationType": "INSERT",
     }
-    (timeline / f"{INSTANT}.commit.requested").touch()
-    (timeline / f"{INSTANT}.inflight").touch()
-    (timeline / f"{INSTANT}.commit").write_text(json.dumps(commit))
+    (timeline / f"{instant}.commit.requested").touch()
+    (timeline / f"{instant}.inflight").touch()
+    (timeline / f"{instant}.commit").write_text(json.dumps(commit))
     return root
 
 
-def _write(folder: Path, partition: str, number: int, table: Any) -> dict[str, Any]:
+def _write(folder: Path, partition: str, number: int, table: Any, instant: str) -> dict[str, Any]:
     file_id = f"abcdef{number:02d}-0000-0000-0000-000000000000-0"
-    path = folder / f"{file_id}_{number}-0-0_{INSTANT}.parquet"
+    path = folder / f"{file_id}_{number}-0-0_{instant}.parquet"
     pq.write_table(table, path)
     size = path.stat().st_size
     return {

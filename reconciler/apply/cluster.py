@@ -18,9 +18,11 @@ from reconciler.apply.cluster_work import (
     check_results,
     claims_of,
     layout_extra,
+    queries_extra,
     requested_plan,
 )
 from reconciler.apply.cut_logs import cut_logs
+from reconciler.apply.damage import damaged_input
 from reconciler.apply.delegate_cluster import carry_out_by_hudi, check_layout, told_of_hudi
 from reconciler.apply.execute import with_heartbeat
 from reconciler.apply.footprints import footprints, foreign_pending, known_writes
@@ -103,22 +105,50 @@ def _carrying(table: Table, work: ClusterWork) -> Callable[[], StepOutcome]:
 
 
 def carry_out(table: Table, work: ClusterWork, begin: Callable[[], None]) -> StepOutcome:
-    """Inflight to completed; whatever goes wrong takes everything back, as far as it can."""
+    """Inflight to completed; whatever goes wrong takes everything back, as far as it can.
+
+    Once that is done a damaged file among those to be read is a failed step: it says nothing of
+    other steps, which go on. All else is raised.
+    """
     begin()
+    is_rewritten = False
     try:
         results = _rewrite(table, work)
+        is_rewritten = True
         work = replace(work, measure=measure(table, work, new_files_of(work, results)))
         with table.phase("complete"):
             outcome = patiently(table, partial(publish, table, work, results))
-    except (Exception, KeyboardInterrupt):
+    except (Exception, KeyboardInterrupt) as error:
         with contextlib.suppress(ReconcilerError):  # else it stays pending, for the next apply
             abandon(table, work)
+            if (
+                not is_rewritten
+                and (damage := damaged_input(work, error))
+                and _is_gone(table, work)
+            ):
+                return _failed(work, damage)
         raise
     assert outcome is not None, "it waits no longer"
     if outcome.how == "undone":
         return outcome
     with table.phase("check"):
         return tidied(table, work, checked(table, work, results, outcome))
+
+
+def _is_gone(table: Table, work: ClusterWork) -> bool:
+    """Whether nothing of a clustering is on the timeline."""
+    return all(file.instant.requested != work.instant for file in table.reread().files)
+
+
+def _failed(work: ClusterWork, damage: str) -> StepOutcome:
+    """A clustering that cannot be: all of its groups stay, and other steps need not wait for it."""
+    partitions, sizes = work.groups.partition.to_pylist(), np.diff(work.groups.starts).tolist()
+    left = (
+        LeftGroup(partition=partition, slices=size, because=damage)
+        for partition, size in zip(partitions, sizes, strict=True)
+    )
+    done = Done(left=(*work.left, *left), gone=work.gone)
+    return StepOutcome(kind="cluster", how="failed", rewritten=done)
 
 
 def checked(
@@ -239,6 +269,7 @@ def _announce(table: Table, decision: _Decision, timeline: Timeline) -> ClusterW
             origin=table.tools.origin,
         ),
         **layout_extra(decision.layout),
+        **queries_extra(table),
         **told_of_hudi(table),
     }
     plan = requested_plan(chosen.groups, state, table.spec, decision.layout, extra)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow.compute as pc
@@ -28,9 +28,19 @@ from reconciler.plan.model import Rewrites
 from reconciler.rewrite.model import Rewritten
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.layout import LAYOUT, Layout
-from reconciler.state.measured import QUERIES, measured_text
+from reconciler.state.measured import (
+    CIRCUMSTANCES,
+    PREDICTED,
+    QUERIES,
+    Circumstances,
+    measured_text,
+    predicted_text,
+)
 from reconciler.state.model import TableState
 from reconciler.transaction.conflicts import Claim
+
+if TYPE_CHECKING:
+    from reconciler.apply.table import Table
 
 #: Hudi's own key, of every commit
 SCHEMA: Final = "schema"
@@ -63,6 +73,18 @@ class ClusterWork:
     @property
     def action(self) -> Action:
         return action_of(self.state.table_version)
+
+    def extra_of(self, numbers_kept: Sequence[int]) -> dict[str, str]:
+        """What the completed file says when of all groups these are published."""
+        extra = {key: text for key, text in self.extra.items() if key != PREDICTED}
+        if (how := Circumstances.read(extra)) is not None:
+            dropped = np.ones(len(self.groups), np.bool_)
+            dropped[list(numbers_kept)] = False
+            more = int(np.diff(self.groups.starts)[dropped].sum())
+            waiting = how.waiting + more + sum(one.slices for one in self.left)
+            extra[CIRCUMSTANCES] = replace(how, waiting=waiting).text
+        measured = self.measure.of(numbers_kept) if self.measure is not None else ()
+        return extra | ({QUERIES: measured_text(measured)} if measured else {})
 
 
 def action_of(version: int) -> Action:
@@ -146,14 +168,25 @@ def completed_commit(
         operation="CLUSTER",
         written=written,
         replaced=replaced,
-        extra={**work.extra, **queries_extra(work, numbers_kept), SCHEMA: work.ground.avro},
+        extra={**work.extra_of(numbers_kept), SCHEMA: work.ground.avro},
     )
 
 
-def queries_extra(work: ClusterWork, numbers_kept: Sequence[int]) -> dict[str, str]:
-    """What the declared queries read once these groups are published, as the instant says it."""
-    measured = work.measure.of(numbers_kept) if work.measure is not None else ()
-    return {QUERIES: measured_text(measured)} if measured else {}
+def queries_extra(table: Table) -> dict[str, str]:
+    """What is said with a request of the declared queries, for who completes it.
+
+    What was predicted for them, and what their limits are worked for with.
+    """
+    queries = {query.name: query.where for query in table.spec.queries}
+    if not queries:
+        return {}
+    layout = table.plan.layout
+    left = [one.slices for one in (layout.untouched if layout else ()) if one.rule == "budget"]
+    how = Circumstances(target=(table.spec.files or FileSizes()).target, waiting=sum(left))
+    return {
+        PREDICTED: predicted_text(queries, table.plan.predictions),
+        CIRCUMSTANCES: how.text,
+    }
 
 
 def layout_extra(layout: Layout) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from reconciler.apply.rewriting import groups_of
 from reconciler.hudi.arrow import numbers
 from reconciler.reader.model import PATH
 from reconciler.reader.reach import keys_of, reach
-from reconciler.state.measured import Measured
+from reconciler.state.measured import Measured, read_predicted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,15 +34,14 @@ MOST_FOOTERS: Final = 2000
 class Measure:
     """What each query reads of every file slice that there may be afterwards.
 
-    ``names``: of the queries; ``reads``: bool, queries by slices. A slice each: ``group`` whose
-    rewrite it is of, or is replaced by, -1 for one that stays whatever happens; ``is_new``;
-    ``bytes``: with log files. ``predicted``: files and bytes by the
-    name of the query. ``unread``: files
-    that stay and whose footers were too many to read: only new files are measured then.
+    ``queries``: name and text of each; ``reads``: bool, queries by slices. A slice each: ``group``
+    whose rewrite it is of, or is replaced by, -1 for one that stays whatever happens; ``is_new``;
+    ``bytes``: with log files. ``predicted``: files and bytes by the text of the query. ``unread``:
+    files that stay and whose footers were too many to read: only new files are measured then.
     ``problem``: why nothing was measured.
     """
 
-    names: tuple[str, ...]
+    queries: tuple[tuple[str, str], ...]
     reads: NDArray[np.bool_]
     group: NDArray[np.int64]
     is_new: NDArray[np.bool_]
@@ -60,15 +59,16 @@ class Measure:
         return tuple(
             Measured(
                 query=name,
+                where=where,
                 files=int(np.count_nonzero(there & mask)),
                 bytes=int(self.bytes[there & mask].sum()),
                 of_files=int(np.count_nonzero(there)),
                 of_bytes=int(self.bytes[there].sum()),
-                predicted_files=self.predicted.get(name, (None, None))[0],
-                predicted_bytes=self.predicted.get(name, (None, None))[1],
+                predicted_files=self.predicted.get(where, (None, None))[0],
+                predicted_bytes=self.predicted.get(where, (None, None))[1],
                 unread=self.unread,
             )
-            for name, mask in zip(self.names, self.reads, strict=True)
+            for (name, where), mask in zip(self.queries, self.reads, strict=True)
         )
 
 
@@ -107,7 +107,7 @@ def measure(table: Table, work: ClusterWork, files: Sequence[NewFile]) -> Measur
     except Exception as problem:  # noqa: BLE001
         none = np.zeros(0, np.int64)
         return Measure(
-            names=(),
+            queries=(),
             reads=np.zeros((0, 0), np.bool_),
             group=none,
             is_new=none.astype(np.bool_),
@@ -125,12 +125,12 @@ def _measured(table: Table, work: ClusterWork, files: Sequence[NewFile]) -> Meas
     wheres = [query.where for query in queries]
     parts = [new] if unread else [old, new]
     return Measure(
-        names=tuple(query.name for query in queries),
+        queries=tuple((query.name, query.where) for query in queries),
         reads=np.concatenate([_reads(table, work, one, wheres) for one in parts], axis=1),
         group=np.concatenate([one.group for one in parts]),
         is_new=np.concatenate([np.full(len(one.group), one is new) for one in parts]),
         bytes=np.concatenate([one.bytes for one in parts]),
-        predicted=_predicted(table.plan.predictions),
+        predicted=read_predicted(work.extra),
         unread=unread,
     )
 
@@ -211,12 +211,3 @@ def _reads(
     zone = table.spec.timezone or "UTC"
     found[:, told] = reach(table.storage, work.ground.scan, files, wheres, zone=zone, known=known)
     return found
-
-
-def _predicted(predictions: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
-    """What the reviewed plan says of its queries, by name."""
-    return {
-        str(one["query"]): (int(one["filesAfter"]), int(one["bytesAfter"]))
-        for one in predictions
-        if one.get("filesAfter") is not None and one.get("bytesAfter") is not None
-    }

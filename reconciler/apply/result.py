@@ -188,7 +188,7 @@ class StepOutcome:
     ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone`` (a
     pending clean with nothing left to do was removed); ``inflight`` (deletes failed, the next apply
     goes on); ``nothing`` (all of it was done before, or all of it fell out); ``failed`` (an index
-    could not be written: the next apply builds it).
+    could not be written: the next apply builds it; a clustering's file is damaged: it was undone).
     ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``left_out`` was reviewed
     and stays; ``failed`` could not be deleted. ``partitions_left`` has a note per partition whose
     folder stays, its rule the path. ``differences`` is what the check afterwards found wrong.

@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.apply.freshness import keys_present
 from reconciler.apply.metadata_rewrite import indexed_columns
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
-from reconciler.errors import ReconcilerError, UnsupportedError
+from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
 from reconciler.hudi.arrow import integers, numbers, strings
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.properties import TableProperties
@@ -35,6 +36,8 @@ from reconciler.storage.api import Storage
 
 #: of a base file's name: the instant that wrote it
 _TIME: Final = r"_(?P<time>\d+)\.[a-z]+$"
+#: base files whose form is looked for until one can be read
+_FORMS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,7 +197,8 @@ def _values(ground: Ground, partition: str) -> Mapping[str, Any]:
 def _form(storage: Storage, scan: Scan) -> FileForm:
     """The form of the newest base file that is read; of Hudi's defaults where there are only logs.
 
-    Of files that nobody reads there may be halves: what a write that died has left.
+    Of files that nobody reads there may be halves: what a write that died has left. A damaged one
+    is passed over, for it may be in no group; where the first few are, the newest one is the error.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -202,11 +206,17 @@ def _form(storage: Storage, scan: Scan) -> FileForm:
     if not len(slices):
         return FileForm()
     times = pc.struct_field(pc.extract_regex(slices.column("base"), _TIME), "time")
-    row = pc.index(times, pc.max(times)).as_py()
-    path, size = slices.column("base")[row].as_py(), slices.column("base_size")[row].as_py()
-    with reading_parquet(path):
-        footer = pq.ParquetFile(open_range(storage, path, size)).metadata
-    return FileForm.of_file(footer, path)
+    newest = pc.sort_indices(pa.table({"time": times}), sort_keys=[("time", "descending")])
+    damage: list[FormatError] = []
+    for row in newest[:_FORMS].to_pylist():
+        path, size = slices.column("base")[row].as_py(), slices.column("base_size")[row].as_py()
+        try:
+            with reading_parquet(path):
+                footer = pq.ParquetFile(open_range(storage, path, size)).metadata
+            return FileForm.of_file(footer, path)
+        except FormatError as error:
+            damage.append(error)
+    raise damage[0]
 
 
 def _ranges(storage: Storage, properties: TableProperties, state: TableState) -> tuple[str, ...]:

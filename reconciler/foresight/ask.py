@@ -123,6 +123,7 @@ def _statistics(storage: Storage, spec: TableSpec, state: TableState) -> Foresig
         values=values,
         columns=tuple(dict.fromkeys(c for c in wanted if type_at(schema, c) is not None)),
         source=told.source,
+        damaged=told.damaged,
         doubts=(*doubts, *told.doubts),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -45,8 +45,8 @@ def read_sample(  # noqa: PLR0913
     ``groups``: of each some files are looked into, spread over all of them, as many as its bytes
     are worth. ``columns``: names with dots; ``schema``: the table's columns. ``most``: row groups;
     ``rows``: how many of their rows are kept, the same share of each, beside those that the rewrite
-    will fit its layout to. A file that cannot be read is left out. Memory: the kept rows, and the
-    chunks of the columns in the row groups that are read.
+    will fit its layout to. A file that cannot be read is left out; if it is damaged that is said.
+    Memory: the kept rows, and the chunks of the columns in the row groups that are read.
     """
     wanted = _wanted(files, groups, most)
     reading = _Reading(storage, files, tuple(columns), schema)
@@ -70,6 +70,7 @@ def read_sample(  # noqa: PLR0913
         is_whole=np.array([one.is_whole for one, _ in found], np.bool_),
         groups=sum(len(one.groups) for one, _ in found),
         of=sum(one.of for one, _ in found),
+        damaged=dict(sorted(reading.damaged.items())),
     )
 
 
@@ -153,10 +154,13 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
+    """``damaged``: filled in while files are read, by their rows."""
+
     storage: Storage
     files: Files
     columns: tuple[str, ...]
     schema: Any
+    damaged: dict[int, str] = field(default_factory=dict)
 
     @property
     def _top(self) -> Any:
@@ -177,7 +181,10 @@ class _Reading:
                     pre_buffer=True,
                     coerce_int96_timestamp_unit="us",
                 )
-        except (FormatError, StorageError):
+        except FormatError as damage:
+            self.damaged[row] = str(damage)
+            return None
+        except StorageError:
             return None
         found = file.metadata
         sizes = np.array([found.row_group(at).num_rows for at in range(found.num_row_groups)])
@@ -191,7 +198,10 @@ class _Reading:
         try:
             with reading_parquet(one.path):
                 found = list(self._batches(one, share))
-        except (FormatError, StorageError, UnsupportedError):
+        except FormatError as damage:
+            self.damaged[one.row] = str(damage)
+            return None
+        except (StorageError, UnsupportedError):
             return None
         return pa.Table.from_batches(found) if found else self.nothing()
 

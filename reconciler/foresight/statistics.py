@@ -20,7 +20,7 @@ from reconciler.hudi.arrow import booleans, integers, unique
 from reconciler.hudi.metadata_partitions import COLUMN_STATS
 from reconciler.hudi.metadata_stats import read_column_stats
 from reconciler.hudi.metadata_table import open_metadata
-from reconciler.index.build import Asked, read_share, rows_of
+from reconciler.index.build import Asked, Built, path_of, read_share, rows_of
 from reconciler.index.footers import wanted_types
 from reconciler.index.keys import places
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
@@ -41,11 +41,15 @@ RULE: Final = "predictions"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Told:
-    """``index``: of the asked files in their order; None where too many are not known."""
+    """``index``: of the asked files in their order; None where too many are not known.
+
+    ``damaged``: why footers cannot be read, by the file's row of the state's files.
+    """
 
     index: FileIndex | None
     source: str
     doubts: tuple[Doubt, ...] = ()
+    damaged: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +66,7 @@ class Telling:
     most: int = MOST_FOOTERS
     _doubts: list[Doubt] = field(default_factory=list)
     _sources: list[str] = field(default_factory=list)
+    _damaged: dict[int, str] = field(default_factory=dict)
 
     def told(self) -> Told:
         """The statistics; raises StorageError, and NotFoundError where the table has moved on."""
@@ -84,7 +89,8 @@ class Telling:
             partition=keys.partition, name=keys.name, size=keys.size, rows=rows, columns=known
         )
         source = ", ".join(self._sources) or "the listing"
-        return Told(index=index, source=source, doubts=tuple(self._doubts))
+        doubts = tuple(self._doubts)
+        return Told(index=index, source=source, doubts=doubts, damaged=self._damaged)
 
     def _of_own(self, known: dict[str, ColumnStats], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Fill in what the table's own index knows; which files it knows in all columns."""
@@ -114,9 +120,20 @@ class Telling:
         rows[missing] = built.index.rows[at]
         self._sources.append("footers")
         if built.unread:
-            some = f"; {built.said[0]}" if built.said else ""
-            says = f"{built.unread} footers cannot be read, and queries read those files{some}"
-            self._doubts.append(Doubt(rule=RULE, because=says))
+            self._doubt_unread(built, missing[built.index.rows[at] < 0])
+
+    def _doubt_unread(self, built: Built, unread: NDArray[np.int64]) -> None:
+        """Files that count as read by every query, by their names."""
+        files = self.state.files
+        for row in self.files[unread].tolist():
+            path = path_of(files.partitions[files.partition[row]], files.name[row].as_py())
+            why = next((said for said in built.said if said.startswith(f"{path}: ")), None)
+            self._damaged[row] = why or f"{path}: its footer cannot be read"
+        some = "; ".join(built.said)
+        more = f" (and {built.unread - len(built.said)} more)" * (built.unread > len(built.said))
+        what = "footer" if built.unread == 1 else "footers"
+        says = f"{built.unread} {what} cannot be read, and queries read those files: {some}{more}"
+        self._doubts.append(Doubt(rule=RULE, because=says))
 
     def _doubt_many(self, missing: int) -> None:
         says = (

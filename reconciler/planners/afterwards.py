@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.view import View
+from reconciler.planners.candidates import Candidates
 from reconciler.planners.clustering import ClusteringDecision
 from reconciler.planners.decide import Known, decide
 from reconciler.planners.scans import Scans, Today
@@ -81,7 +82,7 @@ class After:
         stays = decision.group_of < 0
         groups = list(groups_of(look, decision))
         counts = [miniatures.of(group) for group in groups]
-        limits = [_limit(look, group) for group in groups]
+        limits = [limit_of(look, group) for group in groups]
         some = [(c, limit) for c, limit in zip(counts, limits, strict=True) if c is not None]
         told = iter(expected([c for c, _ in some], [limit for _, limit in some]))
         new = tuple(None if c is None else next(told) for c in counts)
@@ -114,26 +115,29 @@ class After:
 
 def groups_of(look: Look, decision: ClusteringDecision) -> Iterator[Group]:
     """The groups of a decision, in its order."""
-    found, rows = decision.found, look.known.evidence.rows
-    data = look.known.sizes.data_of(found.base, found.logs)
     starts = decision.groups.starts.tolist()
     for outputs, (start, end) in zip(
         decision.groups.outputs.tolist(), pairwise(starts), strict=True
     ):
-        slices = decision.members[start:end]
-        based = slices[found.has_base[slices]]
-        yield Group(
-            members=found.base_row[based],
-            sizes=found.base[based],
-            rows=int(rows[found.base_row[based]].sum()),
-            data=int(data[slices].sum()),
-            outputs=int(outputs),
-            partition=int(found.partition[slices[0]]),
-            is_whole=bool((found.logs[slices] == 0).all()) and len(based) == len(slices),
-        )
+        yield group_of(look, decision.found, decision.members[start:end], int(outputs))
 
 
-def _limit(look: Look, group: Group) -> tuple[int, float]:
+def group_of(look: Look, found: Candidates, slices: NDArray[np.int64], outputs: int) -> Group:
+    """Slices that are rewritten together into so many files."""
+    rows, sizes = look.known.evidence.rows, look.known.sizes
+    based = slices[found.has_base[slices]]
+    return Group(
+        members=found.base_row[based],
+        sizes=found.base[based],
+        rows=int(rows[found.base_row[based]].sum()),
+        data=int(sizes.data_of(found.base[slices], found.logs[slices]).sum()),
+        outputs=outputs,
+        partition=int(found.partition[slices[0]]),
+        is_whole=bool((found.logs[slices] == 0).all()) and len(based) == len(slices),
+    )
+
+
+def limit_of(look: Look, group: Group) -> tuple[int, float]:
     """Files that a group becomes, and their bytes."""
     return group.outputs, float(group.data + group.outputs * look.known.sizes.fixed)
 

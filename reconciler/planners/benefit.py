@@ -1,4 +1,4 @@
-"""The groups that are worth rewriting: small files together, and what overlaps; pure.
+"""The groups that are worth rewriting: small files together, what overlaps, what is read; pure.
 
 Hudi takes whatever is small, again and again. Here a partition has to need it, files that an
 earlier clustering laid out as declared stay out of it, and only what is new makes a group: so what
@@ -7,6 +7,7 @@ is left over once is left over again, and a second run finds nothing to do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from reconciler import units
 from reconciler.hudi.arrow import unique
 from reconciler.planners.candidates import Candidates
+from reconciler.planners.companions import with_companions
 from reconciler.planners.grouping import Groups, joined, next_fit, settle
 from reconciler.planners.overlap import Boxes, Ranges, locality, worth
+from reconciler.planners.scans import Scans
 from reconciler.planners.standing import Standing
 from reconciler.planners.triggers import Triggers
 from reconciler.sizing.estimate import RecordSize
@@ -31,18 +34,21 @@ _LEAST_GAIN: Final = 0.1
 class Need:
     """What is asked for, and of which slices. ``target``: bytes of a file.
 
-    ``is_settled``: per slice, an earlier clustering laid its base file out as declared, and its log
-    files don't say much else. ``data``: int64 per slice, bytes of rows it brings into new files.
+    ``is_laid``: per slice, an earlier clustering laid its base file out as declared, and
+    ``is_settled``: its log files don't say much else. ``data``: int64 per slice, bytes of rows it
+    brings into new files. ``scans``: what is read too much, None where nothing is.
     """
 
     clustering: Clustering
     target: int
     found: Candidates
     triggers: Triggers
+    is_laid: NDArray[np.bool_]
     is_settled: NDArray[np.bool_]
     data: NDArray[np.int64]
     sizes: RecordSize
     ranges: Ranges | None
+    scans: Scans | None = None
 
     @property
     def most(self) -> int:
@@ -54,56 +60,131 @@ class Need:
         return self.sizes.files_for(groups.sums(self.data), self.target)
 
 
-def by_benefit(need: Need, standing: Standing) -> Groups:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chosen:
+    """``groups`` that are worth it; ``is_asked``: bool a group, it is for the sake of a query."""
+
+    groups: Groups
+    is_asked: NDArray[np.bool_]
+
+
+def by_benefit(need: Need, standing: Standing) -> Chosen:
     """Groups in the order in which they gain most for their bytes.
 
     The slices of no group are decided about in ``standing``; those of a group stay open.
     """
-    _leave_out(need, standing)
-    found, is_open = need.found, standing.is_open
-    new = np.flatnonzero(is_open & ~need.is_settled)
-    taken, left = settle(
-        _in_order(need, new),
-        lambda order: next_fit(order, found.partition, found.bytes, need.most),
-        lambda groups: _is_worth(need, groups),
-        found.partition,
-    )
-    _say_left(need, standing, left)
-    settled = is_open & need.is_settled
-    groups = _with_companions(need, joined(taken), settled & need.triggers.is_small)
-    settled[groups.members] = False
-    again = _overlapping(need, np.flatnonzero(settled & need.triggers.is_wide))
-    settled[again.members] = False
-    files = found.view.files
-    instant = files.instant[found.base_row] if len(files) else found.base_row
-    standing.decide(
-        "clustered",
-        settled,
-        instant,
-        lambda code: f"clustering {files.instants[code]} laid it out as declared",
-    )
-    groups = joined([groups, again])
-    mean = groups.sums(found.bytes) / np.maximum(groups.sizes, 1)
-    first = np.argsort(groups.first, kind="stable")
-    return groups.take(first[np.argsort(mean[first], kind="stable")])
-
-
-def _leave_out(need: Need, standing: Standing) -> None:
-    found, triggers = need.found, need.triggers
+    found = need.found
     standing.decide(
         "logs",
         ~found.has_base,
         0,
         lambda _: "it is log files alone: a compaction gives it a base file",
     )
+    is_open = standing.is_open
+    own = is_open & need.triggers.is_asked(found.partition)
+    read = is_open & need.scans.is_read if need.scans is not None else np.zeros_like(own)
+    fresh, is_asked, left = _of_new(need, own & ~need.is_settled, read & ~need.is_settled)
+    settled = is_open & need.is_settled
+    fresh = with_companions(need, fresh, settled & need.triggers.is_small)
+    settled[fresh.members] = False
+    again = _overlapping(need, np.flatnonzero(settled & own & need.triggers.is_wide))
+    settled[again.members] = False
+    better = _read_again(need, np.flatnonzero(settled & read))
+    settled[better.members] = False
+    groups = joined([fresh, again, better])
+    is_open[groups.members] = False
+    _leave_out(need, standing, is_open)
+    _say_left(need, standing, left)
+    _say_laid(need, standing, settled & own)
+    none, all_ = np.zeros(len(again), np.bool_), np.ones(len(better), np.bool_)
+    is_asked = np.concatenate([is_asked, none, all_])
+    mean = groups.sums(found.bytes) / np.maximum(groups.sizes, 1)
+    first = np.argsort(groups.first, kind="stable")
+    order = first[np.argsort(mean[first], kind="stable")]
+    return Chosen(groups=groups.take(order), is_asked=is_asked[order])
+
+
+def _of_new(
+    need: Need, own: NDArray[np.bool_], read: NDArray[np.bool_]
+) -> tuple[Groups, NDArray[np.bool_], NDArray[np.int64]]:
+    """Groups of what is not laid out as declared, which are for a query, and what is left.
+
+    ``own``: what triggers ask for; ``read``: what a query reads too much. Where a query reads
+    something both are laid out together, as far as that gains; then what triggers ask for alone;
+    then what is left for the query alone: so a second plan has nothing else to look at.
+    """
+    partition = need.found.partition
+    is_near = np.zeros(len(need.triggers.fires), np.bool_)
+    is_near[partition[read]] = True
+    open_ = (own | read) & is_near[partition]
+
+    def settled(which: NDArray[np.bool_], worth: _Worth, near: NDArray[np.bool_]) -> list[Groups]:
+        found, _ = settle(
+            _in_order(need, np.flatnonzero(which), near),
+            lambda order: next_fit(order, partition, need.found.bytes, need.most),
+            worth,
+            partition,
+        )
+        for groups in found:
+            open_[groups.members] = False
+            own[groups.members] = False
+        return found
+
+    both = settled(open_, lambda groups: _is_worth_reading(need, groups, own), is_near)
+    is_asked = [~_all(groups, need.triggers.is_asked(partition)) for groups in both]
+    alone = settled(own, lambda groups: _is_worth(need, groups), np.zeros_like(is_near))
+    is_asked += [np.zeros(len(groups), np.bool_) for groups in alone]
+    none = np.zeros_like(own)
+    rest = settled(open_, lambda groups: _is_worth_reading(need, groups, none), is_near)
+    is_asked += [np.ones(len(groups), np.bool_) for groups in rest]
+    flags = np.concatenate([np.zeros(0, np.bool_), *is_asked])
+    return joined([*both, *alone, *rest]), flags, np.flatnonzero(own)
+
+
+_Worth = Callable[[Groups], "NDArray[np.bool_]"]
+
+
+def _all(groups: Groups, is_one: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Per group whether all its slices are such."""
+    found: NDArray[np.bool_] = groups.sums(is_one.astype(np.int64)) == groups.sizes
+    return found
+
+
+def _is_worth_reading(need: Need, groups: Groups, own: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """As ``_is_worth``; with more than what is its ``own``, a query has to gain by it."""
+    found = _is_worth(need, groups)
+    asked = np.flatnonzero(found & ~_all(groups, own))
+    found[asked] = _gains(need, groups.take(asked))
+    return found
+
+
+def _gains(need: Need, groups: Groups) -> NDArray[np.bool_]:
+    assert need.scans is not None, "something is read too much"
+    if need.scans.gains is None or not len(groups):
+        return np.ones(len(groups), np.bool_)
+    return need.scans.gains(groups, need.outputs(groups), need.is_laid)
+
+
+def _read_again(need: Need, settled: NDArray[np.int64]) -> Groups:
+    """Groups of what is laid out as declared, and is read less when it is so again."""
+    partition = need.found.partition
+    is_near = np.ones(len(need.triggers.fires), np.bool_)
+    order = _in_order(need, settled, is_near)
+    groups = next_fit(order, partition, need.found.bytes, need.most)
+    return groups.take(np.flatnonzero(_gains(need, groups))) if len(groups) else groups
+
+
+def _leave_out(need: Need, standing: Standing, stays: NDArray[np.bool_]) -> None:
+    """What of those that stay no trigger asks for."""
+    found, triggers = need.found, need.triggers
     fires = triggers.fires[found.partition]
-    standing.decide("when", ~fires, found.partition, triggers.says)
+    standing.decide("when", stays & ~fires, found.partition, triggers.says)
     limit = units.format_size(triggers.limit)
     measured = ~np.isnan(triggers.overlap[found.partition])
     share = " and few files cover its rows" if measured.any() else ""
     standing.decide(
         "large",
-        ~(triggers.is_small | triggers.is_wide),
+        stays & ~(triggers.is_small | triggers.is_wide),
         measured,
         lambda is_measured: (
             f"its base file is not below files.small ({limit})" + (share if is_measured else "")
@@ -111,21 +192,21 @@ def _leave_out(need: Need, standing: Standing) -> None:
     )
 
 
-def _in_order(need: Need, slices: NDArray[np.int64]) -> NDArray[np.int64]:
+def _in_order(
+    need: Need, slices: NDArray[np.int64], is_near: NDArray[np.bool_]
+) -> NDArray[np.int64]:
     """Slices by partition; within it near ones together where it overlaps, else the biggest first.
 
-    Equal ones in the order of their file groups.
+    ``is_near``: also these partitions. Equal ones in the order of their file groups.
     """
     found = need.found
     near = np.zeros(len(slices), np.uint64)
     if need.ranges is not None and len(slices):
-        overlap = need.triggers.overlap[found.partition[slices]]
-        is_near = overlap > (need.clustering.when.overlap_above or np.inf)
-        if need.triggers.scans is not None:
-            is_near |= need.triggers.scans.fires[found.partition[slices]]
-        here = np.flatnonzero(is_near)
-        of = found.partition[slices[here]]
-        near[here] = locality(need.ranges, found.base_row[slices[here]], of)
+        of = found.partition[slices]
+        overlap = need.triggers.overlap[of]
+        wanted = (overlap > (need.clustering.when.overlap_above or np.inf)) | is_near[of]
+        here = np.flatnonzero(wanted)
+        near[here] = locality(need.ranges, found.base_row[slices[here]], of[here])
     return slices[np.lexsort((slices, -found.bytes[slices], near, found.partition[slices]))]
 
 
@@ -154,47 +235,15 @@ def _say_left(need: Need, standing: Standing, left: NDArray[np.int64]) -> None:
     standing.decide("noGain", left, 0, lambda _: no_gain)
 
 
-def _with_companions(need: Need, groups: Groups, is_able: NDArray[np.bool_]) -> Groups:
-    """The groups, joined by small files of earlier clusterings that make one file less each.
-
-    A file joins what is at least as big as itself: so a row is rewritten a few times in its life,
-    and not with every file that comes after it.
-    """
-    found = need.found
-    able = np.flatnonzero(is_able)
-    if not len(able) or not len(groups):
-        return groups
-    able = able[np.lexsort((able, found.bytes[able], found.partition[able]))]
-    every = np.arange(len(need.triggers.fires) + 1)
-    bounds = np.searchsorted(found.partition[able], every)
-    starts, ends = bounds[:-1].copy(), bounds[1:]
-    total, data = groups.sums(found.bytes), groups.sums(need.data)
-    partition = found.partition[groups.first]
-    joining: list[list[int]] = [[] for _ in range(len(groups))]
-    for number in np.flatnonzero((starts < ends)[partition]).tolist():
-        at, end = int(starts[partition[number]]), int(ends[partition[number]])
-        while at < end and _fits(need, int(able[at]), total[number], data[number]):
-            joining[number].append(int(able[at]))
-            total[number] += found.bytes[able[at]]
-            data[number] += need.data[able[at]]
-            at += 1
-        starts[partition[number]] = at
-    parts = [
-        Groups(members, np.array([0, len(members)], np.int64))
-        for number, more in enumerate(joining)
-        for members in [np.concatenate([groups[number], np.array(more, np.int64)])]
-    ]
-    return joined(parts)
-
-
-def _fits(need: Need, candidate: int, total: np.int64, data: np.int64) -> bool:
-    size = need.found.bytes[candidate]
-    if size > total or total + size > need.most:
-        return False
-    before, after = need.sizes.files_for(
-        np.array([data, data + need.data[candidate]]), need.target
-    ).tolist()
-    return bool(after == before)
+def _say_laid(need: Need, standing: Standing, laid: NDArray[np.bool_]) -> None:
+    found, files = need.found, need.found.view.files
+    instant = files.instant[found.base_row] if len(files) else found.base_row
+    standing.decide(
+        "clustered",
+        laid,
+        instant,
+        lambda code: f"clustering {files.instants[code]} laid it out as declared",
+    )
 
 
 def _overlapping(need: Need, settled: NDArray[np.int64]) -> Groups:
@@ -203,18 +252,17 @@ def _overlapping(need: Need, settled: NDArray[np.int64]) -> Groups:
     nothing = Groups(np.zeros(0, np.int64), np.zeros(1, np.int64))
     if not len(settled):
         return nothing
-    groups = next_fit(_in_order(need, settled), found.partition, found.bytes, need.most)
+    nowhere = np.zeros(len(need.triggers.fires), np.bool_)
+    order = _in_order(need, settled, nowhere)
+    groups = next_fit(order, found.partition, found.bytes, need.most)
     bases = np.flatnonzero(found.has_base)
     of = found.partition[groups.first]
     is_worth = np.zeros(len(groups), np.bool_)
-    scans = need.triggers.scans
-    if scans is not None:
-        is_worth |= scans.again[of]
     every = np.arange(len(need.triggers.fires) + 1)
     of_bases = np.searchsorted(found.partition[bases], every).tolist()
     of_groups = np.searchsorted(of, every).tolist()
     if need.ranges is None:
-        return groups.take(np.flatnonzero(is_worth))
+        return nothing
     for partition in unique(of[groups.sizes > 1]).tolist():
         start, end = of_bases[partition : partition + 2]
         first, last = of_groups[partition : partition + 2]

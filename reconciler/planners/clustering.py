@@ -6,8 +6,9 @@ Else a partition has to need it, and what is clustered the declared way stays as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -45,6 +46,8 @@ _WORDS: Final = {
 }
 #: log files of a settled slice bring at most so much of what its base file has
 _LIGHT: Final = 0.5
+#: damaged files that a warning names
+_NAMED: Final = 5
 #: file ids that begin with the number of a bucket, of fewer than 100 000
 _BUCKET: Final = r"^000\d{5}-"
 
@@ -58,7 +61,7 @@ class ClusteringDecision:
     one a slice. ``group_of``: int64 per slice, its group, -1 for none.
     ``triggers``: what was measured in the partitions; None under ``when: always``.
     ``members``: int64, the slices of the groups, group by group in the order of their rows.
-    ``is_settled``: bool per slice, an earlier clustering laid it out as declared.
+    ``is_laid``: bool per slice, an earlier clustering laid its base file out as declared.
     """
 
     layout: Layout
@@ -69,7 +72,7 @@ class ClusteringDecision:
     group_of: NDArray[np.int64]
     triggers: Triggers | None
     members: NDArray[np.int64]
-    is_settled: NDArray[np.bool_]
+    is_laid: NDArray[np.bool_]
     refusals: tuple[Note, ...]
     warnings: tuple[Note, ...]
 
@@ -87,6 +90,7 @@ class _Table:
     past: tuple[PastClustering, ...]
     ranges: Ranges | None
     scans: Scans | None
+    damaged: Mapping[int, str]
 
 
 def plan_clustering(  # noqa: PLR0913
@@ -98,6 +102,7 @@ def plan_clustering(  # noqa: PLR0913
     ranges: Ranges | None = None,
     view: View | None = None,
     scans: Scans | None = None,
+    damaged: Mapping[int, str] = MappingProxyType({}),
 ) -> ClusteringDecision:
     """Decide about the newest slice of every file group.
 
@@ -105,7 +110,8 @@ def plan_clustering(  # noqa: PLR0913
     cost). ``past``: completed clusterings of the active timeline. ``ranges``: statistics of base
     files on the clustering columns, without which no overlap is measured. ``view`` is the state's,
     where the caller has it. ``scans``: what is to be rewritten for a query's ``maxScan``; nothing
-    under ``when: always``.
+    under ``when: always``. ``damaged``: why base files cannot be read, by their rows of the state's
+    files: no rewrite of them comes to an end, so they stay.
     """
     if spec.clustering is None:
         raise ValueError("the spec has no clustering block")
@@ -121,18 +127,30 @@ def plan_clustering(  # noqa: PLR0913
         past=past,
         ranges=ranges if spec.clustering.columns else None,
         scans=scans if spec.clustering.columns else None,
+        damaged=damaged,
     )
     _leave_out_held(table)
     _leave_out_partitions(table)
+    _leave_out_damaged(table)
     gate = _closed_gate(table)
     if spec.clustering.when.always:
-        fired, groups, weight = None, _as_hudi(table), _hudi_weight(table)
+        groups, weight = _as_hudi(table), _hudi_weight(table)
         outputs = np.maximum(-(-groups.sums(weight) // files.target), 1)
-    else:
-        need = _need(table)
-        fired, groups = need.triggers, by_benefit(need, table.standing)
-        outputs = need.outputs(groups)
-    return _decided(table, fired, *_within_budget(table, groups, outputs), gate)
+        chosen = _within_budget(table, groups)
+        why = ["whatever is small is rewritten (when: always)"] * len(chosen)
+        return _decided(table, None, groups.take(chosen), outputs[chosen], why, gate)
+    need = _need(table)
+    worth = by_benefit(need, table.standing)
+    chosen = _within_budget(table, worth.groups)
+    groups, outputs = worth.groups.take(chosen), need.outputs(worth.groups)[chosen]
+    query = scans.says if scans is not None else ""
+    why = [
+        need.triggers.says(partition, query if is_asked else "")
+        for partition, is_asked in zip(
+            found.partition[groups.first].tolist(), worth.is_asked[chosen].tolist(), strict=True
+        )
+    ]
+    return _decided(table, need.triggers, groups, outputs, why, gate)
 
 
 def _leave_out_held(table: _Table) -> None:
@@ -162,6 +180,17 @@ def _leave_out_partitions(table: _Table) -> None:
             is_out[code], texts[code] = True, "its folder is no partition of the table"
     partition = table.found.partition
     table.standing.decide("partition", is_out[partition], partition, texts.__getitem__)
+
+
+def _leave_out_damaged(table: _Table) -> None:
+    if table.damaged:
+        rows = np.array(sorted(table.damaged), np.int64)
+        table.standing.decide(
+            "damaged",
+            np.isin(table.found.base_row, rows),
+            table.found.base_row,
+            table.damaged.__getitem__,
+        )
 
 
 def _closed_gate(table: _Table) -> Note | None:
@@ -223,15 +252,18 @@ def _as_hudi(table: _Table) -> Groups:
 
 def _need(table: _Table) -> Need:
     found, asked = table.found, table.asked
+    is_light = found.logs * LOG_RATIO <= found.base * _LIGHT
     return Need(
         clustering=asked,
         target=table.files.target,
         found=found,
-        triggers=triggers(found, table.files.small, asked.when, table.ranges, table.scans),
-        is_settled=_settled(table),
+        triggers=triggers(found, table.files.small, asked.when, table.ranges),
+        is_laid=_laid(table),
+        is_settled=_laid(table) & is_light,
         data=table.sizes.data_of(found.base, found.logs),
         sizes=table.sizes,
         ranges=table.ranges,
+        scans=table.scans,
     )
 
 
@@ -241,7 +273,7 @@ def _layout(asked: Clustering) -> Layout:
     return Layout(columns=asked.columns, curve=asked.curve, mapping=asked.mapping)
 
 
-def _settled(table: _Table) -> NDArray[np.bool_]:
+def _laid(table: _Table) -> NDArray[np.bool_]:
     """Slices whose base file a clustering wrote as declared; packing needs no order of rows."""
     found, declared = table.found, _layout(table.asked)
     files = found.view.files
@@ -249,14 +281,11 @@ def _settled(table: _Table) -> NDArray[np.bool_]:
     is_done = np.array([instant in done for instant in files.instants], np.bool_)
     if not len(files):
         return np.zeros(len(found), np.bool_)
-    is_light = found.logs * LOG_RATIO <= found.base * _LIGHT
-    settled: NDArray[np.bool_] = is_done[files.instant[found.base_row]] & found.has_base & is_light
-    return settled
+    laid: NDArray[np.bool_] = is_done[files.instant[found.base_row]] & found.has_base
+    return laid
 
 
-def _within_budget(
-    table: _Table, groups: Groups, outputs: NDArray[np.int64]
-) -> tuple[Groups, NDArray[np.int64]]:
+def _within_budget(table: _Table, groups: Groups) -> NDArray[np.int64]:
     """As many of the groups as one run may rewrite, the first ones first; then by partition."""
     budget = table.asked.budget
     left = np.inf if budget.rewrite is None else budget.rewrite
@@ -271,8 +300,10 @@ def _within_budget(
     is_taken[taken] = True
     _over_budget(table, groups.take(np.flatnonzero(~is_taken)))
     chosen = np.array(taken, np.int64)
-    chosen = chosen[np.argsort(table.found.partition[groups.first[chosen]], kind="stable")]
-    return groups.take(chosen), outputs[chosen]
+    found: NDArray[np.int64] = chosen[
+        np.argsort(table.found.partition[groups.first[chosen]], kind="stable")
+    ]
+    return found
 
 
 def _over_budget(table: _Table, groups: Groups) -> None:
@@ -287,10 +318,11 @@ def _decided(
     fired: Triggers | None,
     groups: Groups,
     outputs: NDArray[np.int64],
+    why: list[str],
     gate: Note | None,
 ) -> ClusteringDecision:
     found, standing = table.found, table.standing
-    because = _reasons(table, fired, groups, outputs)
+    because = _reasons(table, groups, outputs, why)
     group_of = np.full(len(found), -1, np.int64)
     group_of[groups.members] = groups.numbers()
     standing.decide("group", groups.members, group_of, because.__getitem__)
@@ -303,26 +335,24 @@ def _decided(
         group_of=group_of,
         triggers=fired,
         members=groups.members,
-        is_settled=_settled(table),
+        is_laid=_laid(table),
         refusals=tuple(_refusals(found)),
         warnings=tuple(_warnings(table, groups, gate)),
     )
 
 
 def _reasons(
-    table: _Table, fired: Triggers | None, groups: Groups, outputs: NDArray[np.int64]
+    table: _Table, groups: Groups, outputs: NDArray[np.int64], why: list[str]
 ) -> list[str]:
     sums = groups.sums(table.found.bytes).tolist()
-    partitions = table.found.partition[groups.first].tolist()
     found = []
-    for slices, size, files, partition in zip(
-        groups.sizes.tolist(), sums, outputs.tolist(), partitions, strict=True
+    for slices, size, files, reason in zip(
+        groups.sizes.tolist(), sums, outputs.tolist(), why, strict=True
     ):
-        why = fired.says(partition) if fired else "whatever is small is rewritten (when: always)"
         become = f"{plural(slices, 'file slice')} of {amount_of(size)} become" + (
             "s" if slices == 1 else ""
         )
-        found.append(f"{become} {plural(files, 'file')}: {why}")
+        found.append(f"{become} {plural(files, 'file')}: {reason}")
     return found
 
 
@@ -340,6 +370,7 @@ def _refusals(found: Candidates) -> Iterable[Note]:
 
 def _warnings(table: _Table, groups: Groups, gate: Note | None) -> Iterable[Note]:
     asked, rule = table.asked, table.standing.rule
+    yield from _damage(table)
     if gate is not None:
         yield gate
         return
@@ -358,6 +389,16 @@ def _warnings(table: _Table, groups: Groups, gate: Note | None) -> Iterable[Note
     yield from _awaited(table.found, groups)
     if not len(groups):
         yield Note(NOTHING, f"no clustering: {nothing(rule)}")
+
+
+def _damage(table: _Table) -> Iterable[Note]:
+    out = np.flatnonzero(table.standing.rule == RULES.index("damaged"))
+    if len(out):
+        problems = [table.damaged[row] for row in table.found.base_row[out].tolist()]
+        some = "; ".join(problems[:_NAMED])
+        more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
+        left = of_slices("{} are left out of the clustering", len(problems))
+        yield Note("damagedFile", f"{left}: {some}{more}")
 
 
 def _awaited(found: Candidates, groups: Groups) -> Iterable[Note]:

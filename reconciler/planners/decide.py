@@ -56,4 +56,15 @@ def decide(
         ranges=known.ranges,
         view=view,
         scans=scans,
+        damaged=_damaged(state, known.evidence),
     )
+
+
+def _damaged(state: TableState, evidence: Evidence) -> dict[int, str]:
+    """Why base files cannot be read, whoever has tried."""
+    foresight = state.foresight
+    found = dict(evidence.damaged)
+    if foresight is not None:
+        found |= foresight.damaged
+        found |= foresight.sample.damaged if foresight.sample is not None else {}
+    return found

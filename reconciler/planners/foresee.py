@@ -1,19 +1,16 @@
 """What the declared queries read today and after a clustering, and what follows for it; pure.
 
-A query that reads more than its ``maxScan`` makes partitions worth rewriting, where the rewrite in
-miniature says that it reads a tenth less of a group then. What is laid out as declared is rewritten
-for that only if the gain is beyond the error of the prediction.
+A query that reads more than its ``maxScan`` makes groups of file slices worth rewriting, where the
+rewrite in miniature says that it reads less of them then (``gains``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler.curves.drawn import wanted_rows
 from reconciler.curves.layout import sample_rows
@@ -23,15 +20,15 @@ from reconciler.planners.afterwards import After, Look, Miniatures, groups_of
 from reconciler.planners.candidates import candidates
 from reconciler.planners.clustering import ClusteringDecision
 from reconciler.planners.decide import Known, decide, known_of
-from reconciler.planners.foretold import findings, predictions, unreached
-from reconciler.planners.scans import LEAST_GAIN, Scans, Today, scans_of, today
-from reconciler.planners.simulate import Expected, Group, error
+from reconciler.planners.foretold import Foretold, predictions
+from reconciler.planners.gains import Judge, memory_of
+from reconciler.planners.scans import Scans, Today, scans_of, today
+from reconciler.planners.simulate import Group
 from reconciler.planners.slices import view_of
 from reconciler.spec.model import TableSpec
 from reconciler.state.foresight import ToSample
 from reconciler.state.model import TableState
 
-Floats = NDArray[np.float64]
 #: rule of the plan's warning about predictions
 _RULE: Final = "predictions"
 
@@ -65,14 +62,13 @@ def to_sample(
         return ()
     view = view_of(state)
     now = today(spec, state.foresight, candidates(state, view))
-    known = known_of(spec, state)
-    first = decide(spec, state, view, known)
     if now is None:
         return ()
-    scans = _scans(spec, now, first)
+    known = known_of(spec, state)
+    scans = _scans(spec, now)
     if only_max_scan and scans is None:
         return ()
-    decision = first if scans is None else decide(spec, state, view, known, scans)
+    decision = decide(spec, state, view, known, scans)
     look = Look(spec, state, state.foresight, known, now, view)
     return tuple(_to_sample(group) for group in groups_of(look, decision) if len(group.members))
 
@@ -99,28 +95,29 @@ def foresee(spec: TableSpec, state: TableState, view: View, known: Known | None)
     if now is None:
         return Foreseen(decision=decision, warnings=doubts)
     if decision is None or known is None:
-        notes = (*doubts, *unreached(now, None, None, is_done=False))
         same = predictions(now, None)
-        return Foreseen(predictions=same, unchanged=same, findings=findings(now), warnings=notes)
+        notes = (*doubts, *Foretold(now=now).unreached())
+        return Foreseen(predictions=same, unchanged=same, warnings=notes)
     return _with_clustering(Look(spec, state, foresight, known, now, view), decision, doubts)
 
 
 def _with_clustering(look: Look, first: ClusteringDecision, doubts: tuple[Note, ...]) -> Foreseen:
     miniatures = Miniatures(look.ask(first.layout))
-    scans = _scans(look.spec, look.now, first)
+    scans = _scans(look.spec, look.now)
     decision, tried = first, None
     if scans is not None:
         trial = look.decide(scans)
         tried = After.of(look, trial, miniatures)
-        accepted = _accepted(look, scans, trial, tried)
-        if accepted is not None:
-            decision, tried = look.decide(accepted), None
+        judge = Judge.of(look, miniatures, trial.found, tried)
+        decision = look.decide(replace(scans, gains=judge))
     after = After.of(look, decision, miniatures)
-    is_done = tried is None or bool(after.new)
-    notes = [
-        *doubts,
-        *unreached(look.now, decision, after if is_done else tried, is_done=is_done),
-    ]
+    says = Foretold(
+        now=look.now,
+        decision=decision,
+        after=after,
+        tried=tried,
+        memory=memory_of(look, first.layout),
+    )
     is_rewritten, sampled = bool(after.new), look.foresight.sample
     same = predictions(look.now, None)
     then = predictions(look.now, after) if is_rewritten else same
@@ -128,8 +125,8 @@ def _with_clustering(look: Look, first: ClusteringDecision, doubts: tuple[Note, 
         decision=decision,
         predictions=() if after.is_unknown else then,
         unchanged=same,
-        findings=findings(look.now),
-        warnings=tuple(notes),
+        findings=tuple(says.findings()),
+        warnings=(*doubts, *says.unreached()),
         of_sample=tuple(_notes(after)),
         sampled=Sampled(row_groups=sampled.groups, of=sampled.of, rows=len(sampled.rows))
         if is_rewritten and sampled is not None
@@ -152,48 +149,9 @@ def _notes(after: After) -> Iterator[Note]:
         )
 
 
-def _scans(spec: TableSpec, now: Today, first: ClusteringDecision) -> Scans | None:
+def _scans(spec: TableSpec, now: Today) -> Scans | None:
     """What may be rewritten for a query; nothing where Hudi's own eligibility is asked for."""
     clustering = spec.clustering
     if clustering is None or clustering.when.always or not clustering.columns:
         return None
-    return scans_of(now, first.found)
-
-
-# --- maxScan ------------------------------------------------------------------------------------
-
-
-def _accepted(look: Look, scans: Scans, tried: ClusteringDecision, after: After) -> Scans | None:
-    """Where the rewrite is worth it; None where it is nowhere.
-
-    Any gain is enough where a query gets below its limit by it. A group of what is laid out as
-    declared has to gain a tenth and more than its error.
-    """
-    found, exceeding = tried.found, look.now.exceeding
-    limits = np.array([look.now.queries[nth].max_scan or 0.0 for nth in exceeding.tolist()])
-    reaches = bool((after.bytes[exceeding] <= limits * after.total).any())
-    fires, again = np.zeros_like(scans.fires), np.zeros_like(scans.again)
-    starts = tried.groups.starts.tolist()
-    for new, (start, end) in zip(after.new, pairwise(starts), strict=True):
-        if new is None:
-            continue
-        slices = tried.members[start:end]
-        partition = found.partition[slices[0]]
-        now = look.now.reads.kept[exceeding][:, slices] @ found.bytes[slices]
-        then = new.bytes[exceeding]
-        settled = bool(tried.is_settled[slices].all())
-        if settled:
-            none = np.zeros(len(then))
-            some = Expected(
-                files=new.files[exceeding],
-                bytes=then,
-                of_files=new.of_files[exceeding],
-                of_bytes=new.of_bytes[exceeding],
-            )
-            then = then * (1 + error(some, none, none))
-        least = 1.0 if reaches and not settled else 1 - LEAST_GAIN
-        if then.sum() < now.sum() and then.sum() <= least * now.sum():
-            (again if settled else fires)[partition] = True
-    if not (fires | again).any():
-        return None
-    return replace(scans, fires=fires | again, again=again)
+    return scans_of(now)

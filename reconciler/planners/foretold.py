@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+import numpy as np
 
 from reconciler.plan.model import Finding, Note
 from reconciler.planners.afterwards import After
 from reconciler.planners.clustering import ClusteringDecision
+from reconciler.planners.gains import Memory, helped
 from reconciler.planners.phrases import plural
 from reconciler.planners.scans import RULE, Today, percent
 from reconciler.planners.standing import RULES
@@ -15,68 +19,101 @@ from reconciler.planners.standing import RULES
 _BUDGET: Final = RULES.index("budget")
 
 
-def unreached(
-    now: Today, decision: ClusteringDecision | None, tried: After | None, *, is_done: bool
-) -> Iterator[Note]:
-    """The queries that stay above their ``maxScan``, each with the reason.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Foretold:
+    """What there is to say of the queries that read more than their ``maxScan``.
 
-    ``tried``: what the best that could be rewritten comes to, None where nothing may be;
-    ``is_done``: it is what the plan does. ``decision`` is None without a clustering block.
+    ``decision``: what is rewritten, None without a clustering block, and ``after``: what comes of
+    it. ``tried``: what comes of all that may be rewritten, None where nothing was looked for.
     """
-    for nth in now.exceeding.tolist():
+
+    now: Today
+    decision: ClusteringDecision | None = None
+    after: After | None = None
+    tried: After | None = None
+    memory: Memory = field(default_factory=Memory)
+
+    def findings(self) -> Iterator[Finding]:
+        """Drift: the queries that what is rewritten brings below their limit, or a tenth nearer."""
+        now, after = self.now, self.after
+        if after is None or not after.new or after.is_unknown:
+            return
+        limits = np.array([query.max_scan or 0.0 for query in now.queries])
+        shares = now.reads.bytes / max(now.total, 1)
+        is_helped = helped(shares, after.bytes / max(after.total, 1.0), limits)
+        for nth in now.exceeding.tolist():
+            if is_helped[nth]:
+                yield Finding(
+                    f"queries.{now.queries[nth].name}.maxScan",
+                    now.queries[nth].max_scan,
+                    round(now.share(nth), 4),
+                    f"it reads {plural(int(now.reads.files[nth]), 'file')} and "
+                    f"{percent(now.share(nth))} of the table's bytes: {now.queries[nth].where}",
+                )
+
+    def unreached(self) -> Iterator[Note]:
+        """The queries that stay above their ``maxScan``: the best that was tried, and why."""
+        for nth in self.now.exceeding.tolist():
+            says = self._unreached(nth)
+            if says:
+                yield Note(RULE, says)
+
+    def _unreached(self, nth: int) -> str:
+        now, decision, tried = self.now, self.decision, self.tried
         name, limit = now.queries[nth].name, percent(now.queries[nth].max_scan or 0.0)
         reads = f"it reads {percent(now.share(nth))} of the table's bytes today"
         if decision is None:
-            says = (
+            return (
                 f"query {name!r} is to read at most {limit} (maxScan), and {reads}: the spec has "
                 "no clustering block that could lay the table out for it"
             )
-        elif tried is None or not tried.new or tried.is_unknown:
+        goal = f"{name!r} below {limit} (maxScan)"
+        after = self.after
+        best = after if after is not None and after.new else tried
+        if best is None or not best.new or best.is_unknown:
             is_read = now.reads.kept[nth]
-            if decision.is_settled[is_read].all() and decision.layout.columns:
-                goal = f"{name!r} below {limit} (maxScan)"
-                yield Note(RULE, _explained(decision, goal, "all is laid out as declared", reads))
-                continue
-            says = (
+            if decision.is_laid[is_read].all() and decision.layout.columns:
+                return self._explained(nth, goal, "all is laid out as declared", reads)
+            return (
                 f"query {name!r} stays above {limit} (maxScan), and {reads}: nothing can be "
                 "rewritten for it, for the reasons that the slices left as they are have"
             )
-        else:
-            share = float(tried.bytes[nth]) / max(tried.total, 1.0)
-            if is_done and share <= (now.queries[nth].max_scan or 0.0):
-                continue
-            wide = percent(float(tried.error[nth]) * share)
-            predicted = f"predicted {percent(share)} ±{wide}"
-            says = _explained(decision, f"{name!r} below {limit} (maxScan)", predicted, reads)
-        yield Note(RULE, says)
+        share = float(best.bytes[nth]) / max(best.total, 1.0)
+        if best is after and share <= (now.queries[nth].max_scan or 0.0):
+            return ""
+        wide = percent(float(best.error[nth]) * share)
+        return self._explained(nth, goal, f"predicted {percent(share)} ±{wide}", reads)
 
-
-def _explained(decision: ClusteringDecision, goal: str, predicted: str, reads: str) -> str:
-    waits = int((decision.rule == _BUDGET).sum())
-    if waits and len(decision.groups):
+    def _explained(self, nth: int, goal: str, predicted: str, reads: str) -> str:
+        decision = self.decision
+        assert decision is not None, "it was tried"
+        waits = int((decision.rule == _BUDGET).sum())
+        if waits and len(decision.groups):
+            return (
+                f"this clustering does not yet get query {goal}: {predicted}; {reads}; "
+                f"clustering.budget leaves {plural(waits, 'file slice')} to another run"
+            )
+        columns = ", ".join(decision.layout.columns)
         return (
-            f"this clustering does not yet get query {goal}: {predicted}; {reads}; "
-            f"clustering.budget leaves {plural(waits, 'file slice')} to another run"
+            f"no layout on {columns} gets query {goal}: {predicted}; {reads}"
+            f"{self._measured(nth)}{self._of_logs(nth)}; raise its maxScan, or "
+            "declare columns under clustering.columns that its predicate bounds"
         )
-    columns = ", ".join(decision.layout.columns)
-    return (
-        f"no layout on {columns} gets query {goal}: {predicted}; {reads}; raise its maxScan, or "
-        "declare columns under clustering.columns that its predicate bounds"
-    )
 
+    def _measured(self, nth: int) -> str:
+        """What the last clustering of this declaration came to, where that was looked at."""
+        memory, where = self.memory, self.now.queries[nth].where
+        if memory.clustering is None or where not in (memory.shares or {}):
+            return ""
+        share = (memory.shares or {})[where]
+        return f", and {percent(share)} was measured after clustering {memory.clustering.instant}"
 
-def findings(now: Today) -> tuple[Finding, ...]:
-    """The queries that read more than their ``maxScan``."""
-    return tuple(
-        Finding(
-            f"queries.{now.queries[nth].name}.maxScan",
-            now.queries[nth].max_scan,
-            round(now.share(nth), 4),
-            f"it reads {plural(int(now.reads.files[nth]), 'file')} and "
-            f"{percent(now.share(nth))} of the table's bytes: {now.queries[nth].where}",
-        )
-        for nth in now.exceeding.tolist()
-    )
+    def _of_logs(self, nth: int) -> str:
+        """Slices that it reads for their log files alone."""
+        more = int((self.now.reads.kept[nth] & ~self.now.by_base[nth]).sum())
+        if not more:
+            return ""
+        return f"; it reads {plural(more, 'file slice')} for their log files alone: compact them"
 
 
 def predictions(now: Today, after: After | None) -> tuple[dict[str, Any], ...]:

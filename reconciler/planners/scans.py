@@ -1,12 +1,13 @@
-"""What the declared queries read today, and which slices are rewritten for their ``maxScan``; pure.
+"""What the declared queries read today, and which slices may be rewritten for ``maxScan``; pure.
 
 A query reads a slice unless the statistics of its base file rule that out, or what its partition's
 path says. Slices with log files are read whatever the base file says, and so are those of log files
-alone.
+alone, and those whose base file tells nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from reconciler.hudi.arrow import integers, strings
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.planners.candidates import Candidates
+from reconciler.planners.grouping import Groups
 from reconciler.planners.reads import Reads, reads, with_values
 from reconciler.spec.model import Query, TableSpec
 from reconciler.state.foresight import Foresight
@@ -24,13 +26,22 @@ RULE: Final = "maxScan"
 #: what is rewritten for a query that stays above its limit is read at least so much less
 LEAST_GAIN: Final = 0.1
 
+#: which of some groups, given with the files that each becomes and, per slice, whether it is laid
+#: out as declared, are worth a rewrite
+Gains = Callable[[Groups, NDArray[np.int64], NDArray[np.bool_]], NDArray[np.bool_]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Today:
-    """What queries read of the newest slices. ``total``: bytes of all of these."""
+    """What queries read of the newest slices. ``total``: bytes of all of these.
+
+    ``by_base``: bool, queries by slices, what they would read if log files said nothing: whether
+    the order of the rows is to blame.
+    """
 
     queries: tuple[Query, ...]
     reads: Reads
+    by_base: NDArray[np.bool_]
     total: int
 
     @property
@@ -51,35 +62,38 @@ class Today:
 class Scans:
     """Why slices are rewritten for a ``maxScan``.
 
-    ``is_read``: per slice, a query reads it that reads too much. ``fires``: per partition, whether
-    it is rewritten for that; ``again``: also what is laid out as declared. ``says``: the reason.
+    ``is_read``: per slice, a query reads it that reads too much. ``gains``: which groups of them
+    it is worth it for; None: not known yet, all. ``says``: the reason.
     """
 
     is_read: NDArray[np.bool_]
-    fires: NDArray[np.bool_]
-    again: NDArray[np.bool_]
     says: str
+    gains: Gains | None = None
 
 
 def today(spec: TableSpec, foresight: Foresight, found: Candidates) -> Today | None:
     """What every query reads now; None where not enough is known of the files."""
-    index = _of_slices(foresight, found)
+    index = foresight.index
     if index is None:
         return None
     where = tuple(query.where for query in spec.queries)
-    sizes = found.bytes
-    read = reads(where, index, sizes, schema=foresight.schema, zone=foresight.zone)
-    return Today(queries=spec.queries, reads=read, total=int(sizes.sum()))
+    sizes, has_logs = found.bytes, found.logs > 0
+
+    def read(is_able: NDArray[np.bool_]) -> Reads:
+        slices = _of_slices(foresight, index, found, is_able)
+        return reads(where, slices, sizes, schema=foresight.schema, zone=foresight.zone)
+
+    told = read(found.has_base & ~has_logs)
+    by_base = read(found.has_base).kept if has_logs.any() else told.kept
+    return Today(queries=spec.queries, reads=told, by_base=by_base, total=int(sizes.sum()))
 
 
-def scans_of(now: Today, found: Candidates) -> Scans | None:
+def scans_of(now: Today) -> Scans | None:
     """What may be rewritten for the queries that read too much; None where none does."""
     exceeding = now.exceeding
     if not len(exceeding):
         return None
     is_read: NDArray[np.bool_] = np.asarray(now.reads.kept[exceeding].any(axis=0))
-    fires = np.zeros(len(found.view.files.partitions), np.bool_)
-    fires[found.partition[is_read]] = True
     first = int(exceeding[0])
     query = now.queries[first]
     others = f" (and {len(exceeding) - 1} more)" if len(exceeding) > 1 else ""
@@ -87,7 +101,7 @@ def scans_of(now: Today, found: Candidates) -> Scans | None:
         f"query {query.name!r} reads {percent(now.share(first))} of the table's bytes, more than "
         f"its maxScan of {percent(query.max_scan or 0.0)}{others}"
     )
-    return Scans(is_read=is_read, fires=fires, again=fires, says=says)
+    return Scans(is_read=is_read, says=says)
 
 
 def percent(share: float) -> str:
@@ -99,18 +113,16 @@ def percent(share: float) -> str:
     return f"{float(f'{share * 100:.2g}'):g} %"
 
 
-def _of_slices(foresight: Foresight, found: Candidates) -> FileIndex | None:
-    """The statistics of slices, in their order; of some nothing is known but where they are."""
-    index = foresight.index
-    if index is None:
-        return None
+def _of_slices(
+    foresight: Foresight, index: FileIndex, found: Candidates, is_able: NDArray[np.bool_]
+) -> FileIndex:
+    """The statistics of slices, in their order; of some nothing is known but where they are.
+
+    ``is_able``: per slice whether the statistics of its base file are its own.
+    """
     rows = foresight.rows
     at = np.minimum(np.searchsorted(rows, found.base_row), max(len(rows) - 1, 0))
-    is_told = (found.logs == 0) & found.has_base
-    if len(rows):
-        is_told &= rows[at] == found.base_row
-    else:
-        is_told &= False
+    is_told = is_able & (rows[at] == found.base_row) if len(rows) else np.zeros_like(is_able)
     at = np.where(is_told, at, 0)
     columns = {name: _where(stats, at, is_told) for name, stats in index.columns.items()}
     said = {name: col.take(integers(found.partition)) for name, col in foresight.values.items()}

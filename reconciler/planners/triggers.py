@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from reconciler.planners.overlap import Boxes, Ranges, to_blame
 from reconciler.planners.phrases import plural
 from reconciler.spec.model import ClusteringTrigger
 
-if TYPE_CHECKING:
-    from reconciler.planners.scans import Scans
-
 #: files measured at once
 _AT_ONCE: Final = 2**12
 
@@ -28,8 +25,7 @@ class Triggers:
 
     ``files``, ``small``: int64 per partition, base files of the newest slices.
     ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
-    ``is_wide``: the slice is one of those that are to blame for too much overlap, or for what a
-    query reads. ``scans``: which queries read too much, None where none does.
+    ``is_wide``: the slice is one of those that are to blame for too much overlap.
     """
 
     fires: NDArray[np.bool_]
@@ -40,13 +36,19 @@ class Triggers:
     overlap: NDArray[np.float64]
     when: ClusteringTrigger
     limit: int
-    scans: Scans | None = None
 
-    def says(self, partition: int) -> str:
-        """What is the matter with a partition that fires, or why it does not."""
-        scans = self.scans
-        is_scanned = scans is not None and bool(scans.fires[partition])
-        said = [scans.says] if scans is not None and is_scanned else []
+    def is_asked(self, partition: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Per slice, given their partitions, whether it is what its partition fires for."""
+        found: NDArray[np.bool_] = self.fires[partition] & (self.is_small | self.is_wide)
+        return found
+
+    def says(self, partition: int, query: str = "") -> str:
+        """What is the matter with a partition that fires, or why it does not.
+
+        ``query``: what a query reads too much, where it is for that; then only what fires besides.
+        """
+        is_scanned = bool(query)
+        said = [query] if is_scanned else []
         above = self.when.small_file_share_above
         if above is not None:
             is_above = int(self.small[partition]) > above * int(self.files[partition])
@@ -81,9 +83,8 @@ def triggers(
     small: int,
     when: ClusteringTrigger,
     ranges: Ranges | None,
-    scans: Scans | None = None,
 ) -> Triggers:
-    """What fires. ``small``: bytes below which a base file is small; ``scans``: what queries ask.
+    """What fires. ``small``: bytes below which a base file is small.
 
     Without ``ranges`` nobody knows what files cover, and no overlap fires.
     """
@@ -99,9 +100,6 @@ def triggers(
     if when.overlap_above is not None and ranges is not None:
         _measure(found, ranges, when.overlap_above, overlap, is_wide)
         fires |= overlap > when.overlap_above
-    if scans is not None:
-        fires |= scans.fires
-        is_wide |= scans.is_read & scans.fires[found.partition]
     return Triggers(
         fires=fires,
         is_small=is_small,
@@ -111,7 +109,6 @@ def triggers(
         overlap=overlap,
         when=when,
         limit=small,
-        scans=scans,
     )
 
 

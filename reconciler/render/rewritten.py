@@ -29,7 +29,9 @@ def what_was_rewritten(outcome: StepOutcome, done: Rewritten) -> str:
             return "no group of it could be rewritten, so the pending instant was removed"
         case "inflight":
             return "it stays inflight until the next apply"
-        case "nothing" | "failed":
+        case "failed":
+            return "nothing was rewritten: a file of it is damaged"
+        case "nothing":
             return f"nothing to do any more{gone}"
 
 

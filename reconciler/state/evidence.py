@@ -5,7 +5,7 @@ Loaded only for tables whose spec has a clustering block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +42,8 @@ class Evidence:
     ``rows``: int64 per file, records; estimated from its size where nothing tells, 0 for log files.
     ``columns``: those of the table by name, each with ``struct``, ``list`` or ``map``, else empty;
     None where the newest writes don't say. ``doubts``: what a plan has to warn of.
-    ``hashed``: a consistent hashing says in which file group a key is.
+    ``hashed``: a consistent hashing says in which file group a key is. ``damaged``: why base files
+    cannot be read, by their rows of the state's files.
     """
 
     written: tuple[Written, ...]
@@ -53,3 +54,4 @@ class Evidence:
     columns: Mapping[str, str] | None = None
     doubts: tuple[Doubt, ...] = ()
     hashed: bool = False
+    damaged: Mapping[int, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from reconciler import parallel
-from reconciler.errors import FormatError, NotFoundError
+from reconciler.errors import FormatError, NotFoundError, PermissionDeniedError
 from reconciler.hudi.metadata_stats import Bound
 from reconciler.index.tails import Tails, damaged
 from reconciler.storage.api import Storage
@@ -39,7 +39,8 @@ def read_footers(
 ) -> list[Footer]:
     """The footers of files, given by path and size, in their order.
 
-    A file that is gone or damaged has a ``problem`` and nothing else. Raises StorageError.
+    A file that is gone, damaged or not ours to read has a ``problem`` and nothing else. Raises
+    StorageError.
     """
     reading = _Reading(Tails(storage), tuple(columns))
     return parallel.each(reading.footer, files, at_once=_AT_ONCE)
@@ -57,7 +58,7 @@ class _Reading:
         try:
             tail = self.tails.read(path, size)
             return self._parsed(tail, path, size)
-        except (FormatError, NotFoundError) as problem:
+        except (FormatError, NotFoundError, PermissionDeniedError) as problem:
             return Footer(problem=str(problem))
 
     def _parsed(self, tail: bytes, path: str, size: int) -> Footer:

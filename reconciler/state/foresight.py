@@ -6,7 +6,7 @@ Loaded only for tables whose spec declares queries.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,8 @@ class Sample:
     known of files of which all row groups were read.
     ``files``: int64, the files that were looked into, ascending; ``total``: int64, the rows that
     each of them has; ``is_whole``: bool, whether all its row groups were read.
-    ``groups``: row groups that were read; ``of``: how many those files have.
+    ``groups``: row groups that were read; ``of``: how many those files have. ``damaged``: why files
+    cannot be read, by their rows of the state's files.
     """
 
     rows: Any
@@ -40,6 +41,7 @@ class Sample:
     is_whole: NDArray[np.bool_]
     groups: int
     of: int
+    damaged: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +65,8 @@ class Foresight:
     ``schema``: the table's columns as Arrow has them; ``zone``: of the session that queries are
     asked in. ``values``: what the folders of partitions say, per column an Arrow array with an
     element a partition of the state's files. ``columns``: what a sample has to hold. ``source``:
-    what the statistics were read from. ``sample`` is None where no rows were read.
+    what the statistics were read from. ``damaged``: why footers of them cannot be read, by the row
+    in the state's files. ``sample`` is None where no rows were read.
     """
 
     index: FileIndex | None
@@ -75,3 +78,4 @@ class Foresight:
     source: str
     sample: Sample | None = None
     doubts: tuple[Doubt, ...] = ()
+    damaged: Mapping[int, str] = field(default_factory=dict)

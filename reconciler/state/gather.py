@@ -100,6 +100,11 @@ class _Gathering:
             columns=self._columns(),
             doubts=tuple(self.doubts),
             hashed=self._is_hashed(),
+            damaged={
+                row: footer.problem
+                for row, footer in self.footers.items()
+                if footer.problem is not None
+            },
         )
 
     def _is_hashed(self) -> bool:
@@ -228,8 +233,8 @@ class _Gathering:
         if damaged:
             some = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
             said = (
-                f"{damaged[0]}{some}; until then nothing is known of the rows in there, and a "
-                "clustering that reads them fails"
+                f"{damaged[0]}{some}; until then nothing is known of the rows in there, and they "
+                "are left out of every clustering"
             )
             self.doubts.append(Doubt(rule="damagedFile", because=said))
 

@@ -9,22 +9,26 @@ from typing import Any, Final, Self
 
 from reconciler.canonical import dumps
 
-#: key of a clustering's extra metadata; of completed ones alone
+#: keys of a clustering's extra metadata: of completed ones alone, of pending ones alone, of both
 QUERIES: Final = "reconciler.queries"
+PREDICTED: Final = "reconciler.predicted"
+CIRCUMSTANCES: Final = "reconciler.circumstances"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """What one query reads of a table that was just clustered, by the statistics of its files.
 
-    ``files``, ``bytes``: those that may hold a row for it, of so many; a base file with its log
-    files counts as one, as in predictions. ``predicted_files``, ``predicted_bytes``: None where
-    the reviewed plan said nothing of it.
+    ``where``: the query's text; its name may be given to another. ``files``, ``bytes``: those that
+    may hold a row for it, of so many; a base file with its log files counts as one, as in
+    predictions. ``predicted_files``, ``predicted_bytes``: None where the reviewed plan said nothing
+    of it.
     ``unread``: files that stayed as they were and were too many to look at; where there are any,
     all counts are of the new files alone.
     """
 
     query: str
+    where: str = ""
     files: int
     bytes: int
     of_files: int
@@ -38,6 +42,7 @@ class Measured:
         """As results, audit records and instants carry it; the inverse of ``parse``."""
         return {
             "query": self.query,
+            "where": self.where,
             "predictedFiles": self.predicted_files,
             "predictedBytes": self.predicted_bytes,
             "files": self.files,
@@ -53,6 +58,7 @@ class Measured:
         files, size = found["predictedFiles"], found["predictedBytes"]
         return cls(
             query=str(found["query"]),
+            where=str(found.get("where", "")),
             files=int(found["files"]),
             bytes=int(found["bytes"]),
             of_files=int(found["ofFiles"]),
@@ -81,3 +87,62 @@ def read_measured(extra: Mapping[str, str]) -> tuple[Measured, ...]:
         return tuple(map(Measured.parse, json.loads(extra.get(QUERIES, "[]"))))
     except (ValueError, LookupError, TypeError, AttributeError):
         return ()
+
+
+def predicted_text(queries: Mapping[str, str], predictions: Sequence[Mapping[str, Any]]) -> str:
+    """The value of ``PREDICTED``; ``read_predicted`` reads it.
+
+    ``queries``: their texts by name; ``predictions``: as a plan has them.
+
+    >>> read_predicted({PREDICTED: predicted_text({"q": "a = 1"}, [
+    ...     {"query": "q", "filesAfter": 1, "bytesAfter": 2}])})
+    {'a = 1': (1, 2)}
+    """
+    return dumps(
+        [
+            {"where": where, "files": one["filesAfter"], "bytes": one["bytesAfter"]}
+            for one in predictions
+            if (where := queries.get(str(one["query"])))
+        ]
+    ).decode()
+
+
+def read_predicted(extra: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+    """Files and bytes that a reviewed plan predicted, by the text of the query.
+
+    Of what was requested, so that whoever finishes it knows them; nothing where it cannot be read.
+    """
+    try:
+        found = json.loads(extra.get(PREDICTED, "[]"))
+        return {str(one["where"]): (int(one["files"]), int(one["bytes"])) for one in found}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What a clustering was done under, beside its layout: what comes of it depends on that.
+
+    ``target``: bytes of a file; ``waiting``: file slices that its plan left to another run.
+    """
+
+    target: int
+    waiting: int
+
+    @property
+    def text(self) -> str:
+        """The value of ``CIRCUMSTANCES``.
+
+        >>> Circumstances.read({CIRCUMSTANCES: Circumstances(target=1, waiting=2).text})
+        Circumstances(target=1, waiting=2)
+        """
+        return dumps({"target": self.target, "waiting": self.waiting}).decode()
+
+    @classmethod
+    def read(cls, extra: Mapping[str, str]) -> Self | None:
+        """What a clustering's extra metadata says; None where it says nothing that can be read."""
+        try:
+            found = json.loads(extra[CIRCUMSTANCES])
+            return cls(target=int(found["target"]), waiting=int(found["waiting"]))
+        except (ValueError, LookupError, TypeError):
+            return None

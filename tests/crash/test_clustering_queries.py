@@ -14,7 +14,7 @@ from reconciler.hudi.load import load_properties
 from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
 from reconciler.state.history import read_history
-from reconciler.state.measured import QUERIES, read_measured
+from reconciler.state.measured import PREDICTED, QUERIES, read_measured
 from tests.crash.clustering import clustering, left_behind
 from tests.crash.drill import Killed
 
@@ -137,3 +137,35 @@ def test_who_dies_while_it_measures_is_finished_and_measured_by_the_next(tmp_pat
     assert ["a partition", "one", "nobody", "not understood"] == [
         one.query for one in read_measured(read(it)[-1].extra)
     ]
+
+
+def test_what_is_finished_by_another_plan_is_held_against_what_it_was_begun_for(
+    tmp_path, monkeypatch
+):
+    it = clustering(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
+    plan = it.plan()
+    (table,) = plan.tables
+
+    def predicting(files):
+        said = {"query": "one", "filesBefore": 9, "bytesBefore": 9, "bytesAfter": 8, "error": 0.1}
+        found = replace(table, predictions=({**said, "filesAfter": files},))
+        return replace(plan, tables=(found,))
+
+    def die(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(measure, "reach", die)
+        with pytest.raises(Killed):
+            it.apply(predicting(2))
+    (began,) = [one for one in it.state().pending_clusterings if one.is_ours]
+    it.apply(predicting(7))
+    extra = read(it)[-1].extra
+
+    assert PREDICTED in began.extra
+    assert PREDICTED not in extra
+    assert {"one": 2} == {
+        one.query: one.predicted_files
+        for one in read_measured(extra)
+        if one.predicted_files is not None
+    }

@@ -229,8 +229,8 @@ class TestDamage:
 
         expected = (
             f"{partition}/{first}: it does not end as a parquet file does; restore the file "
-            "from a copy; until then nothing is known of the rows in there, and a clustering "
-            "that reads them fails"
+            "from a copy; until then nothing is known of the rows in there, and they are left out "
+            "of every clustering"
         )
 
         assert [False, True, True] == known

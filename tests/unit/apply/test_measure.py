@@ -9,27 +9,34 @@ from reconciler.state.measured import Measured, measured_text, read_measured
 def measure(**more):
     """Two groups: their old slices, a slice that stays, a new file each."""
     given = {
-        "names": ("one", "all"),
+        "queries": (("one", "a = 1"), ("all", "f(a)")),
         "reads": np.array([[1, 1, 0, 0, 1], [1, 1, 1, 1, 1]], np.bool_),
         "group": np.array([0, 1, -1, 0, 1]),
         "is_new": np.array([0, 0, 0, 1, 1], np.bool_),
         "bytes": np.array([1, 20, 300, 4000, 50000]),
-        "predicted": {"one": (7, 8)},
+        "predicted": {"a = 1": (7, 8)},
     }
     return Measure(**{**given, **more})
 
 
 def test_files_of_published_groups_are_new_and_those_of_dropped_groups_old():
-    said = {"predicted_files": 7, "predicted_bytes": 8}
+    one = {"query": "one", "where": "a = 1", "predicted_files": 7, "predicted_bytes": 8}
+    every = {"query": "all", "where": "f(a)"}
 
     assert (
-        Measured(query="one", files=1, bytes=50000, of_files=3, of_bytes=54300, **said),
-        Measured(query="all", files=3, bytes=54300, of_files=3, of_bytes=54300),
+        Measured(**one, files=1, bytes=50000, of_files=3, of_bytes=54300),
+        Measured(**every, files=3, bytes=54300, of_files=3, of_bytes=54300),
     ) == measure().of([0, 1])
     assert (
-        Measured(query="one", files=1, bytes=20, of_files=3, of_bytes=4320, **said),
-        Measured(query="all", files=3, bytes=4320, of_files=3, of_bytes=4320),
+        Measured(**one, files=1, bytes=20, of_files=3, of_bytes=4320),
+        Measured(**every, files=3, bytes=4320, of_files=3, of_bytes=4320),
     ) == measure().of([0])
+
+
+def test_a_query_of_the_same_name_and_another_text_was_not_predicted():
+    renamed = measure(queries=(("1", "a = 1"), ("one", "a = 2"))).of([0, 1])
+
+    assert [("1", 7), ("one", None)] == [(one.query, one.predicted_files) for one in renamed]
 
 
 def test_what_was_not_looked_at_does_not_count():

@@ -26,6 +26,7 @@ LEFT = LeftGroup(partition="p=1", slices=2, because="commit 7 has written to its
 
 MEASURED = Measured(
     query="one customer",
+    where="customer = 42",
     files=2,
     bytes=2048,
     of_files=31,
@@ -139,6 +140,7 @@ def test_programs_get_every_number():
         "queries": [
             {
                 "query": "one customer",
+                "where": "customer = 42",
                 "predictedFiles": 3,
                 "predictedBytes": 3072,
                 "files": 2,
