@@ -190,3 +190,31 @@ def test_no_credential_is_printed(specs, capsys, monkeypatch):
             said = capsys.readouterr()
             assert "hush" not in said.out + said.err
             assert "https://store" not in said.out
+
+
+PAGE = (ROOT / "docs" / "writers.md").read_text()
+SHOWN = re.findall(r"```\n\$ reconciler (options .*)\n((?:.*\n)*?)```", PAGE)
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_the_page_shows_what_the_command_prints(command, shown, tmp_path, capsys, monkeypatch):
+    (declared,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "orders.yaml").write_text(declared)
+    monkeypatch.chdir(tmp_path)
+
+    assert 0 == run(*command.split())
+    printed = capsys.readouterr().out
+
+    assert printed == shown or (shown.endswith("…\n") and printed.startswith(shown[:-2]))
+
+
+def test_the_page_shows_every_engine():
+    assert set(Engine) == {command.split("--for ")[1].split()[0] for command, _ in SHOWN}
+
+
+def test_the_page_names_every_rule_about_writers():
+    source = (ROOT / "reconciler" / "writers_status.py").read_text()
+    rules = set(re.findall(r'Note\(\s*"(\w+)"', source))
+
+    assert rules
+    assert rules == set(re.findall(r"^\| `(writers\w+)` \|", PAGE, re.MULTILINE))
