@@ -1,0 +1,219 @@
+"""The files of one bucket: of a real table's file group, and of groups that begin."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import FormatError
+from reconciler.hudi.names import BaseName
+from reconciler.merge.logs import LogRecords
+from reconciler.merge.ordering import comparable
+from reconciler.storage.open import open_storage
+from reconciler.writer.bucket import Bucket, BucketWriting, Rows, Work
+from reconciler.writer.merging import Counts
+from tests.rewriting import asked, unpacked
+
+PREFIX = "00112233-4455-6677-8899-aabbccddeeff"
+KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
+
+
+@pytest.fixture(params=["v6_cow_part", "v9_cow_part"])
+def it(request, tmp_path):
+    """A table, and what its first file group holds."""
+    storage, work, groups = asked(unpacked(request.param, tmp_path / "t"))
+    (group, *_) = groups
+    base = group.slices[0]
+    old = pq.read_table(pa.BufferReader(storage.read(base.base)))
+    (tmp_path / "local").mkdir()
+    return Subject(storage, work, group.partition, base, old, tmp_path / "local")
+
+
+def noise(number):
+    """Text that no codec makes smaller than half."""
+    return hashlib.sha256(str(number).encode()).hexdigest()
+
+
+class Subject:
+    def __init__(self, storage, work, partition, base, old, folder):
+        self.storage, self.partition, self.base, self.old = storage, partition, base, old
+        self.folder, self.rewrite = folder, work
+
+    def write(self, rows, *, base=True, target=1 << 30, attempt=3):
+        of = self.rewrite
+        work = Work(
+            instant=of.instant,
+            reading=of.reading,
+            schema=of.schema,
+            form=of.form,
+            target=target,
+            ranges=("id",),
+        )
+        bucket = Bucket(
+            number=7,
+            partition=self.partition,
+            prefix=PREFIX,
+            base=self.base if base else None,
+        )
+        writing = BucketWriting(work=work, bucket=bucket, attempt=attempt, folder=self.folder)
+        return writing.write(rows, self.storage)
+
+    def rows(self, *numbers, ts=1000, name=lambda n: f"new {n}"):
+        """Rows for the partition, a number each."""
+        return pa.RecordBatch.from_pylist(
+            [
+                {KEY: str(n), PATH: self.partition, "id": n, "ts": ts, "name": name(n), "x": 0.5,
+                 "p": self.partition.rpartition("=")[2]}
+                for n in numbers
+            ],
+            schema=pa.schema(
+                [(KEY, pa.string()), (PATH, pa.string())]
+                + [f for f in self.rewrite.reading.wanted.columns if not f.name.startswith("_h")]
+            ),
+        )  # fmt: skip
+
+    def records(self, batch, deletes=()):
+        keys = [*batch.column(KEY).to_pylist(), *deletes]
+        ts = pa.array([*batch.column("ts").to_pylist(), *([10**6] * len(deletes))], pa.int32())
+        return LogRecords(
+            keys=pa.array(keys, pa.string()),
+            row=np.array([*range(len(batch)), *([-1] * len(deletes))], np.int64),
+            is_final=np.zeros(len(keys), np.bool_),
+            ordering=(comparable(ts, "ts"),),
+            table=pa.Table.from_batches([batch]),
+        )
+
+    def read(self, made):
+        path = f"{made.partition}/{made.file.name}" if made.partition else made.file.name
+        return pq.read_table(pa.BufferReader(self.storage.read(path)))
+
+    def keys_of(self, made):
+        return [key for one in made for key in self.keys(self.read(one))]
+
+    def keys(self, table):
+        return table.column(KEY).to_pylist()
+
+
+def test_an_upsert_goes_on_with_the_file_group_and_leaves_its_other_rows_alone(it):
+    first, second, third, *others = it.keys(it.old)
+    change = it.records(it.rows(int(first)), deletes=[second])
+
+    (made,) = it.write(Rows(records=change, inserts=lambda: [it.rows(9001, 9002)]))
+
+    assert BaseName.parse(made.file.name).file_id == BaseName.parse(made.before).file_id
+    assert made.counts == Counts(inserts=2, updates=1, deletes=1)
+    table = it.read(made)
+    assert it.keys(table) == [first, third, *others, "9001", "9002"]
+    kept = it.old.slice(2).drop_columns(["_hoodie_file_name"])
+    assert table.slice(1, len(kept)).drop_columns(["_hoodie_file_name"]).equals(kept)
+    assert set(table.column("_hoodie_file_name").to_pylist()) == {made.file.name}
+
+
+def test_only_new_rows_carry_the_commit_and_each_has_a_number_of_its_own(it):
+    first, *_ = it.keys(it.old)
+
+    (made,) = it.write(
+        Rows(
+            records=it.records(it.rows(int(first))), inserts=lambda: [it.rows(9001), it.rows(9002)]
+        )
+    )
+
+    table = it.read(made)
+    own = [t == it.rewrite.instant for t in table.column("_hoodie_commit_time").to_pylist()]
+    assert own == [True, *([False] * (len(it.old) - 1)), True, True]
+    numbers = table.column("_hoodie_commit_seqno").to_pylist()
+    assert [n for n, is_own in zip(numbers, own, strict=True) if is_own] == [
+        f"{it.rewrite.instant}_7_{n}" for n in range(3)
+    ]
+
+
+def test_its_statistic_names_the_file_that_it_follows(it):
+    first, *_ = it.keys(it.old)
+
+    (made,) = it.write(Rows(records=it.records(it.rows(int(first)))))
+
+    stat = made.stat
+    assert stat["prevBaseFile"] == made.before == it.base.base.rpartition("/")[2]
+    assert stat["prevCommit"] == BaseName.parse(made.before).instant
+    assert (stat["numWrites"], stat["numUpdateWrites"], stat["numInserts"]) == (len(it.old), 1, 0)
+
+
+def test_rows_that_are_only_inserted_stay_beside_rows_of_the_same_key(it):
+    first, *_ = it.keys(it.old)
+
+    (made,) = it.write(Rows(inserts=lambda: [it.rows(int(first))]))
+
+    assert it.keys(it.read(made)).count(first) == 2
+
+
+def test_a_group_begins_with_a_file_of_its_own(it):
+    (made,) = it.write(Rows(inserts=lambda: [it.rows(1), it.rows(2)]), base=False)
+
+    assert made.before is None
+    assert BaseName.parse(made.file.name).file_id == f"{PREFIX}-0"
+    assert it.keys(it.read(made)) == ["1", "2"]
+    assert made.stat["prevCommit"] == "null"
+
+
+def test_no_file_grows_beyond_the_target_for_new_rows(it):
+    batches = [it.rows(*range(n, n + 2000), name=noise) for n in range(0, 40_000, 2000)]
+    target = 500_000
+
+    made = it.write(Rows(inserts=lambda: batches), base=False, target=target)
+
+    assert len(made) > 1
+    assert max(one.file.size for one in made) <= 1.15 * target
+    assert [BaseName.parse(m.file.name).file_id for m in made] == [
+        f"{PREFIX}-{n}" for n in range(len(made))
+    ]
+    assert it.keys_of(made) == [str(n) for n in range(40_000)]
+
+
+def test_what_a_group_has_no_room_for_begins_another(it):
+    rows = [it.rows(*range(5000, 25_000), name=noise)]
+
+    old, *more = it.write(Rows(inserts=lambda: rows), target=500_000)
+
+    assert old.before is not None
+    assert more
+    assert [BaseName.parse(m.file.name).file_id for m in more] == [
+        f"{PREFIX}-{n + 1}" for n in range(len(more))
+    ]
+    assert it.keys_of([old, *more]) == [*it.keys(it.old), *(str(n) for n in range(5000, 25_000))]
+
+
+def test_every_file_comes_after_its_marker_and_nothing_stays_on_the_local_disk(it):
+    made = it.write(Rows(inserts=lambda: [it.rows(1)]), base=False)
+
+    folder = f".hoodie/.temp/{it.rewrite.instant}/{it.partition}"
+    markers = {entry.name for entry in it.storage.list(folder)}
+    assert markers == {f"{one.file.name}.marker.CREATE" for one in made}
+    assert [] == list(it.folder.iterdir())
+
+
+def test_two_attempts_write_files_of_other_names_for_one_group(it):
+    rows = Rows(inserts=lambda: [it.rows(1)])
+
+    (one,), (two,) = it.write(rows, attempt=1), it.write(rows, attempt=2)
+
+    assert one.file.name != two.file.name
+    assert BaseName.parse(one.file.name).file_id == BaseName.parse(two.file.name).file_id
+
+
+def test_a_damaged_base_file_is_named_and_nothing_is_brought_to_the_table(it):
+    path = it.storage.location + "/" + it.base.base
+    before = set(it.storage.list(it.partition))
+    with open(path, "r+b") as file:
+        file.seek(8)
+        file.write(b"\0" * 200)
+
+    with pytest.raises(FormatError, match=it.base.base):
+        it.write(Rows(records=it.records(it.rows(1))))
+
+    assert {e.name for e in open_storage(it.storage.location).list(it.partition)} == {
+        e.name for e in before
+    }
