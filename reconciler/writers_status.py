@@ -119,14 +119,15 @@ def _files(
         )
     is_small = newest.size < sizes.small
     limit = f"files.small ({format_size(sizes.small)})"
-    is_many, where = _crowd(newest, is_small & newest.made_by(_FILLING))
+    # of merge-on-read a write fills one file a partition, and none that has log files
+    filling = frozenset() if state.is_merge_on_read else _FILLING
+    is_many, where = _crowd(newest, is_small & newest.made_by(filling))
     if is_many.any():
         yield Note(
             "writersFiles",
             f"{_files_of(is_many)} below {limit} in {where} made by {newest.names(is_many)}, which "
-            "could have filled one after the other: the writers have another "
-            "hoodie.parquet.small.file.limit, or take records for larger than they are "
-            "(files.recordSize)",
+            "fills such files first: the writers have another hoodie.parquet.small.file.limit, "
+            "take records for larger than they are (files.recordSize), or are many tasks of Flink",
         )
     is_many, where = _crowd(newest, is_small & newest.made_by(_NEVER_FILLING))
     if is_many.any():

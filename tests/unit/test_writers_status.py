@@ -114,6 +114,14 @@ def test_small_files_of_a_bulk_insert_are_told_from_those_of_inserts(state):
     assert "hoodie.parquet.small.file.limit" not in because
 
 
+def test_inserts_into_merge_on_read_tables_may_leave_small_files(state):
+    """Of files with log files none is filled, and of the others one a write (UpsertPartitioner)."""
+    other = replace(state, table_type="MERGE_ON_READ")
+
+    assert [] == facts(sized(small=HUGE), other, written())
+    assert facts(sized(small=HUGE), other, written(operation="BULK_INSERT"))
+
+
 def test_one_or_two_small_files_in_a_partition_are_no_fact(state):
     assert [] == facts(sized(small=HUGE), state, *(written(i) for i in LATER[:2]))
     assert facts(sized(small=HUGE), state, *(written(i) for i in LATER[:3]))
