@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.errors import FormatError
-from reconciler.hudi.arrow import flags, integers, numbers, strings
+from reconciler.hudi.arrow import flags, integers, numbers
 from reconciler.hudi.logfile import CONTENT_VERSION, Block, BlockType, schema_text
 from reconciler.hudi.schemaless import decoding, require
 from reconciler.merge.avro_decode import Places, decode_records
@@ -25,6 +25,7 @@ from reconciler.merge.avro_schema import read_schema
 from reconciler.merge.deletes import deletions
 from reconciler.merge.evolve import evolve, evolve_batch
 from reconciler.merge.keys import keys_of
+from reconciler.merge.marked import is_deletion
 from reconciler.merge.ordering import (
     column_at,
     comparable,
@@ -33,7 +34,7 @@ from reconciler.merge.ordering import (
     type_at,
 )
 from reconciler.merge.precombine import precombined
-from reconciler.merge.rules import IS_DELETED, OPERATION, MergeRules
+from reconciler.merge.rules import MergeRules
 
 _REMEDY: Final = "the log file is damaged; restore it or roll back the write that made it"
 _HEAD: Final = 8  # version and count of an Avro block
@@ -131,7 +132,7 @@ def _comparable(columns: Iterable[Any], fields: Mapping[str, pa.DataType]) -> tu
 def _written(
     batch: Any, rules: MergeRules, fields: Mapping[str, pa.DataType], wanted: Wanted, block: Block
 ) -> _Part:
-    is_delete = _is_delete(batch, rules)
+    is_delete = is_deletion(batch, rules.delete_marker)
     ordering = ordering_of(batch, fields, block.path)
     is_final = is_delete.copy()
     if ordering:
@@ -143,24 +144,6 @@ def _written(
         ordering=_comparable(ordering, fields),
         rows=evolve_batch(batch, wanted.columns, block.path, wanted.missing),
     )
-
-
-def _is_delete(batch: Any, rules: MergeRules) -> NDArray[np.bool_]:
-    """Whether each record is a deletion (DeleteContext, RecordContext.isDeleteRecord)."""
-    found = np.zeros(len(batch), np.bool_)
-    marked = column_at(batch, IS_DELETED)
-    if marked is not None and pa.types.is_boolean(marked.type):
-        found |= flags(marked.fill_null(False))
-    operation = column_at(batch, OPERATION)
-    if operation is not None and len(batch):
-        found |= flags(pc.is_in(operation.cast(pa.string()), value_set=strings(["D", "-U"])))
-    if rules.delete_marker:
-        name, text = rules.delete_marker
-        column = column_at(batch, name)
-        if column is not None:
-            said = pc.equal(column.cast(pa.string()), text)
-            found |= flags(said.fill_null(False))
-    return found
 
 
 def _is_default(column: Any) -> NDArray[np.bool_]:
