@@ -4,6 +4,7 @@ ReconcilerError                    1
 ├── SpecError                      1   problems in what people wrote, each with file:line:column
 ├── FormatError                    1   bytes that cannot be what they claim to be; names the file
 ├── UnsupportedError               1   a table that we know we must not touch
+├── RowsError                      1   rows that were handed over to be written and cannot be
 ├── PlanError                      1   a plan document that is damaged, foreign or of another format
 │   └── EditedPlanError            4   one that is no longer what was made and reviewed
 ├── StorageError                   1   a path that cannot be reached
@@ -50,6 +51,10 @@ class FormatError(ReconcilerError):
 
 class UnsupportedError(ReconcilerError):
     """The table uses something that this tool knows by name and must not touch."""
+
+
+class RowsError(ReconcilerError):
+    """Rows to be written lack what the table asks for; names the column, and a row of them."""
 
 
 class PlanError(ReconcilerError):

@@ -1,0 +1,19 @@
+"""Properties of tables that tests of the writer declare."""
+
+from __future__ import annotations
+
+from reconciler.hudi.properties import TableProperties, checksum, print_java
+
+
+def properties(keys="id", fields="p", version=9, **more):
+    """``more``: further lines of the file."""
+    raw = {
+        "hoodie.table.name": "t",
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.version": str(version),
+        "hoodie.table.recordkey.fields": keys,
+        "hoodie.table.partition.fields": fields,
+        **more,
+    }
+    raw["hoodie.table.checksum"] = str(checksum(raw))
+    return TableProperties.parse(print_java(raw), "hoodie.properties")
