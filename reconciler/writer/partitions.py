@@ -1,0 +1,119 @@
+"""The partition paths of new rows, as Hudi's key generators make them; pure, by column.
+
+Source: KeyGenUtils.getRecordPartitionPath, PartitionPathEncodeUtils. Of each column its distinct
+values are spelled, and of each combination one path is put together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import RowsError, UnsupportedError
+from reconciler.hudi.properties import TableProperties
+from reconciler.writer.generators import Generator, generator_of, is_consistent
+from reconciler.writer.texts import texts_at
+
+#: the folder of rows whose value is null or empty
+DEFAULT: Final = "__HIVE_DEFAULT_PARTITION__"
+_HIVE: Final = "hoodie.datasource.write.hive_style_partitioning"
+_ENCODED: Final = "hoodie.datasource.write.partitionpath.urlencode"
+_SLASHED: Final = "hoodie.datasource.write.slash.separated.date.partitioning"
+_ESCAPES: Final = {
+    ord(char): f"%{ord(char):02X}" for char in (*map(chr, range(1, 32)), *"\"#%'*/:=?\\\x7f{[]^")
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderRule:
+    """``fields``: the columns of the partitions, outermost first; none for a table without any.
+
+    ``is_hive``: folders are ``field=value``. ``is_encoded``: what paths have trouble with is
+    escaped. ``is_consistent``: as of keys.
+    """
+
+    fields: tuple[str, ...]
+    is_hive: bool = False
+    is_encoded: bool = False
+    is_consistent: bool = False
+
+    @classmethod
+    def of(cls, properties: TableProperties) -> Self:
+        """The rule of a table; raises UnsupportedError naming a way of folders that is unknown."""
+        raw = properties.raw
+        if raw.get(_SLASHED, "false").lower() == "true":
+            raise UnsupportedError(
+                f"table {properties.table_name}: folders of dates with slashes ({_SLASHED}) cannot "
+                "be made here; write this table with Hudi"
+            )
+        fields = properties.partition_fields
+        if generator_of(properties) is Generator.NON_PARTITION:
+            fields = ()
+        return cls(
+            fields=fields,
+            is_hive=raw.get(_HIVE, "false").lower() == "true",
+            is_encoded=raw.get(_ENCODED, "false").lower() == "true",
+            is_consistent=is_consistent(properties),
+        )
+
+
+def partition_paths(batch: Any, rule: FolderRule) -> Any:
+    """The partition path of every row: a dictionary array of strings without nulls.
+
+    ``""`` for a table without partitions. Raises RowsError naming column and value where a path
+    would lead elsewhere (``..``, an empty or a hidden folder), and as ``texts_at`` does.
+    """
+    if not rule.fields:
+        return pa.array([""], pa.string()).dictionary_encode().take(pa.repeat(0, len(batch)))
+    paths = None
+    for name in rule.fields:
+        own = _folders(batch, name, rule)
+        paths = own if paths is None else _below(paths, own)
+    return paths
+
+
+def _folders(batch: Any, name: str, rule: FolderRule) -> Any:
+    """A column's values as folders: a dictionary array."""
+    found = texts_at(batch, name, is_consistent=rule.is_consistent).fill_null("")
+    encoded = found.dictionary_encode()
+    folders = [_folder(text, name, rule) for text in encoded.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(folders, pa.string()))
+
+
+def _folder(text: str, name: str, rule: FolderRule) -> str:
+    folder = escaped(text) if rule.is_encoded else text
+    path = f"{name}={folder or DEFAULT}" if rule.is_hive else folder or DEFAULT
+    parts = path.split("/")
+    if "\0" in path or any(part in ("", ".", "..") or part.startswith(".hoodie") for part in parts):
+        hint = "" if rule.is_encoded else f"; a table with {_ENCODED} escapes slashes"
+        raise RowsError(f"partition column {name}: {text!r} does not name a folder{hint}")
+    return path
+
+
+def _below(outer: Any, inner: Any) -> Any:
+    """The paths of two dictionary arrays, one below the other."""
+    width = len(inner.dictionary)
+    codes = pc.add(pc.multiply(outer.indices.cast(pa.int64()), width), inner.indices)
+    pairs = codes.dictionary_encode()
+    above = outer.dictionary.take(pc.divide(pairs.dictionary, width))
+    rest = pc.subtract(pairs.dictionary, pc.multiply(pc.divide(pairs.dictionary, width), width))
+    paths = pc.binary_join_element_wise(above, inner.dictionary.take(rest), "/")
+    return _distinct(pairs.indices, paths)
+
+
+def _distinct(codes: Any, paths: Any) -> Any:
+    """Equal paths under one code: values with slashes in them can make the same path."""
+    encoded = paths.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(codes), encoded.dictionary)
+
+
+def escaped(text: str) -> str:
+    """PartitionPathEncodeUtils.escapePathName.
+
+    >>> escaped("a/b é")
+    'a%2Fb é'
+    """
+    return text.translate(_ESCAPES)
