@@ -1,0 +1,110 @@
+"""Rows of one key within a batch: which of them is written; pure, by column.
+
+Source: BaseWriteHelper.deduplicateRecords (combineOnCondition). The greatest event time wins, of
+equal ones the later row; without ordering columns the later row. On a table that merges by commit
+time the versions differ: Hudi 0.x compares ordering columns here all the same and knows no marker
+of deletions (OverwriteWithLatestAvroPayload), Hudi 1.x does the opposite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.errors import RowsError, UnsupportedError
+from reconciler.hudi.arrow import numbers
+from reconciler.hudi.properties import TableProperties
+from reconciler.merge.marked import is_deletion
+from reconciler.merge.ordering import column_at, comparable, last_of_each, newest_of_each
+from reconciler.merge.rules import MergeRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupeRule:
+    """``ordering``: the columns of event time, most significant first; empty: the later row wins.
+
+    ``is_global``: a key is in one partition only, so that partitions do not tell rows apart.
+    ``delete_marker``: a column and the text that makes a row a deletion.
+    """
+
+    ordering: tuple[str, ...] = ()
+    is_global: bool = False
+    delete_marker: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, properties: TableProperties, *, is_global: bool) -> Self:
+        """The rule of a table, as the Hudi that made it follows it.
+
+        Raises UnsupportedError for a table whose records merge in a way that is not known.
+        """
+        rules = MergeRules.of(properties)
+        if rules.refusal:
+            raise UnsupportedError(rules.refusal)
+        # of the payload classes of 0.x only those of event time know a marker
+        is_blind = rules.precombines and rules.overwrites
+        marker = None if is_blind else rules.delete_marker
+        return cls(ordering=rules.ordering, is_global=is_global, delete_marker=marker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Survivors:
+    """``rows``: the numbers of the rows that are written, ascending, one a key.
+
+    ``is_deletion``: of each of them, whether it removes its key instead of writing it.
+    """
+
+    rows: NDArray[np.int64]
+    is_deletion: NDArray[np.bool_]
+
+
+def survivors(batch: Any, keys: Any, paths: Any, rule: DedupeRule) -> Survivors:
+    """The rows of a batch that are left when every key is there once.
+
+    ``keys``: the record key of every row, strings without nulls. ``paths``: its partition path, a
+    dictionary array without nulls. Raises RowsError naming the ordering column that rows lack or
+    that is null in one, UnsupportedError for one of a type that has no order.
+    """
+    ordering = _ordering(batch, rule.ordering)
+    codes, groups = _codes(keys, None if rule.is_global else paths)
+    if ordering:
+        nothing = np.zeros(len(codes), np.bool_)
+        found = newest_of_each(codes, groups, ordering, is_final=nothing, is_listed=nothing)
+    else:
+        found = last_of_each(codes, groups)
+    rows = np.sort(found)
+    return Survivors(rows=rows, is_deletion=is_deletion(batch, rule.delete_marker)[rows])
+
+
+def _codes(keys: Any, paths: Any) -> tuple[NDArray[np.int64], int]:
+    """A number per row that rows of one key share, and how many numbers there are."""
+    encoded = keys.dictionary_encode()
+    codes = numbers(encoded.indices).astype(np.int64)
+    if paths is None or len(paths.dictionary) <= 1:
+        return codes, len(encoded.dictionary)
+    both = codes * len(paths.dictionary) + numbers(paths.indices)
+    again = pa.array(both).dictionary_encode()
+    return numbers(again.indices).astype(np.int64), len(again.dictionary)
+
+
+def _ordering(batch: Any, names: Sequence[str]) -> list[Any]:
+    found = []
+    for name in names:
+        column = column_at(batch, name)
+        if column is None:
+            raise RowsError(f"the rows have no column {name}, by which the table orders them")
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if column.null_count:
+            row = pc.index(column.is_null(), pa.scalar(True)).as_py()
+            raise RowsError(
+                f"ordering column {name}: null in {column.null_count} of {len(batch)} rows, first "
+                f"in row {row} (counted from 0); rows without an event time have no order"
+            )
+        found.append(comparable(column, name))
+    return found
