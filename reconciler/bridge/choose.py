@@ -40,6 +40,8 @@ _UNARCHIVED: Final = (10, 20)
 #: the first release that writes a table version, and the first that orders by several columns
 _WRITES: Final = {6: Release.R0_15, 8: Release.R1_0, 9: Release.R1_1}
 _ORDERS_BY_SEVERAL: Final = Release.R1_1
+#: before 1.0 the default payload lets the later write win, whatever its ordering value
+_EVENT_TIME: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 _NO_ORDER_OF_FLINK: Final = "no_precombine"
 
 
@@ -144,6 +146,8 @@ def _of_table(table: NewTable, name: str, engine: Engine) -> Iterator[_Asked]:
     if table.ordering:
         because = "of two records of one key the one with the greater value wins"
         yield made(Meaning.ORDERING, ",".join(table.ordering), "table.ordering", because)
+        because = "the value decides between a write and the table too, not only within a write"
+        yield made(Meaning.PAYLOAD, _EVENT_TIME, "table.ordering", because)
     elif engine is Engine.FLINK:
         because = "the later write wins; unsaid, Flink orders by a column ts"
         yield made(Meaning.ORDERING, _NO_ORDER_OF_FLINK, "table.ordering", because)

@@ -48,6 +48,7 @@ class Meaning(StrEnum):
     RECORD_KEY = auto()
     PARTITION_BY = auto()
     ORDERING = auto()
+    PAYLOAD = auto()
     HIVE_STYLE = auto()
     VERSION = auto()
     UPGRADE = auto()
@@ -73,6 +74,10 @@ def _renamed(old: str, new: str, since: Release = Release.R1_0) -> tuple[Name, .
 
 def _one(text: str, since: Release = Release.R0_15) -> tuple[Name, ...]:
     return (Name(text, since=since),)
+
+
+def _before_1_0(text: str) -> tuple[Name, ...]:
+    return (Name(text, until=Release.R0_15),)
 
 
 _HUDI: Final[dict[Meaning, tuple[Name, ...]]] = {
@@ -113,6 +118,7 @@ _HUDI: Final[dict[Meaning, tuple[Name, ...]]] = {
     Meaning.ORDERING: _renamed(
         "hoodie.datasource.write.precombine.field", "hoodie.table.ordering.fields", Release.R1_1
     ),
+    Meaning.PAYLOAD: _before_1_0("hoodie.datasource.write.payload.class"),
     Meaning.HIVE_STYLE: _one("hoodie.datasource.write.hive_style_partitioning"),
     Meaning.VERSION: _one("hoodie.write.table.version", Release.R1_0),
     Meaning.UPGRADE: _one("hoodie.write.auto.upgrade", Release.R1_0),
@@ -134,6 +140,7 @@ _FLINK: Final[dict[Meaning, tuple[Name, ...]]] = {
     Meaning.METADATA: _one("metadata.enabled"),
     Meaning.TYPE: _one("table.type"),
     Meaning.ORDERING: _renamed("precombine.field", "ordering.fields", Release.R1_1),
+    Meaning.PAYLOAD: (),  # its default goes by event time
 }
 #: of TBLPROPERTIES, where a table is made
 _SQL: Final[dict[Meaning, tuple[Name, ...]]] = {
@@ -142,12 +149,14 @@ _SQL: Final[dict[Meaning, tuple[Name, ...]]] = {
     Meaning.RECORD_KEY: _one("primaryKey"),
     Meaning.PARTITION_BY: (),
     Meaning.ORDERING: _renamed("preCombineField", "orderingFields", Release.R1_1),
+    Meaning.PAYLOAD: _before_1_0("payloadClass"),
 }
 #: these are flags of the command, which win over properties
 _STREAMER: Final[dict[Meaning, tuple[Name, ...]]] = {
     Meaning.NAME: _one("--target-table"),
     Meaning.TYPE: _one("--table-type"),
     Meaning.ORDERING: _one("--source-ordering-field"),
+    Meaning.PAYLOAD: _before_1_0("--payload-class"),
 }
 _OWN: Final[dict[Engine, dict[Meaning, tuple[Name, ...]]]] = {
     Engine.SPARK: {},

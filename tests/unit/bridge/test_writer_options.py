@@ -24,9 +24,9 @@ from reconciler.spec.model import (
 CASES = Path(__file__).parents[2] / "cases" / "options"
 BUNDLES = {"0.15": "0.15.0", "1.0": "1.0.2", "1.1": "1.1.1", "1.2": "1.2.0"}
 #: of TBLPROPERTIES; Spark SQL alone knows them (HoodieOptionConfig)
-SQL = {"type", "primaryKey", "preCombineField", "orderingFields"}
+SQL = {"type", "primaryKey", "preCombineField", "orderingFields", "payloadClass"}
 #: of HoodieStreamer.Config
-FLAGS = {"--target-table", "--table-type", "--source-ordering-field"}
+FLAGS = {"--target-table", "--table-type", "--source-ordering-field", "--payload-class"}
 
 LOCK = Concurrency(lock=Lock(provider="filesystem"))
 ALONE = Concurrency(lock=Lock(provider="none"))
@@ -298,6 +298,22 @@ def test_several_ordering_columns_need_a_release_that_has_them():
     error = writer_options(spec, Engine.SPARK, Release.R1_0).error
     assert "Hudi 1.0 orders records by one column, and table.ordering has 2" in (error or "")
     assert "a,b" == asked(spec)["hoodie.table.ordering.fields"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "key"),
+    [
+        (Engine.SPARK, "hoodie.datasource.write.payload.class"),
+        (Engine.STREAMER, "--payload-class"),
+        (Engine.SQL, "payloadClass"),
+    ],
+)
+def test_before_1_0_ordering_columns_decide_only_with_the_payload_of_event_time(engine, key):
+    payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+
+    assert payload == asked(FULL, engine, "0.15")[key]
+    assert key not in asked(FULL, engine, "1.0")
+    assert key not in asked(replace(FULL, table=replace(FULL.table, ordering=())), engine, "0.15")
 
 
 def test_flink_is_told_that_nothing_orders_records_where_it_would_take_a_column_ts():
