@@ -1,0 +1,296 @@
+"""Laws of the assignment of rows to files, for both rules, every kind of table and any state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.hudi.arrow import integers
+from reconciler.sizing.assign import assign
+from reconciler.sizing.buckets import Workload, inserts_only
+from reconciler.sizing.estimate import RecordSize
+from reconciler.sizing.routing import by_md5, cuts, exact_cuts, histogram, key_hashes
+from reconciler.sizing.rules import ByHudi, Cap, CopyOnWrite, MergeOnRead, Sizes, Steady
+from reconciler.sizing.streaming import Assigner, rooms, rows_of_a_new_file
+from reconciler.sizing.tasks import Task
+from tests.unit.sizing.piles import pile
+
+LAW = settings(max_examples=80, deadline=None)
+COW = CopyOnWrite()
+
+sizes = st.builds(
+    lambda target, share: Sizes(target=target, small=round(target * share)),
+    st.integers(1_000, 200_000),
+    st.sampled_from([0.0, 0.5, 0.8, 100 / 120, 1.0, 1.5]),
+)
+kinds = st.sampled_from([COW, MergeOnRead(), MergeOnRead(most=3), MergeOnRead(indexes_logs=True)])
+caps = st.one_of(st.none(), st.builds(Cap, times=st.floats(0, 50), least=st.integers(0, 50_000)))
+records = st.builds(
+    lambda fixed, per_row: RecordSize(fixed=fixed, per_row=per_row, because=""),
+    st.integers(0, 900),
+    st.floats(0.5, 400),
+)
+rules = st.one_of(
+    st.builds(Steady, sizes=sizes, record=records, cap=caps),
+    st.builds(
+        ByHudi,
+        sizes=sizes,
+        average=st.integers(1, 2_000),
+        split=st.one_of(st.none(), st.integers(1, 500)),
+    ),
+)
+
+
+@st.composite
+def tables(draw):
+    """Groups of two partitions, and a write to three."""
+    slices = st.one_of(
+        st.integers(0, 200_000),
+        st.tuples(st.one_of(st.none(), st.integers(1, 200_000)), st.integers(1, 400_000)),
+    )
+    ids = [f"{partition}{n}" for partition in "pq" for n in range(8)]
+    some = st.sets(st.sampled_from(ids), max_size=3)
+    held = {
+        partition: {
+            f"{partition}{n}": size for n, size in enumerate(draw(st.lists(slices, max_size=8)))
+        }
+        for partition in "pq"
+    }
+    groups = pile(held, compacting=draw(some), clustering=draw(some), replaced=draw(some))
+    updated = draw(st.sets(st.integers(0, max(len(groups) - 1, 0)))) if len(groups) else set()
+    workload = Workload(
+        partitions=("p", "q", "r"),
+        inserts=np.array(draw(st.lists(st.integers(0, 5_000), min_size=3, max_size=3)), np.int64),
+        group=np.array(sorted(updated), np.int64),
+        updates=np.array([draw(st.integers(1, 99)) for _ in updated], np.int64),
+        growth=np.array([draw(st.integers(-500, 5_000)) for _ in updated], np.int64),
+    )
+    return groups, workload
+
+
+@LAW
+@given(tables(), kinds, rules)
+def test_every_row_is_in_one_bucket(table, kind, rule):
+    groups, workload = table
+    found = assign(groups, workload, kind, rule)
+
+    for code, rows in enumerate(workload.inserts.tolist()):
+        assert rows == found.inserts[found.partition == code].sum()
+        assert rows == found.inserts[found.taking(code)].sum()
+        assert (found.inserts[found.taking(code)] > 0).all()
+    assert dict(zip(workload.group.tolist(), workload.updates.tolist(), strict=True)) == {
+        group: rows
+        for group, rows in zip(found.group.tolist(), found.updates.tolist(), strict=True)
+        if rows
+    }
+    old = found.group[found.group >= 0]
+    assert len(old) == len(set(old.tolist()))
+
+
+@LAW
+@given(tables(), kinds, rules)
+def test_new_rows_go_to_small_files_of_their_partition_that_nothing_holds(table, kind, rule):
+    groups, workload = table
+    found = assign(groups, workload, kind, rule)
+    taking = (found.group >= 0) & (found.inserts > 0)
+    at = found.group[taking]
+
+    assert groups.is_live[at].all()
+    assert not (groups.is_compacting | groups.is_clustering)[at].any()
+    assert [groups.partitions[code] for code in groups.partition[at]] == [
+        workload.partitions[code] for code in found.partition[taking]
+    ]
+    limit = rule.sizes.target if kind == MergeOnRead(indexes_logs=True) else rule.sizes.small
+    assert (found.size[taking] < limit).all()
+
+
+@LAW
+@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, Steady)))
+def test_no_file_that_a_steady_write_fills_or_makes_is_15_percent_above_the_target(
+    table, kind, rule
+):
+    """But one whose only row is too big for that. A byte for the rounding of sizes."""
+    found = assign(*table, kind, rule)
+    is_filled = (found.inserts > 0) & (~found.is_new | (found.inserts > 1))
+
+    assert (found.expected[is_filled] <= 1.15 * rule.sizes.target + 1).all()
+    is_old = is_filled & ~found.is_new
+    assert (found.expected[is_old] <= rule.sizes.target + 1).all()
+
+
+@LAW
+@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, Steady)))
+def test_a_file_is_filled_only_where_that_is_worth_its_rewrite(table, kind, rule):
+    groups, workload = table
+    found = assign(groups, workload, kind, rule)
+    old = found.group >= 0
+    padded = np.flatnonzero(old & (found.inserts > 0))
+    if rule.cap is None or kind == MergeOnRead(indexes_logs=True):
+        return
+    for at in padded.tolist():
+        data = max(int(groups.base[found.group[at]]) - rule.record.fixed, 0)
+        brought = found.inserts[at] * rule.record.per_row
+        is_free = kind == COW and found.updates[at] > 0
+        assert is_free or data <= max(rule.cap.times * brought, rule.cap.least)
+
+
+@LAW
+@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, Steady)), st.randoms())
+def test_a_steady_assignment_does_not_know_the_order_of_a_listing(table, kind, rule, random):
+    groups, workload = table
+    order = [
+        at
+        for code in range(len(groups.partitions))
+        for at in random.sample(
+            np.flatnonzero(groups.partition == code).tolist(), int((groups.partition == code).sum())
+        )
+    ]
+    shuffled = replace(
+        groups,
+        **{
+            name: getattr(groups, name)[order]
+            for name in (
+                "partition",
+                "base",
+                "logs",
+                "log_files",
+                "begun",
+                "is_live",
+                "is_compacting",
+                "is_clustering",
+            )
+        },
+        file_id=groups.file_id.take(integers(np.array(order, np.int64))),
+    )
+    same = replace(
+        workload, group=np.array([order.index(at) for at in workload.group.tolist()], np.int64)
+    )
+
+    def in_words(some, work):
+        found = assign(some, work, kind, rule)
+        ids = [*some.file_id.to_pylist(), "new"]
+        rows = zip(
+            found.group.tolist(), found.inserts.tolist(), found.updates.tolist(), strict=True
+        )
+        return [(ids[at], inserts, updates) for at, inserts, updates in rows if inserts], sorted(
+            (ids[at], inserts, updates)
+            for at, inserts, updates in zip(
+                found.group.tolist(), found.inserts.tolist(), found.updates.tolist(), strict=True
+            )
+        )
+
+    assert in_words(groups, workload) == in_words(shuffled, same)
+
+
+#: rows that are small beside the room between a small file and the target, so that room has rows
+FINE = st.builds(
+    lambda fixed, per_row: Steady(
+        sizes=Sizes(target=1_200, small=1_000),
+        record=RecordSize(fixed=fixed, per_row=per_row, because=""),
+        cap=None,
+    ),
+    st.integers(0, 400),
+    st.floats(0.5, 20),
+)
+
+
+@LAW
+@given(FINE, st.lists(st.integers(1, 3_000), max_size=12), st.sets(st.integers(0, 30)))
+def test_inserts_leave_at_most_one_small_file_beyond_those_that_are_pinned(rule, batches, pinned):
+    """Pinned are some of the files in the order in which they come to be, for good."""
+    files = {}
+    for rows in batches:
+        held = [name for nth, name in enumerate(files) if nth in pinned]
+        groups = pile({"p": files} if files else {}, clustering=held)
+        found = assign(groups, inserts_only({"p": rows}), COW, rule)
+        ids = groups.file_id.to_pylist()
+        for at, size in zip(found.group.tolist(), found.expected.tolist(), strict=True):
+            files[ids[at] if at >= 0 else f"f{len(files):02}"] = size
+
+        free = [size for nth, size in enumerate(files.values()) if nth not in pinned]
+        assert sum(size < rule.sizes.small for size in free) <= 1
+        assert max(files.values()) <= 1.15 * rule.sizes.target + 1
+
+
+keys = st.sets(st.text(min_size=1, max_size=12), min_size=1, max_size=300)
+
+
+@st.composite
+def routed(draw):
+    """Distinct record keys, and buckets that take them all."""
+    some = sorted(draw(keys))
+    ends = sorted(draw(st.sets(st.integers(1, len(some)))) | {len(some)})
+    inserts = np.diff([0, *ends]).astype(np.int64)
+    return pa.array(some, pa.string()), inserts
+
+
+@LAW
+@given(routed(), st.randoms())
+def test_routing_loses_no_row_and_does_not_know_the_order_of_rows(case, random):
+    column, inserts = case
+    order = pa.array(random.sample(range(len(column)), len(column)), pa.int64())
+    hashes = key_hashes(column)
+    for made in (exact_cuts(hashes, inserts), cuts(histogram(hashes, 12), inserts)):
+        found = made.route(hashes)
+
+        assert set(found.tolist()) <= set(range(len(inserts)))
+        assert found[order.to_numpy()].tolist() == (
+            made.route(key_hashes(column.take(order))).tolist()
+        )
+    assert inserts.tolist() == (
+        np.bincount(exact_cuts(hashes, inserts).route(hashes), minlength=len(inserts)).tolist()
+    )
+    by_hash = by_md5(column, inserts)
+    assert set(by_hash.tolist()) <= set(range(len(inserts)))
+    assert by_hash[order.to_numpy()].tolist() == by_md5(column.take(order), inserts).tolist()
+
+
+@LAW
+@given(routed())
+def test_a_histogram_s_cuts_are_off_by_a_bin_at_most(case):
+    column, inserts = case
+    hashes = key_hashes(column)
+    counts = histogram(hashes, 12)
+    found = np.bincount(cuts(counts, inserts).route(hashes), minlength=len(inserts))
+
+    assert np.abs(np.cumsum(found) - np.cumsum(inserts)).max() <= counts.max()
+
+
+@LAW
+@given(
+    st.integers(1, 5),
+    st.lists(st.one_of(st.integers(1, 400), st.sampled_from(["began", "completed"])), max_size=25),
+)
+def test_streams_lose_no_row_and_tasks_share_no_file(tasks, steps):
+    rule = Steady(
+        sizes=Sizes(target=120, small=100), record=RecordSize(fixed=10, per_row=1.0, because="")
+    )
+    groups = pile({"p": {f"f{n}": 10 * n for n in range(1, 12)}})
+    drawn = count()
+    files = []
+    for number in range(tasks):
+        task = Task(number=number, tasks=tasks)
+        assigner, mine = Assigner(per_file=rows_of_a_new_file(rule)), set()
+        for step in steps:
+            if step == "began":
+                assigner = assigner.checkpoint_began()
+            elif step == "completed":
+                assigner = assigner.checkpoint_completed()
+            else:
+                assigner, shares = assigner.insert(
+                    "p",
+                    step,
+                    look=lambda task=task: rooms(groups, "p", COW, rule, task),
+                    draw=lambda task=task: task.first(f"new{next(drawn)}" for _ in count()),
+                )
+                assert step == sum(share.rows for share in shares)
+                assert all(share.rows > 0 for share in shares)
+                mine |= {share.file_id for share in shares}
+        files += mine
+
+    assert len(files) == len(set(files))
