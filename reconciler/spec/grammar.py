@@ -25,7 +25,13 @@ from reconciler.spec.fields import (
     WholeOf,
     WordOr,
 )
-from reconciler.spec.words import NAME_PATTERN, filter_problem, location_problem, zone_problem
+from reconciler.spec.words import (
+    NAME_PATTERN,
+    filter_problem,
+    folder_problem,
+    location_problem,
+    zone_problem,
+)
 
 API_VERSION: Final = "reconciler/v1"
 COUNTS: Final = ("commits", "hours", "fileVersions")
@@ -257,7 +263,7 @@ LOCK: Final = Block(
         ),
         Field(
             "path",
-            Text(),
+            Text(check=folder_problem),
             "The lock file's folder; relative to the table if relative.",
             default=".hoodie",
         ),

@@ -106,6 +106,15 @@ def location_problem(text: str) -> str | None:
     return _url_problem(text) if "://" in text else None
 
 
+def folder_problem(text: str) -> str | None:
+    """Where a lock may be: a path, also one below the table, or a URL without credentials.
+
+    >>> folder_problem(".hoodie"), folder_problem("s3://locks/orders")
+    (None, None)
+    """
+    return _url_problem(text) if "://" in text else None
+
+
 def pattern_problem(text: str) -> str | None:
     """Where tables may be: a location with the table's name in it.
 
