@@ -268,6 +268,8 @@ def _notes(
         return
     if spec.retention is not None:
         yield "with these nobody but reconciler apply cleans: run it on a schedule"
+    if spec.suspend:
+        yield "the spec has suspend: true, so apply does nothing: nobody cleans or clusters"
     if _nobody_rolls_back(spec) and releases[0] < Release.R1_2:
         yield (
             "under LAZY a writer before Hudi 1.2 rolls failed writes back only when it cleans: "

@@ -251,6 +251,12 @@ def test_failed_writes_are_rolled_back_although_nobody_cleans():
     assert {r: "run_clean" in notes[r] for r in Release} == {r: r < "1.2" for r in Release}
 
 
+def test_that_nobody_cleans_a_suspended_table_is_said():
+    notes = [writer_options(replace(FULL, suspend=on), Engine.SPARK).notes for on in (True, False)]
+
+    assert [True, False] == ["suspend" in " ".join(some) for some in notes]
+
+
 def test_a_single_writer_takes_no_lock():
     found = asked(replace(BARE, concurrency=ALONE))
 
