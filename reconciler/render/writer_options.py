@@ -11,6 +11,7 @@ from typing import Any, Final, assert_never
 
 from reconciler import canonical
 from reconciler.bridge.model import Engine, WriterOption, WriterOptions
+from reconciler.delegate.options import hadoop_path
 from reconciler.plan import encode
 from reconciler.plan.model import Selection
 from reconciler.render import words
@@ -122,7 +123,7 @@ def _properties(table: WriterOptions) -> Iterator[str]:
     yield from _head(table, "#")
     flags = [option for option in table.options if option.key.startswith("--")]
     rest = [option for option in table.options if not option.key.startswith("--")]
-    said = [f"--target-base-path {shlex.quote(table.path)}"]
+    said = [f"--target-base-path {shlex.quote(hadoop_path(table.path))}"]
     said += [f"{flag.key} {shlex.quote(flag.value)}" for flag in flags]
     yield f"# spark-submit --class {_STREAMER} … --props THIS_FILE"
     yield f"#   {' '.join(said)}"
@@ -141,7 +142,7 @@ def _spark_sql(table: WriterOptions) -> Iterator[str]:
     made = [f"{_spark(option.key)} = {_spark(option.value)}" for option in _of_making(table)]
     if made:
         yield from _create(table, " USING hudi")
-        yield f"--   LOCATION {_spark(table.path)}"
+        yield f"--   LOCATION {_spark(hadoop_path(table.path))}"
         yield f"--   TBLPROPERTIES ({', '.join(made)});"
 
 
@@ -157,7 +158,7 @@ def _flink_sql(table: WriterOptions) -> Iterator[str]:
     made = [f"{_flink(option.key)} = {_flink(option.value)}" for option in _of_making(table)]
     if made:
         yield from _create(table)
-        more = ("'connector' = 'hudi'", f"'path' = {_flink(table.path)}")
+        more = ("'connector' = 'hudi'", f"'path' = {_flink(hadoop_path(table.path))}")
         yield f"--   WITH ({', '.join([*more, *made])});"
 
 

@@ -132,6 +132,15 @@ def test_the_document_keeps_to_its_schema(engine, specs, capsys):
     assert expected(specs, engine)["sales.orders"] == said
 
 
+@pytest.mark.parametrize("engine", [Engine.STREAMER, Engine.SQL, Engine.FLINK])
+def test_a_local_table_has_a_scheme_where_writers_have_another_default(engine, specs, capsys):
+    (specs / "orders.yaml").write_text(SPEC.replace("s3://lake/sales/orders", "/lake/orders"))
+
+    assert 0 == run("options", specs / "orders.yaml", "--for", engine)
+    said = capsys.readouterr().out
+    assert said.count("file:/lake/orders") == said.count("/lake/orders") == 2
+
+
 def test_a_table_that_the_release_cannot_write_is_an_error_and_the_others_go_on(specs, capsys):
     assert 1 == run("options", specs, "--for", "spark", "--hudi", "0.15")
     said = capsys.readouterr()
