@@ -16,8 +16,8 @@ import pyarrow as pa
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.merge.avro_schema import META_COLUMNS
 
-#: Hudi 0.x has no times without a zone
-_LOCAL_TIMES: Final = 8
+#: Hudi before 1.1, which writes older tables, has no times without a zone
+_LOCAL_TIMES: Final = 9
 _PLAIN: Final = {
     pa.bool_(): "boolean",
     pa.int8(): "int",

@@ -59,12 +59,13 @@ def test_a_type_that_hudis_tables_have_not_is_refused_by_column(kind):
         declared(pa.struct([("v", kind)]), name="s")
 
 
-def test_times_without_a_zone_are_for_tables_of_version_8_on():
+@pytest.mark.parametrize("version", [6, 8])
+def test_times_without_a_zone_are_for_tables_of_version_9_on(version):
     assert ["null", {"type": "long", "logicalType": "local-timestamp-micros"}] == declared(
-        pa.timestamp("us"), version=8
+        pa.timestamp("us"), version=9
     )
-    with pytest.raises(UnsupportedError, match="column v: tables of version 6 have no"):
-        declared(pa.timestamp("us"), version=6)
+    with pytest.raises(UnsupportedError, match=f"column v: tables of version {version} have no"):
+        declared(pa.timestamp("us"), version=version)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "1a", "a-b", "a.b"])
