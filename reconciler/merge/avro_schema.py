@@ -170,7 +170,7 @@ def _node(schema: Any, known: dict[str, Node], space: str, where: str) -> Node: 
 
 
 def _called(name: str, known: dict[str, Node], space: str) -> Node:
-    if name in _PRIMITIVES:
+    if name in PRIMITIVES:
         return Node(kind=Kind(name))
     found = known.get(name) or known.get(f"{space}.{name}")
     if found is None:
@@ -178,7 +178,8 @@ def _called(name: str, known: dict[str, Node], space: str) -> Node:
     return found
 
 
-_PRIMITIVES: Final = frozenset(
+#: the types that need no more than their name
+PRIMITIVES: Final = frozenset(
     kind.value for kind in Kind if kind.value not in ("array", "map", "record", "enum", "fixed")
 )
 
