@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.apply.checks import Look, refuse
 from reconciler.apply.executor import Executor
@@ -21,7 +21,7 @@ from reconciler.parallel import Stop
 from reconciler.plan.model import TablePlan
 from reconciler.plan.safety import timeline_zone
 from reconciler.planners.compose import plan_table
-from reconciler.spec.model import Option, TableSpec
+from reconciler.spec.model import Option, Policy, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.lock import FileLock, NoLock, TableLock, lock_place
@@ -32,6 +32,9 @@ from reconciler.transaction.pulse import Heartbeat, Pulse
 if TYPE_CHECKING:
     from reconciler.index.build import IndexBuilder
     from reconciler.rewrite.model import Rewriter
+
+#: writes that are announced so long after their time are none of a healthy table
+_LONGEST_REACH_S: Final = 3600
 
 
 class Opener(Protocol):
@@ -179,10 +182,22 @@ def open_table(
             clock=tools.clock,
             reread=lambda: load_timeline(storage, properties),
             archived_newest=_archived_newest(storage, properties, look.state.timeline),
+            reach_ms=_reach_s(spec) * 1000,
         ),
         pulse=Pulse(_pause(spec, tools)),
     )
     return table, look
+
+
+def _reach_s(spec: TableSpec) -> int:
+    """How long before now the time of a rewrite may lie.
+
+    Cleans by hours count from it how long the replaced files stay, so it is a small share of them.
+    """
+    retention = spec.retention
+    if retention is None or retention.policy is not Policy.HOURS:
+        return _LONGEST_REACH_S
+    return min(_LONGEST_REACH_S, retention.keep * 3600 // 4)
 
 
 def _pause(spec: TableSpec, tools: Tools) -> float:

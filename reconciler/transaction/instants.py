@@ -28,24 +28,28 @@ def instant_at(now_ms: int, zone: tzinfo) -> str:
     return f"{moment:%Y%m%d%H%M%S}{now_ms % 1000:03d}"
 
 
-def next_instant(newest: str | None, now_ms: int, zone: tzinfo) -> str:
+def next_instant(newest: str | None, now_ms: int, zone: tzinfo, *, back_ms: int = 0) -> str:
     """A time greater than ``newest``, the greatest requested or completion time there is.
 
-    Raises BlockedError when the newest is more than five minutes ahead of now in the zone.
+    ``back_ms``: how long before now it may lie. Raises BlockedError when the newest is more than
+    five minutes ahead of now in the zone.
 
     >>> next_instant("20260101000000007", 1_767_225_600_007, UTC)
     '20260101000000008'
     >>> next_instant("20251231235959", 1_767_225_600_007, UTC)
     '20260101000000007'
+    >>> next_instant("20251231235959000", 1_767_225_600_007, UTC, back_ms=60_000)
+    '20251231235959001'
     """
-    candidate = instant_at(now_ms, zone)
+    candidate = instant_at(now_ms - back_ms, zone)
     if newest is None or _padded(newest) < candidate:
         return candidate
     wall = _wall(newest)
     if wall is None or _earliest_ms(wall, zone) - now_ms > AHEAD_LIMIT_MS:
         raise BlockedError(
-            f"the newest instant {newest} is more than 5 minutes ahead of now ({candidate} in "
-            f"{zone}); check spec.timezone and the clocks of the table's writers"
+            f"the newest instant {newest} is more than 5 minutes ahead of now "
+            f"({instant_at(now_ms, zone)} in {zone}); check spec.timezone and the clocks of the "
+            "table's writers"
         )
     later = wall + timedelta(milliseconds=1)
     return f"{later:%Y%m%d%H%M%S}{later.microsecond // 1000:03d}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import Final
 
 from reconciler.errors import StaleError
 from reconciler.hudi.instant import Action, Instant, State
@@ -18,13 +19,17 @@ from reconciler.storage.api import Storage
 from reconciler.transaction.instants import next_instant
 from reconciler.transaction.process import Clock
 
+#: what makes file groups that other writes may go to
+_REWRITING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
     """Writes instants to one table's timeline.
 
     ``folder`` is the timeline's, relative to the table; ``layout`` 1 or 2; ``reread`` lists the
-    active timeline anew; ``archived_newest`` is the greatest archived time, None if there is none.
+    active timeline anew; ``archived_newest`` is the greatest archived time, None if there is none;
+    ``reach_ms``: how long before now the time of a rewrite may lie.
     Everything but ``withdraw``'s second half is to be called under the table's lock.
     """
 
@@ -35,16 +40,29 @@ class Publisher:
     clock: Clock
     reread: Callable[[], Timeline]
     archived_newest: str | None = field(default=None)
+    reach_ms: int = 0
 
-    def new_time(self, timeline: Timeline, also: str | None = None) -> str:
-        """An instant time greater than every requested and completion time there is."""
+    def new_time(self, timeline: Timeline, also: str | None = None, *, back_ms: int = 0) -> str:
+        """An instant time greater than every requested and completion time there is.
+
+        ``back_ms``: how long before now it may lie.
+        """
         times = (timeline.newest_time, self.archived_newest, also)
         known = [time for time in times if time is not None]
-        return next_instant(max(known, default=None), self.clock.now_ms(), self.zone)
+        newest = max(known, default=None)
+        return next_instant(newest, self.clock.now_ms(), self.zone, back_ms=back_ms)
 
     def request(self, action: Action, timeline: Timeline, data: bytes) -> str:
-        """Write the requested file of a new instant and return its time."""
-        time = self.new_time(timeline)
+        """Write the requested file of a new instant and return its time.
+
+        Of two files of a file group, readers take the one whose instant has the greater time
+        (HoodieFileGroup). A writer of Hudi before 1.1 takes its time first and announces itself
+        when its query was planned, or run: until then nobody can know of it. Where it finds a
+        rewrite completed by then it writes to the new file groups, with a smaller time than theirs
+        if the rewrite had taken the time that it is, and nobody reads what it wrote. So a rewrite
+        takes the smallest time that it may.
+        """
+        time = self.new_time(timeline, back_ms=self.reach_ms if action in _REWRITING else 0)
         self._create(Instant(time, action, State.REQUESTED), data)
         return time
 

@@ -117,7 +117,7 @@ def test_files_of_attempts_that_do_not_count_are_removed(it):
     rows, plan = it.rows(), it.plan()
 
     def stray():
-        (requested,) = timeline_folder(it).glob("2026120100000*.requested")
+        (requested,) = timeline_folder(it).glob("2026113023000*.requested")
         instant = requested.name.split(".")[0]
         partition = plan.tables[0].steps[0].groups.partition[0].as_py()
         base = next((it.table / partition).glob("*.parquet"))

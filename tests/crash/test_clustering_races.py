@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from reconciler.apply.result import Result, StepOutcome
 from reconciler.hudi import avro
 from reconciler.hudi.clustering_plan import ClusteringPlan
-from reconciler.hudi.write_commit import WriteCommit
 from reconciler.hudi.schemaless import schema_text
 from reconciler.hudi.touched import Touched
+from reconciler.hudi.write_commit import WriteCommit
 from reconciler.storage.wrappers import Fault, Faulty
-from tests.crash.clustering import Clustering, clustering, left_behind
+from reconciler.transaction.instants import instant_at, instant_ms
+from tests.crash.clustering import OURS, Clustering, clustering, left_behind
 from tests.crash.drill import Killed, TestClock, data_files, unlisted
 from tests.crash.test_moves import Hook, age, put, timeline_folder
 
@@ -37,8 +40,9 @@ def is_old(it: Clustering) -> bool:
 
 
 def base_of(it: Clustering, partition: str) -> str:
-    """The name of the newest base file of the only group of a partition."""
-    return max(path.name for path in (it.table / partition).glob("*.parquet"))
+    """The name of the base file of the only group that a partition had before us."""
+    names = [path.stem for path in (it.table / partition).glob("*.parquet")]
+    return max(name for name in names if name.rpartition("_")[2] < OURS) + ".parquet"
 
 
 def commit(it: Clustering, stats, *, done: bool, time: str = TIME) -> None:
@@ -133,6 +137,39 @@ def test_nothing_is_published_while_a_write_may_go_anywhere(it, stats, says):
     assert len(known) == len(whys(outcome))
     assert (rows, before) == (it.rows(), data_files(it.table))
     assert [] == [left for left in left_behind(it.table) if TIME not in left]
+
+
+def write_onto(it: Clustering, partition: str, instant: str, time: str) -> None:
+    """A completed write that drops the first row of a file that an instant has made."""
+    (made,) = (it.table / partition).glob(f"*_{instant}.parquet")
+    file_id = made.name.split("_")[0]
+    name = f"{file_id}_9-9-9_{time}.parquet"
+    rows = pq.read_table(made, partitioning=None)
+    pq.write_table(rows.slice(1), it.table / partition / name)
+    stat = {"fileId": file_id, "path": f"{partition}/{name}"}
+    commit(it, {partition: [stat]}, done=True, time=time)
+
+
+def test_a_write_that_took_its_time_before_us_and_is_announced_after_us_is_read(it):
+    """As Hudi before 1.1 does: its query may be planned, or run, between the two."""
+    rows, (first, *_) = it.rows(), partitions(it)
+    time = instant_at(it.clock.ms - 50 * 60_000, UTC)
+    outcome = only(it.apply(it.plan()))
+    write_onto(it, first, outcome.instant, time)
+
+    assert "completed" == outcome.how
+    assert len(rows) - 1 == len(it.rows())
+
+
+@pytest.mark.parametrize(("hours", "minutes"), [(1, 15), (2, 30), (24, 60)])
+def test_the_time_of_a_clustering_is_no_further_back_than_a_retention_by_hours_allows(
+    it, hours, minutes
+):
+    it.spec = replace(it.spec, document={**it.spec.document, "retention": {"hours": hours}})
+    outcome = only(it.apply(it.plan()))
+
+    back = it.clock.ms - instant_ms(outcome.instant, UTC)
+    assert minutes * 60_000 < back < minutes * 60_000 + 1000
 
 
 class Telling(TestClock):
@@ -334,7 +371,7 @@ def test_without_a_lock_any_pending_write_stops_it(it):
 
 
 def requested_of(it: Clustering) -> Path:
-    (path,) = timeline_folder(it).glob("2026120100000*.requested")
+    (path,) = timeline_folder(it).glob("2026113023000*.requested")
     return path
 
 

@@ -116,7 +116,7 @@ def test_our_files_go_that_came_after_another_writer_had_removed_our_markers(it,
             (it.table / path).write_bytes(data)
 
     result = overtaken(it, act, fails=fails)
-    (done,) = timeline_folder(it).glob("2026120100000*.replacecommit")
+    (done,) = timeline_folder(it).glob("2026113023000*.replacecommit")
     instant = done.name[:17]
     named = {"/".join(file) for file in Touched.parse(done.read_bytes(), "x").files}
 
@@ -177,7 +177,7 @@ def test_one_that_is_rolled_back_after_our_last_look_is_not_completed(it):
     result = it.apply(it.plan(), around=lambda s: AtTheEnd(s, "", lambda: None, after=True))
 
     assert 6 == result.exit_code
-    assert [] == list(timeline_folder(it).glob("2026120100000*.replacecommit"))
+    assert [] == list(timeline_folder(it).glob("2026113023000*.replacecommit"))
     assert set(theirs) == {p for p in data_files(it.table) if f"_{instant_of(it)}." in p}
     assert rows == it.rows()
 

@@ -44,3 +44,11 @@ def test_a_time_of_seconds_precision_counts_as_the_end_of_its_second():
     now = ms("2026-01-01T00:00:00.500Z")
 
     assert next_instant("20260101000000", now, UTC) == "20260101000001000"
+
+
+def test_a_time_may_lie_back_but_not_before_the_newest():
+    now, hour = ms("2026-01-01T00:00:00Z"), 3_600_000
+
+    assert next_instant("20251231000000000", now, UTC, back_ms=hour) == "20251231230000000"
+    assert next_instant("20251231235959998", now, UTC, back_ms=hour) == "20251231235959999"
+    assert next_instant("20260101000459000", now, UTC, back_ms=hour) == "20260101000459001"

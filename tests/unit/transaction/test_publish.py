@@ -114,3 +114,24 @@ def test_a_clustering_completes_as_a_replacecommit(shelf):
 
     done = it.complete(time, Action.CLUSTERING, b"done")
     assert done.file_name == f"{time}_{done.completed}.replacecommit"
+
+
+@pytest.mark.parametrize("action", [Action.REPLACECOMMIT, Action.CLUSTERING])
+def test_what_rewrites_files_takes_a_time_from_before_writes_that_are_not_announced_yet(
+    shelf, action
+):
+    shelf.create(f".hoodie/timeline/{OLD}", b"")
+    it = publisher(shelf, 2, reach_ms=3_600_000)
+
+    assert it.request(action, it.reread(), b"plan") == "20251231230000000"
+    assert it.request(action, it.reread(), b"plan") == "20251231230000001"
+    it.start("20251231230000001", action, b"")
+    done = it.complete("20251231230000001", action, b"done")
+    assert done.completed == "20260101000000000"
+
+
+def test_a_clean_writes_no_files_so_its_time_is_now(shelf):
+    shelf.create(f".hoodie/timeline/{OLD}", b"")
+    it = publisher(shelf, 2, reach_ms=3_600_000)
+
+    assert it.request(Action.CLEAN, it.reread(), b"plan") == "20260101000000000"
