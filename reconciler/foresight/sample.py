@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -42,16 +42,15 @@ def read_sample(  # noqa: PLR0913
 ) -> Sample:
     """Rows of base files that are rewritten together, always the same ones of the same files.
 
-    ``groups``: of each some files are looked into, spread over all of them, as many as its bytes
-    are worth. ``columns``: names with dots; ``schema``: the table's columns. ``most``: row groups;
-    ``rows``: how many of their rows are kept, the same share of each, beside those that the rewrite
-    will fit its layout to. A file that cannot be read is left out; if it is damaged that is said.
-    Memory: the kept rows, and the chunks of the columns in the row groups that are read.
+    ``groups``: of each some files are looked into, as many as its bytes are worth and spread over
+    these, and of the files some row groups, spread over their rows. ``columns``: names with dots;
+    ``schema``: the table's columns. ``most``: row groups; ``rows``: how many of their rows are
+    kept, the same share of each, beside those that the rewrite will fit its layout to. A file that
+    cannot be read is left out; if it is damaged that is said. Memory: the kept rows, and the chunks
+    of the columns in the row groups that are read.
     """
-    wanted = _wanted(files, groups, most)
     reading = _Reading(storage, files, tuple(columns), schema)
-    opened = parallel.each(reading.open, wanted, at_once=_AT_ONCE)
-    chosen = [one for one in opened if one is not None]
+    chosen = _chosen(reading, groups, most)
     there = sum(int(one.sizes.sum()) for one in chosen)
     share = min(1.0, rows / max(there, 1))
     read = parallel.each(lambda one: reading.rows(one, share), chosen, at_once=_AT_ONCE)
@@ -76,30 +75,95 @@ def read_sample(  # noqa: PLR0913
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A file, how many of its row groups are read at most, and what the rewrite draws of it."""
+    """A file of a ``group``, and what the rewrite draws of it by its place there."""
 
     row: int
-    groups: int
+    group: int
     fitted: int
     place: int
 
 
-def _wanted(files: Files, groups: Sequence[ToSample], most: int) -> list[_Wanted]:
+def _chosen(reading: _Reading, groups: Sequence[ToSample], most: int) -> list[_Opened]:
+    """The files that are looked into, with the row groups that are read of them.
+
+    Groups get row groups by their bytes, one at least; what one has not goes to those after it.
+    """
     if len(groups) > most:
         groups = [groups[at] for at in evenly(len(groups), most)]
-    sizes = [float(files.size[group.files].sum()) for group in groups]
-    left, bytes_left = most, sum(sizes)
+    sizes = [float(reading.files.size[group.files].sum()) for group in groups]
+    wanted = _wanted(reading.files, groups, _shared(sizes, most))
+    opened = [one for one in parallel.each(reading.open, wanted, at_once=_AT_ONCE) if one]
+    of: list[list[_Opened]] = [[] for _ in groups]
+    for one in opened:
+        of[one.wanted.group].append(one)
+    there = [sum(one.of for one in files) for files in of]
     found = []
-    for number, (group, size) in enumerate(zip(groups, sizes, strict=True)):
-        others = len(groups) - number - 1
-        quota = max(1, min(left - others, round(left * size / max(bytes_left, 1.0))))
-        left, bytes_left = left - quota, bytes_left - size
-        some = evenly(len(group.files), quota)
-        each, more = divmod(quota, max(len(some), 1))
-        for nth, at in enumerate(some.tolist()):
-            row, fitted = int(group.files[at]), int(group.fitted[at])
-            found.append(_Wanted(row, each + (nth < more), fitted, at))
+    for files, count in zip(of, _shared(sizes, most, there), strict=True):
+        found += _by_rows(files, count)
     return sorted(found, key=lambda one: one.row)
+
+
+def _shared(sizes: Sequence[float], most: int, there: Sequence[int] | None = None) -> list[int]:
+    """How many of ``most`` each gets by its size, one at least; no more than are ``there``.
+
+    >>> _shared([1.0, 1.0, 6.0], 8), _shared([1.0, 1.0, 6.0], 8, [9, 9, 2])
+    ([1, 1, 6], [3, 3, 2])
+    """
+    limits = [most] * len(sizes) if there is None else list(there)
+    found, left, bytes_left = [0] * len(sizes), most, sum(sizes)
+    # those that have least for their size first, so that the others get what these have not
+    order = sorted(range(len(sizes)), key=lambda n: (limits[n] / max(sizes[n], 1.0), n))
+    for place, number in enumerate(order):
+        others = len(order) - place - 1
+        share = round(left * sizes[number] / max(bytes_left, 1.0))
+        found[number] = min(max(1, min(left - others, share)), limits[number])
+        left, bytes_left = left - found[number], bytes_left - sizes[number]
+    return found
+
+
+def _wanted(files: Files, groups: Sequence[ToSample], shares: Sequence[int]) -> list[_Wanted]:
+    """So many files of each group, spread evenly over its bytes; all where there are no more."""
+    found = []
+    for number, (group, share) in enumerate(zip(groups, shares, strict=True)):
+        for at in _spread_over(files.size[group.files], share).tolist():
+            row, fitted = int(group.files[at]), int(group.fitted[at])
+            found.append(_Wanted(row, number, fitted, at))
+    return sorted(found, key=lambda one: one.row)
+
+
+def _spread_over(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+    """So many places, ascending: those that are hit by marks evenly over the sizes.
+
+    Where several hit one, the largest of the others make up for it.
+
+    >>> _spread_over(np.array([1, 1, 8, 1, 1]), 3).tolist()
+    [0, 2, 3]
+    """
+    if wanted >= len(sizes):
+        return np.arange(len(sizes))
+    ends = np.cumsum(np.maximum(sizes, 1))
+    marks = (np.arange(wanted) + 0.5) * (ends[-1] / wanted)
+    hits = np.bincount(np.searchsorted(ends, marks, side="right"), minlength=len(sizes)) > 0
+    rest = np.flatnonzero(~hits)
+    more = rest[np.argsort(-sizes[rest], kind="stable")][: wanted - int(hits.sum())]
+    found: NDArray[np.int64] = np.sort(np.concatenate([np.flatnonzero(hits), more]))
+    return found
+
+
+def _by_rows(files: Sequence[_Opened], count: int) -> list[_Opened]:
+    """So many row groups of the files, spread over their rows; files of none are left out."""
+    if not files:
+        return []
+    sizes = np.concatenate([one.sizes for one in files])
+    owner = np.repeat(np.arange(len(files)), [one.of for one in files])
+    first = np.cumsum([0, *(one.of for one in files)])[:-1]
+    places = _spread_over(sizes, count)
+    found = []
+    for nth, one in enumerate(files):
+        here = places[owner[places] == nth] - first[nth]
+        if len(here) or not one.of:
+            found.append(replace(one, groups=here.tolist(), sizes=one.sizes[here]))
+    return found
 
 
 def evenly(many: int, wanted: int) -> NDArray[np.int64]:
@@ -116,7 +180,10 @@ def evenly(many: int, wanted: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Opened:
-    """A file's chosen row groups and their rows. ``total``: rows of all ``of`` row groups."""
+    """A file's chosen row groups and their rows, at first all of them.
+
+    ``total``: rows of all ``of`` row groups.
+    """
 
     row: int
     path: str
@@ -170,7 +237,7 @@ class _Reading:
     def open(self, wanted: _Wanted) -> _Opened | None:
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        row, most = wanted.row, wanted.groups
+        row = wanted.row
         folder = self.files.partitions[int(self.files.partition[row])]
         name = self.files.name[row].as_py()
         path = f"{folder}/{name}" if folder else name
@@ -187,11 +254,9 @@ class _Reading:
         except StorageError:
             return None
         found = file.metadata
-        sizes = np.array([found.row_group(at).num_rows for at in range(found.num_row_groups)])
-        groups = evenly(len(sizes), most).tolist()
-        chosen = sizes[groups].astype(np.int64) if groups else np.zeros(0, np.int64)
         of = found.num_row_groups
-        return _Opened(row, path, file, groups, chosen, found.num_rows, of, wanted)
+        sizes = np.array([found.row_group(at).num_rows for at in range(of)], np.int64)
+        return _Opened(row, path, file, list(range(of)), sizes, found.num_rows, of, wanted)
 
     def rows(self, one: _Opened, share: float) -> Any | None:
         """The columns of so many of a file's rows; None where they cannot be read."""

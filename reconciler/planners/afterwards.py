@@ -13,8 +13,9 @@ from reconciler.hudi.view import View
 from reconciler.planners.candidates import Candidates
 from reconciler.planners.clustering import ClusteringDecision
 from reconciler.planners.decide import Known, decide
+from reconciler.planners.drawn import Group
 from reconciler.planners.scans import Scans, Today
-from reconciler.planners.simulate import Ask, Counted, Expected, Group, counted, error, expected
+from reconciler.planners.simulate import Ask, Counted, Expected, counted, error, expected
 from reconciler.spec.model import TableSpec
 from reconciler.state.foresight import Foresight
 from reconciler.state.layout import Layout

@@ -20,10 +20,10 @@ from reconciler.planners.afterwards import After, Look, Miniatures, groups_of
 from reconciler.planners.candidates import candidates
 from reconciler.planners.clustering import ClusteringDecision
 from reconciler.planners.decide import Known, decide, known_of
+from reconciler.planners.drawn import Group
 from reconciler.planners.foretold import Foretold, predictions
 from reconciler.planners.gains import Judge, memory_of
 from reconciler.planners.scans import Scans, Today, scans_of, today
-from reconciler.planners.simulate import Group
 from reconciler.planners.slices import view_of
 from reconciler.spec.model import TableSpec
 from reconciler.state.foresight import ToSample

@@ -22,9 +22,10 @@ from reconciler.curves.layout import Mapping as Way
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.arrow import integers
 from reconciler.planners.cells import QUARTERS, Cells
+from reconciler.planners.drawn import Drawn, Group
 from reconciler.planners.reads import reads, with_values
 from reconciler.sizing.estimate import RecordSize
-from reconciler.state.foresight import Foresight, Sample
+from reconciler.state.foresight import Foresight
 from reconciler.state.layout import Layout as Declared
 
 #: what the rewrite does: bytes of a part of it, and the most of a file
@@ -43,23 +44,6 @@ _SIZES: Final = 0.1
 _WIDE: Final = 2.0
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Group:
-    """What is rewritten together: base files by their rows of the state's files, in their order.
-
-    ``sizes``: bytes of each. ``rows``: of all of them; ``data``: bytes of rows, with those of logs.
-    ``partition``: its number; ``is_whole``: no log files come to them.
-    """
-
-    members: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    rows: int
-    data: int
-    outputs: int
-    partition: int
-    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,7 +84,7 @@ def counted(ask: Ask, group: Group) -> Counted | None:
     sample = ask.foresight.sample
     if sample is None or not len(group.members):
         return None
-    drawn = _Drawn.of(sample, group)
+    drawn = Drawn.of(sample, group)
     if not len(drawn.rows):
         return None
     try:
@@ -164,67 +148,10 @@ def _grown(counts: Floats, doublings: float, rate: float, most: float) -> tuple[
     return last + added, (own + usual) / 2 * (1 + 1 / tries) + (added / 2) ** 2
 
 
-# --- the sampled rows of a group -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Drawn:
-    """``weight``: bytes that each row stands for. ``counts``: rows of each member, 0 of others.
-
-    ``place``: where a row lies among the bytes of the group. ``is_all``: no row is missing.
-    ``times``: how often each row, and ``fitted``: how many rows of each member the rewrite's layout
-    is fitted to; ``is_known``: that is all of them.
-    """
-
-    rows: Any
-    weight: Floats
-    counts: NDArray[np.int64]
-    place: Floats
-    is_all: bool
-    times: NDArray[np.int8]
-    fitted: NDArray[np.int64]
-    is_known: bool
-
-    @classmethod
-    def of(cls, sample: Sample, group: Group) -> _Drawn:
-        starts = np.searchsorted(sample.file, group.members)
-        counts = np.searchsorted(sample.file, group.members, side="right") - starts
-        parts = [
-            sample.rows.slice(start, count)
-            for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
-        ]
-        sizes = np.maximum(group.sizes, 1).astype(np.float64)
-        begins = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
-        each = np.maximum(counts, 1)
-        inside = np.concatenate([(np.arange(n) + 0.5) / max(n, 1) for n in counts.tolist()])
-        place = np.repeat(begins, counts) + inside * np.repeat(sizes, counts)
-        at = np.searchsorted(sample.files, group.members)
-        at = np.minimum(at, max(len(sample.files) - 1, 0))
-        known = group.is_whole and len(sample.files) > 0
-        known = known and bool((sample.files[at] == group.members).all())
-        times = np.concatenate(
-            [
-                sample.fitted[start : start + count]
-                for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
-            ]
-        )
-        member = np.repeat(np.arange(len(counts)), counts)
-        return cls(
-            rows=pa.concat_tables(parts).combine_chunks() if parts else sample.rows.slice(0, 0),
-            weight=np.repeat(sizes / each, counts),
-            counts=counts,
-            place=place / sizes.sum(),
-            is_all=known and bool((sample.total[at] == counts).all()),
-            times=times,
-            fitted=np.bincount(member, times, len(counts)).astype(np.int64),
-            is_known=known and bool(sample.is_whole[at].all()),
-        )
-
-
 # --- layouts -------------------------------------------------------------------------------------
 
 
-def _layouts(ask: Ask, group: Group, drawn: _Drawn) -> Iterator[Layout | None]:
+def _layouts(ask: Ask, group: Group, drawn: Drawn) -> Iterator[Layout | None]:
     """The rewrite's own layout where its sample is known, else some that it may come to."""
     if not ask.layout.columns:
         yield None
@@ -240,7 +167,7 @@ def _layouts(ask: Ask, group: Group, drawn: _Drawn) -> Iterator[Layout | None]:
         yield _fitted(ask, group, drawn, rows, drawn.weight[rows], mixed(len(rows), nth))
 
 
-def _as_rewritten(group: Group, drawn: _Drawn) -> tuple[NDArray[np.int64], Floats, Any]:
+def _as_rewritten(group: Group, drawn: Drawn) -> tuple[NDArray[np.int64], Floats, Any]:
     """The rows that the rewrite fits its layout to, their bytes and their ties.
 
     Source: rewrite.sampling, of parts that are whole files.
@@ -252,7 +179,7 @@ def _as_rewritten(group: Group, drawn: _Drawn) -> tuple[NDArray[np.int64], Float
 
 
 def _fitted(
-    ask: Ask, group: Group, drawn: _Drawn, rows: NDArray[np.int64], sizes: Floats, ties: Any
+    ask: Ask, group: Group, drawn: Drawn, rows: NDArray[np.int64], sizes: Floats, ties: Any
 ) -> Layout:
     columns = [name for name in ask.layout.columns if name in drawn.rows.schema.names]
     names = ask.foresight.schema.names
@@ -272,7 +199,7 @@ def _fitted(
 
 
 def _cut(
-    ask: Ask, group: Group, drawn: _Drawn, layout: Layout | None
+    ask: Ask, group: Group, drawn: Drawn, layout: Layout | None
 ) -> tuple[NDArray[np.int64], Floats]:
     """The new file of each row, and the bytes of each file."""
     if layout is None:
@@ -306,7 +233,7 @@ def _cut(
 
 
 def _read(
-    ask: Ask, group: Group, drawn: _Drawn, cells: Cells, layout: Layout | None
+    ask: Ask, group: Group, drawn: Drawn, cells: Cells, layout: Layout | None
 ) -> tuple[Floats, Floats]:
     """Files and bytes that queries read of quarters, halves and all of the rows: (3, queries)."""
     file, size = _cut(ask, group, drawn, layout)

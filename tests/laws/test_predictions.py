@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from reconciler.apply.rewriting import ground_of, groups_of, rewrite_of
 from reconciler.foresight import ask
 from reconciler.foresight.sample import read_sample
 from reconciler.planners.compose import plan_table
+from reconciler.planners.drawn import Drawn, Group
 from reconciler.planners.foresee import to_sample
 from reconciler.rewrite.local import InProcess
 from reconciler.spec.model import (
@@ -25,6 +27,7 @@ from reconciler.spec.model import (
     Query,
     TableSpec,
 )
+from reconciler.state.foresight import Sample
 from reconciler.state.layout import Layout
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -32,6 +35,8 @@ from tests.laid import laid
 from tests.predicted import measured
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+#: rows of a file of which one is hardly ever what a query reads it for
+FEW = 60
 CURVES = ("kd-tree", "hilbert", "z-order", "linear")
 WHERE = (
     "x between 20 and 29",
@@ -80,7 +85,9 @@ def spec_of(path: Path, curve: str, target: int, queries: tuple[str, ...]) -> Ta
     outputs=st.integers(1, 9),
     queries=st.lists(st.sampled_from(WHERE), min_size=1, max_size=4, unique=True),
 )
-def test_files_are_exact_where_all_row_groups_are_sampled(seed, files, curve, outputs, queries):
+def test_files_are_those_of_the_rewrite_where_all_row_groups_are_sampled(
+    seed, files, curve, outputs, queries
+):
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
         path = laid(Path(folder) / "t", {"": [table_of(rng, rows) for rows in files]})
@@ -94,7 +101,12 @@ def test_files_are_exact_where_all_row_groups_are_sampled(seed, files, curve, ou
 
     assert [one["filesBefore"] for one in plan.predictions] == before.files
     assert [one["bytesBefore"] for one in plan.predictions] == before.bytes
-    assert [one["filesAfter"] for one in plan.predictions] == after.files
+    # on which side of a cut the row goes that it is at, its key says, which nobody samples
+    off = [
+        one["filesAfter"] - made for one, made in zip(plan.predictions, after.files, strict=True)
+    ]
+    assert all(-1 <= files <= 1 for files in off), off
+    assert sum(files) < outputs * FEW or not any(off), off
     assert plan.layout.sampled.rows == sum(files)
 
 
@@ -146,3 +158,67 @@ def test_a_sample_has_no_more_row_groups_than_asked_and_is_always_the_same(tmp_p
     # spread over the groups: at least one file of each, where there are as many
     assert {0, 1, 2, 3} == {int(state.files.partition[row]) for row in read(6)[2]}
     assert read(6) == read(6)
+
+
+def sampled_of_uneven_files(tmp_path, most):
+    """Of files with 12, 1 and 1 row groups, which is that of most rows: rows a file, and groups."""
+    rng = np.random.default_rng(5)
+    path = laid(tmp_path / "t", {"": [table_of(rng, rows) for rows in (1200, 100, 20)]})
+    for file in path.glob("*.parquet"):
+        pq.write_table(pq.read_table(file), file, row_group_size=100)
+    spec = spec_of(path, "kd-tree", 1 << 40, ("x < 10",))
+    storage = open_storage(str(path))
+    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+    found = read_sample(
+        storage,
+        state.files,
+        to_sample(spec, state),
+        ("x",),
+        state.foresight.schema,
+        most=most,
+    )
+    return np.bincount(found.file, minlength=3).tolist(), found
+
+
+def test_where_there_are_no_more_row_groups_than_are_read_all_are(tmp_path):
+    rows, found = sampled_of_uneven_files(tmp_path, 14)
+
+    assert ([1200, 100, 20], 14, 14) == (rows, found.groups, found.of)
+    assert found.is_whole.all()
+
+
+def test_row_groups_are_read_by_their_rows_not_by_their_files(tmp_path):
+    rows, found = sampled_of_uneven_files(tmp_path, 7)
+
+    assert 7 == found.groups
+    assert rows[0] >= 500
+    assert sum(rows) == len(found.rows)
+
+
+def test_a_file_that_was_not_looked_into_is_as_its_neighbours_are():
+    """Half of the bytes are in a big file and half in many small ones, of which one is sampled."""
+    rows = 100
+    sample = Sample(
+        rows=pa.table({"x": [1] * rows + [2] * rows}),
+        file=np.repeat([0, 5], rows),
+        fitted=np.zeros(2 * rows, np.int8),
+        files=np.array([0, 5]),
+        total=np.array([10 * rows, rows]),
+        is_whole=np.array([False, True]),
+        groups=2,
+        of=11,
+    )
+    sizes = np.array([10_000, *[1000] * 10])
+    group = Group(
+        members=np.arange(11),
+        sizes=sizes,
+        rows=20 * rows,
+        data=20_000,
+        outputs=2,
+        partition=0,
+        is_whole=True,
+    )
+    weight = Drawn.of(sample, group).weight
+
+    assert 20_000 == round(weight.sum())
+    assert 0.5 <= weight[:rows].sum() / weight.sum() <= 0.65
