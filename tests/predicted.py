@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 
 from reconciler.hudi.load import load_properties
 from reconciler.index.footers import index_of
-from reconciler.planners.reads import columns_of, reads
+from reconciler.index.named import asked_columns
+from reconciler.planners.reads import reads
 from reconciler.state.columns import declared_columns, table_schema
 from reconciler.state.observe import observe
 
@@ -29,7 +30,7 @@ def measured(storage, spec, files):
     where = [query.where for query in spec.queries]
     index = index_of(
         [("", file.name, file.stat().st_size, pq.read_metadata(file)) for file in files],
-        columns_of(where, schema),
+        asked_columns(where, schema),
         schema,
     )
     found = reads(where, index, index.size, schema=schema)

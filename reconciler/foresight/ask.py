@@ -15,10 +15,9 @@ from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
 from reconciler.foresight.sample import MOST_GROUPS, read_sample
 from reconciler.foresight.statistics import RULE, Telling, Told
 from reconciler.hudi.load import load_properties
-from reconciler.index.model import kept_type
+from reconciler.index.named import asked_columns
 from reconciler.merge.ordering import type_at
 from reconciler.planners.foresee import to_sample
-from reconciler.planners.reads import columns_of
 from reconciler.reader.partitions import partition_columns
 from reconciler.state.columns import declared_columns, load_versions, table_schema
 from reconciler.state.evidence import Doubt
@@ -98,7 +97,7 @@ def _statistics(storage: Storage, spec: TableSpec, state: TableState) -> Foresig
     schema, doubts = _schema(storage, properties, state)
     values = _values(state, schema, properties)
     queries = [query.where for query in spec.queries]
-    named = [name for name in columns_of(queries, schema) if _has_bounds(name, schema)]
+    named = asked_columns(queries, schema)
     asked = tuple(name for name in named if name not in values)
     lacking = {*properties.partition_fields, *_renamed(storage, state, files)}
     if properties.bootstrap_base is not None:
@@ -126,11 +125,6 @@ def _statistics(storage: Storage, spec: TableSpec, state: TableState) -> Foresig
         damaged=told.damaged,
         doubts=(*doubts, *told.doubts),
     )
-
-
-def _has_bounds(name: str, schema: Any) -> bool:
-    kind = type_at(schema, name)
-    return kind is not None and kept_type(kind) is not None
 
 
 def _schema(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reconciler.index.model import kept_type
+from reconciler.predicates.parse import parse
 from reconciler.predicates.syntax import Predicate, columns_in
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ def named_columns(predicate: Predicate, schema: Any) -> tuple[str, ...]:
     With dots into structs, each once; whatever the spelling of their letters. What is not
     understood of the predicate names nothing.
 
-    >>> from reconciler.predicates.parse import parse
     >>> named_columns(parse("ID > 1 AND s.a = 2 AND upper(t) = 'X'"), pa.schema(
     ...     [("id", pa.int64()), ("s", pa.struct([("a", pa.int8())])), ("t", pa.string())]))
     ('id', 's.a')
@@ -30,6 +30,17 @@ def named_columns(predicate: Predicate, schema: Any) -> tuple[str, ...]:
         if name is not None:
             found[name] = None
     return tuple(found)
+
+
+def asked_columns(wheres: Sequence[str], schema: Any) -> tuple[str, ...]:
+    """Those of several predicates, given by their texts; each once.
+
+    >>> asked_columns(["A.b = 1 or not c < 2", "d = 3", "c > 9"], pa.schema([
+    ...     ("a", pa.struct([("b", pa.int32())])), ("C", pa.int32())]))
+    ('a.b', 'C')
+    """
+    found = (name for where in wheres for name in named_columns(parse(where), schema))
+    return tuple(dict.fromkeys(found))
 
 
 def _resolved(parts: Sequence[str], fields: Sequence[Any]) -> str | None:

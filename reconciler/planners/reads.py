@@ -19,7 +19,6 @@ from reconciler.hudi.arrow import booleans, flags
 from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex, kept_type
 from reconciler.predicates.parse import parse
-from reconciler.predicates.syntax import columns_in
 
 #: of a table whose schema nobody knows: every name is one of no column
 _NOTHING: Final = pa.schema([])
@@ -54,42 +53,13 @@ def reads(
     return Reads(kept=kept, files=kept.sum(axis=1), bytes=read)
 
 
-def columns_of(queries: Sequence[str], schema: Any) -> tuple[str, ...]:
-    """The columns that predicates name, as the schema spells them; fields of structs with dots.
-
-    What the schema has not, or twice, is left out.
-
-    >>> columns_of(["A.b = 1 or not c < 2", "d = 3"], pa.schema({
-    ...     "a": pa.struct({"b": pa.int32()}), "C": pa.int32()}))
-    ('a.b', 'C')
-    """
-    found: dict[str, None] = {}
-    for where in queries:
-        for column in columns_in(parse(where)):
-            name = _spelled(column.parts, schema)
-            if name is not None:
-                found[name] = None
-    return tuple(found)
-
-
-def _spelled(parts: Sequence[str], schema: Any) -> str | None:
-    names, fields = [], list(schema)
-    for part in parts:
-        same = [field for field in fields if field.name.lower() == part.lower()]
-        if len(same) != 1:
-            return None
-        names.append(same[0].name)
-        fields = list(same[0].type) if pa.types.is_struct(same[0].type) else []
-    return ".".join(names)
-
-
 def with_values(index: FileIndex, values: Mapping[str, Any]) -> FileIndex:
     """The index with columns that have one value a file, such as its partition's path says.
 
     ``values``: by column an Arrow array with an element a file; those of a type that has no bounds
-    are left out.
+    are left out. What the files themselves hold in such a column is not what is read.
     """
-    columns = dict(index.columns)
+    columns = {name: stats for name, stats in index.columns.items() if name not in values}
     for name, column in values.items():
         stats = _of_one(column, index.rows)
         if stats is not None:

@@ -19,10 +19,10 @@ from reconciler.index.footers import wanted_types
 from reconciler.index.keys import joined, places, take
 from reconciler.index.merge import Keys
 from reconciler.index.model import PARTITION, FileIndex
-from reconciler.index.named import named_columns
-from reconciler.planners.reads import reads, with_values
-from reconciler.predicates.parse import parse
+from reconciler.index.named import asked_columns
+from reconciler.planners.reads import reads
 from reconciler.reader.model import PATH, Scan
+from reconciler.reader.skipping import with_partitions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,8 +62,8 @@ def statistics(
 ) -> FileIndex:
     """The statistics of base files in the columns that predicates speak of; see ``reach``."""
     said = set(scan.partition_schema.names)
-    names = [name for where in wheres for name in named_columns(parse(where), scan.table_schema)]
-    columns = tuple(name for name in dict.fromkeys(names) if name not in said)
+    named = asked_columns(wheres, scan.table_schema)
+    columns = tuple(name for name in named if name not in said)
     at = np.full(len(files), -1, np.int64)
     known = _of_columns(known, wanted_types(columns, scan.table_schema))
     if known is not None:
@@ -72,7 +72,10 @@ def statistics(
     unread = rows_of(files).take(integers(np.flatnonzero(at < 0)))
     read = read_share(storage, asked, unread, progress=lambda _: None).index
     parts = [read] if known is None or (at < 0).all() else [take(known, at[at >= 0]), read]
-    return _with_folders(joined(parts), scan)
+    index = joined(parts)
+    paths = scan.partitions.column(PATH).combine_chunks()
+    row = numbers(pc.index_in(index.partition.dictionary, value_set=paths)).astype(np.int32)
+    return with_partitions(index, scan, row[numbers(index.partition.indices)])
 
 
 def _of_columns(known: FileIndex | None, kinds: Mapping[str, Any]) -> FileIndex | None:
@@ -88,14 +91,3 @@ def keys_of(partition: Sequence[str], name: Sequence[str], size: NDArray[np.int6
     """Files as an index knows them."""
     paths = pa.array(partition, pa.string()).dictionary_encode().cast(PARTITION)
     return Keys(partition=paths, name=pa.array(name, pa.string()), size=size)
-
-
-def _with_folders(index: FileIndex, scan: Scan) -> FileIndex:
-    """The same, with what the names of folders say of the rows in their files."""
-    if not scan.partition_schema.names:
-        return index
-    paths = scan.partitions.column(PATH).combine_chunks()
-    row = numbers(pc.index_in(index.partition.dictionary, value_set=paths)).astype(np.int64)
-    rows = integers(row[numbers(index.partition.indices)])
-    values = {name: scan.partitions.column(name).take(rows) for name in scan.partition_schema.names}
-    return with_values(index, values)

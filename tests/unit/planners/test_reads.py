@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.index.model import ColumnStats, FileIndex
-from reconciler.planners.reads import columns_of, reads, with_values
+from reconciler.index.named import asked_columns
+from reconciler.planners.reads import reads, with_values
 
 SCHEMA = pa.schema({"x": pa.int64(), "dt": pa.string(), "s": pa.struct({"a": pa.int32()})})
 SIZES = np.array([100, 20, 3])
@@ -59,7 +60,14 @@ def test_a_value_that_is_nan_has_no_bounds_and_is_read():
     assert [[1, 0, 1], [1, 1, 0]] == found.kept.astype(int).tolist()
 
 
+def test_what_files_say_of_a_column_that_folders_say_does_not_count():
+    index = with_values(INDEX, {"x": pa.array([[1], [2], [3]])})
+
+    assert "x" in INDEX.columns
+    assert [[1, 1, 1]] == reads(["x = 1"], index, SIZES, schema=SCHEMA).kept.astype(int).tolist()
+
+
 def test_the_columns_of_queries_are_spelled_as_the_table_does():
     where = ["X = 1 or not S.A in (1, 2)", "dt like '2026%' and nowhere = 1"]
 
-    assert ("x", "s.a", "dt") == columns_of(where, SCHEMA)
+    assert ("x", "s.a", "dt") == asked_columns(where, SCHEMA)
