@@ -141,7 +141,7 @@ def _tried(  # noqa: PLR0913, PLR0917
     foresight = replace(foresight, sample=sample)
     declared = [known.declared] if known.declared else []
     tries = [trial(whole, foresight, one) for one in dict.fromkeys([*declared, *options])]
-    trials = best_first(one for one in tries if one is not None)
+    trials = best_first((one for one in tries if one is not None), known.declared)
     assert known.today is not None, "it was looked at"
     best = proposed(known.today, trials)
     because = _because(known.today, trials, best, known.declared)
@@ -189,7 +189,7 @@ def _declared(spec: TableSpec, foresight: Foresight) -> Candidate | None:
     asked = spec.clustering
     if asked is None or not asked.columns or not {*asked.columns} <= {*foresight.schema.names}:
         return None
-    return Candidate(columns=asked.columns, curve=asked.curve or "kd-tree")
+    return Candidate(columns=asked.columns, curve=asked.curve or "kd-tree", mapping=asked.mapping)
 
 
 def _to_index(spec: TableSpec, asks: Wanted) -> tuple[str, ...]:
@@ -202,6 +202,8 @@ def _to_index(spec: TableSpec, asks: Wanted) -> tuple[str, ...]:
 def _nothing_to_try(asks: Wanted, whole: Whole) -> str:
     if not asks.columns:
         return "no layout helps: no query bounds a column that rows can be ordered by"
+    if not len(whole.found):
+        return "there is no layout to try: the table has no files"
     files, target = plural(int(whole.outputs.sum()), "file"), units.format_size(whole.target)
     return (
         f"no layout helps: with files of {target} (files.target) the table is {files}, one a "

@@ -52,10 +52,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One way to lay rows out."""
+    """One way to lay rows out. ``mapping``: what is tried is ``rank``; a spec may say otherwise."""
 
     columns: tuple[str, ...]
     curve: Curve
+    mapping: Literal["rank", "direct"] = "rank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,16 +124,18 @@ def candidates(found: Wanted) -> tuple[Candidate, ...]:
     return tuple(tried)
 
 
-def best_first(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+def best_first(trials: Iterable[Trial], declared: Candidate | None = None) -> tuple[Trial, ...]:
     """Trials by the bytes that are read; those as good as the best by columns, then as CURVES has.
 
-    A difference of ALIKE is none: sizes of files are known no better.
+    A difference of ALIKE is none: sizes of files are known no better. So what is ``declared`` comes
+    before what is no better: to change it would have the table written anew for nothing.
     """
     tried = sorted(trials, key=lambda trial: trial.bytes)
     good = [one for one in tried if one.bytes <= (1 + ALIKE) * tried[0].bytes]
 
-    def key(trial: Trial) -> tuple[int, int]:
-        return len(trial.candidate.columns), CURVES.index(trial.candidate.curve)
+    def key(trial: Trial) -> tuple[bool, int, int]:
+        one = trial.candidate
+        return one != declared, len(one.columns), CURVES.index(one.curve)
 
     return (*sorted(good, key=key), *tried[len(good) :])
 

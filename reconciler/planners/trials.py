@@ -14,8 +14,9 @@ import numpy as np
 
 from reconciler.curves.drawn import wanted_rows
 from reconciler.planners.advice import Candidate, Reading, Trial
+from reconciler.planners.drawn import Group
 from reconciler.planners.grouping import Groups, next_fit
-from reconciler.planners.simulate import Ask, Expected, Group, counted, error, expected
+from reconciler.planners.simulate import Ask, Expected, counted, error, expected
 from reconciler.state.foresight import Foresight, ToSample
 from reconciler.state.layout import Layout
 
@@ -122,7 +123,7 @@ def trial(whole: Whole, foresight: Foresight, candidate: Candidate) -> Trial | N
     ask = Ask(
         queries=tuple(query.where for query in whole.now.queries),
         foresight=foresight,
-        layout=Layout(columns=candidate.columns, curve=candidate.curve, mapping="rank"),
+        layout=Layout(columns=candidate.columns, curve=candidate.curve, mapping=candidate.mapping),
         sizes=whole.sizes,
         target=whole.target,
     )

@@ -81,9 +81,17 @@ def snippet(advice: Advice) -> list[str]:
         best = advice.best.candidate
         columns = f"    columns: {_flow(best.columns)}"
         lines += ["  clustering:", columns, f"    curve: {best.curve}"]
+        lines += [f"    mapping: {best.mapping}"] if _says_mapping(advice) else []
     if advice.index:
         lines += ["  index:", f"    columns: {_flow(advice.index)}"]
     return ["spec:", *lines] if lines else []
+
+
+def _says_mapping(advice: Advice) -> bool:
+    """Whether the proposal has to say it: what the spec says of it now is another one."""
+    best, declared = advice.best, advice.declared
+    now = declared.mapping if declared is not None else "rank"
+    return best is not None and best.candidate.mapping != now
 
 
 def _flow(names: Sequence[str]) -> str:
@@ -160,7 +168,8 @@ def _told(table: Advice) -> list[Trial]:
 
 
 def _ordering(candidate: Candidate) -> str:
-    return f"{candidate.curve} on {', '.join(candidate.columns)}"
+    said = f"{candidate.curve} on {', '.join(candidate.columns)}"
+    return said if candidate.mapping == "rank" else f"{said}, {candidate.mapping} mapping"
 
 
 def _wide(trial: Trial) -> str:
@@ -214,6 +223,7 @@ def _trial(trial: Trial, table: Advice) -> Mapping[str, Any]:
     return {
         "columns": list(trial.candidate.columns),
         "curve": trial.candidate.curve,
+        "mapping": trial.candidate.mapping,
         "bytes": trial.total,
         "queries": [{"name": one.name, **_reading(reads), "error": e} for one, reads, e in queries],
     }
@@ -228,7 +238,8 @@ def _proposal(table: Advice) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     if table.best is not None and table.best.candidate != table.declared:
         best = table.best.candidate
-        found["clustering"] = {"columns": list(best.columns), "curve": best.curve}
+        more = {"mapping": best.mapping} if _says_mapping(table) else {}
+        found["clustering"] = {"columns": list(best.columns), "curve": best.curve, **more}
     if table.index:
         found["index"] = {"columns": list(table.index)}
     return found

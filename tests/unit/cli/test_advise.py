@@ -64,6 +64,32 @@ def test_what_is_proposed_loads_as_a_spec_and_is_proposed_no_more(folder, tmp_pa
     assert again["because"].startswith("what is declared is best")
 
 
+def test_a_declared_mapping_is_tried_as_it_is_and_changed_by_name(folder, tmp_path, capsys):
+    (tmp_path / "orders").symlink_to(folder / "orders")
+    declared = "  clustering: {columns: [id], curve: linear, mapping: direct}\n"
+    (tmp_path / "orders.yaml").write_text(SPEC + declared + QUERIES)
+    assert 0 == run("advise", tmp_path / "orders.yaml", "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    (direct,) = [one for one in table["tried"] if one["mapping"] == "direct"]
+
+    assert (["id"], "linear") == (direct["columns"], direct["curve"])
+    assert "rank" == table["tried"][0]["mapping"]
+    assert "rank" == table["proposal"]["clustering"]["mapping"]
+    assert 0 == run("advise", tmp_path / "orders.yaml")
+    out = capsys.readouterr().out
+    assert "    mapping: rank\n" in out
+    assert "linear on id, direct mapping" in out
+
+
+def test_a_table_without_files_has_nothing_to_try(tmp_path, capsys):
+    laid(tmp_path / "orders", {"": orders(10, 1)})
+    for file in (tmp_path / "orders").glob("*.parquet"):
+        file.unlink()
+    assert 0 == run("advise", tmp_path / "orders", "--query", "customer = 3")
+
+    assert "there is no layout to try: the table has no files" in capsys.readouterr().out
+
+
 def test_a_table_without_a_spec_is_asked_by_options(folder, capsys):
     where = "customer = 471"
     code = run("advise", folder / "orders", "--query", where, "--query", where, "--format", "json")

@@ -155,6 +155,14 @@ def test_of_layouts_that_are_as_good_the_one_of_fewer_columns_and_the_tree_come_
     assert [tried[2], tried[1], tried[0], tried[3]] == list(best_first(tried))
 
 
+def test_what_is_declared_is_not_changed_for_what_is_no_better():
+    other, declared = trial(100, curve="kd-tree"), trial(101, columns=("a", "b"), curve="hilbert")
+    worse = trial(103, columns=("a", "b"), curve="z-order")
+
+    assert declared == best_first([other, declared, worse], declared.candidate)[0]
+    assert other == best_first([other, declared, worse], worse.candidate)[0]
+
+
 @pytest.mark.parametrize(("size", "is_worth"), [(90, True), (91, False), (100, False), (0, True)])
 def test_a_rewrite_has_to_save_a_tenth(size, is_worth):
     best = trial(size)
