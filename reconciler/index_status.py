@@ -34,6 +34,18 @@ class IndexStatus:
     damaged: tuple[str, ...] = ()
     hudi_columns: tuple[str, ...] | None = None
 
+    @property
+    def missed_by_hudi(self) -> tuple[str, ...]:
+        """Declared columns that could be in Hudi's column_stats, which is live without them.
+
+        >>> IndexStatus(declared=("a", "b"), hudi_columns=("a",)).missed_by_hudi
+        ('b',)
+        """
+        if self.hudi_columns is None:
+            return ()
+        done_with = {*self.hudi_columns, *self.unindexable}
+        return tuple(column for column in self.declared if column not in done_with)
+
 
 def index_status(state: TableState) -> IndexStatus | None:
     """The status of the index of a table; None where its spec has no index block."""

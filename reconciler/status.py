@@ -193,7 +193,7 @@ def table_status(
     sizes = _sizes(state, is_read)
     zone = timeline_zone(spec, state)
     index = index_status(state)
-    columns = None if index is None else index.hudi_columns
+    missed = () if index is None else index.missed_by_hudi
     earliest = plan.impact.earliest_readable_before
     if lock is not None and lock.age_seconds > concurrency.stale_after:
         lock = replace(lock, is_stale=True)
@@ -233,7 +233,7 @@ def table_status(
             stale_after=concurrency.stale_after,
         ),
         index=index,
-        writers=writers_status(spec, state, view, written, hudi_columns=columns),
+        writers=writers_status(spec, state, view, written, missed_by_hudi=missed),
     )
 
 

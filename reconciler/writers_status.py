@@ -43,12 +43,12 @@ def writers_status(
     view: View,
     written: Sequence[Written],
     *,
-    hudi_columns: Sequence[str] | None = None,
+    missed_by_hudi: Sequence[str] = (),
 ) -> tuple[Note, ...]:
     """The facts, those about files first; empty where nothing contradicts the spec.
 
-    ``written``: the newest completed writes, ours among them. ``hudi_columns``: of Hudi's
-    column_stats, None where it is not live or not asked for.
+    ``written``: the newest completed writes, ours among them. ``missed_by_hudi``: declared columns
+    without which Hudi's column_stats is kept.
     """
     found: list[Note] = []
     sizes = spec.files or (FileSizes() if spec.clustering is not None else None)
@@ -58,8 +58,8 @@ def writers_status(
         found += _clean(spec.retention, state)
     if spec.clustering is not None:
         found += _clustering(spec.clustering.columns, state)
-    if spec.index is not None and hudi_columns is not None:
-        found += _index(spec.index.columns, hudi_columns)
+    if missed_by_hudi:
+        found.append(_index(missed_by_hudi))
     return tuple(found)
 
 
@@ -208,14 +208,12 @@ def _clustering(columns: Sequence[str], state: TableState) -> Iterator[Note]:
         )
 
 
-def _index(columns: Sequence[str], has: Sequence[str]) -> Iterator[Note]:
-    missing = [column for column in columns if column not in set(has)]
-    if missing:
-        yield Note(
-            "writersIndex",
-            f"Hudi's column_stats is kept without {', '.join(missing)}: the writers name other "
-            "columns in hoodie.metadata.index.column.stats.column.list",
-        )
+def _index(missed: Sequence[str]) -> Note:
+    return Note(
+        "writersIndex",
+        f"Hudi's column_stats is kept without {', '.join(missed)}: the writers name other columns, "
+        "or none, in hoodie.metadata.index.column.stats.column.list",
+    )
 
 
 def _files_of(which: NDArray[np.bool_]) -> str:

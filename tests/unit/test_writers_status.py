@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from reconciler.hudi.instant import Action
+from reconciler.index_status import IndexStatus
 from reconciler.planners.slices import view_of
 from reconciler.sizing.history import Written
 from reconciler.spec.model import (
@@ -256,11 +257,21 @@ def test_a_clustering_of_a_writer_by_other_columns_is_a_fact(state, layout, ours
 def test_an_index_of_hudi_that_is_kept_without_a_declared_column_is_a_fact(state):
     spec = replace(BARE, index=IndexColumns(columns=("a", "b"), hudi="build"))
 
-    assert [] == facts(spec, state, hudi_columns=("b", "a", "c"))
-    assert [] == facts(spec, state, hudi_columns=None)
-    [(rule, because)] = facts(spec, state, hudi_columns=("b",))
+    assert [] == facts(spec, state)
+    [(rule, because)] = facts(spec, state, missed_by_hudi=("a",))
     assert "writersIndex" == rule
     assert because.startswith("Hudi's column_stats is kept without a:")
+
+
+@pytest.mark.parametrize(
+    ("has", "missed"),
+    [(None, ()), ((), ("a", "b")), (("b", "c"), ("a",)), (("b", "a"), ())],
+)
+def test_only_what_can_be_in_a_live_index_of_hudi_is_missed_there(has, missed):
+    """That a column is none of the table's, or of no type to index, is said by the plan."""
+    index = IndexStatus(declared=("a", "b", "tags"), unindexable=("tags",), hudi_columns=has)
+
+    assert missed == index.missed_by_hudi
 
 
 # the command
