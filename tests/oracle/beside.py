@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final, Self
@@ -59,7 +60,9 @@ class Writer:
     """Upserts a few keys at a time until it is stopped; what fails of a conflict is tried again.
 
     In a test: ``with Writer(subject, options) as writer: ...``; then the subject's model has every
-    write that Hudi said was done. Anything but a conflict fails the test at the end.
+    write that Hudi said was done. ``said``: when each began, what it wrote, the instant files that
+    there were afterwards and had not been before, and why it was refused. Anything but a conflict
+    fails the test at the end.
     """
 
     subject: Subject
@@ -67,6 +70,7 @@ class Writer:
     seed: int = 1
     done: int = 0
     refused: int = 0
+    said: list[str] = field(default_factory=list)
     problem: BaseException | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -96,15 +100,18 @@ class Writer:
 
     def _write(self, rows: Mapping[str, int]) -> bool:
         """Whether Hudi said it was done."""
+        before, begun, why = {*self.subject.table.instants()}, datetime.now(UTC), ""
         try:
             self.subject.write(rows, options={**TOGETHER, **self.options})
         except HudiFailedError as problem:
             if not any(word in line for word in _CONFLICT for line in problem.causes):
                 raise
-            is_done = False
+            is_done, why = False, " | ".join(problem.causes)
             hours_later(self.subject)
         else:
             is_done = True
+        new = sorted({*self.subject.table.instants()} - before)
+        self.said.append(f"{begun:%H:%M:%S.%f} {dict(rows)} {new} {why[:400] or 'done'}")
         self.done, self.refused = self.done + is_done, self.refused + (not is_done)
         return is_done
 
@@ -150,6 +157,7 @@ def no_update_is_lost(
     left = [one for outcome in outcomes for one in outcome.rewritten.left]
     said = f"{writer.done} writes done and {writer.refused} refused, {len(results)} applies"
     print(f"{said}, {_clustered(results)} published, {len(left)} groups left", flush=True)
+    print(*writer.said, *outcomes, sep="\n", flush=True)
 
     errors = [result.tables[0].error for result in results]
     assert {0, 4} >= {result.exit_code for result in results}, errors

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -189,13 +190,21 @@ class Subject:
     # what Hudi does
 
     def write(
-        self, rows: Rows, operation: str = "upsert", options: Mapping[str, str] | None = None
+        self,
+        rows: Rows,
+        operation: str = "upsert",
+        options: Mapping[str, str] | None = None,
+        gate: Path | None = None,
     ) -> str:
-        """One write by Hudi, in the model too; its instant."""
+        """One write by Hudi, in the model too; its instant. ``gate`` as in worker.write_query."""
         said = {**self.table.options, "hoodie.datasource.write.operation": operation}
         query = self.shape.query(rows, is_late=self.is_late)
         self.hudi.ask(
-            "write_query", table=self.table, query=query, options={**said, **(options or {})}
+            "write_query",
+            table=self.table,
+            query=query,
+            options={**said, **(options or {})},
+            gate=str(gate) if gate else None,
         )
         for key, value in rows.items():
             self.kept.pop(key, None)
@@ -248,9 +257,24 @@ class Subject:
             keys = _keys(answer)
             assert [] == [key for key, many in Counter(keys).items() if many > 1], where
             numbers = dict(zip(keys, rows.column("v").to_pylist(), strict=True))
-            assert self.model == numbers, where
+            assert self.model == numbers, self._told(f"{where} reads otherwise", answer)
             texts = dict(zip(keys, without_file_names(answer).texts(), strict=True))
             assert self.kept == {key: texts[key] for key in self.kept}, where
+
+    def _told(self, what: str, answer: Answer) -> str:
+        """What is read otherwise than the model has it, and the timeline, in order of writing."""
+        assert answer.rows is not None
+        read = {row["id"]: row for row in answer.rows.to_pylist()}
+        lines = [what]
+        for key in sorted({*self.model, *read}):
+            row = read.get(key, {})
+            if self.model.get(key) != row.get("v"):
+                place = [row.get(f"_hoodie_{name}") for name in ("commit_time", "file_name")]
+                lines.append(f"{key}: written {self.model.get(key)}, read {row.get('v')} {place}")
+        files = [self.table.timeline / name for name in self.table.instants()]
+        for modified, name in sorted((file.stat().st_mtime, file.name) for file in files):
+            lines.append(f"{datetime.fromtimestamp(modified, UTC):%H:%M:%S.%f} {name}")
+        return "\n".join(lines)
 
     def assert_listed(self, what: str = "") -> None:
         """The metadata table lists what is there, if there is one."""

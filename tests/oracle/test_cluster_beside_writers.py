@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from reconciler.storage.wrappers import _Around
@@ -62,6 +65,27 @@ def test_a_group_that_is_written_to_meanwhile_stays_and_the_others_are_rewritten
     subject.assert_right(tmp_path / "read", "while a group was left")
     assert_done(applied_here(planned(subject)))
     subject.assert_right(tmp_path / "again", "when it was clustered too")
+
+
+@pytest.mark.parametrize("version", ["0.15.0", "1.0.2"])
+def test_a_write_that_is_announced_after_the_clustering_that_it_has_an_older_time_than_is_read(
+    real_hudi, tmp_path, version
+):
+    subject = small(real_hudi(version), tmp_path / "t", Shape(version=version, partitions="plain"))
+    gate, before = tmp_path / "gate", subject.table.instants()
+    gate.mkdir()
+    with ThreadPoolExecutor(1) as pool:
+        write = pool.submit(subject.write, {"a01": 50, "b90": 50}, options=TOGETHER, gate=gate)
+        try:
+            while not (gate / "reached").exists() and not write.done():
+                time.sleep(0.05)
+            assert before == subject.table.instants(), "it is not announced yet"
+            assert_done(applied_here(planned(subject)))
+        finally:
+            (gate / "open").touch()
+        write.result()
+
+    subject.assert_right(tmp_path / "read", "when both were done")
 
 
 @pytest.mark.parametrize(
