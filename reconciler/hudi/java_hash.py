@@ -24,11 +24,13 @@ def java_hashes(texts: Any) -> NDArray[np.int32]:
     >>> java_hashes(pa.array(["", "b", "aa", "polygenelubricants", "é😀"])).tolist()
     [0, 98, 3104, -2147483648, 1996812]
     """
-    ends = bounds(texts).astype(np.int64)
+    whole = bounds(texts).astype(np.int64)
+    ends = whole - whole[0]
     lengths = np.diff(ends)
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = ends[:-1][order], lengths[order]
     data = np.frombuffer((texts.buffers()[2] if len(texts) else None) or b"", np.uint8)
+    data = data[whole[0] : whole[-1]]  # of a slice of a long column no more than its own
     hashes = np.zeros(len(texts), np.uint32)
     for at in range(int(lengths.max(initial=0))):
         has = int(np.searchsorted(-lengths, -at, "left"))

@@ -59,12 +59,11 @@ def key_hashes(keys: Any) -> Hashes:
         return np.zeros(0, np.uint64)
     ends = np.frombuffer(keys.buffers()[1], width)[keys.offset : keys.offset + len(keys) + 1]
     lengths = np.diff(ends).astype(np.int64)
-    starts = ends[:-1].astype(np.int64)
+    starts = ends[:-1].astype(np.int64) - int(ends[0])
     # spare bytes, so that the last word of the last key may be read past its end
-    data = np.concatenate(
-        [np.frombuffer(keys.buffers()[2] or b"", np.uint8), np.zeros(8, np.uint8)]
-    )
-    whole = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+    own = memoryview(keys.buffers()[2] or b"")[int(ends[0]) : int(ends[-1])]
+    data = bytes(own) + bytes(_WORD)
+    whole = np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
     found = _mixed(lengths.astype(np.uint64))
     rows: NDArray[np.int64] = np.flatnonzero(lengths)
     depth = 0
