@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -202,3 +203,37 @@ def test_what_cannot_be_read_joins_no_group_of_small_files(damage, table):
     assert f"{name}: " in said
     assert "left out of" in said
     assert 0 == it.apply(plan).exit_code
+
+
+def with_logs(it):
+    """Log files for what the last clustering wrote, half as big as the base files, and a commit."""
+    newest = max(file.stem.rpartition("_")[2] for file in it.table.glob("*.parquet"))
+    instant = f"{int(newest) + 60_000}"
+    for file in it.table.glob(f"*_{newest}.parquet"):
+        group = file.name.partition("_")[0]
+        log = it.table / f".{group}_{newest}.log.1_0-0-0"
+        log.write_bytes(bytes(file.stat().st_size // 2))
+    timeline = it.table / ".hoodie"
+    commit = (timeline / "20260101000000000.commit").read_text()
+    (timeline / f"{instant}.deltacommit.requested").touch()
+    (timeline / f"{instant}.deltacommit.inflight").touch()
+    found = json.loads(commit) | {"partitionToWriteStats": {}, "operationType": "UPSERT"}
+    (timeline / f"{instant}.deltacommit").write_text(json.dumps(found))
+
+
+def test_log_files_are_no_reason_to_lay_out_again_what_lies_as_declared(table):
+    it = table("20%")
+    properties = it.table / ".hoodie/hoodie.properties"
+    text = properties.read_text()
+    properties.write_text(text.replace("COPY_ON_WRITE", "MERGE_ON_READ"))
+    plan, before = planned(it)
+    assert 0 == it.apply(plan).exit_code
+    with_logs(it)
+    _, after = planned(it)
+
+    assert ["cluster"] == [step.kind for step in before.steps]
+    # the log files may hold anything, so every query reads every slice
+    assert after.predictions[0]["filesBefore"] == before.layout.after.files
+    assert ((), ()) == (after.steps, after.drift)
+    (said,) = of(after.warnings, "maxScan")
+    assert "it reads 10 file slices for their log files alone: compact them" in said
