@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.hudi.arrow import flags, integers, numbers
-from reconciler.index.footers import index_of_groups
+from reconciler.index.footers import index_of_groups, wanted_types
 from reconciler.index.keys import places
 from reconciler.index.may_match import asked_columns, may_match
 from reconciler.index.model import ColumnStats, FileIndex, kept_type
@@ -70,10 +70,11 @@ BECAUSE: Final = {
 LEFT_OUT: Final = (Decision.PARTITION, Decision.INDEX, Decision.LOG_STATISTICS)
 _ORDER: Final = tuple(Decision)
 _CODE: Final = {decision: code for code, decision in enumerate(_ORDER)}
-#: session settings under which Spark reads a condition in another way than it does by itself
+#: session settings by which Spark reads a condition in another way than it does by itself
 _SETTINGS: Final = (
     "spark.sql.legacy.",
     "spark.sql.parser.",
+    "spark.sql.ansi.",
     "spark.sql.timestampType",
     "spark.sql.collation",
     "spark.sql.session.collation",
@@ -81,6 +82,7 @@ _SETTINGS: Final = (
 )
 #: those among them that change nothing about a condition
 _HARMLESS: Final = (
+    "spark.sql.ansi.enabled",
     "spark.sql.legacy.parquet.",
     "spark.sql.legacy.avro.",
     "spark.sql.legacy.timeParserPolicy",
@@ -106,10 +108,10 @@ def is_read(decisions: NDArray[np.int8]) -> NDArray[np.bool_]:
     return found
 
 
-def odd_settings(keys: list[str]) -> list[str]:
-    """Those among the names of a session's settings under which a condition is left to Spark.
+def odd_keys(keys: list[str]) -> list[str]:
+    """Those among the names of a session's settings that may make Spark read a condition otherwise.
 
-    >>> odd_settings(["spark.sql.legacy.timeParserPolicy", "spark.sql.timestampType", "x"])
+    >>> odd_keys(["spark.sql.legacy.timeParserPolicy", "spark.sql.timestampType", "x"])
     ['spark.sql.timestampType']
     """
     return [key for key in keys if key.startswith(_SETTINGS) and not key.startswith(_HARMLESS)]
@@ -118,6 +120,13 @@ def odd_settings(keys: list[str]) -> list[str]:
 def condition_of(where: str, zone: Zone) -> Condition:
     """What is understood of a ``where``; ``zone``: of the session."""
     return Condition(predicate=parse(where), zone=zone)
+
+
+def speaks_of_time(scan: Scan, condition: Condition) -> bool:
+    """Whether what it means hangs on what clocks show: it names a column of days or times."""
+    named = named_columns(condition.predicate, scan.table_schema)
+    kinds = wanted_types(named, scan.table_schema).values()
+    return any(pa.types.is_temporal(kind) for kind in kinds)
 
 
 def indexed_columns(scan: Scan, condition: Condition) -> tuple[str, ...]:

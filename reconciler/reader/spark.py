@@ -28,7 +28,8 @@ from reconciler.reader.predicate import check_where, is_of_spark, partition_cond
 from reconciler.reader.pruning import Pruned, among, pruned_by_index, unpruned
 from reconciler.reader.routes import of_slices, reasons
 from reconciler.reader.rows import COMMIT_TIME, refuse_unreadable
-from reconciler.reader.skipping import Decision, condition_of, odd_settings
+from reconciler.reader.session import asked, clocks_of, odd_settings
+from reconciler.reader.skipping import Decision, condition_of, speaks_of_time
 from reconciler.reader.tasks import in_tasks, weights
 from reconciler.reader.worker import Worker, packed
 from reconciler.storage.api import Storage, StorageRef
@@ -67,14 +68,15 @@ def data_frame(
     Raises UsageError for a ``where`` that is none, UnsupportedError for slices that must not be
     merged. What goes wrong on a worker is Spark's to raise, when the frame is asked for rows.
     """
-    if where is None:
-        return _rows(session, scan, ref)
-    names = _named(session, scan, where)
-    more = [scan.table_schema.field(name) for name in names if name not in scan.schema.names]
-    kept = pruned(session, scan, where, index).kept
-    wide = replace(kept, schema=pa.schema([*scan.schema, *more]))
-    found = _rows(session, wide, ref).filter(where)
-    return found.select(*map(column_name, scan.schema.names)) if more else found
+    with asked(session):
+        if where is None:
+            return _rows(session, scan, ref)
+        names = _named(session, scan, where)
+        more = [scan.table_schema.field(name) for name in names if name not in scan.schema.names]
+        kept = pruned(session, scan, where, index).kept
+        wide = replace(kept, schema=pa.schema([*scan.schema, *more]))
+        found = _rows(session, wide, ref).filter(where)
+        return found.select(*map(column_name, scan.schema.names)) if more else found
 
 
 def pruned(session: SparkSession, scan: Scan, where: str, index: Storage | None) -> Pruned:
@@ -88,20 +90,15 @@ def pruned(session: SparkSession, scan: Scan, where: str, index: Storage | None)
     kept = of_slices(scan, mask)
     if index is None:
         return among(scan, mask, unpruned(kept, Decision.SWITCHED_OFF))
-    odd = _odd_settings(session)
+    odd = odd_settings(session)
     if odd:
         said = f"the session has {odd[0]}, so what the condition means is left to Spark"
         found = replace(unpruned(kept, Decision.NOT_UNDERSTOOD), problems=(said,))
         return among(scan, mask, found)
-    zone = session.conf.get("spark.sql.session.timeZone") or ""
-    narrowed = replace(kept, condition=condition_of(where, zone))
-    return among(scan, mask, pruned_by_index(narrowed, index))
-
-
-def _odd_settings(session: SparkSession) -> list[str]:
-    """Settings of a session under which its conditions may mean something else."""
-    keys = session._jsparkSession.conf().getAll().keys().mkString("\n")
-    return odd_settings(sorted(keys.split("\n")))
+    condition = condition_of(where, zone="")
+    if speaks_of_time(scan, condition):
+        condition = replace(condition, zone=clocks_of(session))
+    return among(scan, mask, pruned_by_index(replace(kept, condition=condition), index))
 
 
 def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
@@ -114,6 +111,11 @@ def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
 
 def _matching_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
     """Per partition whether it may hold a row for which the condition is true."""
+    with asked(session):
+        return _of_partitions(session, scan, where)
+
+
+def _of_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
     _named(session, scan, where)
     every = np.ones(len(scan.partitions), np.bool_)
     if not scan.partition_schema.names or not len(scan.partitions):

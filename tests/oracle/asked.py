@@ -14,7 +14,16 @@ import pyarrow as pa
 
 NAN, INF = float("nan"), float("inf")
 WILD, LONG = "\U0001f600", "q" * 3000
-ZONES = ("UTC", "Europe/Prague", "America/New_York", "Africa/Cairo", "+05:30", "Asia/Kolkata")
+ZONES = (
+    "UTC",
+    "Asia/Tehran",
+    "PST",
+    "Europe/Prague",
+    "America/New_York",
+    "Africa/Cairo",
+    "+05:30",
+    "Asia/Kolkata",
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 WHOLE = ("0", "1", "-1", "2", "7", "100", "127", "128", "-129", "32768", "16777217", "2147483648")
@@ -27,8 +36,23 @@ DOUBLES = (
     "cast('NaN' as double)", "double('Infinity')", "cast('-Infinity' as double)",
 )  # fmt: skip
 FLOATS = ("0.1F", "1F", "-1.5F", "cast('NaN' as float)", "float('Infinity')")
-SAID = ("'1'", "'7'", "'0.5'", "'-1'", "'1.1'", "' 1 '", "'1e0'", "'x'", "''", "'NaN'", "'1.0'")
-NUMBERS = WHOLE + BIG + FRACTIONS + DOUBLES + FLOATS + SAID + ("cast(1 as bigint)", "1Y", "7S")
+TYPED_NULLS = ("cast(NULL as double)", "cast(NULL as string)", "cast(NULL as decimal(38,18))")
+SAID = (
+    "'\uff11'",
+    "'1'",
+    "'7'",
+    "'0.5'",
+    "'-1'",
+    "'1.1'",
+    "' 1 '",
+    "'1e0'",
+    "'x'",
+    "''",
+    "'NaN'",
+    "'1.0'",
+)
+NUMBERS = (*WHOLE, *BIG, *FRACTIONS, *DOUBLES, *FLOATS, *SAID, *TYPED_NULLS,
+           "cast(1 as bigint)", "1Y", "7S")  # fmt: skip
 TEXTS = ("", "a", "ab", "abc", "abd", "b", "\uffff", "\ue000", WILD, "a" + WILD, "it's", LONG,
          "a%b", "a_", "é", "7", "0.5", "1", "2024-03-31", "true", " ", "Ab", "\\",
          "a\\b")  # fmt: skip
@@ -51,7 +75,7 @@ CLOCKS = ("2024-03-31 02:30:00", "2024-10-27 02:30:00", "2024-03-31 00:00:00",
           "1969-12-31 23:59:59.999999", "1899-12-31 23:59:59", "1582-10-10 00:00:00",
           "1000-01-01 12:00:00", "1941-06-01 00:00:00", "2024-03-31 01:00:00.5")  # fmt: skip
 INSTANTS = ("2024-03-31 01:00:00Z", "2024-10-27 02:30:00 +02:00", "2024-04-26 00:00:00 UTC")
-ODD_TIMES = ("2024-3-31", "2024-03", "2024", "2024-03-31T02:30:00", " 2024-03-31 ", "10:00",
+ODD_TIMES = ("\uff12\uff10\uff12\uff14-03-31", "2024-3-31", "2024-03", "2024", "2024-03-31T02:30:00", " 2024-03-31 ", "10:00",
              "2024-03-31 2:3:4", "2024-02-30", "now", "epoch")  # fmt: skip
 
 
@@ -63,7 +87,7 @@ def typed(word: str, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{word} '{text}'".lstrip() for text in texts)
 
 
-TEXT_LITERALS = tuple(map(quoted, TEXTS))
+TEXT_LITERALS = (*map(quoted, TEXTS), r"r'a\b'", r"R'\'", r"'\141\u0062'")
 BYTES = ("X''", "X'61'", "x'ff'", "X'FFFF'", "X'6162'", "X'00'", "X'6100'")
 TIMES = (*typed("TIMESTAMP", CLOCKS + INSTANTS), *typed("", CLOCKS + INSTANTS + ODD_TIMES),
          *typed("DATE", DAYS), *typed("TIMESTAMP_NTZ", CLOCKS), *typed("", DAYS))  # fmt: skip

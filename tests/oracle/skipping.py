@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from reconciler.index.footers import index_of
 from reconciler.index.may_match import may_match
 from reconciler.index.nans import nan_free_pair
+from reconciler.index.temporal import Zone
 from reconciler.predicates.parse import parse
 from tests.oracle.asked import COLUMNS, FILES, LONG, SCHEMA, STRUCT
 
@@ -233,6 +234,6 @@ def index_of_folder(folder: Path, columns: Sequence[str], schema: Any) -> Any:
     return index_of(files, columns, schema)
 
 
-def kept(text: str, index: Any, schema: Any, zone: str) -> frozenset[str]:
+def kept(text: str, index: Any, schema: Any, zone: Zone) -> frozenset[str]:
     mask = may_match(parse(text), index, schema=schema, zone=zone)
     return frozenset(index.name.filter(pa.array(mask)).to_pylist())

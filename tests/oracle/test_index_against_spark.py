@@ -14,6 +14,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from reconciler.reader.session import clocks_of
 from tests.oracle.asked import COLUMNS, SCHEMA, ZONES, Predicates
 from tests.oracle.skipping import (
     conf,
@@ -67,9 +68,9 @@ def test_no_file_in_which_spark_finds_a_row_is_left_out(spark):
             with conf(spark, said):
                 frame = spark.read.schema(ddl(SCHEMA)).parquet(str(folder))
                 truth = found_by_spark(frame, asked)
+                clocks = clocks_of(spark)
             index = index_of_folder(folder, tuple(COLUMNS), SCHEMA)
-            zone = said["spark.sql.session.timeZone"]
-            ours = {text: kept(text, index, SCHEMA, zone) for text in truth}
+            ours = {text: kept(text, index, SCHEMA, clocks) for text in truth}
 
         lost = {text: needed - ours[text] for text, needed in truth.items()}
         assert {} == {text: files for text, files in lost.items() if files}, said

@@ -32,7 +32,8 @@ from reconciler.reader.skipping import (
     decided,
     indexed_columns,
     is_read,
-    odd_settings,
+    odd_keys,
+    speaks_of_time,
     waiting,
     with_logs,
 )
@@ -208,15 +209,25 @@ def test_a_time_is_of_the_session_s_zone():
     assert [["matches"], ["index"]] == [fates(scan, index) for scan in scans]
 
 
+def test_clocks_matter_where_a_condition_names_days_or_times():
+    scan = scan_of()
+    said = {where: speaks_of_time(scan, condition_of(where, "")) for where in (
+        "x = 1", "DAY > '2024-01-01' OR x = 1", "s = '2024-01-01'", "current_date = '2024-01-01'"
+    )}  # fmt: skip
+
+    assert [False, True, False, False] == list(said.values())
+
+
 def test_sessions_that_read_conditions_in_another_way_are_told_apart():
     keys = [
         "spark.sql.legacy.typeCoercion.datetimeToString.enabled",
         "spark.sql.parser.escapedStringLiterals",
+        "spark.sql.ansi.enforceReservedKeywords",
         "spark.sql.legacy.parquet.datetimeRebaseModeInRead",
         "spark.sql.ansi.enabled",
     ]
 
-    assert keys[:2] == odd_settings(keys)
+    assert keys[:3] == odd_keys(keys)
 
 
 # Reading the index.

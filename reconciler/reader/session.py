@@ -1,0 +1,86 @@
+"""What of a Spark session says what a condition means; Java's objects come in as arguments.
+
+Sources: SQLConf (what is not set has a default), AbstractSqlParser and Cast (both ask the session
+that is active on their thread), DateTimeUtils.getZoneId, java.time.zone.ZoneRules.
+"""
+
+# ruff: noqa: SLF001 (Java's side of a session has no public name)
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from reconciler.index.clocks import Clocks, Yearly
+from reconciler.index.temporal import Zone
+from reconciler.reader.predicate import is_of_spark
+from reconciler.reader.skipping import odd_keys
+
+#: before any place had a time of its own
+_LONG_AGO: Final = -(1 << 40)
+_DAY: Final = 86_400
+
+
+@contextmanager
+def asked(session: Any) -> Iterator[None]:
+    """While the block runs, what is read of text is read as this session reads it.
+
+    Spark reads text as the session that is active says, whichever it is put to.
+    """
+    sessions = session._jvm.org.apache.spark.sql.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def odd_settings(session: Any) -> list[str]:
+    """The names of settings under which a condition is left to Spark, sorted."""
+    defaults = session._jvm.org.apache.spark.sql.internal.SQLConf()
+    keys = session._jsparkSession.conf().getAll().keys().mkString("\n").split("\n")
+    return [key for key in odd_keys(sorted(keys)) if not _is_default(session, key, defaults)]
+
+
+def _is_default(session: Any, key: str, defaults: Any) -> bool:
+    try:
+        return bool(defaults.getConfString(key) == session.conf.get(key))
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        return False  # Spark does not know it
+
+
+def clocks_of(session: Any) -> Zone:
+    """What the clocks of the session's time zone show; its name alone where Java knows none."""
+    name = session.conf.get("spark.sql.session.timeZone") or ""
+    java, dates = session._jvm.java, session._jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils
+    try:
+        rules = dates.getZoneId(name).getRules()
+        first = rules.getOffset(java.time.Instant.ofEpochSecond(_LONG_AGO)).getTotalSeconds()
+        yearly = [_yearly(rule) for rule in rules.getTransitionRules()]
+        return Clocks.of(first, rules.getTransitions().toString(), yearly)
+    except Exception as error:
+        if not isinstance(error, ValueError) and not is_of_spark(error):
+            raise
+        return ""
+
+
+def _yearly(rule: Any) -> Yearly:
+    """Of a ZoneOffsetTransitionRule."""
+    weekday = rule.getDayOfWeek()
+    return Yearly(
+        month=rule.getMonth().getValue(),
+        day=rule.getDayOfMonthIndicator(),
+        weekday=0 if weekday is None else weekday.getValue(),
+        second=_DAY if rule.isMidnightEndOfDay() else rule.getLocalTime().toSecondOfDay(),
+        counts=rule.getTimeDefinition().name(),
+        standard=rule.getStandardOffset().getTotalSeconds(),
+        before=rule.getOffsetBefore().getTotalSeconds(),
+        after=rule.getOffsetAfter().getTotalSeconds(),
+    )
