@@ -29,7 +29,7 @@ _MINOR: Final = 3
 #: what a cell key has beside its record key
 _FRAME: Final = 2 + len(_CELL_TAIL)
 #: rows of arrays that are framed together
-_TOGETHER: Final = 1 << 16
+_TOGETHER: Final = 1 << 14
 _ORDER: Final = "the keys of an HFile must ascend strictly"
 #: cell key's length, value's length, record key's length
 _HEAD: Final = np.dtype([("cell", ">i4"), ("value", ">i4"), ("key", ">i2")])
@@ -59,8 +59,14 @@ def encode(
     return _assembled(_data_blocks(cells), totals, schema)
 
 
-def encode_arrays(keys: Any, values: Any, schema: str) -> bytes:
-    """The same of binary arrays without nulls, for many rows: no object is made of any."""
+def encode_arrays(
+    keys: Any, values: Any, schema: str, *, rows: Any = None, is_base_file: bool = False
+) -> bytes:
+    """The same of binary arrays without nulls, for many rows: no object is made of any.
+
+    ``rows``: an integer array of the place of each key's value, where values have another order;
+    they are never all copied into that of the keys.
+    """
     import pyarrow.compute as pc  # noqa: PLC0415
 
     if not len(keys) or pc.any(pc.less_equal(keys[1:], keys[:-1])).as_py():
@@ -68,13 +74,15 @@ def encode_arrays(keys: Any, values: Any, schema: str) -> bytes:
     lengths = pc.binary_length(keys)
     if pc.max(lengths).as_py() > LONGEST_KEY:
         raise ValueError(_LENGTH)
+    sizes = pc.binary_length(values)
     totals = _Totals(
         count=len(keys),
         key_bytes=pc.sum(lengths).as_py() + len(keys) * _FRAME,
-        value_bytes=pc.sum(pc.binary_length(values)).as_py(),
+        value_bytes=pc.sum(sizes if rows is None else sizes.take(rows)).as_py(),
         last=keys[-1].as_py(),
+        first=keys[0].as_py() if is_base_file else None,
     )
-    return _assembled(_blocks_of_arrays(keys, values), totals, schema)
+    return _assembled(_blocks_of_arrays(keys, values, rows), totals, schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +176,16 @@ def _data_blocks(cells: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, byte
     return found
 
 
-def _blocks_of_arrays(keys: Any, values: Any) -> Iterator[tuple[bytes, bytes]]:
+def _blocks_of_arrays(keys: Any, values: Any, rows: Any) -> Iterator[tuple[bytes, bytes]]:
     """The same blocks of arrays."""
     first, block = b"", bytearray()
     for start in range(0, len(keys), _TOGETHER):
         some = keys.slice(start, _TOGETHER)
-        data, ends = _framed(some, values.slice(start, _TOGETHER))
+        if rows is None:
+            theirs = values.slice(start, _TOGETHER)
+        else:
+            theirs = values.take(rows.slice(start, _TOGETHER))
+        data, ends = _framed(some, theirs)
         done = 0
         while done < len(some):
             first = first or _cell_key(some[done].as_py())

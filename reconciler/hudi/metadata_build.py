@@ -9,17 +9,21 @@ HoodieTableMetadataUtil.createAsyncIndexerTimestamp (0.15).
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from reconciler.errors import BusyError, FormatError
 from reconciler.hudi import hfile_write
+from reconciler.hudi.arrow import integers
 from reconciler.hudi.commit import CommitMetadata
 from reconciler.hudi.instant import Action, State
 from reconciler.hudi.metadata_commit import BaseContent, Deltacommit, Write
 from reconciler.hudi.metadata_index import DEFINITIONS
-from reconciler.hudi.metadata_keys import by_file_group
+from reconciler.hudi.metadata_keys import record_groups
 from reconciler.hudi.metadata_partitions import COLUMN_STATS, PARTITION_STATS
 from reconciler.hudi.metadata_read import UNPARTITIONED
 from reconciler.hudi.metadata_records import Cell, ColumnRange, MetadataRecords, Wrapping
@@ -75,11 +79,11 @@ def first_writes(
     Raises UnsupportedError for bounds that the index cannot keep.
     """
     records = MetadataRecords(schema=deltacommit.schema, path=ROOT)
-    cells: dict[str, list[Cell]] = {name: [] for name in partitions}
+    cells = {name: _Cells() for name in partitions}
     together: dict[str, list[ColumnRange]] = {}
     for file in files:
         path = file.partition or UNPARTITIONED
-        cells[COLUMN_STATS] += records.column_stats(path, file.name, file.ranges, wrappings)
+        cells[COLUMN_STATS].add(records.column_stats(path, file.name, file.ranges, wrappings))
         known = together.get(path)
         together[path] = [
             *(
@@ -90,7 +94,7 @@ def first_writes(
         ]
     if PARTITION_STATS in cells:
         for path, ranges in together.items():
-            cells[PARTITION_STATS] += records.partition_stats(path, ranges, wrappings)
+            cells[PARTITION_STATS].add(records.partition_stats(path, ranges, wrappings))
     groups = [
         group for name in partitions for group in _groups(name, cells[name], deltacommit.schema)
     ]
@@ -98,14 +102,53 @@ def first_writes(
     return deltacommit.first_files(groups, said)
 
 
-def _groups(partition: str, cells: Sequence[Cell], schema: str) -> Iterator[BaseContent]:
+class _Cells:
+    """Cells in the order in which they come, their bytes one behind the other.
+
+    Keys of a metadata partition have all one length.
+    """
+
+    def __init__(self) -> None:
+        self._keys = bytearray()
+        self._values = bytearray()
+        self._ends = array("q", [0])
+
+    def add(self, cells: Iterable[Cell]) -> None:
+        for key, value in cells:
+            self._keys += key
+            self._values += value
+            self._ends.append(len(self._values))
+
+    def arrays(self) -> tuple[Any, Any]:
+        """Keys and values."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        count = len(self._ends) - 1
+        width = len(self._keys) // max(count, 1)
+        ends = pa.py_buffer(np.arange(count + 1, dtype=np.int64) * width)
+        keys = pa.Array.from_buffers(
+            pa.large_string(), count, [None, ends, pa.py_buffer(self._keys)]
+        )
+        found = [None, pa.py_buffer(self._ends), pa.py_buffer(self._values)]
+        return keys, pa.Array.from_buffers(pa.large_binary(), count, found)
+
+
+def _groups(partition: str, cells: _Cells, schema: str) -> Iterator[BaseContent]:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
     prefix, count = _GROUPS[partition]
-    values = {key.decode(): (key, value) for key, value in cells}
-    for number, keys in enumerate(by_file_group([*values], count)):
-        some = sorted(values[key] for key in keys)
-        data = hfile_write.encode(some, schema, is_base_file=True) if some else None
+    keys, values = cells.arrays()
+    chosen = record_groups(keys.cast(pa.string()), count)
+    for number in range(count):
+        rows = integers(np.flatnonzero(chosen == number))
+        rows = rows.take(pc.sort_indices(keys.take(rows)))
+        data = None
+        if len(rows):
+            some = keys.take(rows).cast(pa.binary())
+            data = hfile_write.encode_arrays(some, values, schema, rows=rows, is_base_file=True)
         yield BaseContent(
-            partition=partition, group=f"{prefix}-{number:04}-0", data=data, rows=len(some)
+            partition=partition, group=f"{prefix}-{number:04}-0", data=data, rows=len(rows)
         )
 
 

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -80,6 +81,7 @@ def _turn(value: int, by: int) -> int:
     return (value << by | value >> (64 - by)) & _MASK
 
 
+@lru_cache(maxsize=4096)
 def name_id(name: str) -> str:
     """What stands for a column or a partition path in a key."""
     return base64.b64encode(xxh64(name.encode(), _SEED).to_bytes(8, "big")).decode()

@@ -41,16 +41,26 @@ def test_every_entry_comes_back_and_no_other(cells, others):
         KEYS, st.sampled_from([b"", b"a" * 90, b"b" * 30_000, b"c" * 70_000]), min_size=1
     ),
     st.integers(1, 5),
+    st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_arrays_make_the_same_bytes_as_cells(cells, together):
+def test_arrays_make_the_same_bytes_as_cells(cells, together, is_base_file):
     keys = pa.array(sorted(cells), pa.binary())
     values = pa.array([cells[key] for key in sorted(cells)], pa.binary())
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(hfile_write, "_TOGETHER", together)
-        made = hfile_write.encode_arrays(keys, values, "{}")
+        made = hfile_write.encode_arrays(keys, values, "{}", is_base_file=is_base_file)
 
-    assert hfile_write.encode(sorted(cells.items()), "{}") == made
+        mixed = hfile_write.encode_arrays(
+            keys,
+            values[::-1],
+            "{}",
+            rows=pa.array(range(len(keys))[::-1]),
+            is_base_file=is_base_file,
+        )
+
+    assert hfile_write.encode(sorted(cells.items()), "{}", is_base_file=is_base_file) == made
+    assert made == mixed
 
 
 @given(st.sets(st.text("ab", min_size=3, max_size=9), min_size=1), st.integers(20, 30_000))
