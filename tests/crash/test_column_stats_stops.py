@@ -31,11 +31,11 @@ def dropped(folder: Path) -> Indexing:
     return it
 
 
-def quiet(name: str) -> Callable[[Path], Indexing]:
+def quiet(name: str, **said: str) -> Callable[[Path], Indexing]:
     """A table without the index, and without the writes that were pending."""
 
     def make(folder: Path) -> Indexing:
-        it = indexing(TABLES / f"{name}.zip", folder, index="[x], hudi: build")
+        it = indexing(TABLES / f"{name}.zip", folder, index="[x], hudi: build", **said)
         properties = load_properties(it.storage)
         timeline = load_timeline(it.storage, properties)
         done = {one.requested for one in timeline.instants if one.is_completed}
@@ -167,3 +167,27 @@ def test_what_a_build_is_stopped_at(story):
     assert [PROPERTIES, f"{PROPERTIES}.backup"] == [
         path for _at, call in story.stops[-2:] for path in call.paths
     ]
+
+
+def test_an_index_that_cannot_be_built_fails_its_step_and_nothing_else(tmp_path):
+    it = quiet("v9_cow_part", retention="commits: 1")(tmp_path / "t")
+    plan = it.plan()
+    assert ["index", "clean"] == [step.kind for step in plan.tables[0].steps]
+    metadata = metadata_of(it.table)[0]
+    time = int(metadata.timeline.newest_time) + 1
+    for state in ("requested", "inflight"):
+        (it.table / metadata.timelines.folder / f"{time}.deltacommit.{state}").write_bytes(b"")
+
+    result = it.apply(plan)
+
+    assert 5 == result.exit_code
+    (table,) = result.tables
+    assert [("index", "completed"), ("index", "failed"), ("clean", "completed")] == [
+        (one.kind, one.how) for one in table.outcomes
+    ]
+    (said,) = [one.indexed.error for one in table.outcomes if one.indexed and one.indexed.error]
+    assert said == (
+        f"{time}.deltacommit.inflight is pending on the metadata table's own timeline; "
+        "run again when a writer has finished it"
+    )
+    assert {} == entries(it.table)
