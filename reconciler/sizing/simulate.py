@@ -11,7 +11,7 @@ import numpy as np
 from reconciler.sizing.assign import assign
 from reconciler.sizing.buckets import Assignment, inserts_only
 from reconciler.sizing.groups import Groups
-from reconciler.sizing.rules import Rule, TableKind
+from reconciler.sizing.rules import MergeOnRead, Rule, TableKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Outlook:
     """What so many new ``rows`` do to a partition.
 
     ``filled``: small files that take some of them, and ``filled_rows``; ``rewritten``: bytes of
-    those files, which copy-on-write writes again; ``new``: files that the rest makes; ``small``:
+    those files, 0 where rows are appended as log files; ``new``: files that the rest makes; ``small``:
     how many of all these files are small afterwards.
     """
 
@@ -68,13 +68,16 @@ def simulate_inserts(
     """What the writer will do with new rows by partition, in their order."""
     workload = inserts_only(dict(rows))
     assigned = assign(groups, workload, kind, rule)
+    appends = isinstance(kind, MergeOnRead) and kind.indexes_logs
     return tuple(
-        _outlook(partition, assigned, assigned.taking(code), rule)
+        _outlook(partition, assigned, assigned.taking(code), rule, appends=appends)
         for code, partition in enumerate(workload.partitions)
     )
 
 
-def _outlook(partition: str, assigned: Assignment, place: slice, rule: Rule) -> Outlook:
+def _outlook(
+    partition: str, assigned: Assignment, place: slice, rule: Rule, *, appends: bool
+) -> Outlook:
     is_new, inserts = assigned.is_new[place], assigned.inserts[place]
     is_small = assigned.expected[place] < rule.sizes.small
     return Outlook(
@@ -82,7 +85,7 @@ def _outlook(partition: str, assigned: Assignment, place: slice, rule: Rule) -> 
         rows=int(inserts.sum()),
         filled=int(np.count_nonzero(~is_new)),
         filled_rows=int(inserts[~is_new].sum()),
-        rewritten=int(assigned.size[place].sum()),
+        rewritten=0 if appends else int(assigned.size[place].sum()),
         new=int(np.count_nonzero(is_new)),
         small=int(np.count_nonzero(is_small)),
     )

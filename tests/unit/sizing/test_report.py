@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.sizing.estimate import RecordSize
 from reconciler.sizing.report import Bar, MadeBy, SmallIn, file_size_state
-from reconciler.sizing.rules import ByHudi, CopyOnWrite, Sizes, Steady
+from reconciler.sizing.rules import ByHudi, CopyOnWrite, MergeOnRead, Sizes, Steady
 from reconciler.sizing.simulate import Outlook, apportioned, shares_of, simulate_inserts
 from tests.unit.sizing.piles import pile
 
@@ -97,3 +97,13 @@ def test_hudi_s_rule_can_be_simulated_beside_it():
     )
 
     assert [(0, 100, 0)] == [(one.filled, one.new, one.small) for one in found]
+
+
+def test_where_rows_are_appended_nothing_is_written_again():
+    groups = pile({"p": {"a": 500}})
+
+    def rewritten(kind):
+        return [one.rewritten for one in simulate_inserts(groups, {"p": 20}, kind, STEADY)]
+
+    assert [0] == rewritten(MergeOnRead(indexes_logs=True))
+    assert [500] == rewritten(MergeOnRead()) == rewritten(CopyOnWrite())
