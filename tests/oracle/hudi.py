@@ -52,6 +52,13 @@ INDEXES = {
     "hoodie.metadata.index.bloom.filter.enable": "true",
     "hoodie.metadata.index.column.stats.enable": "true",
 }
+#: of what rows there are a handful of; how Hudi spreads keys over many is a matter of its defaults,
+#: which `test_metadata_sync` and `test_metadata_rewrite` keep
+FEW_GROUPS = {
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.record.index.max.filegroup.count": "2",
+    "hoodie.metadata.index.bloom.filter.file.group.count": "2",
+}
 COMPACT_METADATA = {"hoodie.metadata.compact.max.delta.commits": "1"}
 
 

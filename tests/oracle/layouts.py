@@ -20,6 +20,7 @@ from tests.oracle.answers import Answer, differences
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import (
     COMPACT_METADATA,
+    FEW_GROUPS,
     INDEXES,
     NOTHING_BY_ITSELF,
     HudiTable,
@@ -67,11 +68,6 @@ OLD_DATES: Final = (
     "spark.sql.avro.datetimeRebaseModeInWrite",
     "spark.sql.avro.datetimeRebaseModeInRead",
 )
-#: of the record index: there are few rows
-FEW_GROUPS: Final = {
-    "hoodie.metadata.record.index.min.filegroup.count": "2",
-    "hoodie.metadata.record.index.max.filegroup.count": "2",
-}
 _KEYS: Final = "org.apache.hudi.keygen."
 _COMPLETED: Final = re.compile(r"(\d+)(?:_(\d+))?\.(commit|deltacommit|replacecommit)")
 _NOT_KEPT: Final = "_hoodie_file_name"

@@ -12,7 +12,7 @@ import pytest
 import reconciler
 from reconciler.plan.document import dump
 from tests.oracle import ours
-from tests.oracle.hudi import INDEXES, data_files, directory_listing
+from tests.oracle.hudi import FEW_GROUPS, INDEXES, data_files, directory_listing
 
 pytestmark = [pytest.mark.oracle, pytest.mark.spark]
 
@@ -50,7 +50,9 @@ def table_of(tmp_path_factory):
         kind = hudi.version, merge_on_read
         if kind not in tables:
             folder = tmp_path_factory.mktemp("executor")
-            table = hudi.table(folder / "t", merge_on_read=merge_on_read, options=INDEXES)
+            table = hudi.table(
+                folder / "t", merge_on_read=merge_on_read, options=INDEXES | FEW_GROUPS
+            )
             for n in range(3):
                 hudi.write(table, rows_of(100, n, 100 * n), "insert")
             if merge_on_read:
@@ -84,7 +86,7 @@ def assert_right(hudi, table, rows):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_hudi_removes_what_was_reviewed_and_serves_nothing_else(real_hudi, tmp_path, version):
     hudi = real_hudi(version)
-    table = hudi.table(tmp_path / "t", options=INDEXES)
+    table = hudi.table(tmp_path / "t", options=INDEXES | FEW_GROUPS)
     for ts in range(4):
         hudi.write(table, [(f"k{n}", "ab"[n % 2], ts) for n in range(8)])
     name = f"{int(table.last_instant()) + 1}.commit.requested"  # of a writer that failed
