@@ -19,8 +19,8 @@ class Outlook:
     """What so many new ``rows`` do to a partition.
 
     ``filled``: small files that take some of them, and ``filled_rows``; ``rewritten``: bytes of
-    those files, 0 where rows are appended as log files; ``new``: files that the rest makes; ``small``:
-    how many of all these files are small afterwards.
+    those files, 0 where rows are appended as log files; ``new``: files that the rest makes;
+    ``small``: how many of all these files are small afterwards.
     """
 
     partition: str
