@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from reconciler.hudi.arrow import strings
 from reconciler.hudi.properties import TableProperties
 from reconciler.plan.guard import judge
 from reconciler.plan.model import (
+    INDEX_TARGETS,
     CleanStep,
     ClusterStep,
     Impact,
@@ -25,6 +27,7 @@ from reconciler.plan.model import (
     Note,
     Removal,
     ResumeStep,
+    Step,
     TablePlan,
     removals,
     rewritten,
@@ -32,6 +35,8 @@ from reconciler.plan.model import (
 from reconciler.plan.safety import apply_refusals
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
+
+_ZINDEX: Final = INDEX_TARGETS[0]
 
 
 class RefusedError(BlockedError):
@@ -50,9 +55,19 @@ class Look:
     plan: TablePlan
 
 
-def refuse(look: Look, spec: TableSpec, properties: TableProperties, now: datetime) -> None:
-    """Raises RefusedError for what forbids the work, BusyError for what only delays it."""
-    notes = (*look.plan.refusals, *apply_refusals(spec, look.state, now), *_unlocked(look, spec))
+def refuse(
+    look: Look,
+    spec: TableSpec,
+    properties: TableProperties,
+    now: datetime,
+    reviewed: Sequence[Step],
+) -> None:
+    """Raises RefusedError for what forbids the work, BusyError for what only delays it.
+
+    ``reviewed``: the steps that are to run.
+    """
+    unlocked = _unlocked(look, spec) if _needs_lock(look, reviewed) else ()
+    notes = (*look.plan.refusals, *apply_refusals(spec, look.state, now), *unlocked)
     if notes:
         raise RefusedError(tuple(dict.fromkeys(notes)))
     metadata.check_syncable(properties)
@@ -132,6 +147,17 @@ def check_identity(reviewed: TablePlan, state: TableState) -> None:
             f"{state.location} is not the table that was reviewed: its timeline does not know "
             f"{last}, the newest write that the review saw; plan again"
         )
+
+
+def _needs_lock(look: Look, reviewed: Sequence[Step]) -> bool:
+    """Whether an apply has more to do than to build an index of ours, of which nobody else knows.
+
+    What was left pending is finished first.
+    """
+    state = look.state
+    if state.pending_cleans or any(one.is_ours for one in state.pending_clusterings):
+        return True
+    return any(not isinstance(step, IndexStep) or step.targets != (_ZINDEX,) for step in reviewed)
 
 
 def _unlocked(look: Look, spec: TableSpec) -> Iterator[Note]:

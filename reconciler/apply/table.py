@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
@@ -18,7 +18,7 @@ from reconciler.hudi.owner import Owner
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
 from reconciler.parallel import Stop
-from reconciler.plan.model import TablePlan
+from reconciler.plan.model import Step, TablePlan
 from reconciler.plan.safety import timeline_zone
 from reconciler.planners.compose import plan_table
 from reconciler.spec.model import Option, Policy, TableSpec
@@ -115,7 +115,7 @@ class Table:
 
     def look(self) -> Look:
         """Observe and plan anew; raises RefusedError, BusyError for what stops an apply."""
-        return look_at(self.storage, self.spec, self.tools, self.clustered)
+        return look_at(self.storage, self.spec, self.tools, self.plan.steps, self.clustered)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -133,9 +133,15 @@ class Table:
 
 
 def look_at(
-    storage: Storage, spec: TableSpec, tools: Tools, clustered: Collection[str] = ()
+    storage: Storage,
+    spec: TableSpec,
+    tools: Tools,
+    reviewed: Sequence[Step],
+    clustered: Collection[str] = (),
 ) -> Look:
     """Observe a table and plan it anew; raises RefusedError, BusyError for what stops an apply.
+
+    ``reviewed``: the steps that are to run.
 
     What the ``clustered`` instants of this very run replaced is planned as if it were not: its old
     file slices were reviewed together with the clustering, and expire as they did then. Else a
@@ -152,7 +158,7 @@ def look_at(
         left = {group: time for group, time in state.replaced.items() if time not in clustered}
         planned, asked = replace(state, replaced=left), replace(spec, clustering=None)
     look = Look(state=state, plan=plan_table(asked, planned, now))
-    refuse(look, spec, load_properties(storage), now)
+    refuse(look, spec, load_properties(storage), now, reviewed)
     return look
 
 
@@ -160,7 +166,7 @@ def open_table(
     plan: TablePlan, spec: TableSpec, storage: Storage, digest: str, tools: Tools
 ) -> tuple[Table, Look]:
     """A table and a first look at it; nothing is written. Raises as ``look_at``."""
-    look = look_at(storage, spec, tools)
+    look = look_at(storage, spec, tools, plan.steps)
     properties = load_properties(storage)
     owner = tools.process.owner(tools.new_token())
     zone = timeline_zone(spec, look.state)

@@ -13,12 +13,14 @@ from reconciler.hudi.load import load_properties
 from reconciler.plan.model import IndexStep
 from reconciler.storage.wrappers import Call
 from tests.building import opened
-from tests.crash.drill import unlisted
+from tests.crash.drill import Killed, unlisted
 from tests.crash.indexing import Indexing, indexed, indexing
 from tests.crash.test_clean_by_hudi import StandIn
 from tests.crash.test_index_damage import Refusing
+from tests.crash.test_moves import Hook, put
 
 TABLES = Path(__file__).parents[1] / "tables"
+CLUSTERED = TABLES / "reading/clustered_0.15.0.zip"
 SAID = {"index": "[id], hudi: build", "retention": "fileVersions: 1"}
 DOWN = StorageError("/t/.hoodie/metadata/column_stats", "the store does not answer")
 
@@ -26,7 +28,7 @@ DOWN = StorageError("/t/.hoodie/metadata/column_stats", "the store does not answ
 @pytest.fixture
 def it(tmp_path) -> Indexing:
     """A table with a metadata table that has no column_stats, and with old files."""
-    return indexing(TABLES / "reading/clustered_0.15.0.zip", tmp_path / "t", **SAID)
+    return indexing(CLUSTERED, tmp_path / "t", **SAID)
 
 
 def told(result):
@@ -126,3 +128,52 @@ def test_a_table_that_is_told_to_stop_while_footers_are_read_stops(it):
         list(run_index(table, steps[0], look))
 
     assert [] == told
+
+
+def unlocked(it: Indexing) -> Indexing:
+    """The spec says that there is a single writer."""
+    said = {**it.spec.document["concurrency"], "lock": {"provider": "none"}}
+    it.spec = replace(it.spec, document={**it.spec.document, "concurrency": said})
+    return it
+
+
+def another_writes(it: Indexing) -> None:
+    put(it, "20261201000100000.commit.requested")
+
+
+def test_an_index_of_ours_needs_no_lock_while_another_writes(tmp_path):
+    it = unlocked(indexing(CLUSTERED, tmp_path / "t", index="[id]"))
+    plan = it.plan()
+    another_writes(it)
+
+    assert (0, BOTH[:1]) == told(it.apply(plan))
+    assert [] == it.steps() == it.problems("id >= 2")
+
+
+@pytest.mark.parametrize("said", [{"index": "[id], hudi: build"}, {**SAID, "index": "[id]"}])
+def test_what_tells_the_metadata_table_needs_a_lock_while_another_writes(tmp_path, said):
+    it = unlocked(indexing(CLUSTERED, tmp_path / "t", **said))
+    plan = it.plan()
+    another_writes(it)
+
+    assert (3, ["lock"]) == refused(it.apply(plan))
+
+
+def test_a_clean_that_was_left_behind_needs_a_lock_though_an_index_alone_is_planned(it):
+    both = it.plan()
+    later = unlocked(Indexing(it.folder, {"index": "[id]"}))
+    plan = later.plan()
+    with pytest.raises(Killed):
+        it.apply(both, around=lambda s: Hook(s, ".clean.inflight", die, after=True))
+    another_writes(later)
+
+    assert ["index"] == [step.kind for step in plan.tables[0].steps]
+    assert (3, ["lock"]) == refused(later.apply(plan))
+
+
+def refused(result):
+    return result.exit_code, [note.rule for note in result.tables[0].refusals]
+
+
+def die() -> None:
+    raise Killed
