@@ -22,12 +22,11 @@ class _Patience:
     """``waits`` is asked under the table's lock, ``pause`` is called without it."""
 
     table: Table
-    until_ms: int
     pause_s: float = _FIRST_PAUSE_S
     is_asked_again: bool = False
 
     def waits(self, claims: Sequence[Claim], footprints: Sequence[Footprint]) -> bool:
-        is_early = self.table.tools.clock.now_ms() < self.until_ms
+        is_early = self.table.waited.seconds < self.table.tools.lock_wait_s
         self.is_asked_again = is_early and bool(awaited(claims, footprints))
         if self.is_asked_again and self.pause_s == _FIRST_PAUSE_S:
             first = next(one for one in footprints if not (one.is_known or one.is_completed))
@@ -38,6 +37,7 @@ class _Patience:
     def pause(self) -> None:
         self.table.tools.stop.check()
         self.table.tools.clock.sleep(self.pause_s)
+        self.table.waited.seconds += self.pause_s
         self.pause_s = min(self.pause_s * 2, _LONGEST_PAUSE_S)
 
 
@@ -46,9 +46,10 @@ def patiently(table: Table, act: Callable[[Waits], _T]) -> _T:
 
     A write is announced before it has looked for its rows: until it says where they are it may go
     anywhere, and a clustering would have to let all of its groups go. ``act`` gives None when it is
-    told to wait. It waits no longer than for a lock (``lock_wait_s``), all together.
+    told to wait. Some never say it, as bulk inserts do: in one apply a table waits for such writes
+    as long as for a lock (``lock_wait_s``), all together.
     """
-    patience = _Patience(table, table.tools.clock.now_ms() + int(table.tools.lock_wait_s * 1000))
+    patience = _Patience(table)
     while True:
         patience.is_asked_again = False
         with table.locked():

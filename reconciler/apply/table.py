@@ -91,11 +91,19 @@ class Tools:
         return datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC)
 
 
+@dataclass(slots=True)
+class Waited:
+    """How long a run has waited for writes to say where they go."""
+
+    seconds: float = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
     """One run's hold on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's.
 
-    ``clustered``: the clusterings that this run has completed, which it adds to.
+    ``clustered``: the clusterings that this run has completed, which it adds to; ``waited`` it
+    adds to likewise.
     """
 
     tools: Tools
@@ -109,6 +117,7 @@ class Table:
     publisher: Publisher
     pulse: Pulse
     clustered: set[str] = field(default_factory=set)
+    waited: Waited = field(default_factory=Waited)
 
     def reread(self) -> Timeline:
         return self.publisher.reread()

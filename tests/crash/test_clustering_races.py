@@ -230,6 +230,18 @@ def test_a_write_that_says_nothing_is_waited_for_no_longer_than_for_a_lock(it):
     assert [] == [left for left in left_behind(it.table) if TIME not in left]
 
 
+def test_an_apply_with_two_clusterings_waits_no_longer_than_for_one(it):
+    plan = it.plan()
+    with pytest.raises(Killed):
+        it.apply(plan, around=lambda s: Hook(s, ".marker.CREATE", die, after=True))
+    put(it, f"{TIME}.commit.requested")
+    it.clock = Telling(lambda: None)
+    (table,) = it.apply(plan, lock_wait_s=10).tables
+
+    assert ["undone", "nothing"] == [outcome.how for outcome in table.outcomes]
+    assert pytest.approx([0.2, 0.4, 0.8, 1.6, 2, 2, 2, 2]) == it.clock.slept
+
+
 def own_hearts_beat(it: Clustering, *, age_s: float) -> None:
     """As the store dates them, which has a clock of its own."""
     for path in (it.table / ".hoodie/.heartbeat").iterdir():
