@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.oracle.hudi import (
     COMPACT_METADATA,
+    FEW_GROUPS,
     INDEXES,
     HudiTable,
     RealHudi,
@@ -17,7 +18,7 @@ from tests.oracle.hudi import (
     keep_commits,
 )
 
-RECORD_INDEX = {**INDEXES, "hoodie.index.type": "RECORD_INDEX"}
+RECORD_INDEX = {**INDEXES, **FEW_GROUPS, "hoodie.index.type": "RECORD_INDEX"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +111,19 @@ def assert_right(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> Non
         assert directory_listing(table.path) == hudi.listing(table)
 
 
+def assert_still_right(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> None:
+    """As `assert_right`, between two steps of a test that ends with that.
+
+    One read is spared: of all rows, from the files that the metadata table lists. Where these are
+    the files that are there, it gives what the read without a metadata table gave.
+    """
+    young = [row for row in rows if row[2] >= 4]
+
+    assert rows == hudi.rows(table)
+    assert young == hudi.rows(table, metadata=True, where="ts >= 4 and n > 3.5")
+    assert directory_listing(table.path) == hudi.listing(table)
+
+
 def assert_reads(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> None:
     """Hudi reads exactly these rows with the metadata table on and off, filtered too."""
     young = [row for row in rows if row[2] >= 4]
@@ -126,20 +140,20 @@ def assert_hudi_goes_on(
     hudi.write(table, [("a1", "a", 50), ("z1", "a", 50)], options=COMPACT_METADATA)
     new = [["a1", "a", 50, "v50", 50.0], ["z1", "a", 50, "v50", 50.0]]
     rows = sorted([row for row in rows if row[0] != "a1"] + new, key=repr)
-    assert_right(hudi, table, rows)
+    assert_still_right(hudi, table, rows)
     if merge_on_read:
         compaction = hudi.schedule(table, "COMPACT")
         assert compaction
         hudi.compact(table, compaction)
-        assert_right(hudi, table, rows)
+        assert_still_right(hudi, table, rows)
     clustering = hudi.schedule(table, "CLUSTER")
     assert clustering
     hudi.cluster(table, clustering)
-    assert_right(hudi, table, rows)
+    assert_still_right(hudi, table, rows)
     hudi.clean(table, keep_commits(1))
-    assert_right(hudi, table, rows)
+    assert_still_right(hudi, table, rows)
     hudi.archive(table)
-    assert_right(hudi, table, rows)
+    assert_still_right(hudi, table, rows)
     hudi.write(table, [("z1", "a", 51)])
     rows = [["z1", "a", 51, "v51", 51.0] if row[0] == "z1" else row for row in rows]
     assert_right(hudi, table, rows)
