@@ -23,10 +23,11 @@ class Groups:
     Within a partition groups come as a listing meets them. ``partitions``: paths, sorted.
     ``partition``: int32, index into them. ``file_id``: pyarrow string array without nulls.
     ``base``: int64, bytes of the newest slice's base file, -1 where it has none; ``logs``: int64,
-    bytes of its log files; ``log_files``: int64, how many. ``begun``: int32, index into
-    ``instants``, which are sorted: the instant that began the slice. ``is_live``: bool, readers
-    see it. ``is_compacting``: bool, a pending compaction or log compaction is going to rewrite it;
-    ``is_clustering``: bool, a pending clustering is.
+    bytes of its log files; ``log_files``: int64, how many. A slice that a pending compaction is
+    going to fill counts with the one before. ``begun``: int32, index into ``instants``, which are
+    sorted: the instant that began the slice. ``is_live``: bool, readers see it. ``is_compacting``:
+    bool, a pending compaction or log compaction is going to rewrite it; ``is_clustering``: bool, a
+    pending clustering is.
     """
 
     partitions: tuple[str, ...]
@@ -76,19 +77,18 @@ def groups_of(
     """
     files = view.files
     count = len(files.group_partition)
-    newest = np.flatnonzero(view.is_newest & view.is_live & (view.files_in > 0))
-    newest = newest[np.append(np.diff(view.group[newest]) != 0, True)[: len(newest)]]
-    slot = np.full(len(view), -1, np.int64)
-    slot[newest] = view.group[newest]
-    of_file = slot[view.slice_of]
+    read = _read(view)
+    of_slice = np.full(len(view), -1, np.int64)
+    of_slice[read] = view.group[read]
+    of_file = of_slice[view.slice_of]
     is_base = (files.kind == FileKind.BASE) & (of_file >= 0)
     is_log = (files.kind == FileKind.LOG) & (of_file >= 0)
     base = np.full(count, -1, np.int64)
     base[of_file[is_base]] = files.size[is_base]
     begun = np.zeros(count, np.int32)
-    begun[view.group[newest]] = view.key[newest]
+    begun[view.group[read[::-1]]] = view.key[read[::-1]]  # of two slices the older one's
     is_live = np.zeros(count, np.bool_)
-    is_live[view.group[newest]] = True
+    is_live[view.group[read]] = True
     order = _as_listed(view)
     return Groups(
         partitions=files.partitions,
@@ -103,6 +103,19 @@ def groups_of(
         is_compacting=_named(view, compacting, count)[order],
         is_clustering=_named(view, clustering, count)[order],
     )
+
+
+def _read(view: View) -> NDArray[np.int64]:
+    """The slices that a reader of now sees, ascending: the newest of every live group.
+
+    Where a pending compaction is going to fill that one, the slice before as well.
+    """
+    rows = np.flatnonzero(view.is_visible & view.is_live)
+    newest = np.flatnonzero(np.append(np.diff(view.group[rows]) != 0, True)[: len(rows)])
+    waiting = newest[view.is_phantom[rows[newest]] & (newest > 0)]
+    waiting = waiting[view.group[rows[waiting - 1]] == view.group[rows[waiting]]]
+    found: NDArray[np.int64] = rows[np.sort(np.concatenate([newest, waiting - 1]))]
+    return found
 
 
 def _as_listed(view: View) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ def done(instant, action=Action.DELTACOMMIT):
     return Instant(instant, action, State.COMPLETED, f"{instant[:-1]}5")
 
 
-def groups(folders, instants, *, replaced=None, **pending):
+def groups(folders, instants, *, replaced=None, compactions=None, **pending):
     timeline = Timeline.of(TimelineFile(i, i.file_name, 1, 0) for i in instants)
     triples = [
         (path, [name for name, _ in files], [size for _, size in files])
@@ -34,7 +34,7 @@ def groups(folders, instants, *, replaced=None, **pending):
         timeline,
         table_version=9,
         completions={i.requested: i.completed for i in instants if i.completed},
-        compactions={},
+        compactions=compactions or {},
         replaced=replaced or {},
     )
     return groups_of(view, **pending)
@@ -67,6 +67,21 @@ def test_a_slice_of_logs_alone_has_no_base():
     found = groups({"p": [log("a", T[0], 3), log("a", T[1], 4)]}, [done(T[0]), done(T[1])])
 
     assert [(0, "a", -1, 7, 2)] == rows(found)
+
+
+def test_a_slice_that_a_pending_compaction_will_fill_counts_with_the_one_before():
+    planned = Instant(T[2], Action.COMPACTION, State.REQUESTED)
+    for later in ([], [log("a", T[3], 5)]):
+        found = groups(
+            {"p": [base("a", T[0], 10), log("a", T[1], 3), *later]},
+            [done(T[0]), done(T[1]), planned, done(T[3])],
+            compactions={("p", "a"): T[2]},
+            compacting=[("p", "a")],
+        )
+
+        assert [(0, "a", 10, 8 if later else 3, 2 if later else 1)] == rows(found)
+        assert [T[0]] == [found.instants[code] for code in found.begun]
+        assert [True] == found.is_live.tolist() == found.is_compacting.tolist()
 
 
 def test_groups_that_no_completed_write_made_or_that_are_replaced_are_not_live():
