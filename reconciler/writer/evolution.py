@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from reconciler.merge.avro_schema import arrow_schema
 from reconciler.merge.evolve import evolve_batch
 from reconciler.writer.schema import avro_schema
 from reconciler.writer.widening import Difference, Widening, named_types
+
+#: Hudi 0.15 refuses them; seen to take them: 1.2, whose tables are of this version
+_WIDER_DECIMALS: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,11 @@ class Evolution:
         arrow_schema(table, f"the schema of table {table_name}")  # refuses what cannot be read
         declared = avro_schema(rows, table_name, table_version=table_version)
         before, brings = json.loads(table), json.loads(declared)
-        widening = Widening(fills_missing=fills_missing, named=named_types(before))
+        widening = Widening(
+            fills_missing=fills_missing,
+            widens_decimals=table_version >= _WIDER_DECIMALS,
+            named=named_types(before),
+        )
         after = widening.record(before, brings, "")
         if widening.differences:
             raise RowsError(_refusal(table_name, widening.differences))

@@ -42,10 +42,12 @@ class Widening:
     """Walks two schemas and collects the ``differences`` that cannot be bridged.
 
     ``fills_missing``: what the rows have not becomes null instead of a difference. ``named``: the
-    types of the table by their names (``named_types``).
+    types of the table by their names (``named_types``). ``widens_decimals``: whether a table's
+    decimal may get more digits.
     """
 
     fills_missing: bool = False
+    widens_decimals: bool = True
     named: Mapping[str, Any] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
 
@@ -125,9 +127,12 @@ class Widening:
         have, brings = _digits(table), _digits(rows)
         if all(a >= b for a, b in zip(have, brings, strict=True)):
             return table
-        if all(b >= a for a, b in zip(have, brings, strict=True)):
+        if not all(b >= a for a, b in zip(have, brings, strict=True)):
+            why = "digits before or after the point would be lost"
+        elif self.widens_decimals:
             return rows
-        why = "digits before or after the point would be lost"
+        else:
+            why = "the Hudi of this table's version does not widen decimals"
         self._differ(where, table, rows, why)
         return table
 

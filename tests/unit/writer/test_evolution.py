@@ -16,7 +16,7 @@ TABLE = pa.schema([("id", TEXT), ("n", INT)])
 def evolved(table, rows, **how):
     text = table if isinstance(table, str) else avro_schema(table, "t", table_version=9)
     rows = rows if isinstance(rows, pa.Schema) else pa.schema(rows)
-    return Evolution.of(text, rows, table_name="t", table_version=9, **how)
+    return Evolution.of(text, rows, table_name="t", **{"table_version": 9, **how})
 
 
 def record(*fields):
@@ -143,3 +143,14 @@ def test_a_value_that_the_tables_type_cannot_hold_is_refused_by_column():
     found = evolved(pa.schema([("v", TEXT)]), [("v", pa.binary())])
     with pytest.raises(UnsupportedError, match="the rows, column v"):
         found.fitted(pa.RecordBatch.from_pydict({"v": [b"\xff"]}))
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_decimals_are_widened_in_tables_of_version_9_only(version):
+    table = pa.schema([("d", pa.decimal128(10, 2))])
+    wider = [("d", pa.decimal128(12, 2))]
+
+    assert pa.schema(wider) == evolved(table, wider).columns
+    with pytest.raises(RowsError, match="does not widen decimals"):
+        evolved(table, wider, table_version=version)
+    assert table == evolved(table, [("d", pa.decimal128(9, 2))], table_version=version).columns
