@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.building import build
+from tests.building import build, opened
 from tests.oracle.hudi import COMPACT_METADATA, directory_listing, keep_commits
 
 pytestmark = pytest.mark.oracle
@@ -122,6 +122,11 @@ def test_log_files_keep_their_slices(made, tmp_path, version):
     rows = with_row(rows, "b9", "b", 50, "v50", 50.0)
     assert_right(hudi, table, rows)
     assert [["b1"]] == hudi.rows(table, where="n = 7", columns=["id"], metadata=True)
+    # and more goes to a log file of a slice that we have entries of
+    hudi.write(table, [("b1", "b", 9)])
+    rows = with_row(rows, "b1", "b", 9, "v9", 9.0)
+    assert [["b1"]] == hudi.rows(table, where="n = 9", columns=["id"], metadata=True)
+    assert [] == hudi.rows(table, where="n = 7", columns=["id"], metadata=True)
 
     instant = hudi.schedule(table, "COMPACT")
     hudi.compact(table, instant)
@@ -145,6 +150,76 @@ def test_an_index_of_hudi_gets_more_columns(real_hudi, tmp_path):
     table = type(table)(path=table.path, options={**table.options, **ALL})
     hudi.write(table, [("a9", "a", 50)], "insert", COMPACT_METADATA)
     assert_right(hudi, table, with_row(rows, "a9", "a", 50, "v50", 50.0))
+
+
+#: more than a writer indexes by itself, and one that it never does
+MANY = {
+    "st": "named_struct('u', {n})",
+    **{f"c{nth:02}": f"{{n}} * 100 + {nth}" for nth in range(40)},
+}
+
+
+def insert(hudi, table, rows, more, options=None):
+    """One commit of rows (id, partition, n), with more columns."""
+    columns = {"id": "'{id}'", "p": "'{p}'", "ts": "{n}L", "x": "'v{n}'", "n": "{n}D", **more}
+    cells = ", ".join(f"{cell} as {name}" for name, cell in columns.items())
+    selects = [f"select {cells.format(id=id_, p=p, n=n)}" for id_, p, n in rows]
+    said = {**table.options, "hoodie.datasource.write.operation": "insert", **(options or {})}
+    hudi.ask("write_query", table=table, query=" union all ".join(selects), options=said)
+
+
+def known(table, *columns):
+    """What we know of Hudi's index as it is now."""
+    return opened(table.path, columns)[1].state.index
+
+
+def test_a_table_of_many_columns_keeps_what_we_built(real_hudi, tmp_path):
+    hudi = real_hudi("1.2.0")
+    table = hudi.table(tmp_path / "t", options=WITHOUT)
+    insert(hudi, table, [("a1", "a", 1), ("b2", "b", 2)], MANY)
+    built = build(table.path, ["c01"]).columns
+    assert (35, "c26") == (len(built), built[-1])
+    assert (1, ["b2"]) == hudi.files_opened(table, "c01 = 201")
+
+    # a writer as it is by default, and the compaction of the metadata table by it
+    table = indexing(table)
+    insert(hudi, table, [("a3", "a", 3)], MANY, COMPACT_METADATA)
+    insert(hudi, table, [("a4", "a", 4)], MANY, COMPACT_METADATA)
+    index = known(table, "c01", "c39")
+
+    assert list((table.path / ".hoodie/metadata/column_stats").glob("*_00*.hfile")) == []
+    assert (built, 0) == (index.hudi_columns, index.hudi_gaps)
+    assert () == build(table.path, ["c01", "c39"]).partitions
+    assert (1, ["a4"]) == hudi.files_opened(table, "c01 = 401 and c39 = 439")
+    for where, expected in {"c39 = 139": ["a1"], "st.u >= 3 and c02 > 302": ["a4"]}.items():
+        assert expected == hudi.files_opened(table, where)[1]
+
+
+def test_a_table_that_was_restored_and_got_a_younger_column(made, tmp_path):
+    hudi, table = made("1.2.0", "cow", tmp_path / "t")
+    rows = hudi.rows(table)
+    instant = table.last_instant()
+    hudi.savepoint(table, instant)
+    hudi.write(table, [("a2", "a", 90)])
+    hudi.write(table, [("b9", "b", 91)], "insert")
+    hudi.restore(table, instant)
+    build(table.path, ["n", "x"])
+
+    assert_right(hudi, table, rows)
+    assert (1, ["a3"]) == hudi.files_opened(table, "n = 3")
+
+    table = indexing(table)
+    insert(hudi, table, [("a9", "a", 50)], {"z": "nullif({n}, 0)"}, COMPACT_METADATA)
+    rows = with_row(rows, "a9", "a", 50, "v50", 50.0)
+    index = known(table, "n", "z")
+    assert ("z" in index.hudi_columns, index.hudi_gaps) == (True, 5)  # of which Hudi loses rows
+    build(table.path, ["n", "z"])
+
+    assert 0 == known(table, "n", "z").hudi_gaps
+    assert_right(hudi, table, rows)
+    wheres = {"z is null": 6, "z is null and n >= 0": 6, "z is not null and n = 50": 1}
+    for where, count in wheres.items():
+        assert count == len(hudi.rows(table, where=where, metadata=True)), where
 
 
 TYPES = {
@@ -185,7 +260,8 @@ FILES = (
 _CALENDAR = "spark.sql.parquet.datetimeRebaseModeInRead"
 WHERE = (
     "b", "not b", "i = 5", "i < 0", "l > 50", "f > 1.5", "d > 1.5", "d < 0",
-    "d is null", "d != 1.5", "d = 0.0", "s > 'b'", "s != 'a'", "s is not null", "s is null",
+    "d is null", "d != 1.5", "d = 0.0", "s > 'b'", "s like 'q%'",
+    "s = repeat('q', 5000)", "s != 'a'", "s is not null", "s is null",
     "dec > 2", "dec = 1.25", "dec < -3", "dt < date'1000-01-01'",
     "dt > date'2021-01-01'", "ts < timestamp'1800-01-01 00:00:00'",
     "ts > timestamp'2020-06-01 00:00:00'", "nul is null", "nul is null and i >= 0",
