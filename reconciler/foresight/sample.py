@@ -69,8 +69,21 @@ def read_sample(  # noqa: PLR0913
         is_whole=np.array([one.is_whole for one, _ in found], np.bool_),
         groups=sum(len(one.groups) for one, _ in found),
         of=sum(one.of for one, _ in found),
+        shares=_shares([one for one, _ in found], columns),
         damaged=dict(sorted(reading.damaged.items())),
     )
+
+
+def _shares(files: Sequence[_Opened], columns: Sequence[str]) -> dict[str, float]:
+    """What columns take of the bytes of row groups."""
+    sums, total = dict.fromkeys(columns, 0), 0
+    for one in files:
+        for group in map(one.file.metadata.row_group, one.groups):
+            for chunk in map(group.column, range(group.num_columns)):
+                total += chunk.total_compressed_size
+                if chunk.path_in_schema in sums:
+                    sums[chunk.path_in_schema] += chunk.total_compressed_size
+    return {name: size / max(total, 1) for name, size in sums.items()}
 
 
 @dataclass(frozen=True, slots=True)

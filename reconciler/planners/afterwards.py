@@ -15,7 +15,15 @@ from reconciler.planners.clustering import ClusteringDecision
 from reconciler.planners.decide import Known, decide
 from reconciler.planners.drawn import Group
 from reconciler.planners.scans import Scans, Today
-from reconciler.planners.simulate import Ask, Counted, Expected, counted, error, expected
+from reconciler.planners.simulate import (
+    Ask,
+    Counted,
+    Expected,
+    counted,
+    error,
+    expected,
+    unsure_of_sizes,
+)
 from reconciler.spec.model import TableSpec
 from reconciler.state.foresight import Foresight
 from reconciler.state.layout import Layout
@@ -67,7 +75,8 @@ class After:
     """What queries read once the groups of a decision are rewritten; an element a query.
 
     ``stays_files``, ``stays_bytes``: of slices that stay. ``new``: of each group, None of one that
-    was not sampled; ``all``: of all groups. ``total``: bytes of the table then.
+    was not sampled; ``all``: of all groups. ``total``: bytes of the table then; ``unsure``: the
+    share of their bytes that new files may be off.
     """
 
     stays_files: Floats
@@ -75,6 +84,7 @@ class After:
     new: tuple[Expected | None, ...]
     all: Expected
     total: float
+    unsure: float
     has_logs: bool
 
     @classmethod
@@ -94,6 +104,7 @@ class After:
             new=new,
             all=_together(new, limits, len(kept)),
             total=float(found.bytes[stays].sum()) + written,
+            unsure=unsure_of_sizes(miniatures.ask),
             has_logs=any(not group.is_whole for group in groups),
         )
 
@@ -111,7 +122,7 @@ class After:
 
     @property
     def error(self) -> Floats:
-        return error(self.all, self.stays_files, self.stays_bytes)
+        return error(self.all, self.stays_files, self.stays_bytes, self.unsure)
 
 
 def groups_of(look: Look, decision: ClusteringDecision) -> Iterator[Group]:

@@ -16,7 +16,7 @@ from reconciler.curves.drawn import wanted_rows
 from reconciler.planners.advice import Candidate, Reading, Trial
 from reconciler.planners.drawn import Group
 from reconciler.planners.grouping import Groups, next_fit
-from reconciler.planners.simulate import Ask, Expected, counted, error, expected
+from reconciler.planners.simulate import Ask, Expected, counted, error, expected, unsure_of_sizes
 from reconciler.state.foresight import Foresight, ToSample
 from reconciler.state.layout import Layout
 
@@ -143,7 +143,7 @@ def trial(whole: Whole, foresight: Foresight, candidate: Candidate) -> Trial | N
     return Trial(
         candidate=candidate,
         reads=tuple(Reading(files=round(files), bytes=round(size)) for files, size in reads),
-        errors=tuple(error(both, none, none).round(3).tolist()),
+        errors=tuple(error(both, none, none, unsure_of_sizes(ask)).round(3).tolist()),
         total=whole.bytes,
     )
 

@@ -29,8 +29,9 @@ class Sample:
     known of files of which all row groups were read.
     ``files``: int64, the files that were looked into, ascending; ``total``: int64, the rows that
     each of them has; ``is_whole``: bool, whether all its row groups were read.
-    ``groups``: row groups that were read; ``of``: how many those files have. ``damaged``: why files
-    cannot be read, by their rows of the state's files.
+    ``groups``: row groups that were read; ``of``: how many those files have. ``shares``: by column
+    what it takes of the bytes of these row groups. ``damaged``: why files cannot be read, by their
+    rows of the state's files.
     """
 
     rows: Any
@@ -41,6 +42,7 @@ class Sample:
     is_whole: NDArray[np.bool_]
     groups: int
     of: int
+    shares: Mapping[str, float] = field(default_factory=dict)
     damaged: Mapping[int, str] = field(default_factory=dict)
 
 

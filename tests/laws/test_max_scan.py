@@ -134,7 +134,8 @@ def test_a_limit_is_worked_for_once(  # noqa: PLR0917
                 columns=columns,
                 curve=curve,
                 share=0.5,
-                overlap=overlap,
+                # what is laid out later is laid out beside what is there, and may overlap it
+                overlap=1000 if more else overlap,
                 groups=groups,
                 group=group,
                 queries=queries,

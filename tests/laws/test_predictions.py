@@ -185,6 +185,9 @@ def test_where_there_are_no_more_row_groups_than_are_read_all_are(tmp_path):
 
     assert ([1200, 100, 20], 14, 14) == (rows, found.groups, found.of)
     assert found.is_whole.all()
+    # one of five columns, and none of those that take least
+    assert ["x"] == list(found.shares)
+    assert 0.2 < found.shares["x"] < 0.4
 
 
 def test_row_groups_are_read_by_their_rows_not_by_their_files(tmp_path):

@@ -63,3 +63,10 @@ def test_the_error_is_of_all_that_is_read_and_never_below_that_of_sizes():
     rest = np.array([0.0, 0.0]), np.array([0.0, 40.0])
 
     assert [0.5, 0.05] == error(one, *rest).tolist()
+
+
+def test_bytes_are_as_unsure_as_the_sizes_of_files():
+    none = np.array([0.0])
+    one = Expected(files=np.array([4.0]), bytes=np.array([40.0]), of_files=none, of_bytes=none)
+
+    assert [0.3] == error(one, none, none, 0.3).tolist()
