@@ -90,19 +90,25 @@ class MetadataTable:
 
         Raises FormatError when the folder is not there or has no file group.
         """
-        folder = f"{ROOT}/{partition}"
-        try:
-            entries = self.source.list(folder)
-        except NotFoundError:
-            entries = ()
-        found = _slices(self.timelines, partition, entries)
+        found = self._slices(partition)
         if not found:
             raise FormatError(
-                folder,
+                f"{ROOT}/{partition}",
                 "the properties list this metadata partition, but it holds no file group",
                 "let a Hudi writer rebuild the metadata table",
             )
         return found
+
+    def is_empty(self, partition: str) -> bool:
+        """Whether a metadata partition has no file group, as after a restore behind its start."""
+        return not self._slices(partition)
+
+    def _slices(self, partition: str) -> tuple[FileSlice, ...]:
+        try:
+            entries = self.source.list(f"{ROOT}/{partition}")
+        except NotFoundError:
+            return ()
+        return _slices(self.timelines, partition, entries)
 
     def log_paths(self) -> list[str]:
         """Every log file of every metadata partition, listed or not, complete or not."""

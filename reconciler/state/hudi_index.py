@@ -70,6 +70,9 @@ def hudi_index(
             data=timeline,
             live=properties.metadata_partitions,
         )
+        if table.is_empty(COLUMN_STATS):
+            files = sum(len(names) for _path, names in folders)
+            return HudiIndex(columns=defined, defined=defined, gaps=files)
         columns = indexed_columns(table)
         return HudiIndex(
             columns=columns,

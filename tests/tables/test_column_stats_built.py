@@ -211,6 +211,21 @@ def test_hudi_counts_nulls_among_the_values(tmp_path, version):
         }
 
 
+@pytest.mark.parametrize("version", ["1.0.2", "1.2.0"])
+def test_an_index_that_a_restore_has_emptied_is_built(tmp_path, version):
+    """Its deltacommit is undone with what came after the savepoint, and it stays listed."""
+    path = unpack(INDEXED / f"{version}.zip", tmp_path / "t")
+    for file in (path / ".hoodie/metadata/column_stats").glob(".*col-stats*"):
+        file.unlink()
+    for file in (path / ".hoodie/metadata/column_stats").glob("col-stats*"):
+        file.unlink()
+
+    index = state_of(path, ["i"])
+    assert (None, 3) == (index.hudi_problem, index.hudi_gaps)
+    assert BOTH == build(path, ["i"]).partitions
+    assert 0 == state_of(path, ["i"]).hudi_gaps
+
+
 def test_a_column_that_hudi_has_no_place_for_is_no_reason_to_build(tmp_path):
     path = unpack(INDEXED / "1.0.2.zip", tmp_path / "t")
 
