@@ -2,15 +2,15 @@
 
 Source: BaseWriteHelper.deduplicateRecords (combineOnCondition). The greatest event time wins, of
 equal ones the later row; without ordering columns the later row. On a table that merges by commit
-time the versions differ: Hudi 0.x compares ordering columns here all the same and knows no marker
-of deletions (OverwriteWithLatestAvroPayload), Hudi 1.x does the opposite.
+time the versions differ: Hudi 0.x compares ordering columns here all the same, and before 1.1 no
+marker of deletions is known then (OverwriteWithLatestAvroPayload).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from reconciler.hudi.properties import TableProperties
 from reconciler.merge.marked import is_deletion
 from reconciler.merge.ordering import column_at, comparable, last_of_each, newest_of_each
 from reconciler.merge.rules import MergeRules
+
+#: the version of tables whose Hudi knows markers of deletions under commit time, too
+_MARKED_BY_COMMIT_TIME: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +49,7 @@ class DedupeRule:
         rules = MergeRules.of(properties)
         if rules.refusal:
             raise UnsupportedError(rules.refusal)
-        # of the payload classes of 0.x only those of event time know a marker
-        is_blind = rules.precombines and rules.overwrites
+        is_blind = rules.overwrites and properties.table_version < _MARKED_BY_COMMIT_TIME
         marker = None if is_blind else rules.delete_marker
         return cls(ordering=rules.ordering, is_global=is_global, delete_marker=marker)
 

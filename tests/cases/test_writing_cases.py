@@ -158,9 +158,10 @@ def test_the_row_that_hudi_keeps_of_a_key_is_kept(version, case):
     ordering = batch.ordering
     if version < "1.0":
         ordering = ordering or ("ts",)  # its own default
-        marker = None if batch.mode == "commit" else marker
     elif batch.mode == "commit":
         ordering = ()
+    if batch.mode == "commit" and version < "1.1":
+        marker = None
     rule = DedupeRule(ordering=ordering, is_global=batch.is_global, delete_marker=marker)
     paths = rows.column("p").dictionary_encode()
     if batch.operation == "insert" and not batch.options:
@@ -168,7 +169,9 @@ def test_the_row_that_hudi_keeps_of_a_key_is_kept(version, case):
         return
     if len(ordering) > 1 and version < "1.1":
         return  # it takes both names for one
-    # Hudi 1.x takes such a row as long as it is the only one of its key
+    if isinstance(expected, dict) and not ordering:
+        return  # Hudi 1.0 asks for event times that it does not look at
+    # Hudi 1.2 takes such a row as long as it is the only one of its key
     if isinstance(expected, dict) or (case == "a null alone" and ordering):
         with pytest.raises(RowsError, match="ordering column"):
             survivors(rows, rows.column("id"), paths, rule)

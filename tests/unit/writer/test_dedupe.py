@@ -92,16 +92,22 @@ def test_a_missing_ordering_column_is_named():
         left(DedupeRule(ordering=("ts",)), ["a"], x=[1])
 
 
-def test_hudi_0_compares_event_times_under_commit_time_too_and_knows_no_marker():
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (6, DedupeRule(ordering=("ts",))),
+        (8, DedupeRule()),
+        (9, DedupeRule(delete_marker=("op", "D"))),
+    ],
+)
+def test_under_commit_time_event_times_and_markers_count_as_for_the_tables_hudi(version, expected):
     said = {"hoodie.table.precombine.field": "ts", **MARKER}
-    said["hoodie.compaction.payload.class"] = PAYLOAD
+    if version == 9:
+        said["hoodie.record.merge.mode"] = "COMMIT_TIME_ORDERING"
+    else:
+        said["hoodie.compaction.payload.class"] = PAYLOAD
 
-    assert DedupeRule(ordering=("ts",)) == DedupeRule.of(
-        properties(version=6, **said), is_global=False
-    )
-    assert DedupeRule(delete_marker=("op", "D")) == DedupeRule.of(
-        properties(version=8, **said), is_global=False
-    )
+    assert expected == DedupeRule.of(properties(version=version, **said), is_global=False)
 
 
 def test_a_table_that_merges_in_a_way_of_its_own_is_refused_by_name():

@@ -154,3 +154,12 @@ def test_decimals_are_widened_in_tables_of_version_9_only(version):
     with pytest.raises(RowsError, match="does not widen decimals"):
         evolved(table, wider, table_version=version)
     assert table == evolved(table, [("d", pa.decimal128(9, 2))], table_version=version).columns
+
+
+def test_a_required_column_that_rows_have_not_becomes_nullable_when_they_are_filled():
+    table = pa.schema([pa.field("id", TEXT, nullable=False), pa.field("n", INT, nullable=False)])
+    rows = pa.schema([pa.field("id", TEXT, nullable=False)])
+    id_, n = json.loads(evolved(table, rows, fills_missing=True).avro)["fields"]
+
+    assert {"name": "id", "type": "string"} == id_
+    assert {"name": "n", "type": ["null", "int"], "default": None} == n

@@ -139,3 +139,21 @@ def test_keys_that_are_there_say_how_complex_ones_of_one_column_are_spelled(writ
 def test_keys_in_two_spellings_are_refused(version, written):
     with pytest.raises(UnsupportedError, match="id:VALUE and VALUE"):
         KeyRule.of(properties(version=version, **COMPLEX), written)
+
+
+@pytest.mark.parametrize("day", [-719_163, 2_932_897])
+def test_a_day_that_java_spells_with_a_sign_is_refused(day):
+    column = pa.array([0, day], pa.int32()).cast(pa.date32())
+    with pytest.raises(RowsError, match="column id: a date outside the years"):
+        record_keys(rows(id=column), KeyRule.of(properties()))
+
+
+@pytest.mark.parametrize(
+    ("keys", "fields", "expected"), [("id", "p,q", "id:x"), ("id", "p", "x"), ("id", "", "x")]
+)
+def test_a_table_that_names_no_generator_has_the_one_that_its_fields_ask_for(
+    keys, fields, expected
+):
+    rule = KeyRule.of(properties(keys=keys, fields=fields))
+
+    assert [expected] == record_keys(rows(id=["x"]), rule).to_pylist()
