@@ -20,7 +20,7 @@ from reconciler.merge.evolve import evolve_batch
 from reconciler.writer.schema import avro_schema
 from reconciler.writer.widening import Difference, Widening, named_types
 
-#: Hudi 0.15 refuses them; seen to take them: 1.2, whose tables are of this version
+#: Hudi 0.15 and 1.0 refuse them; 1.2, whose tables are of this version, takes them
 _WIDER_DECIMALS: Final = 9
 
 
