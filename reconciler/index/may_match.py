@@ -10,7 +10,7 @@ Source: the rules of Spark's Catalyst for three-valued logic; Iceberg's Inclusiv
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
@@ -145,24 +145,30 @@ def _evaluated(test: _Test, index: FileIndex, bounds: dict[str, Bounds]) -> Mask
 
 def _joined(parts: Sequence[_Test], *, is_all: bool) -> _Test:
     """Parts of which all, or any, must hold; sets of one column become one set."""
-    by_column: dict[str, Values] = {}
+    by_column: dict[str, list[Values]] = {}
     rest: list[_Test] = []
     for part in parts:
         if isinstance(part, bool):
             if part is not is_all:
                 return part
         elif isinstance(part, _Leaf):
-            known = by_column.get(part.column)
-            join = Values.common if is_all else Values.union
-            values = part.values if known is None else join(known, part.values)
-            by_column[part.column] = values
+            by_column.setdefault(part.column, []).append(part.values)
         else:
             rest.append(part)
-    leaves = [_Leaf(column=name, values=values) for name, values in by_column.items()]
+    join = Values.common if is_all else Values.union
+    leaves = [_Leaf(column=name, values=_folded(join, of)) for name, of in by_column.items()]
     found: tuple[_Test, ...] = (*leaves, *rest)
     if len(found) <= 1:
         return found[0] if found else is_all
     return _All(parts=found) if is_all else _Any(parts=found)
+
+
+def _folded(join: Callable[[Values, Values], Values], found: list[Values]) -> Values:
+    """Neighbours first, so that what has grown is not gone through once for every other set."""
+    while len(found) > 1:
+        last = [found[-1]] if len(found) % 2 else []
+        found = [join(*pair) for pair in zip(found[::2], found[1::2], strict=False)] + last
+    return found[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -471,6 +471,13 @@ def test_a_float_is_compared_as_a_double_with_all_but_floats_and_whole_numbers()
     assert [0, 1] == kept("f = 16777217", f=f)
 
 
+def test_a_column_may_be_spoken_of_many_times():
+    a = whole((10, 10), (11, 13), (28, 28), (14, 14))
+
+    assert [0, 2] == kept(" OR ".join(f"a = {n}" for n in (*range(0, 12, 2), 28, 33)), a=a)
+    assert [1, 3] == kept(" AND ".join(f"a != {n}" for n in (*range(0, 12, 2), 28, 33)), a=a)
+
+
 def test_a_long_list_is_searched():
     listed = ", ".join(str(at) for at in range(0, 100_000, 10))
     a = whole((1, 9), (1, 10), (99_991, 200_000), (-5, 0), (None, None))
