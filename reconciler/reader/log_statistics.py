@@ -13,7 +13,7 @@ Source: HoodieAppendHandle (collectColumnRangeMetadata), HoodieDeltaWriteStat.pu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
     from reconciler.storage.api import Storage
 
+#: statistics, of a log file in a column each, that a read asks for; they are objects, one by one
+MOST: Final = 200_000
+_LEFT_ASIDE: Final = "column_stats of log files are left aside"
+
 
 def logs_cannot_match(
     storage: Storage, scan: Scan, slices: NDArray[np.int64]
@@ -51,11 +55,14 @@ def logs_cannot_match(
     if not columns:
         return unknown, None
     logs = _Logs.of(scan, slices)
+    count = len(logs.slice) * len(columns)
+    if count > MOST:
+        return unknown, f"{_LEFT_ASIDE}: {count} of them would be asked for, more than {MOST}"
     try:
         found = _read(storage, logs, columns, scan.table_schema)
     except Exception as problem:  # noqa: BLE001 (statistics are no reason for a read to fail)
         named = "" if isinstance(problem, ReconcilerError) else f"{type(problem).__name__}: "
-        return unknown, f"column_stats of log files are left aside: {named}{problem}"
+        return unknown, f"{_LEFT_ASIDE}: {named}{problem}"
     if found is None:
         return unknown, None
     index = with_partitions(found, scan, logs.partition)

@@ -13,6 +13,7 @@ import pytest
 from reconciler.errors import BlockedError
 from reconciler.hudi import metadata_stats
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.reader import log_statistics
 from reconciler.reader.load import open_scan
 from reconciler.reader.log_statistics import logs_cannot_match
 from reconciler.reader.model import ReadRequest
@@ -259,6 +260,23 @@ def test_an_unreadable_column_stats_is_left_aside(tmp_path):
 
     assert ["logs"] == fates(found)
     assert found.problems[0].startswith("column_stats of log files are left aside: ")
+
+
+def test_of_too_many_log_files_nothing_is_asked(tmp_path, monkeypatch):
+    path = table("v9_mor_overlap_done", tmp_path)
+    publish_index(path, COLUMNS)
+    storage = Recording(open_storage(str(path)))
+    scan = open_scan(storage, ReadRequest())
+    asked, before = {}, len(storage.calls)
+    for most in (4, 3):
+        monkeypatch.setattr(log_statistics, "MOST", most)
+        found = pruned(scan, "id > 60 AND ts > 0", storage)
+        calls, before = storage.calls[before:], len(storage.calls)
+        asked[most] = fates(found), any("column_stats" in str(call) for call in calls)
+
+    assert {4: (["logStatistics"], True), 3: (["logs"], False)} == asked
+    said = "column_stats of log files are left aside: 4 of them would be asked for, more than 3"
+    assert (said,) == found.problems
 
 
 def test_whatever_reading_column_stats_raises_the_read_goes_on(tmp_path, monkeypatch):
