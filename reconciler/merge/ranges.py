@@ -32,7 +32,7 @@ def reading_parquet(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as problem:  # damaged pages are an OSError of Arrow's
         raise FormatError(
             path,
-            f"cannot be read as parquet: {problem}",
+            f"cannot be read as parquet: {' '.join(str(problem).split())}",
             "the file is damaged; restore it from a copy",
         ) from None
 

@@ -79,7 +79,8 @@ class _Reading:
                 bounds=tuple(self._bounds(found, groups)),
             )
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
-            raise damaged(path, f"its footer cannot be read: {problem}") from None
+            said = " ".join(str(problem).split())
+            raise damaged(path, f"its footer cannot be read: {said}") from None
 
     def _bounds(self, found: Any, groups: Sequence[Any]) -> list[tuple[Bound, Bound] | None]:
         import pyarrow.parquet as pq  # noqa: PLC0415

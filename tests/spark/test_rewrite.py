@@ -149,6 +149,24 @@ def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(exchange, s
     assert [] == scratch()
 
 
+def test_a_damaged_file_that_a_task_dies_of_is_told_by_the_kind_of_error_and_its_path(
+    spark, tmp_path
+):
+    path = unpacked("v9_cow_part", tmp_path)
+    storage, work, groups = asked(path, TREE)
+    file = path / groups[0].slices[0].base
+    data = bytearray(file.read_bytes())
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[4:end] = bytes(end - 4)
+    file.write_bytes(bytes(data))
+    with pytest.raises(ReconcilerError) as raised:
+        SparkRewriter(spark).rewrite(storage.ref, work, groups, progress=lambda _count: None)
+
+    # what an apply takes for the damage of one clustering alone (apply.damage)
+    assert f"FormatError: {groups[0].slices[0].base}: " in str(raised.value)
+    assert [] == scratch()
+
+
 def test_workers_of_one_host_pass_rows_on_by_files(spark):
     class Elsewhere:
         master = "local-cluster[2,1,1024]"

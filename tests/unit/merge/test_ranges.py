@@ -16,3 +16,13 @@ def test_whatever_arrow_calls_damage_is_damage_of_the_file(problem):
     said = f"^a/b.parquet: cannot be read as parquet: {problem}"
     with pytest.raises(FormatError, match=said), reading_parquet("a/b.parquet"):
         raise problem
+
+
+def test_what_arrow_says_in_several_lines_is_one_sentence():
+    with pytest.raises(FormatError) as raised, reading_parquet("a/b.parquet"):
+        raise OSError("Couldn't deserialize thrift:\n  no more data\n")
+
+    assert str(raised.value) == (
+        "a/b.parquet: cannot be read as parquet: Couldn't deserialize thrift: no more data; the "
+        "file is damaged; restore it from a copy"
+    )
