@@ -12,15 +12,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler import units
-from reconciler.hudi.arrow import flags
 from reconciler.hudi.view import View
 from reconciler.plan.model import Note, Rewrites
 from reconciler.planners.benefit import Need, by_benefit
 from reconciler.planners.candidates import Candidates, candidates
+from reconciler.planners.caveats import awaited, left_out_damaged, refused
 from reconciler.planners.grouping import Groups, at_most_in_each, next_fit
 from reconciler.planners.overlap import Ranges
 from reconciler.planners.phrases import amount_of, plural
@@ -46,10 +45,6 @@ _WORDS: Final = {
 }
 #: log files of a settled slice bring at most so much of what its base file has
 _LIGHT: Final = 0.5
-#: damaged files that a warning names
-_NAMED: Final = 5
-#: file ids that begin with the number of a bucket, of fewer than 100 000
-_BUCKET: Final = r"^000\d{5}-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -336,7 +331,7 @@ def _decided(
         triggers=fired,
         members=groups.members,
         is_laid=_laid(table),
-        refusals=tuple(_refusals(found)),
+        refusals=tuple(refused(found)),
         warnings=tuple(_warnings(table, groups, gate)),
     )
 
@@ -356,21 +351,9 @@ def _reasons(
     return found
 
 
-def _refusals(found: Candidates) -> Iterable[Note]:
-    """What must not be rewritten at all."""
-    ids = found.view.files.group_id
-    if len(ids) and flags(pc.match_substring_regex(ids, _BUCKET)).all():
-        yield Note(
-            "bucketIndex",
-            "the names of all file groups begin with the number of a bucket: writers with a bucket "
-            "index look for rows in the bucket's file group, and clustering would take them out of "
-            "it; let Hudi resize the buckets",
-        )
-
-
 def _warnings(table: _Table, groups: Groups, gate: Note | None) -> Iterable[Note]:
     asked, rule = table.asked, table.standing.rule
-    yield from _damage(table)
+    yield from left_out_damaged(table.found, rule, table.damaged)
     if gate is not None:
         yield gate
         return
@@ -386,33 +369,9 @@ def _warnings(table: _Table, groups: Groups, gate: Note | None) -> Iterable[Note
             "budget",
             of_slices("{} wait for another run: clustering.budget ends this one", over),
         )
-    yield from _awaited(table.found, groups)
+    yield from awaited(table.found, groups)
     if not len(groups):
         yield Note(NOTHING, f"no clustering: {nothing(rule)}")
-
-
-def _damage(table: _Table) -> Iterable[Note]:
-    out = np.flatnonzero(table.standing.rule == RULES.index("damaged"))
-    if len(out):
-        problems = [table.damaged[row] for row in table.found.base_row[out].tolist()]
-        some = "; ".join(problems[:_NAMED])
-        more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
-        left = of_slices("{} are left out of the clustering", len(problems))
-        yield Note("damagedFile", f"{left}: {some}{more}")
-
-
-def _awaited(found: Candidates, groups: Groups) -> Iterable[Note]:
-    """Groups that Hudi's own rule takes and an apply leaves out: somebody is writing to them."""
-    holder, numbers = found.holder[groups.members], groups.numbers()
-    for code, (rule, instant) in enumerate(found.holders):
-        count = len(np.unique(numbers[holder == code]))
-        if rule == "pendingWrite" and count:
-            yield Note(
-                rule,
-                f"{instant} is pending and has written to {plural(count, 'group')} of the plan: an "
-                f"apply leaves {'it' if count == 1 else 'them'} out until the write is completed "
-                "or rolled back",
-            )
 
 
 def _lacks_ranges(table: _Table) -> bool:
