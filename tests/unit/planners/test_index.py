@@ -318,9 +318,11 @@ def test_what_writers_must_name_for_hudis_index_is_a_warning():
 
     assert found.step is None
     assert [
-        "index.hudi: build: writers of Hudi index the first 32 columns by themselves and not b; "
-        "name all that are wanted in hoodie.metadata.index.column.stats.column.list of every "
-        "writer, and they are built in"
+        (
+            "index.hudi: build: writers of Hudi index the first 32 columns by themselves and not b; "
+            "name all that are wanted in hoodie.metadata.index.column.stats.column.list of every "
+            "writer, and they are built in"
+        )
     ] == [note.because for note in found.warnings]
 
 
@@ -330,9 +332,11 @@ def test_what_writers_took_out_of_hudis_index_is_a_warning():
 
     assert found.step is None
     assert [
-        "index.hudi: build: a writer has taken b out of column_stats since they were built in; "
-        "add them to hoodie.metadata.index.column.stats.column.list of every writer, or set it "
-        "nowhere"
+        (
+            "index.hudi: build: a writer has taken b out of column_stats since they were built in; "
+            "add them to hoodie.metadata.index.column.stats.column.list of every writer, or set it "
+            "nowhere"
+        )
     ] == [note.because for note in found.warnings]
 
 
@@ -343,8 +347,10 @@ def test_what_hudis_index_has_no_place_for_is_a_warning():
 
     assert found.step is None
     assert [
-        "index.hudi: build: Hudi's column_stats has no place for b; the index of the table itself "
-        "has them"
+        (
+            "index.hudi: build: Hudi's column_stats has no place for b; the index of the table itself "
+            "has them"
+        )
     ] == [note.because for note in found.warnings]
 
 
