@@ -119,8 +119,10 @@ def decode(
             fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
             table = file.read(columns=fields).select(fields)
             return _index(table, wanted, said, path), said
+    except KeyError:  # what pyarrow says of a column that is not there is its name alone
+        raise _damaged(path, "its columns are not those of an index") from None
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as problem:
-        raise _damaged(path, f"it is no index that can be read: {problem}") from None
+        raise _damaged(path, _unreadable(problem)) from None
 
 
 def check_format(tail: bytes, path: str) -> None:
@@ -134,7 +136,7 @@ def check_format(tail: bytes, path: str) -> None:
     try:
         pairs = pq.read_metadata(pa.BufferReader(tail)).metadata
     except (pa.ArrowException, OSError, ValueError) as problem:
-        raise _damaged(path, f"it is no index that can be read: {problem}") from None
+        raise _damaged(path, _unreadable(problem)) from None
     _provenance(pairs or {}, path)
 
 
@@ -276,6 +278,12 @@ def _one(column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def _unreadable(problem: Exception) -> str:
+    """What a library says, as a part of a sentence: it may have lines and end in a full stop."""
+    said = " ".join(str(problem).split()).rstrip(". ")
+    return f"it is no index that can be read: {said}"
 
 
 def _damaged(path: str, problem: str) -> FormatError:

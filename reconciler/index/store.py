@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.errors import FormatError, NotFoundError, StorageError
+from reconciler.errors import AlreadyExistsError, FormatError, NotFoundError, StorageError
 from reconciler.index.codec import NewerFormatError, Provenance, check_format, decode
 from reconciler.index.model import FileIndex
 from reconciler.index.tails import Tails
@@ -26,15 +26,24 @@ from reconciler.storage.api import Storage
 def list_versions(storage: Storage) -> Versions:
     """The versions of a table's index; none where it has no index. Raises StorageError."""
     try:
-        folders = [entry.name for entry in storage.list(FOLDER) if entry.is_folder]
+        entries = storage.list(FOLDER)
     except NotFoundError:
-        folders = []
+        return versions_of(())
     except StorageError:
-        entry = storage.stat(FOLDER)
-        if entry is None or entry.is_folder:
+        if not _is_file(storage):
             raise
-        folders = []  # somebody's file in its place: no version is below it
-    return versions_of((folder, _files(storage, folder)) for folder in folders)
+        return versions_of(())  # somebody's file in its place: no version is below it
+    folders = [entry.name for entry in entries if entry.is_folder]
+    return versions_of(
+        ((folder, _files(storage, folder)) for folder in folders),
+        [entry.name for entry in entries if not entry.is_folder],
+    )
+
+
+def _is_file(storage: Storage) -> bool:
+    """Whether a file is where the folder of the index belongs."""
+    entry = storage.stat(FOLDER)
+    return entry is not None and not entry.is_folder
 
 
 def _files(storage: Storage, folder: str) -> list[tuple[str, int]]:
@@ -70,7 +79,15 @@ def publish(storage: Storage, versions: Versions, instant: str, data: bytes) -> 
     """
     name = versions.following(instant)
     version = Version(name=name, path=name.file(len(data)), size=len(data))
-    storage.create(version.path, data)
+    try:
+        storage.create(version.path, data)
+    except (AlreadyExistsError, NotFoundError):
+        raise
+    except StorageError:
+        if not _is_file(storage):
+            raise
+        said = "is a file where the folder of the index belongs; remove it and apply again"
+        raise StorageError(f"{storage.location}/{FOLDER}", said) from None
     return version
 
 

@@ -73,10 +73,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """All versions, oldest first, and every file of every folder of ours."""
+    """All versions, oldest first, and every file of every folder of ours.
+
+    ``taken``: names that somebody's files have, in place of folders of ours.
+    """
 
     valid: tuple[Version, ...]
     found: tuple[tuple[VersionName, tuple[str, ...]], ...]
+    taken: tuple[VersionName, ...] = ()
 
     @property
     def last(self) -> Version | None:
@@ -89,7 +93,7 @@ class Versions:
         It comes after all that are there, half-written ones and ones of instants that a restore
         has taken back since.
         """
-        newest = max((name for name, _ in self.found), default=None)
+        newest = max((*(name for name, _ in self.found), *self.taken), default=None)
         if newest is None or newest.instant < instant:
             return VersionName(instant, 0)
         return VersionName(newest.instant, newest.number + 1)
@@ -115,10 +119,13 @@ class Versions:
         )
 
 
-def versions_of(folders: Iterable[tuple[str, Sequence[tuple[str, int]]]]) -> Versions:
+def versions_of(
+    folders: Iterable[tuple[str, Sequence[tuple[str, int]]]], beside: Iterable[str] = ()
+) -> Versions:
     """The versions among folders of ``.hoodie/.zindex``, given by name with their files and bytes.
 
     Folders that are not named as ours (Hudi's own of 0.10) are none of our business.
+    ``beside``: the names of files among the folders.
     """
     found = []
     valid = []
@@ -131,8 +138,11 @@ def versions_of(folders: Iterable[tuple[str, Sequence[tuple[str, int]]]]) -> Ver
         if whole:
             size = next(size for file, size in files if file == whole[-1])
             valid.append(Version(name=name, path=f"{name.folder}/{whole[-1]}", size=size))
+    taken = (VersionName.parse(name) for name in beside)
     return Versions(
-        valid=tuple(sorted(valid, key=lambda version: version.name)), found=tuple(sorted(found))
+        valid=tuple(sorted(valid, key=lambda version: version.name)),
+        found=tuple(sorted(found)),
+        taken=tuple(name for name in taken if name is not None),
     )
 
 

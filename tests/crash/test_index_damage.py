@@ -196,9 +196,21 @@ def test_a_file_in_place_of_the_folder_is_as_good_as_no_index_and_stops_nothing_
 
     index, clean = result.tables[0].outcomes
     assert (5, "failed", "completed") == (result.exit_code, index.how, clean.how)
-    assert index.indexed.error.startswith(f"{it.table / FOLDER}/")
-    assert index.indexed.error.endswith(": Not a directory")
+    said = "is a file where the folder of the index belongs; remove it and apply again"
+    assert f"{it.table / FOLDER}: {said}" == index.indexed.error
     assert ["index"] == it.steps()
+
+
+def test_a_file_in_place_of_the_next_version_is_left_alone_and_the_index_goes_beside_it(tmp_path):
+    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i]")
+    it.apply(it.plan())
+    version = file_of(it).parent
+    shutil.rmtree(version)
+    version.write_bytes(b"not ours")
+
+    assert 0 == it.apply(it.plan()).exit_code
+    assert [] == it.steps() == it.problems("i >= 1")
+    assert b"not ours" == version.read_bytes()
 
 
 @pytest.mark.parametrize("method", ["delete_many", "remove_folder"])

@@ -135,6 +135,14 @@ def test_a_table_that_is_no_index_is_an_error():
         decode(sink.getvalue(), "i")
 
 
+def test_a_table_without_the_columns_of_an_index_is_an_error_in_words():
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": [1]}), sink)
+
+    with pytest.raises(FormatError, match=r"^i: its columns are not those of an index; delete it"):
+        decode(sink.getvalue(), "i")
+
+
 def rewritten(change=lambda table: table, said=lambda pairs: pairs):
     """An index that another program wrote again, with its footer's pairs."""
     file = pq.ParquetFile(pa.BufferReader(encode(of_every_type(), FROM)))
@@ -172,6 +180,11 @@ def rewritten(change=lambda table: table, said=lambda pairs: pairs):
 def test_what_was_changed_since_is_an_error(data, problem):
     with pytest.raises(FormatError, match=problem):
         decode(data(), "i")
+
+
+def test_what_the_parquet_reader_says_becomes_part_of_a_sentence():
+    with pytest.raises(FormatError, match=r"not a parquet file; delete it"):
+        decode(bytes(100), "i")
 
 
 def test_damage_says_what_to_do():
