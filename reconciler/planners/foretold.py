@@ -74,6 +74,12 @@ class Foretold:
             is_read = now.reads.kept[nth]
             if decision.is_laid[is_read].all() and decision.layout.columns:
                 return self._explained(nth, goal, "all is laid out as declared", reads)
+            if best is not None and best.is_unknown:
+                return (
+                    f"query {name!r} is to read at most {limit} (maxScan), and {reads}: what a "
+                    "clustering makes of that is not known, since no row of the files could be "
+                    "sampled"
+                )
             return (
                 f"query {name!r} stays above {limit} (maxScan), and {reads}: nothing can be "
                 "rewritten for it, for the reasons that the slices left as they are have"

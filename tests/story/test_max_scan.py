@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ import reconciler
 from tests.crash.clustering import Clustering
 from tests.crash.drill import NOW
 from tests.laid import laid, orders
+from tests.trees import unpack
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -164,6 +166,25 @@ def damaged_page(it):
     data[4:end] = bytes(end - 4)
     file.write_bytes(bytes(data))
     return file.name
+
+
+def test_where_no_row_may_be_sampled_the_limit_is_not_judged(tmp_path):
+    """Files of a bootstrapped table may hold keys alone, so none is looked into."""
+    archive = Path(__file__).parents[1] / "tables/v8_bootstrap.zip"
+    text = SPEC.replace("customer = 4711", "id >= 0").replace("[customer]", "[id]")
+    text = text.replace("overlapAbove: 1000", "smallFileShareAbove: 0.3")
+    text = text.replace("{target: 40KiB, small: 1KiB}", "{target: 40KiB, small: 30KiB}")
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(text.format(path=unpack(archive, tmp_path / "t") / "v8_bootstrap", limit="1%"))
+    (table,) = reconciler.plan(reconciler.load_specs(spec), now=NOW).tables
+
+    assert ["cluster"] == [step.kind for step in table.steps]
+    (said,) = of(table.warnings, "maxScan")
+    assert said == (
+        "query 'one customer' is to read at most 1 % (maxScan), and it reads 54 % of the table's "
+        "bytes today: what a clustering makes of that is not known, since no row of the files "
+        "could be sampled"
+    )
 
 
 def test_a_file_without_a_footer_is_read_by_every_query_and_named(table):
