@@ -317,13 +317,12 @@ def test_what_writers_must_name_for_hudis_index_is_a_warning():
     found = decided(replace(state, index=replace(state.index, schema=schema)), index=BUILD)
 
     assert found.step is None
-    assert [
-        (
-            "index.hudi: build: writers of Hudi index the first 32 columns by themselves and not b; "
-            "name all that are wanted in hoodie.metadata.index.column.stats.column.list of every "
-            "writer, and they are built in"
-        )
-    ] == [note.because for note in found.warnings]
+    says = (
+        "index.hudi: build: writers of Hudi index the first 32 columns by themselves and not b; "
+        "name all that are wanted in hoodie.metadata.index.column.stats.column.list of every "
+        "writer, and they are built in"
+    )
+    assert [says] == [note.because for note in found.warnings]
 
 
 def test_what_writers_took_out_of_hudis_index_is_a_warning():
@@ -331,13 +330,12 @@ def test_what_writers_took_out_of_hudis_index_is_a_warning():
     found = decided(replace(state, index=replace(state.index, hudi_unkept=("b",))), index=BUILD)
 
     assert found.step is None
-    assert [
-        (
-            "index.hudi: build: a writer has taken b out of column_stats since they were built in; "
-            "add them to hoodie.metadata.index.column.stats.column.list of every writer, or set it "
-            "nowhere"
-        )
-    ] == [note.because for note in found.warnings]
+    says = (
+        "index.hudi: build: a writer has taken b out of column_stats since they were built in; "
+        "add them to hoodie.metadata.index.column.stats.column.list of every writer, or set it "
+        "nowhere"
+    )
+    assert [says] == [note.because for note in found.warnings]
 
 
 def test_what_hudis_index_has_no_place_for_is_a_warning():
@@ -346,12 +344,11 @@ def test_what_hudis_index_has_no_place_for_is_a_warning():
     found = decided(replace(state, index=replace(state.index, schema=schema)), index=BUILD)
 
     assert found.step is None
-    assert [
-        (
-            "index.hudi: build: Hudi's column_stats has no place for b; the index of the table itself "
-            "has them"
-        )
-    ] == [note.because for note in found.warnings]
+    says = (
+        "index.hudi: build: Hudi's column_stats has no place for b; the index of the table itself "
+        "has them"
+    )
+    assert [says] == [note.because for note in found.warnings]
 
 
 def test_both_are_one_step():
