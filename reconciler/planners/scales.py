@@ -35,8 +35,9 @@ def scales(values: Any, ranks: NDArray[np.float64]) -> list[NDArray[np.float64]]
         return []
     found[np.isnan(ranks)] = np.nan
     sizes = np.abs(found[~np.isnan(found) & (found != 0)])
-    by_size = np.arcsinh(found / sizes.min()) if len(sizes) else found
-    keep = [scale for scale in (found, by_size) if _keeps_apart(scale, ranks)]
+    with np.errstate(over="ignore", invalid="ignore"):  # what has no distances is not kept
+        by_size = np.arcsinh(found / sizes.min()) if len(sizes) else found
+        keep = [scale for scale in (found, by_size) if _keeps_apart(scale, ranks)]
     return keep if len(keep) == 2 else keep * 2  # noqa: PLR2004 (both, or one for both)
 
 
@@ -69,8 +70,10 @@ def _of_text(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] | N
 
 
 def _keeps_apart(scale: NDArray[np.float64], ranks: NDArray[np.float64]) -> bool:
-    """Where ranks differ the scale rises."""
+    """Where ranks differ the scale rises, and from end to end it is no infinite way."""
     known = np.flatnonzero(~np.isnan(ranks))
     order = known[np.argsort(ranks[known], kind="stable")]
-    rises = np.diff(scale[order]) > 0
-    return bool((rises | (np.diff(ranks[order]) == 0)).all())
+    ordered = scale[order]
+    if len(ordered) and not np.isfinite(ordered[-1] - ordered[0]):
+        return False
+    return bool(((np.diff(ordered) > 0) | (np.diff(ranks[order]) == 0)).all())
