@@ -36,6 +36,7 @@ _WORDS = st.text(
 _CHECKED = {
     "zone_problem": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
     "filter_problem": st.sampled_from(["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]),
+    "folder_problem": st.sampled_from([".hoodie", "locks/orders", "s3://locks/orders"]),
     "location_problem": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
     "pattern_problem": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
 }
