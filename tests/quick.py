@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -14,6 +16,9 @@ import pytest
 MEMORY = Path("/dev/shm")
 #: what must be free there; the tests together leave far less
 ROOM = 2 << 30
+
+#: new objects between two looks of the garbage collector at the young ones
+YOUNG: Final = 100_000
 
 # rewriting the assertions of all tests takes longer than most of them: keep what came of it, also
 # where the environment says to write no bytecode
@@ -26,6 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if not told and _holds_programs(MEMORY):
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None  # it was looked up once
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests wait in memory, and a collector that walks over them finds nothing."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG)
 
 
 def _holds_programs(disk: Path) -> bool:
