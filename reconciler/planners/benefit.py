@@ -9,25 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
-from reconciler.hudi.arrow import unique
 from reconciler.planners.candidates import Candidates
 from reconciler.planners.companions import with_companions
+from reconciler.planners.generations import laid_out_with_new, of_several_times
 from reconciler.planners.grouping import Groups, joined, next_fit, settle
-from reconciler.planners.overlap import Boxes, Ranges, locality, worth
+from reconciler.planners.nearness import in_order
+from reconciler.planners.overlap import Ranges
 from reconciler.planners.scans import Scans
 from reconciler.planners.standing import Standing
 from reconciler.planners.triggers import Triggers
 from reconciler.sizing.estimate import RecordSize
 from reconciler.spec.model import Clustering
-
-#: what is laid out as declared is rewritten only for so much less overlap
-_LEAST_GAIN: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,11 +80,12 @@ def by_benefit(need: Need, standing: Standing) -> Chosen:
     is_open = standing.is_open
     own = is_open & need.triggers.is_asked(found.partition)
     read = is_open & need.scans.is_read if need.scans is not None else np.zeros_like(own)
-    fresh, is_asked, left = _of_new(need, own & ~need.is_settled, read & ~need.is_settled)
     settled = is_open & need.is_settled
+    settled &= ~laid_out_with_new(need, own & ~settled, settled & own & need.triggers.is_wide)
+    fresh, is_asked, left = _of_new(need, own & ~settled, read & ~settled)
     fresh = with_companions(need, fresh, settled & need.triggers.is_small)
     settled[fresh.members] = False
-    again = _overlapping(need, np.flatnonzero(settled & own & need.triggers.is_wide))
+    again = of_several_times(need, np.flatnonzero(settled & own & need.triggers.is_wide))
     settled[again.members] = False
     better = _read_again(need, np.flatnonzero(settled & read))
     settled[better.members] = False
@@ -120,7 +118,7 @@ def _of_new(
 
     def settled(which: NDArray[np.bool_], worth: _Worth, near: NDArray[np.bool_]) -> list[Groups]:
         found, _ = settle(
-            _in_order(need, np.flatnonzero(which), near),
+            in_order(need, np.flatnonzero(which), near),
             lambda order: next_fit(order, partition, need.found.bytes, need.most),
             worth,
             partition,
@@ -169,7 +167,7 @@ def _read_again(need: Need, settled: NDArray[np.int64]) -> Groups:
     """Groups of what is laid out as declared, and is read less when it is so again."""
     partition = need.found.partition
     is_near = np.ones(len(need.triggers.fires), np.bool_)
-    order = _in_order(need, settled, is_near)
+    order = in_order(need, settled, is_near)
     groups = next_fit(order, partition, need.found.bytes, need.most)
     return groups.take(np.flatnonzero(_gains(need, groups))) if len(groups) else groups
 
@@ -190,24 +188,6 @@ def _leave_out(need: Need, standing: Standing, stays: NDArray[np.bool_]) -> None
             f"its base file is not below files.small ({limit})" + (share if is_measured else "")
         ),
     )
-
-
-def _in_order(
-    need: Need, slices: NDArray[np.int64], is_near: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Slices by partition; within it near ones together where it overlaps, else the biggest first.
-
-    ``is_near``: also these partitions. Equal ones in the order of their file groups.
-    """
-    found = need.found
-    near = np.zeros(len(slices), np.uint64)
-    if need.ranges is not None and len(slices):
-        of = found.partition[slices]
-        overlap = need.triggers.overlap[of]
-        wanted = (overlap > (need.clustering.when.overlap_above or np.inf)) | is_near[of]
-        here = np.flatnonzero(wanted)
-        near[here] = locality(need.ranges, found.base_row[slices[here]], of[here])
-    return slices[np.lexsort((slices, -found.bytes[slices], near, found.partition[slices]))]
 
 
 def _is_worth(need: Need, groups: Groups) -> NDArray[np.bool_]:
@@ -244,30 +224,3 @@ def _say_laid(need: Need, standing: Standing, laid: NDArray[np.bool_]) -> None:
         instant,
         lambda code: f"clustering {files.instants[code]} laid it out as declared",
     )
-
-
-def _overlapping(need: Need, settled: NDArray[np.int64]) -> Groups:
-    """Groups of files that were laid out as declared, at different times, and overlap by now."""
-    found = need.found
-    nothing = Groups(np.zeros(0, np.int64), np.zeros(1, np.int64))
-    if not len(settled):
-        return nothing
-    nowhere = np.zeros(len(need.triggers.fires), np.bool_)
-    order = _in_order(need, settled, nowhere)
-    groups = next_fit(order, found.partition, found.bytes, need.most)
-    bases = np.flatnonzero(found.has_base)
-    of = found.partition[groups.first]
-    is_worth = np.zeros(len(groups), np.bool_)
-    every = np.arange(len(need.triggers.fires) + 1)
-    of_bases = np.searchsorted(found.partition[bases], every).tolist()
-    of_groups = np.searchsorted(of, every).tolist()
-    if need.ranges is None:
-        return nothing
-    for partition in unique(of[groups.sizes > 1]).tolist():
-        start, end = of_bases[partition : partition + 2]
-        first, last = of_groups[partition : partition + 2]
-        some = groups.take(np.arange(first, last))
-        places = np.searchsorted(bases[start:end], some.members)
-        for boxes in Boxes.on_scales(need.ranges, found.base_row[bases[None, start:end]]):
-            is_worth[first:last] |= worth(boxes, places, some.starts[:-1], _LEAST_GAIN)
-    return groups.take(np.flatnonzero(is_worth))

@@ -211,23 +211,28 @@ def to_blame(shares: NDArray[np.float64], above: float) -> NDArray[np.bool_]:
 
 
 def worth(
-    boxes: Boxes, members: NDArray[np.int64], starts: NDArray[np.int64], least: float
+    boxes: Boxes,
+    members: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    least: float,
+    covering: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """The groups to rewrite for less overlap: files of one group overlap no more afterwards.
+    """The groups to rewrite for less overlap.
 
     ``boxes`` are those of one partition; ``members`` are places in them, group by group from
-    ``starts`` on. Such a group loses the share ``least`` of the overlap of its own files at least,
-    and all together do of their partition's; else none is worth it.
+    ``starts`` on; ``covering``: per group how many of its new files cover a row that it covers.
+    Such a group loses the share ``least`` of the overlap of its own files at least, and all
+    together do of their partition's; else none is worth it.
     """
     points = boxes.points()
-    saved = np.zeros(len(starts), np.int64)
+    saved = np.zeros(len(starts), np.float64)
     own = np.zeros(len(starts), np.int64)
     total = 0
     step = max(_CHUNK // len(boxes.rows[0]), 1)
     for first in range(0, points.shape[-1], step):
         covered = boxes.covers(points[:, :, first : first + step])[0]
         inside = np.add.reduceat(covered[:, members], starts, axis=1, dtype=np.int32)
-        saved += np.maximum(inside - 1, 0).sum(axis=0)
+        saved += (inside - np.where(inside > 0, covering, 0.0)).sum(axis=0)
         own += inside.sum(axis=0)
         total += int(np.count_nonzero(covered))
     gains: NDArray[np.bool_] = saved > 0

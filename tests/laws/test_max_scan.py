@@ -8,14 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reconciler
 from tests.crash.clustering import Clustering
-from tests.crash.drill import NOW
 from tests.laid import added, laid
+from tests.settling import LATER, parts_of, settle
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -44,41 +43,6 @@ WHERES = (
     "p = 'x' and b < 100",
     "length(c) = 2",
 )
-LATER = "20261201000100000"
-#: more runs than a table of so few groups can need
-MOST = 8
-
-
-def rows_of(rng: np.random.Generator, count: int, ordered: str | None) -> pa.Table:
-    table = pa.table(
-        {
-            "id": rng.permutation(count).astype(np.int64),
-            "a": rng.integers(0, 100, count),
-            "b": rng.permutation(count).astype(np.int64),
-            "c": [f"v{value}" for value in rng.integers(0, 30, count)],
-        }
-    )
-    return table.sort_by(ordered) if ordered else table
-
-
-def parts_of(rng, partitions, files, ordered):
-    found = {}
-    for name in partitions:
-        many = int(rng.integers(1, files + 1))
-        table = rows_of(rng, 150 * many, ordered)
-        table = table.append_column("p", pa.array([name] * len(table)))
-        found[name] = [table.slice(at * 150, 150) for at in range(many)]
-    return found
-
-
-def planned(it):
-    (table,) = reconciler.plan([it.spec], now=NOW).tables
-    assert (None, ()) == (table.error, table.refusals)
-    return table
-
-
-def steps_of(table):
-    return [(step.kind, step.groups.because.to_pylist()) for step in table.steps]
 
 
 @settings(max_examples=15, deadline=None)
@@ -134,7 +98,8 @@ def test_a_limit_is_worked_for_once(  # noqa: PLR0917
                 columns=columns,
                 curve=curve,
                 share=0.5,
-                # what is laid out later is laid out beside what is there, and may overlap it
+                # what is laid out later is laid out beside what is there, and may overlap it again
+                # where a run rewrites little of it at a time
                 overlap=1000 if more else overlap,
                 groups=groups,
                 group=group,
@@ -154,19 +119,3 @@ def test_a_limit_is_worked_for_once(  # noqa: PLR0917
         assert rows == it.rows()
     finally:
         shutil.rmtree(root)
-
-
-def settle(it, *, one_is_enough):
-    """Plan and apply until nothing is left."""
-    done = []
-    while True:
-        plan = reconciler.plan([it.spec], now=NOW)
-        (table,) = plan.tables
-        assert (None, ()) == (table.error, table.refusals), (table.error, table.refusals)
-        if not table.steps:
-            break
-        done.append(steps_of(table))
-        assert len(done) <= (1 if one_is_enough else MOST), done
-        result = it.apply(plan)
-        assert 0 == result.exit_code, result
-    assert not [found for found in table.drift if found.field.startswith("queries")]

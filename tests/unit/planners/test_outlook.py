@@ -12,7 +12,8 @@ from reconciler.curves.layout import files as files_of
 from reconciler.curves.layout import fit, keys
 from reconciler.hudi.files import build_files
 from reconciler.planners.clustering import plan_clustering
-from reconciler.planners.outlook import figures, outlook, rewritten, side_by_side
+from reconciler.planners.covering import side_by_side
+from reconciler.planners.outlook import figures, outlook, rewritten
 from reconciler.planners.overlap import Ranges
 from reconciler.sizing.estimate import RecordSize
 from reconciler.spec.model import (

@@ -1,0 +1,71 @@
+"""What overlaps is laid out once: an apply leaves nothing to do, whatever a curve reaches."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reconciler
+from tests.crash.clustering import Clustering
+from tests.laid import added, laid
+from tests.settling import LATER, parts_of, settle
+
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: t}}
+spec:
+  path: {path}
+  timezone: UTC
+  files: {{target: {target}, small: {small}}}
+  clustering:
+    columns: {columns}
+    curve: {curve}
+    when: {{smallFileShareAbove: 0.5, overlapAbove: {overlap}}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    files=st.integers(2, 12),
+    columns=st.sampled_from(["[a]", "[a, b]", "[a, b, c]"]),
+    curve=st.sampled_from(["kd-tree", "hilbert", "z-order", "linear"]),
+    overlap=st.sampled_from([1, 1.5, 2, 3]),
+    target=st.sampled_from(["4KiB", "12KiB"]),
+    small=st.sampled_from(["1KiB", "7KiB"]),
+)
+def test_what_overlaps_is_laid_out_once(  # noqa: PLR0917
+    seed, files, columns, curve, overlap, target, small
+):
+    root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    try:
+        rng = np.random.default_rng(seed)
+        laid(root / "table", parts_of(rng, ("x", "y"), files, None), by="p")
+        it = Clustering(root, {})
+        (root / "spec.yaml").write_text(
+            SPEC.format(
+                path=it.table,
+                target=target,
+                small=small,
+                columns=columns,
+                curve=curve,
+                overlap=overlap,
+            )
+        )
+        (spec,) = reconciler.load_specs(root / "spec.yaml")
+        # as if commits elsewhere opened the gate all the time
+        it.spec = replace(spec, clustering=replace(spec.clustering, after_commits=0))
+
+        settle(it, one_is_enough=True)
+        added(it.table, parts_of(rng, ("x",), files, None), LATER)
+        settle(it, one_is_enough=True)
+    finally:
+        shutil.rmtree(root)

@@ -1,0 +1,61 @@
+"""Random tables in a few files, and runs until nothing is left to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+import reconciler
+from tests.crash.drill import NOW
+
+LATER = "20261201000100000"
+#: more runs than a table of so few groups can need
+MOST = 8
+
+
+def rows_of(rng: np.random.Generator, count: int, ordered: str | None) -> pa.Table:
+    table = pa.table(
+        {
+            "id": rng.permutation(count).astype(np.int64),
+            "a": rng.integers(0, 100, count),
+            "b": rng.permutation(count).astype(np.int64),
+            "c": [f"v{value}" for value in rng.integers(0, 30, count)],
+        }
+    )
+    return table.sort_by(ordered) if ordered else table
+
+
+def parts_of(rng, partitions, files, ordered):
+    found = {}
+    for name in partitions:
+        many = int(rng.integers(1, files + 1))
+        table = rows_of(rng, 150 * many, ordered)
+        table = table.append_column("p", pa.array([name] * len(table)))
+        found[name] = [table.slice(at * 150, 150) for at in range(many)]
+    return found
+
+
+def planned(it):
+    (table,) = reconciler.plan([it.spec], now=NOW).tables
+    assert (None, ()) == (table.error, table.refusals)
+    return table
+
+
+def steps_of(table):
+    return [(step.kind, step.groups.because.to_pylist()) for step in table.steps]
+
+
+def settle(it, *, one_is_enough):
+    """Plan and apply until nothing is left."""
+    done = []
+    while True:
+        plan = reconciler.plan([it.spec], now=NOW)
+        (table,) = plan.tables
+        assert (None, ()) == (table.error, table.refusals), (table.error, table.refusals)
+        if not table.steps:
+            break
+        done.append(steps_of(table))
+        assert len(done) <= (1 if one_is_enough else MOST), done
+        result = it.apply(plan)
+        assert 0 == result.exit_code, result
+    assert not [found for found in table.drift if found.field.startswith("queries")]
