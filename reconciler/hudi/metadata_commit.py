@@ -16,28 +16,11 @@ from reconciler.hudi.logfile import BlockType, HeaderKey, delete_content, encode
 from reconciler.hudi.metadata_table import FileSlice, MetadataTable
 from reconciler.hudi.metadata_timeline import EIGHT, ROOT
 from reconciler.hudi.schemaless import encode_container
+from reconciler.hudi.write_commit import COUNTS
 
 #: stage, task and attempt of the write; ours has none of them
 _WRITE_ID: Final = "0-0-0"
 _SCHEMA: Final = "HoodieCommitMetadata.avsc"
-
-
-_COUNTS: Final = (
-    "numWrites",
-    "numDeletes",
-    "numUpdateWrites",
-    "numInserts",
-    "totalWriteBytes",
-    "totalWriteErrors",
-    "totalLogRecords",
-    "totalLogFilesCompacted",
-    "totalLogSizeCompacted",
-    "totalUpdatedRecordsCompacted",
-    "totalLogBlocks",
-    "totalCorruptLogBlock",
-    "totalRollbackBlocks",
-    "fileSizeInBytes",
-)
 _UNKNOWN: Final = (
     "path",
     "cdcStats",
@@ -159,7 +142,7 @@ class Deltacommit:
     def _inserted(self, group: BaseContent, data: bytes) -> dict[str, Any]:
         """A HoodieWriteStat of a base file that was written."""
         return {
-            **dict.fromkeys(_COUNTS, 0),
+            **dict.fromkeys(COUNTS, 0),
             **dict.fromkeys(_UNKNOWN, None),
             "fileId": group.group,
             "path": f"{group.partition}/{self._base(group)}",
@@ -183,7 +166,7 @@ class Deltacommit:
         """A HoodieWriteStat of what is about to be written."""
         own = self.table.version >= EIGHT
         return {
-            **dict.fromkeys(_COUNTS, 0),
+            **dict.fromkeys(COUNTS, 0),
             **dict.fromkeys(_UNKNOWN, None),
             "fileId": log.over.group,
             "prevCommit": self.instant if own else log.over.newest,

@@ -23,8 +23,8 @@ _NO_TIMES: Final = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime":
 #: what only Avro commits know
 _ZEROS_OF_AVRO: Final = ("totalLogReadTimeMs", "numUpdates")
 _ONLY_AVRO: Final = "prevBaseFile"
-#: what a profile counts none of yet
-_NOTHING: Final = (
+#: what every write statistic counts
+COUNTS: Final = (
     "numWrites",
     "numDeletes",
     "numUpdateWrites",
@@ -121,6 +121,6 @@ def _avro_stat(stat: Stat) -> dict[str, Any]:
 
 def _planned(said: Stat, version: int) -> dict[str, Any]:
     if version >= _AVRO_FROM:
-        return {**dict.fromkeys(_NOTHING, 0), **dict.fromkeys(_ZEROS_OF_AVRO, 0), **said}
+        return {**dict.fromkeys(COUNTS, 0), **dict.fromkeys(_ZEROS_OF_AVRO, 0), **said}
     nulls = dict.fromkeys((*_NULLS, "path", "partitionPath", "runtimeStats"))
-    return {**nulls, **dict.fromkeys(_NOTHING, 0), **said}
+    return {**nulls, **dict.fromkeys(COUNTS, 0), **said}
