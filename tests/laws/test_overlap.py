@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reconciler
@@ -41,6 +41,15 @@ spec:
     overlap=st.sampled_from([1, 1.5, 2, 3]),
     target=st.sampled_from(["4KiB", "12KiB"]),
     small=st.sampled_from(["1KiB", "7KiB"]),
+)
+@example(
+    seed=0,
+    files=12,
+    columns="[a, b]",
+    curve="hilbert",
+    overlap=1.5,
+    target="4KiB",
+    small="7KiB",
 )
 def test_what_overlaps_is_laid_out_once(  # noqa: PLR0917
     seed, files, columns, curve, overlap, target, small
