@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reconciler
@@ -65,6 +65,21 @@ WHERES = (
     overlap=st.sampled_from([2, 1000]),
     groups=st.sampled_from([1, 30]),
     group=st.sampled_from(["20KiB", "2GiB"]),
+)
+@example(
+    seed=0,
+    ordered=None,
+    partitions=("x", "y", "z"),
+    files=8,
+    more=False,
+    asked=[("a = 17", "1%")],
+    columns="[a]",
+    curve="kd-tree",
+    target="4KiB",
+    small="1KiB",
+    overlap=2,
+    groups=1,
+    group="20KiB",
 )
 def test_a_limit_is_worked_for_once(  # noqa: PLR0917
     seed,
