@@ -139,9 +139,19 @@ class Telling:
         says = (
             f"nothing is predicted for the declared queries: {missing} base files have no "
             f"statistics on {', '.join(self.columns)}, and no more than {self.most} footers are "
-            "read; declare these columns under index.columns"
+            f"read; {self._remedy()}"
         )
         self._doubts.append(Doubt(rule=RULE, because=says))
+
+    def _remedy(self) -> str:
+        """How the index gets what it lacks of the columns."""
+        there = self.state.index.wanted if self.state.index is not None else {}
+        more = [name for name in self.columns if name not in there]
+        if not more:
+            return "the index step of a plan reads them: apply it"
+        if len(more) < len(self.columns):
+            return f"declare {', '.join(more)} under index.columns too"
+        return "declare these columns under index.columns"
 
     # --- Hudi's index ----------------------------------------------------------------------------
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from reconciler.diagnostics import did_you_mean
 from reconciler.index.model import kept_type
 from reconciler.predicates.parse import parse
 from reconciler.predicates.syntax import Predicate, columns_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_META: Final = "_hoodie_"
+#: what Spark takes for something else where a table has no column of the name: functions that are
+#: called without parentheses, and what it tells of files
+#: (LiteralFunctionResolution, FileFormat.METADATA_NAME)
+_OF_SPARK: Final = frozenset({"user", "session_user", "grouping__id", "_metadata"})
 
 
 def named_columns(predicate: Predicate, schema: Any) -> tuple[str, ...]:
@@ -41,6 +49,64 @@ def asked_columns(wheres: Sequence[str], schema: Any) -> tuple[str, ...]:
     """
     found = (name for where in wheres for name in named_columns(parse(where), schema))
     return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownName:
+    """A name that no column has. ``meant``: the one that is close to it, None where none is."""
+
+    name: str
+    meant: str | None
+    there: str
+
+    @property
+    def says(self) -> str:
+        hint = f"did you mean {self.meant!r}?" if self.meant else self.there
+        return f"the table has no column {self.name!r}; {hint}"
+
+
+def unknown_names(where: str, schema: Any) -> tuple[UnknownName, ...]:
+    """The names in a predicate that no column of a schema has, nor any field of one; each once.
+
+    Whatever the spelling of letters. Nothing is said of what is not understood of the predicate.
+
+    >>> of = pa.schema([("id", pa.int64()), ("address", pa.struct([("city", pa.string())]))])
+    >>> for found in unknown_names("idd = 1 or f(x) = 2 or Address.zip = 3 or id.x = 1", of):
+    ...     print(found.says)
+    the table has no column 'idd'; did you mean 'id'?
+    the table has no column 'Address.zip'; the fields of address are city
+    the table has no column 'id.x'; id is of type int64
+    """
+    parts = (column.parts for column in columns_in(parse(where)))
+    found = (unknown_name(one, schema) for one in dict.fromkeys(parts))
+    return tuple(one for one in found if one is not None)
+
+
+def unknown_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
+    """One name, given by its parts; None where a schema may have it."""
+    name, path, fields = ".".join(parts), "", list(schema)
+    if parts[0].lower() in _OF_SPARK:
+        return None
+    for nth, part in enumerate(parts, start=1):
+        found = [field for field in fields if field.name.lower() == part.lower()]
+        if not found:
+            return _unknown(name, path, part, [field.name for field in fields])
+        path, kind = f"{path}{found[0].name}.", found[0].type
+        is_struct = pa.types.is_struct(kind)
+        if len(found) > 1 or (pa.types.is_nested(kind) and not is_struct):
+            return None  # elements of lists and maps may be called anything
+        if not is_struct and nth < len(parts):
+            return UnknownName(name, None, f"{path[:-1]} is of type {kind}")
+        fields = list(kind) if is_struct else []
+    return None
+
+
+def _unknown(name: str, path: str, part: str, names: Sequence[str]) -> UnknownName:
+    """``path``: the struct that lacks the part, with a dot; empty for the table itself."""
+    known = [one for one in names if path or not one.startswith(_META)]
+    near = did_you_mean(part, known)
+    what = f"the fields of {path[:-1]}" if path else "its columns"
+    return UnknownName(name, near and path + near, f"{what} are {', '.join(known)}")
 
 
 def _resolved(parts: Sequence[str], fields: Sequence[Any]) -> str | None:

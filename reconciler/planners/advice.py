@@ -11,9 +11,8 @@ from itertools import combinations, permutations
 from typing import Any, Final, Literal
 
 from reconciler.curves.predicate import Box, boxes_of
-from reconciler.diagnostics import did_you_mean
 from reconciler.index.model import kept_type
-from reconciler.index.named import named_columns
+from reconciler.index.named import named_columns, unknown_name, unknown_names
 from reconciler.plan.model import Note
 from reconciler.predicates.parse import parse
 from reconciler.predicates.syntax import columns_in
@@ -105,6 +104,13 @@ def wanted(queries: Sequence[Query], schema: Any, fixed: Collection[str]) -> Wan
         index=_most_named([looking.indexed(query) for query in queries]),
         notes=tuple(notes),
     )
+
+
+def of_unknown_columns(queries: Iterable[Query], schema: Any) -> Iterator[Note]:
+    """What queries ask for that a table with these columns does not have."""
+    for query in queries:
+        for unknown in unknown_names(query.where, schema):
+            yield Note("columns", f"query {query.name!r}: {unknown.says}")
 
 
 def candidates(found: Wanted) -> tuple[Candidate, ...]:
@@ -221,11 +227,11 @@ class _Looking:
 
     def _of_column(self, query: Query, parts: Sequence[str]) -> Iterator[Note]:
         field, name = self._field(parts[0]), ".".join(parts)
-        if field is None:
-            names = [one for one in self.schema.names if not one.startswith(_META)]
-            near = did_you_mean(parts[0], names)
-            hint = f"did you mean {near!r}?" if near else f"its columns are {', '.join(names)}"
-            because = f"the table has no column {parts[0]!r}; {hint}"
+        unknown = unknown_name(parts, self.schema)
+        if unknown is not None:
+            because = unknown.says
+        elif field is None:
+            return
         elif len(parts) > 1:
             because = f"{name} is a field of a struct, and rows can be ordered by whole columns"
         elif kept_type(field.type) is None:

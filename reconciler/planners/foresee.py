@@ -16,6 +16,7 @@ from reconciler.curves.drawn import wanted_rows
 from reconciler.curves.layout import sample_rows
 from reconciler.hudi.view import View
 from reconciler.plan.model import Finding, Note, Sampled
+from reconciler.planners.advice import of_unknown_columns
 from reconciler.planners.afterwards import After, Look, Miniatures, groups_of
 from reconciler.planners.candidates import candidates
 from reconciler.planners.clustering import ClusteringDecision
@@ -91,12 +92,14 @@ def foresee(spec: TableSpec, state: TableState, view: View, known: Known | None)
         return Foreseen(decision=decision)
     found = candidates(state, view) if decision is None else decision.found
     doubts = tuple(Note(doubt.rule, doubt.because) for doubt in foresight.doubts)
+    if foresight.schema.names:
+        doubts = (*of_unknown_columns(spec.queries, foresight.schema), *doubts)
     now = today(spec, foresight, found)
     if now is None:
         return Foreseen(decision=decision, warnings=doubts)
     if decision is None or known is None:
         same = predictions(now, None)
-        notes = (*doubts, *Foretold(now=now).unreached())
+        notes = (*doubts, *Foretold(now=now, foresight=foresight).unreached())
         return Foreseen(predictions=same, unchanged=same, warnings=notes)
     return _with_clustering(Look(spec, state, foresight, known, now, view), decision, doubts)
 
@@ -113,6 +116,7 @@ def _with_clustering(look: Look, first: ClusteringDecision, doubts: tuple[Note, 
     after = After.of(look, decision, miniatures)
     says = Foretold(
         now=look.now,
+        foresight=look.foresight,
         decision=decision,
         after=after,
         tried=tried,

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
+from reconciler.index.named import unknown_names
 from reconciler.plan.model import Finding, Note
+from reconciler.planners.advice import wanted
 from reconciler.planners.afterwards import After
 from reconciler.planners.clustering import ClusteringDecision
 from reconciler.planners.gains import Memory, helped
 from reconciler.planners.phrases import plural
 from reconciler.planners.scans import RULE, Today, percent
 from reconciler.planners.standing import RULES
+from reconciler.state.foresight import Foresight
 
 _BUDGET: Final = RULES.index("budget")
 
@@ -25,9 +28,11 @@ class Foretold:
 
     ``decision``: what is rewritten, None without a clustering block, and ``after``: what comes of
     it. ``tried``: what comes of all that may be rewritten, None where nothing was looked for.
+    ``foresight``: what is known of the columns.
     """
 
     now: Today
+    foresight: Foresight
     decision: ClusteringDecision | None = None
     after: After | None = None
     tried: After | None = None
@@ -99,11 +104,29 @@ class Foretold:
                 f"this clustering does not yet get query {goal}: {predicted}; {reads}; "
                 f"clustering.budget leaves {plural(waits, 'file slice')} to another run"
             )
-        columns = ", ".join(decision.layout.columns)
+        columns = decision.layout.columns
+        layout = f"no layout on {', '.join(columns)}" if columns else "packing small files never"
         return (
-            f"no layout on {columns} gets query {goal}: {predicted}; {reads}"
-            f"{self._measured(nth)}{self._of_logs(nth)}; raise its maxScan, or "
-            "declare columns under clustering.columns that its predicate bounds"
+            f"{layout} gets query {goal}: {predicted}; {reads}"
+            f"{self._measured(nth)}{self._of_logs(nth)}; {self._remedy(nth, columns)}"
+        )
+
+    def _remedy(self, nth: int, declared: Sequence[str]) -> str:
+        """What helps the query, and is not there already."""
+        query, foresight = self.now.queries[nth], self.foresight
+        if unknown_names(query.where, foresight.schema):
+            return "put the names of its predicate right first"
+        bounded = wanted((query,), foresight.schema, tuple(foresight.values)).columns
+        there = {name.lower() for name in declared}
+        more = [name for name in bounded if name.lower() not in there]
+        if more:
+            too = " too" if len(more) < len(bounded) else ""
+            return f"raise its maxScan, or declare {', '.join(more)} under clustering.columns{too}"
+        if bounded:
+            return "raise its maxScan: what its predicate bounds is in clustering.columns already"
+        return (
+            "raise its maxScan, or compare a column that rows can be ordered by with a value in "
+            "every alternative of its predicate"
         )
 
     def _measured(self, nth: int) -> str:

@@ -12,6 +12,7 @@ from reconciler.spec.clustering import ClusteringRules
 from reconciler.spec.grammar import COUNTS, RETENTION
 from reconciler.spec.model import FileSizes, IncrementalConsumer, Policy, Readers
 from reconciler.spec.nodes import MappingNode
+from reconciler.spec.queries import check_columns
 
 POLICY_OF: Final = {
     "commits": Policy.COMMITS,
@@ -43,6 +44,7 @@ class Rules:
                 rule(spec[name], inner, f"{path}.{name}")
         ClusteringRules(self.problems, self.partial).check(spec, node, path)
         self._readers(spec, node, path)
+        check_columns(self.problems, spec, node, path)
 
     def _retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         given = [key for key in node.entries if key in COUNTS]

@@ -132,6 +132,30 @@ def test_beyond_the_most_footers_nothing_is_invented(table):
     )
 
 
+def test_beyond_the_most_footers_no_column_is_advised_that_is_declared_already(table):
+    storage = open_storage(str(table))
+    spec = spec_of(table, index=IndexColumns(columns=("id", "gone")))
+    state = observe(storage, spec, observed_ms=0)
+    schema = with_foresight(storage, spec, state).foresight.schema
+
+    def doubt(*columns):
+        telling = Telling(
+            storage=storage,
+            properties=load_properties(storage),
+            state=state,
+            files=newest_bases(view_of(state)),
+            columns=columns,
+            schema=schema,
+            supplied=frozenset(),
+            most=4,
+        )
+        (found,) = telling.told().doubts
+        return found.because
+
+    assert doubt("id").endswith("; the index step of a plan reads them: apply it")
+    assert doubt("id", "amount").endswith("; declare amount under index.columns too")
+
+
 def test_a_slice_with_log_files_is_read_whatever_its_base_file_says(tmp_path):
     path = unpacked("v9_mor_part", tmp_path)
     storage = open_storage(str(path))
