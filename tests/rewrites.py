@@ -11,12 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.apply.metadata import write_sync
-from reconciler.apply.metadata_rewrite import (
-    drop_partitions,
-    indexed_columns,
-    plan_rewrite_sync,
-)
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.stat import created_stat
@@ -29,6 +23,12 @@ from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.names import BaseName
 from reconciler.hudi.write_commit import WriteCommit
 from reconciler.storage.open import open_storage
+from reconciler.transaction.metadata import write_sync
+from reconciler.transaction.metadata_rewrite import (
+    drop_partitions,
+    indexed_columns,
+    plan_rewrite_sync,
+)
 
 FILE_IDS = "c0ffee{:02}-1234-4abc-9def-0123456789ab-0"
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.apply import metadata
 from reconciler.apply.freshness import as_large_as, is_in, keys, keys_present, take
 from reconciler.errors import BlockedError, BusyError, StaleError
 from reconciler.hudi.arrow import strings
@@ -35,6 +34,7 @@ from reconciler.plan.model import (
 from reconciler.plan.safety import apply_refusals
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
+from reconciler.transaction import metadata
 
 _ZINDEX: Final = INDEX_TARGETS[0]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from reconciler.apply import delegate, metadata
+from reconciler.apply import delegate
 from reconciler.apply.checks import Look, stop_for_pending_cleans
 from reconciler.apply.execute import Work, begin, finish, with_heartbeat
 from reconciler.apply.freshness import (
@@ -26,6 +26,7 @@ from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.plan.model import CleanStep
 from reconciler.planners.slices import view_of
 from reconciler.state.model import TableState
+from reconciler.transaction import metadata
 from reconciler.transaction.publish import completion_of
 
 #: how often a timeline may change under our eyes before we let its writers be

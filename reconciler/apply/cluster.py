@@ -25,9 +25,7 @@ from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.damage import damaged_input
 from reconciler.apply.delegate_cluster import carry_out_by_hudi, check_layout, told_of_hudi
 from reconciler.apply.execute import with_heartbeat
-from reconciler.apply.footprints import footprints, foreign_pending, known_writes
 from reconciler.apply.measure import measure, new_files_of
-from reconciler.apply.metadata_rewrite import missing
 from reconciler.apply.patience import Waits, patiently
 from reconciler.apply.payloads import own_metadata
 from reconciler.apply.regroup import Regrouped, regroup, take_groups
@@ -51,7 +49,9 @@ from reconciler.state.layout import Layout
 from reconciler.state.model import PLAN_DIGEST
 from reconciler.state.renames import FOLDER
 from reconciler.transaction.conflicts import conflicts
+from reconciler.transaction.footprints import footprints, foreign_pending, known_writes
 from reconciler.transaction.lock import NoLock
+from reconciler.transaction.metadata_rewrite import missing
 
 #: how often a timeline may change under our eyes before we let its writers be
 _ATTEMPTS: Final = 8

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reconciler.apply import metadata, metadata_rewrite
 from reconciler.apply.cluster_work import ClusterWork, claims_of, completed_commit
-from reconciler.apply.executor import path_of
-from reconciler.apply.footprints import footprints, foreign_pending, rolled_back_ms
-from reconciler.apply.marked import (
-    files_written,
-    is_of,
-    marked_files,
-    remove_files,
-    remove_marked,
-    remove_markers,
-)
 from reconciler.apply.own_files import remove_own
 from reconciler.apply.patience import Waits
 from reconciler.apply.result import LeftGroup, StepOutcome
@@ -34,9 +23,20 @@ from reconciler.hudi.timeline import Timeline
 from reconciler.hudi.write_stats import WriteStats
 from reconciler.plan.model import Note
 from reconciler.rewrite.model import Rewritten
+from reconciler.transaction import metadata, metadata_rewrite
 from reconciler.transaction.conflicts import conflicts
+from reconciler.transaction.footprints import footprints, foreign_pending, rolled_back_ms
 from reconciler.transaction.instants import instant_ms
 from reconciler.transaction.lock import NoLock
+from reconciler.transaction.marked import (
+    files_written,
+    is_of,
+    marked_files,
+    remove_files,
+    remove_marked,
+    remove_markers,
+)
+from reconciler.transaction.paths import path_of
 from reconciler.transaction.publish import completion_of
 
 

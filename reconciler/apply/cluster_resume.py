@@ -17,7 +17,6 @@ from reconciler.apply.cluster_publish import take_back
 from reconciler.apply.cluster_work import ClusterWork, action_of, claims_of, requested_plan
 from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.execute import with_heartbeat
-from reconciler.apply.footprints import footprints, known_writes, rolled_back_ms
 from reconciler.apply.patience import Waits, patiently
 from reconciler.apply.regroup import Regrouped, regroup
 from reconciler.apply.result import Rewritten as Done
@@ -32,6 +31,7 @@ from reconciler.planners.resume_clustering import rewrites_of
 from reconciler.state.layout import LAYOUT, Layout
 from reconciler.state.model import PendingClustering, TableState
 from reconciler.transaction.conflicts import conflicts
+from reconciler.transaction.footprints import footprints, known_writes, rolled_back_ms
 from reconciler.transaction.publish import completion_of
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.apply.footprints import Known
 from reconciler.apply.freshness import keys_present
 from reconciler.apply.measure import Measure
 from reconciler.apply.result import LeftGroup
@@ -38,6 +37,7 @@ from reconciler.state.measured import (
 )
 from reconciler.state.model import TableState
 from reconciler.transaction.conflicts import Claim
+from reconciler.transaction.footprints import Known
 
 if TYPE_CHECKING:
     from reconciler.apply.table import Table

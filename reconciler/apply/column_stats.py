@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler.apply import metadata_rewrite
 from reconciler.apply.checks import Look
 from reconciler.apply.column_footers import Footers, built_columns
 from reconciler.apply.column_ranges import ranges_of, unknown_ranges
@@ -39,6 +38,7 @@ from reconciler.planners.column_stats import busy_with, verdict
 from reconciler.state.model import TableState
 from reconciler.state.view import newest_logs, view_of
 from reconciler.storage.api import Storage
+from reconciler.transaction import metadata_rewrite
 
 if TYPE_CHECKING:
     from reconciler.hudi.timeline import Timeline

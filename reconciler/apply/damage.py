@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.apply.cluster_work import ClusterWork
-from reconciler.apply.executor import path_of
 from reconciler.errors import FormatError, ReconcilerError
 from reconciler.plan.groups import owners
+from reconciler.transaction.paths import path_of
 
 #: how Spark quotes an error of a worker: its class, then what it says, the path first
 _QUOTED: Final = f"{FormatError.__name__}: "

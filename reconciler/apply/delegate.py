@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.apply.execute import Work, checked, removed_names
-from reconciler.apply.executor import names_in
 from reconciler.apply.payloads import PLACEHOLDER
 from reconciler.apply.result import Rows, StepOutcome
 from reconciler.apply.table import Table
@@ -29,6 +28,7 @@ from reconciler.hudi.metadata_index import defined_columns, is_partitioned
 from reconciler.hudi.properties import TableProperties
 from reconciler.plan.model import ClusterStep, Note
 from reconciler.state.layout import Layout
+from reconciler.transaction.paths import names_in
 from reconciler.transaction.publish import completion_of
 
 _NAMED: Final = 5

@@ -14,7 +14,6 @@ from typing import Final
 from reconciler.apply.cluster_publish import abandon, adopt, tidied
 from reconciler.apply.cluster_work import ClusterWork
 from reconciler.apply.delegate import indexes_gone, options_of, with_differences
-from reconciler.apply.executor import path_of
 from reconciler.apply.measure import NewFile, measure
 from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.result import StepOutcome
@@ -32,6 +31,7 @@ from reconciler.plan.model import Note
 from reconciler.rewrite.model import Group, Tally
 from reconciler.spec.model import FileSizes
 from reconciler.state.layout import BY_HUDI, EXECUTOR, Layout
+from reconciler.transaction.paths import path_of
 from reconciler.transaction.publish import completion_of
 
 _RULE: Final = "delegated"

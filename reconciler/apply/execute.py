@@ -10,8 +10,7 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.apply import metadata
-from reconciler.apply.executor import LARGEST_CALL, Outcome
+from reconciler.apply.executor import Outcome
 from reconciler.apply.freshness import keys
 from reconciler.apply.partitions import remove_partitions
 from reconciler.apply.payloads import batches_of, completed_payload, names_by_partition
@@ -33,6 +32,8 @@ from reconciler.hudi.clean import CleanerPlan
 from reconciler.hudi.instant import Action, State
 from reconciler.hudi.load import load_properties
 from reconciler.plan.model import Note, RemovedFiles
+from reconciler.transaction import metadata
+from reconciler.transaction.paths import LARGEST_CALL
 from reconciler.transaction.publish import completion_of
 
 #: the first table version whose inflight cleans are empty: the plan is read from requested anyway

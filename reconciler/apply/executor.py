@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
-from reconciler.errors import NotFoundError, PlanError
 from reconciler.storage.api import Storage, StorageRef
-
-#: paths in one call of ``Storage.delete_many``; what one request to an object store takes
-LARGEST_CALL: Final = 1000
+from reconciler.transaction.paths import LARGEST_CALL, path_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,40 +80,6 @@ def delete_share(storage: Storage, batches: Iterable[Batch]) -> Iterator[Outcome
             size += len(piece.names)
     if waiting:
         yield from _delete(storage, waiting)
-
-
-def path_of(partition: str, name: str) -> str:
-    """The path of a file of a partition, relative to the table.
-
-    Raises PlanError for anything that could lead out of the partition's folder or into Hudi's own.
-
-    >>> path_of("p=1", "a.parquet"), path_of("", "a.parquet")
-    ('p=1/a.parquet', 'a.parquet')
-    """
-    if name in ("", ".", "..") or any(char in name for char in "/\\\0"):
-        raise PlanError(f"{name!r} is not a file name; nothing is deleted by it")
-    if not partition:
-        return name
-    return f"{folder_of(partition)}/{name}"
-
-
-def folder_of(partition: str) -> str:
-    """The folder of a partition, relative to the table; PlanError as for ``path_of``."""
-    parts = partition.split("/")
-    if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
-        raise PlanError(f"{partition!r} is not a partition path; nothing is deleted by it")
-    if parts[0] == ".hoodie":
-        raise PlanError(f"{partition!r} is Hudi's own folder; nothing is deleted in it")
-    return partition
-
-
-def names_in(storage: Storage, partition: str) -> set[str]:
-    """The files in a partition's folder, whatever they are; none where there is no folder."""
-    try:
-        entries = storage.list(folder_of(partition) if partition else "")
-    except NotFoundError:
-        return set()
-    return {entry.name for entry in entries if not entry.is_folder}
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:

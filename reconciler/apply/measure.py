@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from reconciler.apply.executor import path_of
 from reconciler.apply.rewriting import groups_of
 from reconciler.hudi.arrow import numbers
 from reconciler.reader.model import PATH
 from reconciler.reader.reach import keys_of, reach
 from reconciler.state.measured import Measured, read_predicted
+from reconciler.transaction.paths import path_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

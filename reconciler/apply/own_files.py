@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from reconciler.apply.cluster_work import ClusterWork
-from reconciler.apply.marked import remove_files
 from reconciler.errors import NotFoundError
 from reconciler.hudi.names import BaseName
 from reconciler.rewrite.names import output_id, seed_of
 from reconciler.storage.api import Storage
+from reconciler.transaction.marked import remove_files
 
 
 def remove_own(storage: Storage, work: ClusterWork, keep: Collection[tuple[str, str]] = ()) -> None:

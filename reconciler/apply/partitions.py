@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.apply.executor import folder_of
 from reconciler.errors import NotFoundError
 from reconciler.hudi.instant import WRITES
 from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import Note
 from reconciler.storage.api import Storage
+from reconciler.transaction.paths import folder_of
 
 METAFILE: Final = ".hoodie_partition_metadata"
 _METAFILES: Final = frozenset({METAFILE, f"{METAFILE}.parquet", f"{METAFILE}.orc"})

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from reconciler.apply.checks import Look
 from reconciler.apply.claim import claim
 from reconciler.apply.execute import Work, begin, finish, with_heartbeat
-from reconciler.apply.executor import names_in
 from reconciler.apply.freshness import (
     earliest_base,
     is_in,
@@ -46,6 +45,7 @@ from reconciler.planners.slices import view_of
 from reconciler.planners.window import window_of
 from reconciler.state.model import PendingClean
 from reconciler.transaction.lock import NoLock
+from reconciler.transaction.paths import names_in
 from reconciler.transaction.publish import completion_of
 
 

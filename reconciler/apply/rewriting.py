@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.apply.freshness import keys_present
-from reconciler.apply.metadata_rewrite import indexed_columns
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
@@ -33,6 +32,7 @@ from reconciler.state.columns import declared_columns, drops_partition_columns, 
 from reconciler.state.layout import Layout
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
+from reconciler.transaction.metadata_rewrite import indexed_columns
 
 #: of a base file's name: the instant that wrote it
 _TIME: Final = r"_(?P<time>\d+)\.[a-z]+$"

@@ -20,7 +20,7 @@ from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Progress, Silent
 from reconciler.apply.result import Result, StepOutcome, TableResult
 from reconciler.apply.resume import resume_pending, resume_reviewed
-from reconciler.apply.table import Opener, Table, Tools, open_table
+from reconciler.apply.table import Table, Tools, open_table
 from reconciler.apply.tidy import tidy
 from reconciler.apply.ties import left_out_by_specs, of_other_specs
 from reconciler.delegate.model import Hudi
@@ -41,6 +41,7 @@ from reconciler.rewrite.model import Rewriter
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.locations import identity
 from reconciler.spec.model import TableSpec
+from reconciler.transaction.hold import Opener
 from reconciler.transaction.process import Clock, Process
 
 if TYPE_CHECKING:

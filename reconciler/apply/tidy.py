@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from reconciler.apply.marked import remove_markers, remove_unnamed
-from reconciler.apply.table import Tools, lock_of
+from reconciler.apply.table import Tools
 from reconciler.errors import NotFoundError, ReconcilerError
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.instant import Action
@@ -15,6 +14,8 @@ from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
+from reconciler.transaction.hold import lock_of
+from reconciler.transaction.marked import remove_markers, remove_unnamed
 from reconciler.transaction.process import is_dead
 from reconciler.transaction.publish import completion_of
 
@@ -25,7 +26,7 @@ def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
     Heartbeats only of dead runs, and markers where such a heartbeat is: it is removed after them.
     Nothing is written to a table on which nothing was left. Other tools' files are not looked into.
     """
-    lock_of(spec, storage, tools.process.owner(tools.new_token()), tools).release_stale()
+    lock_of(spec, storage, tools.process.owner(tools.new_token()), tools.means).release_stale()
     if spec.index is not None:
         tidy_index(storage)
     try:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.apply.metadata import write_sync
-from reconciler.apply.metadata_rewrite import missing
+from reconciler.transaction.metadata import write_sync
+from reconciler.transaction.metadata_rewrite import missing
 from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
 from tests.rewrites import FILE_IDS, HandMade
 

@@ -11,13 +11,6 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.apply.metadata_rewrite import (
-    drop_partitions,
-    indexed_columns,
-    leftovers,
-    missing,
-    plan_rewrite_sync,
-)
 from reconciler.errors import BusyError, StaleError, UnsupportedError
 from reconciler.hudi import hfile, metadata_partitions
 from reconciler.hudi.load import load_properties
@@ -27,6 +20,13 @@ from reconciler.hudi.metadata_keys import bloom_filter_keys, column_stats_keys, 
 from reconciler.hudi.metadata_read import read_listing
 from reconciler.hudi.properties import parse_java
 from reconciler.hudi.schemaless import parsed_schema
+from reconciler.transaction.metadata_rewrite import (
+    drop_partitions,
+    indexed_columns,
+    leftovers,
+    missing,
+    plan_rewrite_sync,
+)
 from tests.rewrites import FILE_IDS, HandMade, milliseconds
 from tests.trees import unpack
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import pytest
 
 from reconciler.apply.executor import (
-    LARGEST_CALL,
     Batch,
     InProcess,
     Outcome,
     delete_share,
-    folder_of,
-    path_of,
     shares,
 )
 from reconciler.errors import PlanError
 from reconciler.storage.api import Deletion
+from reconciler.transaction.paths import LARGEST_CALL, folder_of, path_of
 from tests.unit.transaction.fakes import FakeClock, Shelf
 
 

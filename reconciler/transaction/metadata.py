@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.apply.executor import names_in
 from reconciler.hudi.instant import Action
 from reconciler.hudi.metadata_partitions import sync_or_drop
 from reconciler.hudi.metadata_read import MetadataListing, read_listing
@@ -16,6 +15,7 @@ from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import Note
 from reconciler.storage.api import Storage
+from reconciler.transaction.paths import names_in
 
 _NAMED: Final = 5
 

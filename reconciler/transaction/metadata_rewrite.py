@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.apply.executor import names_in
 from reconciler.errors import FormatError, NotFoundError, StorageError, UnsupportedError
 from reconciler.hudi import metadata_columns
 from reconciler.hudi.commit import CommitMetadata
@@ -25,6 +24,7 @@ from reconciler.hudi.metadata_timeline import ROOT
 from reconciler.hudi.properties import TableProperties, parse_java, print_java, with_value
 from reconciler.hudi.timeline import Timeline
 from reconciler.storage.api import Storage
+from reconciler.transaction.paths import names_in
 
 if TYPE_CHECKING:
     from reconciler.basefile.writer import WrittenFile

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from reconciler.apply.executor import LARGEST_CALL, path_of
 from reconciler.errors import FormatError, NotFoundError, StorageError
 from reconciler.hudi.instant import Instant
 from reconciler.hudi.load import instant_path, read_instant_file
@@ -14,6 +13,7 @@ from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
 from reconciler.hudi.touched import Touched
 from reconciler.storage.api import Entry, Storage
+from reconciler.transaction.paths import LARGEST_CALL, path_of
 
 
 def marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:

@@ -1,12 +1,10 @@
-"""Where the writes go that a clustering has to reckon with: those that it did not know of."""
+"""Where the writes go that another write has to reckon with: those that it did not know of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-from reconciler.apply.marked import group_of, marked_files
-from reconciler.apply.table import Table
 from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.hudi import avro
 from reconciler.hudi.clustering import RequestedReplace
@@ -17,8 +15,9 @@ from reconciler.hudi.load import instant_path, read_instant_file
 from reconciler.hudi.schemaless import decoding
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.hudi.touched import Touched
-from reconciler.spec.model import Concurrency
 from reconciler.transaction.conflicts import Footprint
+from reconciler.transaction.hold import Hold
+from reconciler.transaction.marked import group_of, marked_files
 
 _ATTEMPTS: Final = 8
 _WITH_HEARTBEAT: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
@@ -35,21 +34,21 @@ def known_writes(timeline: Timeline) -> Known:
     return frozenset((i.requested, i.action.completes_as) for i in done)
 
 
-def footprints(table: Table, known: Known, own: str | None) -> tuple[Timeline, list[Footprint]]:
+def footprints(hold: Hold, known: Known, own: str | None) -> tuple[Timeline, list[Footprint]]:
     """The timeline as it is now, and every write on it that is pending or was not known.
 
-    ``own``: the instant of the clustering itself. A known write that was undone since may have gone
+    ``own``: the instant of one's own write. A known write that was undone since may have gone
     anywhere. Raises BusyError when the timeline does not hold still, FormatError for damage.
     """
     for _attempt in range(_ATTEMPTS):
-        timeline = table.reread()
+        timeline = hold.reread()
         try:
-            found = [_footprint(table, timeline, i, own) for i in _unknown(timeline, known, own)]
-            return timeline, [*found, *_undone(table, timeline, known)]
+            found = [_footprint(hold, timeline, i, own) for i in _unknown(timeline, known, own)]
+            return timeline, [*found, *_undone(hold, timeline, known)]
         except NotFoundError:
             continue
     raise BusyError(
-        f"{table.plan.name}: its timeline changed {_ATTEMPTS} times while it was read; run apply "
+        f"{hold.name}: its timeline changed {_ATTEMPTS} times while it was read; run "
         "again when its writers are quieter"
     )
 
@@ -66,23 +65,23 @@ def _unknown(timeline: Timeline, known: Known, own: str | None) -> Iterable[Inst
             yield instant
 
 
-def _footprint(table: Table, timeline: Timeline, instant: Instant, own: str | None) -> Footprint:
+def _footprint(hold: Hold, timeline: Timeline, instant: Instant, own: str | None) -> Footprint:
     if instant.is_completed:
-        data, path = _content(table, _file(timeline, instant))
+        data, path = _content(hold, _file(timeline, instant))
         return _told(instant, Touched.parse(data, path)) if data else _anywhere(instant)
     if instant.action in _COMPACTIONS:
-        return _planned_compaction(table, timeline, instant)
+        return _planned_compaction(hold, timeline, instant)
     if instant.action in _REPLACING:
-        return _planned_replacement(table, timeline, instant)
-    return _announced(table, timeline, instant, own)
+        return _planned_replacement(hold, timeline, instant)
+    return _announced(hold, timeline, instant, own)
 
 
-def _announced(table: Table, timeline: Timeline, instant: Instant, own: str | None) -> Footprint:
+def _announced(hold: Hold, timeline: Timeline, instant: Instant, own: str | None) -> Footprint:
     """A write whose inflight file holds its profile, if it has one yet; markers say the same."""
     inflight = timeline.file(instant.requested, instant.action, State.INFLIGHT)
     if inflight is None:
-        return _nowhere(instant) if _is_dead(table, instant, own) else _anywhere(instant)
-    data, path = _content(table, inflight)
+        return _nowhere(instant) if _is_dead(hold, instant, own) else _anywhere(instant)
+    data, path = _content(hold, inflight)
     try:
         touched = Touched.parse(data, path)
     except FormatError:  # empty, as bulk inserts leave it, or half written
@@ -90,14 +89,14 @@ def _announced(table: Table, timeline: Timeline, instant: Instant, own: str | No
     if touched.is_empty:
         return _anywhere(instant)
     groups = {partition: set(ids) for partition, ids in touched.groups.items()}
-    for partition, name in marked_files(table.storage, instant.requested):
+    for partition, name in marked_files(hold.storage, instant.requested):
         if (file_id := group_of(name)) is not None:
             groups.setdefault(partition, set()).add(file_id)
     all_groups = {partition: frozenset(ids) for partition, ids in groups.items()}
     return _told(instant, Touched(groups=all_groups, inserts=touched.inserts))
 
 
-def _is_dead(table: Table, instant: Instant, own: str | None) -> bool:
+def _is_dead(hold: Hold, instant: Instant, own: str | None) -> bool:
     """Whether a write that has not begun never will: its heart stood still for ``staleAfter``.
 
     Writers that share a table beat once a minute; where one's heart stood still for two minutes,
@@ -105,33 +104,32 @@ def _is_dead(table: Table, instant: Instant, own: str | None) -> bool:
     after all finds our replacecommit when it completes, and gives up (OCC). One that has no
     heartbeat may be alone, and alive.
     """
-    entry = table.storage.stat(heartbeat_path(instant.requested))
+    entry = hold.storage.stat(heartbeat_path(instant.requested))
     if entry is None or instant.action not in _WITH_HEARTBEAT:
         return False
-    concurrency = table.spec.concurrency or Concurrency()
-    after = max(concurrency.stale_after, DEAD_AFTER_S)
-    return is_silent(entry.modified_ms, _now_ms(table, own), after)
+    after = max(hold.stale_after, DEAD_AFTER_S)
+    return is_silent(entry.modified_ms, _now_ms(hold, own), after)
 
 
-def _now_ms(table: Table, own: str | None) -> int:
+def _now_ms(hold: Hold, own: str | None) -> int:
     """The time; where our own heart beats, no later than the store says: our clock may be fast."""
-    now = table.tools.clock.now_ms()
-    beat = table.storage.stat(heartbeat_path(own)) if own is not None else None
+    now = hold.clock.now_ms()
+    beat = hold.storage.stat(heartbeat_path(own)) if own is not None else None
     return now if beat is None else min(now, beat.modified_ms)
 
 
-def _planned_compaction(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
+def _planned_compaction(hold: Hold, timeline: Timeline, instant: Instant) -> Footprint:
     file = timeline.file(instant.requested, instant.action, State.REQUESTED)
     if file is None:
         return _anywhere(instant)
-    plan = CompactionPlan.parse(*_content(table, file))
+    plan = CompactionPlan.parse(*_content(hold, file))
     return _told(instant, _of_pairs((op.partition, op.file_id) for op in plan.operations))
 
 
-def _planned_replacement(table: Table, timeline: Timeline, instant: Instant) -> Footprint:
+def _planned_replacement(hold: Hold, timeline: Timeline, instant: Instant) -> Footprint:
     """A clustering names its slices; what overwrites partitions may replace all there is."""
     file = timeline.file(instant.requested, instant.action, State.REQUESTED)
-    data, path = (b"", "") if file is None else _content(table, file)
+    data, path = (b"", "") if file is None else _content(hold, file)
     if not data:
         return _anywhere(instant)
     plan = RequestedReplace.parse(data, path)
@@ -140,7 +138,7 @@ def _planned_replacement(table: Table, timeline: Timeline, instant: Instant) -> 
     return _told(instant, _of_pairs((one.partition, one.file_id) for one in plan.slices))
 
 
-def _undone(table: Table, timeline: Timeline, known: Known) -> Iterable[Footprint]:
+def _undone(hold: Hold, timeline: Timeline, known: Known) -> Iterable[Footprint]:
     """Rollbacks and restores of what was known to be completed."""
     times = {time for time, _ in known}
     for instant in timeline.instants:
@@ -149,12 +147,12 @@ def _undone(table: Table, timeline: Timeline, known: Known) -> Iterable[Footprin
             case Action.RESTORE if not is_known:
                 yield _anywhere(instant)
             case Action.ROLLBACK if not is_known:
-                if _rolls_back(table, timeline, instant) in times:
+                if _rolls_back(hold, timeline, instant) in times:
                     yield _anywhere(instant)
 
 
 def rolled_back_ms(
-    table: Table, timeline: Timeline, own: str, known: Known = frozenset()
+    hold: Hold, timeline: Timeline, own: str, known: Known = frozenset()
 ) -> int | None:
     """When somebody last took a pending instant back, to do it again or to be rid of it.
 
@@ -166,17 +164,17 @@ def rolled_back_ms(
         if entry.instant.action is Action.ROLLBACK
         and entry.instant.requested > own
         and (entry.instant.requested, Action.ROLLBACK) not in known
-        and _rolls_back(table, timeline, entry.instant) == own
+        and _rolls_back(hold, timeline, entry.instant) == own
     ]
     return max(found, default=None)
 
 
-def _rolls_back(table: Table, timeline: Timeline, instant: Instant) -> str:
+def _rolls_back(hold: Hold, timeline: Timeline, instant: Instant) -> str:
     """The commit that a rollback is to undo."""
     file = timeline.file(instant.requested, Action.ROLLBACK, State.REQUESTED)
     if file is None:
         return ""
-    data, path = _content(table, file)
+    data, path = _content(hold, file)
     plan = avro.decode(data, "HoodieRollbackPlan", path)
     with decoding(path, "HoodieRollbackPlan"):
         return str(plan["instantToRollback"]["commitTime"])
@@ -220,6 +218,6 @@ def _file(timeline: Timeline, instant: Instant) -> TimelineFile:
     return file
 
 
-def _content(table: Table, file: TimelineFile) -> tuple[bytes, str]:
-    path = instant_path(table.properties, file)
-    return read_instant_file(table.storage, table.properties, file), path
+def _content(hold: Hold, file: TimelineFile) -> tuple[bytes, str]:
+    path = instant_path(hold.properties, file)
+    return read_instant_file(hold.storage, hold.properties, file), path
