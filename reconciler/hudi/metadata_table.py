@@ -25,6 +25,7 @@ from reconciler.hudi.timeline import Timeline
 #: the metadata partition that lists the files
 FILES: Final = "files"
 
+_REBUILD: Final = "let a Hudi writer rebuild the metadata table"
 _BASE: Final = re.compile(r"(?P<group>[^_.][^_]*)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.hfile")
 _LOG: Final = re.compile(
     r"\.(?P<group>[^_]+)_(?P<instant>\d+)\.log\.(?P<version>\d+)_(?P<token>\d+-\d+-\d+)"
@@ -88,14 +89,14 @@ class MetadataTable:
     def slices(self, partition: str) -> tuple[FileSlice, ...]:
         """The newest slice of every file group of a metadata partition, by group name.
 
-        Raises FormatError when the folder is not there or has no file group.
+        Raises FormatError when the folder is not there, has no file group, or a folder for a file.
         """
         found = self._slices(partition)
         if not found:
             raise FormatError(
                 f"{ROOT}/{partition}",
                 "the properties list this metadata partition, but it holds no file group",
-                "let a Hudi writer rebuild the metadata table",
+                _REBUILD,
             )
         return found
 
@@ -169,8 +170,10 @@ def _slices(
     logs: dict[str, list[tuple[tuple[str, int, tuple[int, ...]], LogFile]]] = {}
     for entry in entries:
         if found := _BASE.fullmatch(entry.name):
+            _require_file(partition, entry)
             bases.setdefault(found["group"], {})[found["instant"]] = (entry.name, entry.size)
         elif found := _LOG.fullmatch(entry.name):
+            _require_file(partition, entry)
             version = int(found["version"])
             token = tuple(map(int, found["token"].split("-")))
             log = LogFile(name=entry.name, instant=found["instant"], version=version)
@@ -184,6 +187,13 @@ def _slices(
         )
         for group in sorted(bases.keys() | logs.keys())
     )
+
+
+def _require_file(partition: str, entry: Listed) -> None:
+    """Nobody writes such a folder; without its entries the rest would say what is not so."""
+    if entry.is_folder:
+        path = f"{ROOT}/{partition}/{entry.name}"
+        raise FormatError(path, "there is a folder in the place of this file", _REBUILD)
 
 
 def _newest_slice(
