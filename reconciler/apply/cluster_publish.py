@@ -16,9 +16,6 @@ from reconciler.errors import BusyError, NotFoundError, ReconcilerError, StaleEr
 from reconciler.hudi.commit import CommitMetadata
 from reconciler.hudi.instant import Instant, State
 from reconciler.hudi.load import instant_path, load_properties, read_instant_file
-from reconciler.hudi.metadata_attempt import earlier_attempt
-from reconciler.hudi.metadata_table import open_metadata
-from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
 from reconciler.hudi.write_stats import WriteStats
 from reconciler.plan.model import Note
@@ -38,6 +35,7 @@ from reconciler.transaction.marked import (
 )
 from reconciler.transaction.paths import path_of
 from reconciler.transaction.publish import completion_of
+from reconciler.transaction.undo import drop_partitions, withdraw
 
 
 def publish(
@@ -66,7 +64,7 @@ def publish(
     left = (*work.left, *_left(work, hit))
     _remove_all_but(table, work, results, kept)
     if not kept:
-        withdraw(table, work)
+        withdraw(table, work.instant, work.action)
         return StepOutcome(kind="cluster", how="undone", rewritten=Done(left=left, gone=work.gone))
     warnings = _complete(table, work, results, kept)
     return StepOutcome(
@@ -107,42 +105,9 @@ def abandon(table: Table, work: ClusterWork) -> None:
         taken = rolled_back_ms(table, timeline, work.instant, work.known)
         if requested is not None and taken is None:
             table.lock.confirm()
-            withdraw(table, work)
+            withdraw(table, work.instant, work.action)
         else:
             remove_own(table.storage, work)
-
-
-def withdraw(table: Table, work: ClusterWork) -> None:
-    """Take everything back: the metadata table's record, files, markers, at last the instant.
-
-    In this order a stop in between leaves a pending instant, which the next apply undoes.
-    """
-    take_back(table, work.instant)
-    table.publisher.withdraw(work.instant, work.action)
-
-
-def take_back(table: Table, instant: str) -> None:
-    """Remove what attempts at a pending clustering have left beside the timeline."""
-    properties = load_properties(table.storage)
-    if properties.metadata_partitions:
-        opened = open_metadata(
-            table.storage,
-            version=properties.table_version,
-            data=table.reread(),
-            live=properties.metadata_partitions,
-        )
-        for path in earlier_attempt(opened, instant, indexes=True).paths:
-            table.storage.delete(path)
-        _drop(table, properties, ())
-    remove_marked(table.storage, instant)
-    remove_markers(table.storage, instant)
-
-
-def _drop(table: Table, properties: TableProperties, names: Sequence[str]) -> None:
-    """Drop metadata partitions, and what a stop in the middle of an earlier drop has left."""
-    left = metadata_rewrite.leftovers(table.storage, properties)
-    if names or left:
-        metadata_rewrite.drop_partitions(table.storage, properties, {*names, *left})
 
 
 def adopt(table: Table, work: ClusterWork, timeline: Timeline, done: Instant) -> StepOutcome:
@@ -291,7 +256,7 @@ def _complete(
             added=_by_partition(work, results, kept),
         )
         table.lock.confirm()
-        _drop(table, properties, sync.drops)
+        drop_partitions(table, properties, sync.drops)
         metadata.write_sync(storage, sync.sync)
         dropped = tuple(
             Note("metadata", f"the metadata partition {name} was dropped: {why}")

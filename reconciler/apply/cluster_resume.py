@@ -13,7 +13,6 @@ from functools import partial
 from reconciler.apply.checks import Look
 from reconciler.apply.claim import claim
 from reconciler.apply.cluster import carry_out, needed_rewriter, refuse_unlocked, start, without
-from reconciler.apply.cluster_publish import take_back
 from reconciler.apply.cluster_work import ClusterWork, action_of, claims_of, requested_plan
 from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.execute import with_heartbeat
@@ -33,6 +32,7 @@ from reconciler.state.model import PendingClustering, TableState
 from reconciler.transaction.conflicts import conflicts
 from reconciler.transaction.footprints import footprints, known_writes, rolled_back_ms
 from reconciler.transaction.publish import completion_of
+from reconciler.transaction.undo import take_back
 
 
 def resume_clusterings(table: Table, look: Look) -> Iterator[StepOutcome]:
