@@ -19,7 +19,7 @@ from reconciler.errors import UnsupportedError
 from reconciler.hudi.arrow import flags, integers, strings
 from reconciler.index.keys import index_in_order
 from reconciler.index.kinds import Kind, converted
-from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex, kept_type
+from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex, fields_within, kept_type
 from reconciler.index.nans import nan_free_columns
 from reconciler.index.reduce import of_files
 from reconciler.index.writers import Writer
@@ -32,6 +32,8 @@ _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 #: places of a column in a file that has none
 _ABSENT: Final = -1
 _UNTOLD: Final = -2
+#: fields of a struct that a message names
+_SHOWN: Final = 5
 
 
 def index_of(
@@ -102,10 +104,19 @@ def wanted_types(columns: Sequence[str], schema: Any) -> dict[str, Any]:
         kind = _type_at(column, schema)
         kept = None if kind is None else kept_type(kind)
         if kept is None:
-            why = "the table has no such column" if kind is None else f"it is of type {kind}"
+            why = "the table has no such column" if kind is None else _boundless(column, kind)
             raise UnsupportedError(f"column {column} cannot be indexed: {why}")
         found[column] = kept
     return found
+
+
+def _boundless(column: str, kind: Any) -> str:
+    """Why a column has no bounds, and what of it has some."""
+    fields = fields_within(column, kind)
+    if not fields:
+        return f"it is of type {kind}"
+    more = f" (and {len(fields) - _SHOWN} more)" if len(fields) > _SHOWN else ""
+    return f"it is a struct; name its fields: {', '.join(fields[:_SHOWN])}{more}"
 
 
 def _type_at(column: str, schema: Any) -> Any:

@@ -52,6 +52,23 @@ def kept_type(kind: Any) -> Any:
     return kind if is_kept else None
 
 
+def fields_within(column: str, kind: Any) -> tuple[str, ...]:
+    """The fields of a struct that have bounds, by their names with dots; of others none.
+
+    >>> inner = pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))])
+    >>> fields_within("a", pa.struct([("city", pa.string()), ("at", inner)]))
+    ('a.city', 'a.at.lat')
+    """
+    if not pa.types.is_struct(kind):
+        return ()
+    named = [(f"{column}.{part.name}", part.type) for part in kind]
+    return tuple(
+        field
+        for name, of in named
+        for field in ((name,) if kept_type(of) is not None else fields_within(name, of))
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnStats:
     """What files hold in one column; every array has an element a file.

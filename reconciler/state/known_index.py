@@ -223,9 +223,10 @@ class _Columns:
 
     def _close(self, column: str) -> str:
         """What may have been meant by a name that the table does not know."""
-        if column in self.schema.names:
+        names = _names(self.schema)
+        if column in names:
             return ""
-        close = did_you_mean(column, _names(self.schema))
+        close = did_you_mean(column, names)
         return f"; did you mean {close}?" if close else ""
 
     def supplied(self, wanted: Mapping[str, Any], *, is_bootstrapped: bool) -> frozenset[str]:

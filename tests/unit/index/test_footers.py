@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -307,15 +308,29 @@ def test_columns_of_the_same_name_in_two_structs_are_told_apart():
     ("column", "why"),
     [
         ("nobody", "the table has no such column"),
-        ("st", "it is of type struct"),
+        ("st", "it is a struct; name its fields: st.a"),
+        ("deep", "it is a struct; name its fields: deep.in.b, deep.c"),
+        ("deep.in", "it is a struct; name its fields: deep.in.b"),
+        ("w", "it is a struct; name its fields: w.f0, w.f1, w.f2, w.f3, w.f4 (and 3 more)"),
+        ("odd", "it is of type struct<"),
         ("st.nobody", "the table has no such column"),
         ("l", "it is of type list"),
     ],
 )
 def test_a_column_that_has_no_bounds_is_refused_by_name(column, why):
-    schema = pa.schema([("st", pa.struct([("a", pa.int8())])), ("l", pa.list_(pa.int8()))])
+    inner = pa.struct([("b", pa.int8()), ("m", pa.list_(pa.int8()))])
+    schema = pa.schema(
+        {
+            "st": pa.struct([("a", pa.int8())]),
+            "l": pa.list_(pa.int8()),
+            "deep": pa.struct([("in", inner), ("c", pa.string())]),
+            "w": pa.struct([(f"f{nth}", pa.int8()) for nth in range(8)]),
+            "odd": pa.struct([("l", pa.list_(pa.int8()))]),
+        }
+    )
 
-    with pytest.raises(UnsupportedError, match=f"column {column} cannot be indexed: {why}"):
+    says = re.escape(f"column {column} cannot be indexed: {why}")
+    with pytest.raises(UnsupportedError, match=says):
         wanted_types([column], schema)
 
 
