@@ -56,6 +56,7 @@ class NewTable:
 
     ``ordering``: the columns of event time, none: the later write wins. ``schema``: Avro's JSON
     text of its own columns, where it is known already. ``is_utc``: whether instants are in UTC.
+    ``live``: partitions of its metadata table, which are there before the properties say so.
     """
 
     name: str
@@ -69,6 +70,7 @@ class NewTable:
     url_encode: bool = False
     schema: str | None = None
     is_utc: bool = True
+    live: tuple[str, ...] = ()
 
     @property
     def key_generator(self) -> str:
@@ -80,7 +82,7 @@ class NewTable:
 
     @property
     def properties(self) -> bytes:
-        """The bytes of its ``hoodie.properties``, without live metadata partitions."""
+        """The bytes of its ``hoodie.properties``."""
         said = {
             **_ALWAYS,
             **(_LAYOUT_2 if self.version >= _EIGHT else _LAYOUT_1),
@@ -94,6 +96,7 @@ class NewTable:
             "hoodie.datasource.write.hive_style_partitioning": _BOOLEAN[self.hive_style],
             "hoodie.datasource.write.partitionpath.urlencode": _BOOLEAN[self.url_encode],
             "hoodie.table.timeline.timezone": "UTC" if self.is_utc else "LOCAL",
+            "hoodie.table.metadata.partitions": ",".join(sorted(self.live)),
         }
         if self.database:
             said["hoodie.database.name"] = self.database

@@ -52,8 +52,18 @@ class Publisher:
         newest = max(known, default=None)
         return next_instant(newest, self.clock.now_ms(), self.zone, back_ms=back_ms)
 
-    def request(self, action: Action, timeline: Timeline, data: bytes) -> str:
+    def request(
+        self,
+        action: Action,
+        timeline: Timeline,
+        data: bytes,
+        *,
+        before: Callable[[str], None] | None = None,
+    ) -> str:
         """Write the requested file of a new instant and return its time.
+
+        ``before`` is called with the time first: where the file cannot say whose it is, a
+        heartbeat does.
 
         Of two files of a file group, readers take the one whose instant has the greater time
         (HoodieFileGroup). A writer of Hudi before 1.1 takes its time first and announces itself
@@ -63,6 +73,8 @@ class Publisher:
         takes the smallest time that it may.
         """
         time = self.new_time(timeline, back_ms=self.reach_ms if action in _REWRITING else 0)
+        if before is not None:
+            before(time)
         self._create(Instant(time, action, State.REQUESTED), data)
         return time
 
