@@ -57,15 +57,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteFacts:
-    """What a rewrite does and what is known of it. ``rows``: of all new files.
+    """What new files do and what is known of them. ``rows``: those whose places are told.
 
     ``obstacles``: metadata partition -> why it cannot be told of the new files. Before the files
-    are written nothing is known to stand in the way.
+    are written nothing is known to stand in the way. ``widens``: whether there are values in them
+    that their partition did not have, as a write brings them; a rewrite only moves rows.
     """
 
     table_version: int
     rows: int
     obstacles: Mapping[str, str] = field(default_factory=dict)
+    widens: bool = False
 
 
 _CLEAN: Final[Mapping[str, Verdict]] = {
@@ -90,7 +92,8 @@ _CLEAN_PREFIXES: Final[Mapping[str, Verdict]] = {
         Decision.LEAVE, "its entries are only looked up for files that `files` lists"
     ),
 }
-_REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
+#: actions whose new files the partitions are told of
+_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
 
 
 def sync_or_drop(
@@ -102,7 +105,7 @@ def sync_or_drop(
     """The verdict for every live metadata partition (``hoodie.table.metadata.partitions``).
 
     ``inflight``: partitions being built (``…partitions.inflight``). ``rewrite``: of an action that
-    moves rows into new files, which are clusterings; the partitions' bounds stay as they are.
+    has made new files: a clustering, or a write of rows.
     Raises BusyError when there are any in flight, UnsupportedError for a partition or an action
     that is unknown here, and for an index that a rewrite could only drop but no writer builds anew.
     """
@@ -117,7 +120,7 @@ def sync_or_drop(
         )
     if action is Action.CLEAN:
         return {partition: _of_clean(partition) for partition in sorted(live)}
-    if action in _REWRITES and rewrite is not None:
+    if action in _WRITES and rewrite is not None:
         return _of_rewrite(frozenset(live), rewrite)
     raise UnsupportedError(f"the metadata table cannot be kept right after a {action} yet")
 
@@ -133,6 +136,17 @@ def rewrite_verdicts(
     """
     facts = RewriteFacts(table_version=table_version, rows=rows)
     return sync_or_drop(Action.CLUSTERING, live, inflight, facts)
+
+
+def write_verdicts(
+    live: Collection[str], *, table_version: int, inflight: Collection[str] = ()
+) -> dict[str, Verdict]:
+    """What a write of rows will do to each live metadata partition, before it is done.
+
+    As ``rewrite_verdicts``; so many keys may be new or deleted that the record index goes.
+    """
+    facts = RewriteFacts(table_version=table_version, rows=0, widens=True)
+    return sync_or_drop(Action.COMMIT, live, inflight, facts)
 
 
 def _of_clean(partition: str) -> Verdict:
@@ -161,14 +175,14 @@ def _rewritten(partition: str, live: frozenset[str], facts: RewriteFacts) -> Ver
     if partition == FILES:
         return Verdict(Decision.SYNC, "it lists the files")
     if partition == PARTITION_STATS:
-        return _partition_stats(live, facts.obstacles.get(COLUMN_STATS))
+        return _partition_stats(live, facts)
     if partition == RECORD_INDEX and facts.rows > MOST_RECORDS:
         obstacle = f"{facts.rows} rows move, and more than {MOST_RECORDS} are not written there"
     if partition in _SYNCED:
         if obstacle is not None:
             return Verdict(Decision.DROP, obstacle)
         return Verdict(Decision.SYNC, _SYNCED[partition])
-    raise _refused(partition)
+    raise _refused(partition, facts)
 
 
 _SYNCED: Final[Mapping[str, str]] = {
@@ -178,27 +192,35 @@ _SYNCED: Final[Mapping[str, str]] = {
 }
 
 
-def _partition_stats(live: frozenset[str], obstacle: str | None) -> Verdict:
+def _partition_stats(live: frozenset[str], facts: RewriteFacts) -> Verdict:
     """Bounds are recomputed from ``column_stats`` by the next write and then count as exact."""
-    if obstacle is None and COLUMN_STATS in live:
-        return Verdict(Decision.LEAVE, "a rewrite changes no partition's bounds")
+    obstacle, own = facts.obstacles.get(COLUMN_STATS), facts.obstacles.get(PARTITION_STATS)
     if obstacle is not None:
         because = f"they come from {COLUMN_STATS}, which is dropped: {obstacle}"
-    else:
+    elif COLUMN_STATS not in live:
         because = f"the next write would narrow them, since the table has no {COLUMN_STATS}"
+    elif own is not None:
+        because = own
+    elif facts.widens:
+        return Verdict(Decision.SYNC, "what is new may lie outside of its partition's bounds")
+    else:
+        return Verdict(Decision.LEAVE, "a rewrite changes no partition's bounds")
     return Verdict(Decision.DROP, because)
 
 
-def _refused(partition: str) -> UnsupportedError:
+def _refused(partition: str, facts: RewriteFacts) -> UnsupportedError:
+    what, remedy = "clustering", "let Hudi cluster the table"
+    if facts.widens:
+        what, remedy = "write", "let Hudi write the rows"
     for prefix, kind in ((_SECONDARY, "secondary"), (_EXPRESSION, "expression")):
         if partition.startswith(prefix):
             name = partition.removeprefix(prefix)
             return UnsupportedError(
                 f"the table has the {kind} index {name}, which would lose the rows of new files, "
-                "and no writer builds it anew by itself; let Hudi cluster the table, or drop the "
-                "index and create it again afterwards"
+                f"and no writer builds it anew by itself; {remedy}, or drop the index and create "
+                "it again afterwards"
             )
     return UnsupportedError(
         f"the metadata partition {partition!r} is unknown to this version of reconciler, so it "
-        "cannot tell what a clustering must write there; let Hudi cluster the table"
+        f"cannot tell what a {what} must write there; {remedy}"
     )

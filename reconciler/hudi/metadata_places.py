@@ -1,7 +1,9 @@
-"""Where rows are now, for the metadata table's record index: a record for every row of new files.
+"""Where rows are now, for the metadata table's record index: a record for every row that is told.
 
-In columns: a few bytes of every key are in memory at once, and the cells of one file group.
-Source: HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords, mapRecordKeyToFileGroupIndex.
+What is nowhere any more is deleted by key. In columns: a few bytes of every key are in memory at
+once, and the cells of one file group.
+Source: HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords, reduceByKeys (a key that is
+deleted here and written there is only written), mapRecordKeyToFileGroupIndex.
 """
 
 from __future__ import annotations
@@ -28,16 +30,32 @@ _GROUP: Final = "record-index-{:04}-0"
 _MOST_GROUPS: Final = 10_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPlaces:
+    """What a file group of the record index is told; ``over``: its newest slice.
+
+    ``content``: an HFile of ``rows`` records, None without any. ``gone``: keys to delete, sorted,
+    none of them in ``content``.
+    """
+
+    over: FileSlice
+    rows: int
+    content: bytes | None
+    gone: list[str]
+
+
 def place_blocks(
     table: MetadataTable,
     places: Sequence[Place],
     keys: Callable[[str, int], Iterable[Any]],
     schema: str,
-) -> Iterator[tuple[FileSlice, int, bytes]]:
-    """Per touched file group of the record index: its slice, the number of records, an HFile.
+    gone: Iterable[Any] = (),
+) -> Iterator[GroupPlaces]:
+    """What each touched file group of the record index is told.
 
-    ``keys``: path and size of a file -> string arrays of its record keys. Where several rows have a
-    key, the last one of the last file counts, since an index has room for one.
+    ``keys``: path and size of a file -> string arrays of record keys. Where several rows have a
+    key, the last one of the last file counts, since an index has room for one. ``gone``: string
+    arrays of keys that the table has no more, unless one of the files does.
 
     Raises UnsupportedError for an index whose file groups are not chosen by key alone, for rows
     without key and for keys that are too long; FormatError.
@@ -50,12 +68,16 @@ def place_blocks(
     for number, (path, size, _value) in enumerate(places):
         for some in keys(path, size):
             _share(some, number, groups, path)
+    deleted = [_Group() for _ in slices]
+    for some in gone:
+        _share(some, 0, deleted, "what is deleted")
     values = pa.array([value for _path, _size, value in places], pa.binary())
     for at, over in enumerate(slices):
         group, groups[at] = groups[at], _Group()
-        if group.keys:
-            count, content = group.encoded(values, schema)
-            yield over, count, content
+        rest, deleted[at] = deleted[at].without(group), _Group()
+        count, content = group.encoded(values, schema) if group.keys else (0, None)
+        if group.keys or rest:
+            yield GroupPlaces(over=over, rows=count, content=content, gone=rest)
 
 
 @dataclass(slots=True)
@@ -64,6 +86,19 @@ class _Group:
 
     keys: list[Any] = field(default_factory=list)
     files: list[int] = field(default_factory=list)
+
+    def without(self, written: _Group) -> list[str]:
+        """The distinct keys that the other one has not, sorted."""
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        if not self.keys:
+            return []
+        keys = pc.unique(pa.concat_arrays([array.cast(pa.large_string()) for array in self.keys]))
+        if written.keys:
+            there = pa.concat_arrays([array.cast(pa.large_string()) for array in written.keys])
+            keys = keys.filter(pc.invert(pc.is_in(keys, value_set=there)))
+        found: list[str] = pc.take(keys, pc.sort_indices(keys)).to_pylist()
+        return found
 
     def encoded(self, values: Any, schema: str) -> tuple[int, bytes]:
         """The number of distinct keys and their HFile."""

@@ -73,7 +73,7 @@ def read_column_stats(
             column.update((key.encode(), place) for place, key in enumerate(of_column, start=start))
         start += len(names)
     for file_slice in table.slices(COLUMN_STATS):
-        for source, schema, gone in _sources(table, file_slice):
+        for source, schema, gone in newest_first(table, file_slice):
             for number, column in enumerate(wanted):
                 for key in gone:
                     column.pop(key, None)
@@ -99,7 +99,7 @@ def files_without(
     has = np.zeros((len(columns), len(tails)), np.bool_)
     is_open = np.ones((len(columns), len(tails)), np.bool_)
     for file_slice in table.slices(COLUMN_STATS):
-        for source, _schema, gone in _sources(table, file_slice):
+        for source, _schema, gone in newest_first(table, file_slice):
             for number, prefix in enumerate(prefixes):
                 for key in gone:
                     if key.startswith(prefix) and key[_WIDTH:] in tails:
@@ -128,10 +128,13 @@ def _check_size(table: MetadataTable) -> None:
         )
 
 
-def _sources(
+def newest_first(
     table: MetadataTable, file_slice: FileSlice
 ) -> Iterator[tuple[HFile | None, str, list[bytes]]]:
-    """The sorted entries of a file group, newest first, their schema, and keys that end there."""
+    """Of a slice, newest first: sorted entries, their schema, and keys that end there.
+
+    Raises FormatError, UnsupportedError.
+    """
     for block in reversed(table.blocks(file_slice)):
         if block.type is BlockType.DELETE:
             yield None, "", [key.encode() for key in delete_keys(block)]

@@ -10,6 +10,7 @@ from reconciler.hudi.metadata_partitions import (
     RewriteFacts,
     rewrite_verdicts,
     sync_or_drop,
+    write_verdicts,
 )
 
 EVERYTHING = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index")
@@ -106,6 +107,39 @@ def test_a_metadata_table_of_an_unknown_version_stops_the_rewrite():
 def test_nothing_is_judged_while_an_index_is_being_built():
     with pytest.raises(BusyError, match="record_index are being built"):
         rewrite_verdicts(("files",), table_version=9, rows=1, inflight=["record_index"])
+
+
+def test_a_write_tells_everything_and_the_bounds_of_its_partitions_too():
+    verdicts = write_verdicts(EVERYTHING, table_version=9)
+
+    assert dict.fromkeys(EVERYTHING, SYNC) == {n: v.decision for n, v in verdicts.items()}
+
+
+@pytest.mark.parametrize(
+    ("obstacles", "gone"),
+    [
+        ({"partition_stats": "why"}, {"partition_stats": "why"}),
+        (
+            {"column_stats": "x", "partition_stats": "why"},
+            {
+                "column_stats": "x",
+                "partition_stats": "they come from column_stats, which is dropped: x",
+            },
+        ),
+    ],
+)
+def test_bounds_that_cannot_be_told_after_a_write_go(obstacles, gone):
+    facts = RewriteFacts(table_version=9, rows=1, obstacles=obstacles, widens=True)
+    verdicts = sync_or_drop(Action.COMMIT, EVERYTHING, (), facts)
+
+    assert gone == {n: v.because for n, v in verdicts.items() if v.decision is DROP}
+
+
+def test_a_write_stops_at_an_index_that_nobody_builds_anew():
+    with pytest.raises(UnsupportedError, match=r"secondary index i, .*let Hudi write the rows"):
+        write_verdicts(("files", "secondary_index_i"), table_version=9)
+    with pytest.raises(UnsupportedError, match="what a write must write there; let Hudi write"):
+        write_verdicts(("files", "vector_index_v"), table_version=9)
 
 
 def test_other_actions_are_not_known():

@@ -37,11 +37,24 @@ class Table:
         """File group -> key -> value."""
         places = [(path, len(path), path.encode()) for path in self.keys]
         found = {}
-        for over, rows, content in place_blocks(self, places, self.read, "{}"):
-            found[over.group] = dict(hfile.parse(content, "f").items())
+        for told in place_blocks(self, places, self.read, "{}"):
+            found[told.over.group] = dict(hfile.parse(told.content, "f").items())
 
-            assert rows == len(found[over.group])
+            assert told.rows == len(found[told.over.group])
+            assert [] == told.gone
         return found
+
+    def deleted(self, *gone):
+        """File group -> the keys that are written, None where there is no block; those deleted."""
+        places = [(path, len(path), path.encode()) for path in self.keys]
+        arrays = [pa.array(some, pa.string()) for some in gone]
+        return {
+            told.over.group: (
+                None if told.content is None else [*dict(hfile.parse(told.content, "f").items())],
+                told.gone,
+            )
+            for told in place_blocks(self, places, self.read, "{}", arrays)
+        }
 
     def read(self, path, size):
         assert size == len(path)
@@ -111,3 +124,23 @@ def test_file_groups_with_a_gap_are_refused():
     del table.names[1]
     with pytest.raises(UnsupportedError, match="keeps keys by partition"):
         table.blocks()
+
+
+def test_a_key_that_is_gone_is_deleted_in_the_file_group_of_its_hash():
+    table = Table(2, {"f": [["aa"]]})
+
+    assert {
+        "record-index-0000-0": ([b"aa"], ["b", "é😀"]),
+        "record-index-0001-0": (None, ["ab"]),
+    } == table.deleted(["é😀", "ab"], ["b", "ab"], [])
+
+
+def test_a_key_that_went_elsewhere_is_written_and_not_deleted():
+    assert {"record-index-0000-0": ([b"a", b"k"], ["z"])} == Table(
+        1, {"f": [["k"]], "g": [["a"]]}
+    ).deleted(["k", "z", "a"])
+
+
+def test_a_deletion_without_key_is_refused():
+    with pytest.raises(UnsupportedError, match="what is deleted: has rows without record key"):
+        Table(1, {}).deleted([None])
