@@ -139,8 +139,22 @@ class Wrapping:
                 f"{bound!r}; drop the index column_stats"
             )
         if isinstance(bound, Decimal):
-            bound = _unscaled(bound) if kind == "BytesWrapper" else _rescaled(bound, where)
+            bound = _rescaled(bound, self._scale(kind, where), where)
+            bound = _unscaled(bound) if kind == "BytesWrapper" else bound
         return (self.wrapper, {"value": bound})
+
+    def _scale(self, kind: str, where: str) -> int:
+        """The digits behind the point that the index keeps of decimals."""
+        if kind != "BytesWrapper":
+            return _DIGITS
+        said = self.value_type[1] if self.value_type else {}
+        scale = str(said.get("additionalInfo")).partition(",")[2]
+        if not scale.isdecimal():
+            raise UnsupportedError(
+                f"{where}: the index does not say how many digits it keeps behind the point; drop "
+                "the index column_stats"
+            )
+        return int(scale)
 
 
 def _fits(bound: Bound, kind: str) -> bool:
@@ -189,15 +203,18 @@ def _whole(bound: Decimal) -> int:
     return -number if sign else number
 
 
-def _rescaled(bound: Decimal, where: str) -> Decimal:
-    exponent = bound.as_tuple().exponent
-    if not isinstance(exponent, int) or exponent < -_DIGITS:
+def _rescaled(bound: Decimal, scale: int, where: str) -> Decimal:
+    """The same number with so many digits behind the point."""
+    number, exponent = _whole(bound), bound.as_tuple().exponent
+    more = scale + exponent if isinstance(exponent, int) else -1
+    if more < 0 and number % 10**-more:
         raise UnsupportedError(
-            f"{where}: the index keeps {_DIGITS} digits behind the point, which {bound} exceeds; "
+            f"{where}: the index keeps {scale} digits behind the point, which {bound} exceeds; "
             "drop the index column_stats"
         )
+    number = number * 10**more if more >= 0 else number // 10**-more
     # not scaleb, which rounds to 28 digits
-    return Decimal(f"{_whole(bound) * 10 ** (_DIGITS + exponent)}E-{_DIGITS}")
+    return Decimal(f"{number}E-{scale}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

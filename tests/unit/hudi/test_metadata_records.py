@@ -96,11 +96,35 @@ def test_infinity_stands_for_nan_which_hudi_cannot_compare():
             {"c": Wrapping(wrapper="n.DecimalWrapper")},
             "15 digits behind the point",
         ),
+        (
+            one(least=Decimal("0.5")),
+            {"c": Wrapping(wrapper="n.BytesWrapper")},
+            "does not say how many digits it keeps behind the point",
+        ),
     ],
 )
 def test_what_the_index_cannot_say_is_refused(found, wrappings, problem):
     with pytest.raises(UnsupportedError, match=problem):
         stats(found, wrappings)
+
+
+def typed(said):
+    info = (f"{SPACE}.HoodieValueTypeInfo", {"typeOrdinal": 10, "additionalInfo": said})
+    return Wrapping(wrapper=f"{SPACE}.BytesWrapper", value_type=info)
+
+
+@pytest.mark.parametrize(
+    ("bound", "digits"), [("3.25", 325), ("3.250", 325), ("-3", -300), ("0.5", 50), ("1E2", 10000)]
+)
+def test_the_digits_of_a_decimal_are_those_of_the_scale_that_the_index_keeps(bound, digits):
+    _name, said = typed("7,2").of(Decimal(bound), "f")
+
+    assert digits == int.from_bytes(said["value"], "big", signed=True)
+
+
+def test_a_decimal_of_more_digits_than_the_index_keeps_is_refused():
+    with pytest.raises(UnsupportedError, match="f: the index keeps 2 digits behind the point"):
+        typed("7,2").of(Decimal("3.255"), "f")
 
 
 def test_a_field_that_must_be_filled_and_is_not_known_is_refused():
