@@ -18,9 +18,10 @@ from reconciler.index.versions import (
     Version,
     VersionName,
     Versions,
+    nested_problem,
     versions_of,
 )
-from reconciler.storage.api import Storage
+from reconciler.storage.api import Entry, Storage
 
 
 def list_versions(storage: Storage) -> Versions:
@@ -33,10 +34,19 @@ def list_versions(storage: Storage) -> Versions:
         if not _is_file(storage):
             raise
         return versions_of(())  # somebody's file in its place: no version is below it
-    folders = [entry.name for entry in entries if entry.is_folder]
+    found = {entry.name: _inside(storage, entry.name) for entry in entries if entry.is_folder}
     return versions_of(
-        ((folder, _files(storage, folder)) for folder in folders),
+        (
+            (folder, [(entry.name, entry.size) for entry in inside if not entry.is_folder])
+            for folder, inside in found.items()
+        ),
         [entry.name for entry in entries if not entry.is_folder],
+        [
+            f"{folder}/{entry.name}"
+            for folder, inside in found.items()
+            for entry in inside
+            if entry.is_folder
+        ],
     )
 
 
@@ -46,12 +56,11 @@ def _is_file(storage: Storage) -> bool:
     return entry is not None and not entry.is_folder
 
 
-def _files(storage: Storage, folder: str) -> list[tuple[str, int]]:
+def _inside(storage: Storage, folder: str) -> list[Entry]:
     try:
-        entries = storage.list(f"{FOLDER}/{folder}")
+        return list(storage.list(f"{FOLDER}/{folder}"))
     except NotFoundError:  # removed since
         return []
-    return [(entry.name, entry.size) for entry in entries if not entry.is_folder]
 
 
 def read_last(
@@ -123,10 +132,15 @@ def tidy(storage: Storage, versions: Versions, keep: Version | None) -> Tidied:
     ]
     gone = 0
     for folder in removal.folders:
+        is_nested = folder in versions.nested
         try:
-            gone += storage.remove_folder(folder)
+            is_gone = storage.remove_folder(folder)
         except StorageError as error:
             problems.append(str(error))
+            continue
+        gone += is_gone and not is_nested
+        if is_nested and not is_gone:
+            problems.append(nested_problem(folder))
     return Tidied(folders=gone, problems=tuple(problems))
 
 

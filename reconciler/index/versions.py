@@ -75,12 +75,14 @@ class Removal:
 class Versions:
     """All versions, oldest first, and every file of every folder of ours.
 
-    ``taken``: names that somebody's files have, in place of folders of ours.
+    ``taken``: names that somebody's files have, in place of folders of ours. ``nested``: paths of
+    folders within folders of ours, where we have files alone.
     """
 
     valid: tuple[Version, ...]
     found: tuple[tuple[VersionName, tuple[str, ...]], ...]
     taken: tuple[VersionName, ...] = ()
+    nested: tuple[str, ...] = ()
 
     @property
     def last(self) -> Version | None:
@@ -102,7 +104,7 @@ class Versions:
         """What may go once ``keep`` is published: all that it supersedes, and residue.
 
         None where no version is valid: residue alone goes. What is newer and valid stays, and what
-        is ``spared``.
+        is ``spared``. What is nested in a folder goes before it.
         """
         stays = {version.name for version in self.valid if keep is None or version.name > keep.name}
         stays |= set(spared)
@@ -113,19 +115,25 @@ class Versions:
         ]
         extra = [path for name, files in self.found if keep and name == keep.name for path in files]
         strays = tuple(path for path in extra if keep and path != keep.path)
+        folders = [name.folder for name, _ in gone]
+        tidied = {*folders, *([keep.name.folder] if keep else [])}
+        nested = [path for path in self.nested if path.rpartition("/")[0] in tidied]
         return Removal(
             files=(*(path for _, files in gone for path in files), *strays),
-            folders=tuple(name.folder for name, _ in gone),
+            folders=(*nested, *folders),
         )
 
 
 def versions_of(
-    folders: Iterable[tuple[str, Sequence[tuple[str, int]]]], beside: Iterable[str] = ()
+    folders: Iterable[tuple[str, Sequence[tuple[str, int]]]],
+    beside: Iterable[str] = (),
+    nested: Iterable[str] = (),
 ) -> Versions:
     """The versions among folders of ``.hoodie/.zindex``, given by name with their files and bytes.
 
     Folders that are not named as ours (Hudi's own of 0.10) are none of our business.
-    ``beside``: the names of files among the folders.
+    ``beside``: the names of files among the folders; ``nested``: folders within them, by their
+    paths from there.
     """
     found = []
     valid = []
@@ -139,11 +147,18 @@ def versions_of(
             size = next(size for file, size in files if file == whole[-1])
             valid.append(Version(name=name, path=f"{name.folder}/{whole[-1]}", size=size))
     taken = (VersionName.parse(name) for name in beside)
+    ours = (path for path in nested if VersionName.parse(path.partition("/")[0]))
     return Versions(
         valid=tuple(sorted(valid, key=lambda version: version.name)),
         found=tuple(sorted(found)),
         taken=tuple(name for name in taken if name is not None),
+        nested=tuple(sorted(f"{FOLDER}/{path}" for path in ours)),
     )
+
+
+def nested_problem(path: str) -> str:
+    """What to do about a folder that is nested in one of ours and has something in it."""
+    return f"{path}: is a folder among the files of the index; remove it with what is in it"
 
 
 def _is_whole(file: str, size: int) -> bool:

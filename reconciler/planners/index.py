@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from reconciler.hudi.arrow import flags, integers
 from reconciler.index.merge import can_widen
+from reconciler.index.versions import nested_problem
 from reconciler.plan.model import INDEX_TARGETS, Finding, IndexStep, Note, Rewrites
 from reconciler.planners.column_stats import MOST_COLUMNS, Verdict, is_kept, verdict
 from reconciler.planners.phrases import plural
@@ -282,6 +283,8 @@ def _warnings(known: KnownIndex) -> Iterator[Note]:
         yield Note("indexColumn", problem)
     for problem in known.newer:
         yield Note("newerIndex", problem)
+    for path in known.versions.nested:
+        yield Note("indexFolder", nested_problem(path))
     if len(known.unreadable):
         files = plural(len(known.unreadable), "base file")
         yield Note(

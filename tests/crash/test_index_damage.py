@@ -213,6 +213,42 @@ def test_a_file_in_place_of_the_next_version_is_left_alone_and_the_index_goes_be
     assert b"not ours" == version.read_bytes()
 
 
+def of_folders(it: Indexing) -> list[str]:
+    return [note.because for note in it.plan().tables[0].warnings if note.rule == "indexFolder"]
+
+
+def test_an_empty_folder_in_place_of_a_version_s_file_goes_with_the_next_apply(it):
+    file = file_of(it)
+    file.unlink()
+    file.mkdir()
+
+    (outcome,) = it.apply(it.plan()).tables[0].outcomes
+    assert (None, ()) == (outcome.indexed.error, outcome.warnings)
+    assert not file.parent.exists()
+    assert [] == of_folders(it) == it.steps()
+
+
+def test_a_folder_with_somebody_s_files_in_place_of_a_version_s_is_named_until_it_is_gone(it):
+    file = file_of(it)
+    a_folder_instead(file)
+    path = file.relative_to(it.table)
+    says = f"{path}: is a folder among the files of the index; remove it with what is in it"
+
+    (outcome,) = it.apply(it.plan()).tables[0].outcomes
+    assert [f"an older index could not be removed: {says}"] == [
+        note.because for note in outcome.warnings
+    ]
+    assert [says] == of_folders(it)
+    assert [] == it.steps()
+    tidy_index(it.storage)
+    assert (file / "below").is_dir()
+
+    (file / "below").rmdir()
+    tidy_index(it.storage)
+    assert [] == of_folders(it)
+    assert 1 == len(it.versions())
+
+
 @pytest.mark.parametrize("method", ["delete_many", "remove_folder"])
 def test_old_versions_that_may_not_be_removed_are_said_and_go_with_the_next_apply(it, method):
     more = it.now(index="[i]")

@@ -75,6 +75,27 @@ def test_a_newer_version_that_is_whole_stays():
     assert not found.removal(found.valid[0])
 
 
+def test_what_is_nested_goes_before_its_folder_and_only_where_that_is_tidied():
+    found = versions_of(
+        [(f"{ONE}_0", []), (f"{ONE}_1", WHOLE), (f"{TWO}_0", WHOLE), ("x", [])],
+        nested=[f"{ONE}_0/index-9.parquet", f"{ONE}_1/sub", f"{TWO}_0/sub", "x/sub"],
+    )
+
+    assert [
+        path(f"{ONE}_0", "index-9.parquet"),
+        path(f"{ONE}_1", "sub"),
+        path(f"{TWO}_0", "sub"),
+    ] == [*found.nested]
+    assert found.removal(found.valid[0]) == Removal(
+        files=(),
+        folders=(
+            path(f"{ONE}_0", "index-9.parquet"),
+            path(f"{ONE}_1", "sub"),
+            f".hoodie/.zindex/{ONE}_0",
+        ),
+    )
+
+
 def test_without_a_version_to_keep_only_residue_goes():
     found = versions_of([(f"{ONE}_0", WHOLE), (f"{TWO}_0", TORN)])
 
