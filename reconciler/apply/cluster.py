@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -31,7 +31,7 @@ from reconciler.apply.payloads import own_metadata
 from reconciler.apply.regroup import Regrouped, regroup, take_groups
 from reconciler.apply.result import LeftGroup, StepOutcome
 from reconciler.apply.result import Rewritten as Done
-from reconciler.apply.rewriting import Ground, ground_of, groups_of, rewrite_of
+from reconciler.apply.rewriting import groups_of, rewrite_of
 from reconciler.apply.table import Table
 from reconciler.errors import (
     AlreadyExistsError,
@@ -44,6 +44,8 @@ from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata_partitions import rewrite_verdicts
 from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import ClusterStep, Note
+from reconciler.planners.passes import passes_extra
+from reconciler.rewrite.ground import Ground, ground_of
 from reconciler.rewrite.model import Rewriter, Rewritten
 from reconciler.state.layout import Layout
 from reconciler.state.model import PLAN_DIGEST
@@ -59,12 +61,13 @@ _ATTEMPTS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Decision:
-    """What runs now, and the state it follows from."""
+    """What runs now, and the state it follows from. ``passes``: what the instant says of them."""
 
     look: Look
     chosen: Regrouped
     layout: Layout
     ground: Ground
+    passes: Mapping[str, str]
 
 
 def run_cluster(table: Table, step: ClusterStep, look: Look | None) -> StepOutcome:
@@ -219,7 +222,13 @@ def _decide(table: Table, step: ClusterStep, look: Look) -> _Decision:
     layout = Layout(columns=step.columns, curve=step.curve, mapping=step.mapping)
     if table.tools.hudi is not None:
         check_layout(layout, ground)
-    return _Decision(look=look, chosen=chosen, layout=layout, ground=ground)
+    return _Decision(
+        look=look,
+        chosen=chosen,
+        layout=layout,
+        ground=ground,
+        passes=passes_extra(table.spec, look.state, chosen.groups),
+    )
 
 
 def _done_before(table: Table, look: Look) -> frozenset[str]:
@@ -269,6 +278,7 @@ def _announce(table: Table, decision: _Decision, timeline: Timeline) -> ClusterW
             origin=table.tools.origin,
         ),
         **layout_extra(decision.layout),
+        **decision.passes,
         **queries_extra(table),
         **told_of_hudi(table),
     }

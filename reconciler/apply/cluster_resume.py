@@ -20,13 +20,13 @@ from reconciler.apply.patience import Waits, patiently
 from reconciler.apply.regroup import Regrouped, regroup
 from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.result import StepOutcome
-from reconciler.apply.rewriting import Ground, ground_of
 from reconciler.apply.table import Table
 from reconciler.errors import BusyError
 from reconciler.hudi.heartbeat import heartbeat_path
 from reconciler.hudi.instant import State
 from reconciler.hudi.owner import Owner
 from reconciler.planners.resume_clustering import rewrites_of
+from reconciler.rewrite.ground import Ground, ground_of
 from reconciler.state.layout import LAYOUT, Layout
 from reconciler.state.model import PendingClustering, TableState
 from reconciler.transaction.conflicts import conflicts

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from reconciler.apply.freshness import keys_present
 from reconciler.apply.measure import Measure
 from reconciler.apply.result import LeftGroup
-from reconciler.apply.rewriting import Ground
 from reconciler.basefile.stat import created_stat
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.arrow import integers, numbers, strings
@@ -24,6 +23,7 @@ from reconciler.hudi.instant import Action
 from reconciler.hudi.write_commit import WriteCommit
 from reconciler.plan.groups import owners
 from reconciler.plan.model import Rewrites
+from reconciler.rewrite.ground import Ground
 from reconciler.rewrite.model import Rewritten
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.layout import LAYOUT, Layout

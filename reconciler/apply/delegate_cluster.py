@@ -17,7 +17,7 @@ from reconciler.apply.delegate import indexes_gone, options_of, with_differences
 from reconciler.apply.measure import NewFile, measure
 from reconciler.apply.result import Rewritten as Done
 from reconciler.apply.result import StepOutcome
-from reconciler.apply.rewriting import Ground, groups_of, rewrite_of
+from reconciler.apply.rewriting import groups_of, rewrite_of
 from reconciler.apply.table import Table
 from reconciler.delegate.layouts import check_columns, strategy
 from reconciler.delegate.model import Hudi
@@ -28,6 +28,7 @@ from reconciler.hudi.load import instant_path, read_instant_file
 from reconciler.hudi.touched import Touched
 from reconciler.merge.slice import FileSliceRef
 from reconciler.plan.model import Note
+from reconciler.rewrite.ground import Ground
 from reconciler.rewrite.model import Group, Tally
 from reconciler.spec.model import FileSizes
 from reconciler.state.layout import BY_HUDI, EXECUTOR, Layout

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.result import Result
-from reconciler.apply.rewriting import ground_of
 from reconciler.errors import StorageError
 from reconciler.hudi.touched import Touched
+from reconciler.rewrite.ground import ground_of
 from reconciler.rewrite.local import InProcess
 from reconciler.world import open_storage
 from tests.crash.clustering import Clustering, clustering

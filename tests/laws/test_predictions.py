@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.rewriting import ground_of, groups_of, rewrite_of
+from reconciler.apply.rewriting import groups_of, rewrite_of
 from reconciler.foresight import ask
 from reconciler.foresight.sample import read_sample
 from reconciler.planners.compose import plan_table
 from reconciler.planners.drawn import Drawn, Group
 from reconciler.planners.foresee import to_sample
+from reconciler.rewrite.ground import ground_of
 from reconciler.rewrite.local import InProcess
 from reconciler.spec.model import (
     Clustering,
