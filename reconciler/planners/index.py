@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
 from reconciler.hudi.arrow import flags, integers
 from reconciler.index.merge import can_widen
-from reconciler.index.versions import nested_problem
 from reconciler.plan.model import INDEX_TARGETS, Finding, IndexStep, Note, Rewrites
-from reconciler.planners.column_stats import MOST_COLUMNS, Verdict, is_kept, verdict
+from reconciler.planners.column_stats import Verdict, verdict
+from reconciler.planners.index_notes import of_column_stats, of_index
 from reconciler.planners.phrases import plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from reconciler.state.model import TableState
 
 ZINDEX, COLUMN_STATS = INDEX_TARGETS
-_LIST: Final = "hoodie.metadata.index.column.stats.column.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def plan_index(
         return IndexDecision()
     need = _Need.of(known, _counted(state, known, rewrites, is_removed))
     hudi = _of_hudi(spec, state, known)
-    warnings = (*_warnings(known), *hudi.warnings)
+    warnings = (*of_index(state, known), *hudi.warnings)
     if not need and not hudi.due:
         return IndexDecision(warnings=warnings)
     is_due = {ZINDEX: bool(need), COLUMN_STATS: bool(hudi.due)}
@@ -248,47 +247,5 @@ def _of_hudi(spec: TableSpec, state: TableState, known: KnownIndex) -> _OfHudi:
     if spec.index.hudi != "build" or not known.wanted or not len(known.files):
         return _OfHudi()
     found = verdict(state, tuple(known.wanted))
-    warnings = tuple(Note("hudiIndex", said) for said in _said_of_hudi(found, state))
+    warnings = tuple(Note("hudiIndex", said) for said in of_column_stats(found, state))
     return _OfHudi(due=found if found.is_due else None, warnings=warnings)
-
-
-def _said_of_hudi(found: Verdict, state: TableState) -> Iterator[str]:
-    """Why declared columns are not in Hudi's index, nor will be."""
-    if found.because is not None:
-        yield found.because
-        return
-    names = dict.fromkeys(found.beyond)
-    listed = [c for c in names if is_kept(state, c)]
-    never = ", ".join(column for column in names if column not in listed)
-    if never:
-        yield (
-            f"index.hudi: build: Hudi's column_stats has no place for {never}; the index of the "
-            "table itself has them"
-        )
-    if listed:
-        yield (
-            f"index.hudi: build: writers of Hudi index the first {MOST_COLUMNS} columns by "
-            f"themselves and not {', '.join(listed)}; name all that are wanted in {_LIST} of every "
-            "writer, and they are built in"
-        )
-    if found.unkept:
-        yield (
-            f"index.hudi: build: a writer has taken {', '.join(found.unkept)} out of column_stats "
-            f"since they were built in; add them to {_LIST} of every writer, or set it nowhere"
-        )
-
-
-def _warnings(known: KnownIndex) -> Iterator[Note]:
-    for problem in known.problems.values():
-        yield Note("indexColumn", problem)
-    for problem in known.newer:
-        yield Note("newerIndex", problem)
-    for path in known.versions.nested:
-        yield Note("indexFolder", nested_problem(path))
-    if len(known.unreadable):
-        files = plural(len(known.unreadable), "base file")
-        yield Note(
-            "damagedFile",
-            f"nothing is known of {files} whose footers could not be read when the index was made; "
-            "every read opens them",
-        )

@@ -202,9 +202,22 @@ def test_a_file_whose_footer_could_not_be_read_makes_no_step_by_itself():
 
     assert found.step is None
     assert ["damagedFile"] == [note.rule for note in found.warnings]
-    assert found.warnings[0].because.startswith("nothing is known of 1 base file whose footers")
+    assert found.warnings[0].because == (
+        "nothing is known of 1 base file whose footer could not be read when the index was made, "
+        f"so every read opens it: a/{names(1)[0]}; restore it from a copy"
+    )
     assert beside.step is not None
     assert (2, "1 base file is not in the index yet") == (beside.step.files, beside.step.because)
+
+
+def test_of_many_files_that_nothing_is_known_of_five_are_named():
+    index = index_of_names(names(7), AB, unread=names(7))
+    (found,) = decided(known(groups(7), index=index)).warnings
+
+    five = ", ".join(f"a/{name}" for name in names(5))
+    assert found.because.endswith(
+        f"so every read opens them: {five} (and 2 more); restore them from copies"
+    )
 
 
 def test_a_column_that_cannot_be_indexed_is_a_warning_and_the_others_are():
