@@ -20,6 +20,7 @@ from reconciler.planners.generations import laid_out_with_new, of_several_times
 from reconciler.planners.grouping import Groups, joined, next_fit, settle
 from reconciler.planners.nearness import in_order
 from reconciler.planners.overlap import Ranges
+from reconciler.planners.passes import Passes, most_of
 from reconciler.planners.scans import Scans
 from reconciler.planners.standing import Standing
 from reconciler.planners.triggers import Triggers
@@ -33,7 +34,8 @@ class Need:
 
     ``is_laid``: per slice, an earlier clustering laid its base file out as declared, and
     ``is_settled``: its log files don't say much else. ``data``: int64 per slice, bytes of rows it
-    brings into new files. ``scans``: what is read too much, None where nothing is.
+    brings into new files. ``passes``: how often they were laid out as declared. ``scans``: what is
+    read too much, None where nothing is.
     """
 
     clustering: Clustering
@@ -42,6 +44,7 @@ class Need:
     triggers: Triggers
     is_laid: NDArray[np.bool_]
     is_settled: NDArray[np.bool_]
+    passes: Passes
     data: NDArray[np.int64]
     sizes: RecordSize
     ranges: Ranges | None
@@ -50,8 +53,7 @@ class Need:
     @property
     def most(self) -> int:
         """The most bytes of a group of several slices."""
-        budget = self.clustering.budget
-        return min(budget.per_group, budget.rewrite or budget.per_group)
+        return most_of(self.clustering)
 
     def outputs(self, groups: Groups) -> NDArray[np.int64]:
         return self.sizes.files_for(groups.sums(self.data), self.target)
@@ -92,14 +94,21 @@ def by_benefit(need: Need, standing: Standing) -> Chosen:
     groups = joined([fresh, again, better])
     is_open[groups.members] = False
     _leave_out(need, standing, is_open)
+    _say_done(need, standing, is_open & own & need.passes.is_done)
     _say_left(need, standing, left)
     _say_laid(need, standing, settled & own)
     none, all_ = np.zeros(len(again), np.bool_), np.ones(len(better), np.bool_)
     is_asked = np.concatenate([is_asked, none, all_])
-    mean = groups.sums(found.bytes) / np.maximum(groups.sizes, 1)
-    first = np.argsort(groups.first, kind="stable")
-    order = first[np.argsort(mean[first], kind="stable")]
+    order = _by_gain(need, groups)
     return Chosen(groups=groups.take(order), is_asked=is_asked[order])
+
+
+def _by_gain(need: Need, groups: Groups) -> NDArray[np.int64]:
+    """The numbers of the groups, those with the smallest slices first."""
+    mean = groups.sums(need.found.bytes) / np.maximum(groups.sizes, 1)
+    first = np.argsort(groups.first, kind="stable")
+    found: NDArray[np.int64] = first[np.argsort(mean[first], kind="stable")]
+    return found
 
 
 def _of_new(
@@ -169,6 +178,7 @@ def _read_again(need: Need, settled: NDArray[np.int64]) -> Groups:
     is_near = np.ones(len(need.triggers.fires), np.bool_)
     order = in_order(need, settled, is_near)
     groups = next_fit(order, partition, need.found.bytes, need.most)
+    groups = groups.take(np.flatnonzero(need.passes.of_use(groups)))
     return groups.take(np.flatnonzero(_gains(need, groups))) if len(groups) else groups
 
 
@@ -191,14 +201,17 @@ def _leave_out(need: Need, standing: Standing, stays: NDArray[np.bool_]) -> None
 
 
 def _is_worth(need: Need, groups: Groups) -> NDArray[np.bool_]:
-    """Fewer files come out, or several that are laid out anew; a lone small one if it may."""
+    """Fewer files come out, or several that are laid out anew; a lone small one if it may.
+
+    Of columns the passes are counted, and what has made enough is no reason.
+    """
     outputs = need.outputs(groups)
     if not need.clustering.columns:
         return outputs < groups.sizes
     worth: NDArray[np.bool_] = (groups.sizes > 1) | (outputs > 1)
     if need.clustering.single_file:
         worth |= need.triggers.is_small[groups.first]
-    return worth
+    return worth & need.passes.of_use(groups)
 
 
 def _say_left(need: Need, standing: Standing, left: NDArray[np.int64]) -> None:
@@ -215,12 +228,33 @@ def _say_left(need: Need, standing: Standing, left: NDArray[np.int64]) -> None:
     standing.decide("noGain", left, 0, lambda _: no_gain)
 
 
-def _say_laid(need: Need, standing: Standing, laid: NDArray[np.bool_]) -> None:
+def _say_done(need: Need, standing: Standing, done: NDArray[np.bool_]) -> None:
+    """Of what was laid out as declared often enough, whatever is the matter with it."""
     found, files = need.found, need.found.view.files
-    instant = files.instant[found.base_row] if len(files) else found.base_row
+    parts = max(len(files.partitions), 1)
+
+    def says(code: int) -> str:
+        instant, partition = divmod(code, parts)
+        return (
+            f"clustering {files.instants[instant]} laid it out as declared, and its partition has "
+            f"had {need.passes.enough[partition]} passes of that: only new rows are a reason for "
+            "another"
+        )
+
+    standing.decide("clustered", done, _instants(found) * parts + found.partition, says)
+
+
+def _instants(found: Candidates) -> NDArray[np.int64]:
+    """Per slice the code of its base file's instant."""
+    files = found.view.files
+    return files.instant[found.base_row].astype(np.int64) if len(files) else found.base_row
+
+
+def _say_laid(need: Need, standing: Standing, laid: NDArray[np.bool_]) -> None:
+    instants = need.found.view.files.instants
     standing.decide(
         "clustered",
         laid,
-        instant,
-        lambda code: f"clustering {files.instants[code]} laid it out as declared",
+        _instants(need.found),
+        lambda code: f"clustering {instants[code]} laid it out as declared",
     )

@@ -21,13 +21,15 @@ from reconciler.planners.benefit import Need, by_benefit
 from reconciler.planners.candidates import Candidates, candidates
 from reconciler.planners.caveats import awaited, left_out_damaged, refused
 from reconciler.planners.grouping import Groups, at_most_in_each, next_fit
+from reconciler.planners.laid import is_laid, is_light, layout_of
 from reconciler.planners.overlap import Ranges
+from reconciler.planners.passes import passes
 from reconciler.planners.phrases import amount_of, plural
 from reconciler.planners.rewrites import rewrites
 from reconciler.planners.slices import view_of
 from reconciler.planners.standing import RULES, Standing, nothing, of_slices
 from reconciler.planners.triggers import Triggers, triggers
-from reconciler.sizing.estimate import LOG_RATIO, RecordSize
+from reconciler.sizing.estimate import RecordSize
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partitions import left_out
 from reconciler.state.layout import Layout, PastClustering
@@ -43,8 +45,6 @@ _WORDS: Final = {
     "pendingClustering": "clustering {} is going to rewrite its file group",
     "pendingWrite": "{} has written to its file group and is still pending",
 }
-#: log files of a settled slice bring at most so much of what its base file has
-_LIGHT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,6 +76,7 @@ class ClusteringDecision:
 class _Table:
     """One planning: what is asked for, what there is, and what is decided so far."""
 
+    spec: TableSpec
     asked: Clustering
     files: FileSizes
     state: TableState
@@ -113,6 +114,7 @@ def plan_clustering(  # noqa: PLR0913
     found = candidates(state, view_of(state) if view is None else view)
     files = spec.files or FileSizes()
     table = _Table(
+        spec=spec,
         asked=spec.clustering,
         files=files,
         state=state,
@@ -247,37 +249,21 @@ def _as_hudi(table: _Table) -> Groups:
 
 def _need(table: _Table) -> Need:
     found, asked = table.found, table.asked
-    is_light = found.logs * LOG_RATIO <= found.base * _LIGHT
+    laid = is_laid(found, table.past, layout_of(asked))
+    settled = laid & is_light(found)
     return Need(
         clustering=asked,
         target=table.files.target,
         found=found,
         triggers=triggers(found, table.files.small, asked.when, table.ranges),
-        is_laid=_laid(table),
-        is_settled=_laid(table) & is_light,
+        is_laid=laid,
+        is_settled=settled,
+        passes=passes(found, table.spec, asked, settled, table.past),
         data=table.sizes.data_of(found.base, found.logs),
         sizes=table.sizes,
         ranges=table.ranges,
         scans=table.scans,
     )
-
-
-def _layout(asked: Clustering) -> Layout:
-    if not asked.columns:
-        return Layout()
-    return Layout(columns=asked.columns, curve=asked.curve, mapping=asked.mapping)
-
-
-def _laid(table: _Table) -> NDArray[np.bool_]:
-    """Slices whose base file a clustering wrote as declared; packing needs no order of rows."""
-    found, declared = table.found, _layout(table.asked)
-    files = found.view.files
-    done = {p.instant for p in table.past if not declared.columns or p.layout == declared}
-    is_done = np.array([instant in done for instant in files.instants], np.bool_)
-    if not len(files):
-        return np.zeros(len(found), np.bool_)
-    laid: NDArray[np.bool_] = is_done[files.instant[found.base_row]] & found.has_base
-    return laid
 
 
 def _within_budget(table: _Table, groups: Groups) -> NDArray[np.int64]:
@@ -322,7 +308,7 @@ def _decided(
     group_of[groups.members] = groups.numbers()
     standing.decide("group", groups.members, group_of, because.__getitem__)
     return ClusteringDecision(
-        layout=_layout(table.asked),
+        layout=layout_of(table.asked),
         groups=rewrites(found, groups, outputs, because),
         found=found,
         rule=standing.rule,
@@ -330,7 +316,7 @@ def _decided(
         group_of=group_of,
         triggers=fired,
         members=groups.members,
-        is_laid=_laid(table),
+        is_laid=is_laid(found, table.past, layout_of(table.asked)),
         refusals=tuple(refused(found)),
         warnings=tuple(_warnings(table, groups, gate)),
     )

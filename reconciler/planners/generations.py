@@ -36,7 +36,7 @@ def of_several_times(need: Need, settled: NDArray[np.int64]) -> Groups:
     nowhere = np.zeros(len(need.triggers.fires), np.bool_)
     order = in_order(need, settled, nowhere)
     groups = next_fit(order, found.partition, found.bytes, need.most)
-    groups = groups.take(np.flatnonzero(_times(need, groups) > 1))
+    groups = groups.take(np.flatnonzero((_times(need, groups) > 1) & need.passes.of_use(groups)))
     bases = np.flatnonzero(found.has_base)
     of = found.partition[groups.first]
     covering = _covering(need, need.outputs(groups))
