@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from reconciler.apply.checks import Look
-from reconciler.apply.payloads import OWNER
 from reconciler.apply.table import Table
 from reconciler.errors import BusyError
 from reconciler.hudi.owner import Owner
 from reconciler.state.model import PendingClean, PendingClustering
 from reconciler.transaction.pulse import living_owner
+from reconciler.transaction.signature import OWNER
 
 
 def claim(table: Table, look: Look, pending: PendingClean | PendingClustering, what: str) -> None:

@@ -17,12 +17,10 @@ from reconciler.hudi.owner import Owner
 from reconciler.plan.model import RemovedFiles
 from reconciler.planners.resume import DELETE_PARTITIONS
 from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
+from reconciler.transaction.signature import signed
 
-SPEC_DIGEST: Final = "reconciler.spec.digest"
 SPEC_COMMIT: Final = "reconciler.spec.commit"
 ACTOR: Final = "reconciler.actor"
-OWNER: Final = "reconciler.owner"
-TOOL: Final = "reconciler.tool"
 SAVEPOINTED: Final = "savepointed_timestamps"
 
 #: A clean that names no file can't be executed by Hudi before 1.2 and blocks every later one; one
@@ -59,12 +57,7 @@ def own_metadata(
     *, plan_digest: str, spec_digest: str, owner: Owner, origin: Origin
 ) -> dict[str, str]:
     """Whose an instant is and what it follows from; every instant of ours says so."""
-    extra = {
-        PLAN_DIGEST: plan_digest,
-        SPEC_DIGEST: spec_digest,
-        OWNER: owner.encode().decode(),
-        TOOL: owner.tool,
-    }
+    extra = {PLAN_DIGEST: plan_digest, **signed(spec_digest, owner)}
     extra |= {SPEC_COMMIT: origin.spec_commit} if origin.spec_commit else {}
     return extra | ({ACTOR: origin.actor} if origin.actor else {})
 

@@ -69,14 +69,14 @@ def ground_of(storage: Storage, state: TableState) -> Ground:
         scan=scan,
         avro=declared.text,
         schema=FileSchema.of(declared.text, declared.path, dropped=dropped),
-        form=replace(_form(storage, scan), has_keys=has_meta, calendar=PROLEPTIC),
+        form=replace(form_of(storage, scan), has_keys=has_meta, calendar=PROLEPTIC),
         dropped=dropped,
         ranges=_ranges(storage, properties, state),
         key_fields=() if has_meta else properties.record_keys,
     )
 
 
-def _form(storage: Storage, scan: Scan) -> FileForm:
+def form_of(storage: Storage, scan: Scan) -> FileForm:
     """The form of the newest base file that is read; of Hudi's defaults where there are only logs.
 
     Of files that nobody reads there may be halves: what a write that died has left. A damaged one

@@ -90,7 +90,7 @@ def plan_rewrite_sync(  # noqa: PLR0913
         instant_ms=instant_ms,
         added=added,
         columns=indexed_columns(storage, properties, timeline),
-        keys=lambda path, size: _keys(storage, path, size),
+        keys=lambda path, size: keys_of(storage, path, size),
     )
     inflight = properties.metadata_partitions_inflight
     return rewrite_sync(table, listing, rewriting, inflight=inflight)
@@ -199,7 +199,7 @@ def _open(
     return table, read_listing(table)
 
 
-def _keys(storage: Storage, path: str, size: int) -> Iterator[Any]:
+def keys_of(storage: Storage, path: str, size: int) -> Iterator[Any]:
     """The record keys of a base file, a batch at a time."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415

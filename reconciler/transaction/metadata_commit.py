@@ -1,0 +1,118 @@
+"""The metadata table during a write of rows: told of it before it completes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from reconciler.hudi.metadata_commit_sync import Writing, commit_sync
+from reconciler.hudi.metadata_read import read_listing
+from reconciler.hudi.metadata_table import open_metadata
+from reconciler.hudi.metadata_told import RewriteSync
+from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.timeline import Timeline
+from reconciler.storage.api import Storage
+from reconciler.transaction.metadata_rewrite import keys_of
+
+if TYPE_CHECKING:
+    from reconciler.basefile.writer import WrittenFile
+
+#: path and size of a base file
+File = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a write has done, as files.
+
+    ``added``: partition path ("" of a table without partitions) -> its new files, which are on
+    storage. ``before``: path of a new file -> the one that it follows in its file group.
+    ``replaced``: files of file groups that are gone with the write. ``columns``: those whose ranges
+    the index knows, ``kinds`` their Arrow types; ``alone``: partitions of which the new files hold
+    all rows.
+    """
+
+    added: Mapping[str, Sequence[WrittenFile]]
+    before: Mapping[str, File] = field(default_factory=dict)
+    replaced: Sequence[File] = ()
+    columns: Sequence[str] = ()
+    kinds: Mapping[str, Any] = field(default_factory=dict)
+    alone: frozenset[str] = frozenset()
+
+
+def plan_commit_sync(  # noqa: PLR0913
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    told: Told,
+    *,
+    instant: str,
+    completed: str,
+    instant_ms: int,
+) -> RewriteSync:
+    """What the metadata table must be told of a write, and which partitions of it must go.
+
+    As ``plan_rewrite_sync``, whose errors it raises; what to do then is said there.
+    """
+    if not properties.metadata_partitions:
+        return RewriteSync()
+    table = open_metadata(
+        storage,
+        version=properties.table_version,
+        data=timeline,
+        live=properties.metadata_partitions,
+    )
+    moved = _Moved(storage, told)
+    writing = Writing(
+        instant=instant,
+        completed=completed,
+        instant_ms=instant_ms,
+        added=told.added,
+        columns=told.columns,
+        keys=moved.new,
+        deleted=moved.gone,
+        kinds=told.kinds,
+        alone=told.alone,
+    )
+    inflight = properties.metadata_partitions_inflight
+    return commit_sync(table, read_listing(table), writing, inflight=inflight)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """Which keys are new in a file group, and which are gone: by the files before and after."""
+
+    storage: Storage
+    told: Told
+
+    def new(self, path: str, size: int) -> Iterator[Any]:
+        """The keys of a new file that the one before has not."""
+        before = self.told.before.get(path)
+        if before is None:
+            yield from keys_of(self.storage, path, size)
+            return
+        yield from _not_in(keys_of(self.storage, path, size), keys_of(self.storage, *before))
+
+    def gone(self) -> Iterator[Any]:
+        """The keys of files before that the next one has not, and of file groups that are gone."""
+        sizes = {
+            f"{partition}/{file.name}" if partition else file.name: file.size
+            for partition, files in self.told.added.items()
+            for file in files
+        }
+        for path, before in self.told.before.items():
+            after = keys_of(self.storage, path, sizes[path])
+            yield from _not_in(keys_of(self.storage, *before), after)
+        for file in self.told.replaced:
+            yield from keys_of(self.storage, *file)
+
+
+def _not_in(some: Iterable[Any], others: Iterable[Any]) -> Iterator[Any]:
+    """The keys of ``some`` that are not among the ``others``; memory: the others."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    known = pa.chunked_array(list(others), pa.string())
+    for keys in some:
+        yield keys.filter(pc.invert(pc.is_in(keys, value_set=known)))

@@ -1,0 +1,262 @@
+"""One write from its announcement to its end: requested, inflight, files, completed, or undone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
+from reconciler.hudi.avro import encode
+from reconciler.hudi.heartbeat import heartbeat_path
+from reconciler.hudi.instant import Action, State
+from reconciler.hudi.owner import Owner
+from reconciler.hudi.write_commit import Profile
+from reconciler.spec.model import TableSpec
+from reconciler.state.model import TableState
+from reconciler.state.observe import observe
+from reconciler.transaction.footprints import footprints, foreign_pending, known_writes
+from reconciler.transaction.hold import Hold
+from reconciler.transaction.lock import NoLock
+from reconciler.transaction.process import Process, is_dead
+from reconciler.transaction.publish import completion_of
+from reconciler.transaction.undo import withdraw
+from reconciler.writer.asked import Ask, Outcome, Way
+from reconciler.writer.facts import Facts, facts_of
+from reconciler.writer.publishing import Written, publish, tidied
+from reconciler.writer.request import Assigned, Totals, WriteDone, Writer
+
+#: how often a timeline may change under our eyes before we let its writers be
+_ATTEMPTS: Final = 8
+_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+#: what Hudi requests when it is going to replace something without a plan
+_NO_PLAN: Final = {"operationType": None, "clusteringPlan": None, "extraMetadata": None}
+_NOTHING: Final = Totals(brought=0, dropped=0, idle=0, inserts=0, updates=0, deletes=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Begun:
+    """A write that is announced, and the table that it follows from."""
+
+    instant: str
+    facts: Facts
+
+
+def run_write(
+    hold: Hold,
+    spec: TableSpec,
+    ask: Ask,
+    writer: Writer,
+    *,
+    extra: Mapping[str, str],
+    announced: str | None = None,
+) -> Outcome:
+    """Write rows into the table; ``extra`` is kept with the instant.
+
+    ``announced``: the instant that a table was just made with. What goes wrong is undone before it
+    is raised: BusyError where another writer has a hand in the same file groups, what ``facts_of``
+    and the ``writer`` raise, StorageError.
+    """
+    with hold.pulse.running():
+        begun = _begin(hold, spec, ask, announced)
+        with _beating(hold, begun.instant):
+            try:
+                done = _carry_out(hold, ask, begun, writer, extra)
+                with hold.locked():
+                    if not done.files and not len(done.replaced):
+                        withdraw(hold, done.instant, ask.way.action)
+                        return Outcome(how="nothing", totals=done.totals)
+                    outcome = publish(hold, done)
+            except (Exception, KeyboardInterrupt):
+                with contextlib.suppress(ReconcilerError):  # else the next run undoes it
+                    abandon(hold, begun.instant, ask.way.action)
+                raise
+            return tidied(hold, done, outcome)
+
+
+def undo_dead_writes(hold: Hold, process: Process) -> tuple[str, ...]:
+    """Take back the pending writes of ours whose run is dead; their instants.
+
+    Ours are those whose heartbeat says so: what Hudi requests a write with has no place for it.
+    Takes the lock where there are any. Raises StorageError, FormatError, BusyError.
+    """
+    if not any(_is_left_behind(hold, one, process) for one in _pending(hold)):
+        return ()
+    undone = []
+    with hold.locked():
+        for instant, action in _pending(hold):
+            if _is_left_behind(hold, (instant, action), process):
+                hold.lock.confirm()
+                withdraw(hold, instant, action)
+                hold.heartbeat(instant).remove()
+                undone.append(instant)
+    return tuple(undone)
+
+
+def _pending(hold: Hold) -> list[tuple[str, Action]]:
+    return [(one.requested, one.action) for one in hold.reread().pending(_WRITES)]
+
+
+def _is_left_behind(hold: Hold, one: tuple[str, Action], process: Process) -> bool:
+    path = heartbeat_path(one[0])
+    entry = hold.storage.stat(path)
+    if entry is None:
+        return False
+    owner = Owner.parse(hold.storage.read(path))
+    if owner is None or (one[1] is Action.REPLACECOMMIT and _has_plan(hold, one[0])):
+        return False
+    return is_dead(owner, entry.modified_ms, process=process, now_ms=hold.clock.now_ms())
+
+
+def _has_plan(hold: Hold, instant: str) -> bool:
+    """Whether a pending replacecommit is a clustering, which an apply finishes."""
+    from reconciler.hudi.clustering import RequestedReplace  # noqa: PLC0415
+    from reconciler.hudi.load import instant_path, read_instant_file  # noqa: PLC0415
+
+    file = hold.reread().file(instant, Action.REPLACECOMMIT, State.REQUESTED)
+    if file is None:
+        return False
+    data = read_instant_file(hold.storage, hold.properties, file)
+    return RequestedReplace.parse(data, instant_path(hold.properties, file)).is_clustering
+
+
+def _begin(hold: Hold, spec: TableSpec, ask: Ask, announced: str | None) -> _Begun:
+    """Look at the table and announce the write, as long as nothing else has moved meanwhile."""
+    for _attempt in range(_ATTEMPTS):
+        state = observe(hold.storage, None, observed_ms=hold.clock.now_ms())
+        try:
+            facts = facts_of(
+                hold.storage, hold.properties, spec, state, ask.schema, ask.way.operation
+            )
+        except ReconcilerError:
+            if announced is not None:
+                abandon(hold, announced, Action.COMMIT)
+            raise
+        with hold.locked():
+            instant = _announce(hold, ask.way, state, announced)
+        if instant is not None:
+            return _Begun(instant=instant, facts=facts)
+    raise BusyError(
+        f"{hold.name}: its timeline changed {_ATTEMPTS} times while a write was being prepared; "
+        "run it again when its writers are quieter"
+    )
+
+
+def _announce(hold: Hold, way: Way, state: TableState, announced: str | None) -> str | None:
+    """The requested file; None where a write was completed since the table was looked at."""
+    timeline, found = footprints(hold, known_writes(state.timeline), announced)
+    if any(one.is_completed for one in found):
+        return None
+    pending = foreign_pending(timeline, announced)
+    if isinstance(hold.lock, NoLock) and pending:
+        raise BusyError(
+            f"{pending[0].action} {pending[0].requested} is pending, and there is no lock: it and "
+            "this write could lose each other's rows; configure concurrency.lock or wait"
+        )
+    if announced is not None and way.action is Action.COMMIT:
+        return announced
+    hold.lock.confirm()
+    if announced is not None:  # a new table was announced by a commit, and this is another action
+        hold.publisher.withdraw(announced, Action.COMMIT)
+        hold.heartbeat(announced).remove()
+    plan = b""
+    if way.replaces:
+        plan = encode("HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1})
+    try:
+        return hold.publisher.request(
+            way.action, timeline, plan, before=lambda time: hold.heartbeat(time).beat()
+        )
+    except AlreadyExistsError:
+        return None
+
+
+@contextlib.contextmanager
+def _beating(hold: Hold, instant: str) -> Iterator[None]:
+    """Beat while a write runs; say so when it ends before it is completed."""
+    heartbeat = hold.heartbeat(instant)
+    try:
+        with hold.pulse.beating(heartbeat.beat):
+            heartbeat.beat()
+            yield
+    except BaseException:
+        with contextlib.suppress(ReconcilerError):
+            if any(one == instant for one, _ in _pending(hold)):
+                heartbeat.end()
+            else:
+                heartbeat.remove()
+        raise
+    with contextlib.suppress(ReconcilerError):
+        heartbeat.remove()
+
+
+def _carry_out(
+    hold: Hold, ask: Ask, begun: _Begun, writer: Writer, extra: Mapping[str, str]
+) -> Written:
+    facts, instant = begun.facts, begun.instant
+
+    def assigned(found: Assigned) -> None:
+        hold.publisher.start(instant, ask.way.action, _inflight(hold, ask.way, facts, found))
+
+    if ask.way is Way.DELETE_PARTITION:
+        hold.publisher.start(instant, ask.way.action, b"")
+        done = None
+    else:
+        work = facts.work(ask.way.operation, instant, hold.owner.token, dedupes=ask.dedupes)
+        done = writer.write(ask.rows, work, assigned=assigned)
+    return Written(
+        way=ask.way,
+        instant=instant,
+        facts=facts,
+        known=known_writes(facts.state.timeline),
+        files=() if done is None else done.files,
+        totals=_NOTHING if done is None else done.totals,
+        replaced=_replaced(ask, facts, done),
+        extra=extra,
+    )
+
+
+def _replaced(ask: Ask, facts: Facts, done: WriteDone | None) -> NDArray[np.int64]:
+    """The file groups that are gone with the write."""
+    groups = facts.standing.groups
+    live = np.flatnonzero(groups.is_live)
+    match ask.way:
+        case Way.INSERT_OVERWRITE_TABLE:
+            return live
+        case Way.INSERT_OVERWRITE if done is not None:
+            paths = {file.partition for file in done.files}
+        case Way.DELETE_PARTITION:
+            paths = set(ask.partitions or ())
+        case _:
+            return np.zeros(0, np.int64)
+    codes = [code for code, path in enumerate(groups.partitions) if path in paths]
+    found: NDArray[np.int64] = live[np.isin(groups.partition[live], codes)]
+    return found
+
+
+def _inflight(hold: Hold, way: Way, facts: Facts, found: Assigned) -> bytes:
+    """What the write is going to do; nothing for one that replaces, whose plan says it."""
+    if way.replaces:
+        return b""
+    groups, workload = facts.standing.groups, found.workload
+    inserts = dict(zip(workload.partitions, workload.inserts.tolist(), strict=True))
+    updates: dict[str, dict[str, tuple[str, int]]] = {}
+    for group, rows in zip(workload.group.tolist(), workload.updates.tolist(), strict=True):
+        path = groups.partitions[groups.partition[group]]
+        begun = groups.instants[groups.begun[group]]
+        updates.setdefault(path, {})[groups.file_id[group].as_py()] = (begun, rows)
+    profile = Profile(operation=way.named, inserts=inserts, updates=updates)
+    return profile.encode(version=hold.properties.table_version)
+
+
+def abandon(hold: Hold, instant: str, action: Action) -> None:
+    """Undo a write that failed, as far as nobody else has; takes the lock."""
+    with hold.locked():
+        timeline = hold.reread()
+        is_pending = timeline.file(instant, action, State.REQUESTED) is not None
+        if is_pending and completion_of(timeline, instant, action) is None:
+            hold.lock.confirm()
+            withdraw(hold, instant, action)
