@@ -28,6 +28,7 @@ spec:
     columns: {columns}
     curve: {curve}
     when: {{smallFileShareAbove: 0.5, overlapAbove: {overlap}}}
+    budget: {{groups: {groups}, perGroup: {group}}}
   concurrency: {{lock: {{provider: filesystem}}}}
 """
 
@@ -54,27 +55,78 @@ spec:
 def test_what_overlaps_is_laid_out_once(  # noqa: PLR0917
     seed, files, columns, curve, overlap, target, small
 ):
+    comes_to_an_end(
+        seed=seed,
+        files=files,
+        partitions=("x", "y"),
+        one_is_enough=True,
+        target=target,
+        small=small,
+        columns=columns,
+        curve=curve,
+        overlap=overlap,
+        groups=30,
+        group="2GiB",
+    )
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    files=st.integers(2, 8),
+    partitions=st.sampled_from([("x",), ("x", "y"), ("x", "y", "z")]),
+    columns=st.sampled_from(["[a]", "[a, b]", "[a, b, c]"]),
+    curve=st.sampled_from(["kd-tree", "hilbert", "z-order", "linear"]),
+    overlap=st.sampled_from([1, 1.25, 1.5, 2]),
+    target=st.sampled_from(["4KiB", "12KiB"]),
+    small=st.sampled_from(["1KiB", "7KiB"]),
+    groups=st.sampled_from([1, 30]),
+    group=st.sampled_from(["12KiB", "20KiB"]),
+)
+@example(
+    seed=6738,
+    files=9,
+    partitions=("x",),
+    columns="[a, b, c]",
+    curve="z-order",
+    overlap=1.5,
+    target="12KiB",
+    small="1KiB",
+    groups=1,
+    group="20KiB",
+)
+def test_what_is_laid_out_a_few_files_at_a_time_comes_to_an_end(  # noqa: PLR0917
+    seed, files, partitions, columns, curve, overlap, target, small, groups, group
+):
+    comes_to_an_end(
+        seed=seed,
+        files=files,
+        partitions=partitions,
+        one_is_enough=False,
+        target=target,
+        small=small,
+        columns=columns,
+        curve=curve,
+        overlap=overlap,
+        groups=groups,
+        group=group,
+    )
+
+
+def comes_to_an_end(*, seed, files, partitions, one_is_enough, **said):
+    """Lay a table out, and again with what is written to it later."""
     root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
         rng = np.random.default_rng(seed)
-        laid(root / "table", parts_of(rng, ("x", "y"), files, None), by="p")
+        laid(root / "table", parts_of(rng, partitions, files, None), by="p")
         it = Clustering(root, {})
-        (root / "spec.yaml").write_text(
-            SPEC.format(
-                path=it.table,
-                target=target,
-                small=small,
-                columns=columns,
-                curve=curve,
-                overlap=overlap,
-            )
-        )
+        (root / "spec.yaml").write_text(SPEC.format(path=it.table, **said))
         (spec,) = reconciler.load_specs(root / "spec.yaml")
         # as if commits elsewhere opened the gate all the time
         it.spec = replace(spec, clustering=replace(spec.clustering, after_commits=0))
 
-        settle(it, one_is_enough=True)
+        settle(it, one_is_enough=one_is_enough)
         added(it.table, parts_of(rng, ("x",), files, None), LATER)
-        settle(it, one_is_enough=True)
+        settle(it, one_is_enough=one_is_enough)
     finally:
         shutil.rmtree(root)
