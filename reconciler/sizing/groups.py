@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from reconciler.hudi.arrow import integers
@@ -103,6 +104,21 @@ def groups_of(
         is_compacting=_named(view, compacting, count)[order],
         is_clustering=_named(view, clustering, count)[order],
     )
+
+
+def base_names(view: View) -> Any:
+    """The name of each group's newest base file, null where it has none.
+
+    A pyarrow string array, in the order of ``groups_of``.
+    """
+    files = view.files
+    at = np.full(len(files.group_partition), -1, np.int64)
+    is_read = np.zeros(len(view), np.bool_)
+    is_read[_read(view)] = True
+    rows = np.flatnonzero((files.kind == FileKind.BASE) & is_read[view.slice_of])
+    at[view.group[view.slice_of[rows]]] = rows
+    at = at[_as_listed(view)]
+    return files.name.take(pa.array(at, mask=at < 0))
 
 
 def _read(view: View) -> NDArray[np.int64]:

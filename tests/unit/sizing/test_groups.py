@@ -6,7 +6,7 @@ from reconciler.hudi.files import build_files
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.hudi.view import build_view
-from reconciler.sizing.groups import groups_of
+from reconciler.sizing.groups import base_names, groups_of
 
 T = [f"202401010{n}0000000" for n in range(10)]
 
@@ -23,7 +23,12 @@ def done(instant, action=Action.DELTACOMMIT):
     return Instant(instant, action, State.COMPLETED, f"{instant[:-1]}5")
 
 
-def groups(folders, instants, *, replaced=None, compactions=None, **pending):
+def groups(folders, instants, **more):
+    view, pending = view_of(folders, instants, **more)
+    return groups_of(view, **pending)
+
+
+def view_of(folders, instants, *, replaced=None, compactions=None, **pending):
     timeline = Timeline.of(TimelineFile(i, i.file_name, 1, 0) for i in instants)
     triples = [
         (path, [name for name, _ in files], [size for _, size in files])
@@ -37,7 +42,7 @@ def groups(folders, instants, *, replaced=None, compactions=None, **pending):
         compactions=compactions or {},
         replaced=replaced or {},
     )
-    return groups_of(view, **pending)
+    return view, pending
 
 
 def rows(found):
@@ -121,3 +126,17 @@ def test_groups_come_as_their_names_are_listed():
 def test_an_empty_table_has_no_groups():
 
     assert 0 == len(groups({}, []))
+
+
+def test_each_group_has_the_name_of_its_newest_base_file():
+    folders = {
+        "p": [base("b", T[0], 10), base("b", T[2], 20), base("b", T[9], 99), base("a", T[0], 7)],
+        "q": [log("c", T[1], 3)],
+    }
+    instants = [done(T[n], Action.COMMIT) for n in range(3)]
+    view, _ = view_of(folders, instants)
+
+    names = dict(
+        zip(groups_of(view).file_id.to_pylist(), base_names(view).to_pylist(), strict=True)
+    )
+    assert names == {"a": base("a", T[0], 7)[0], "b": base("b", T[2], 20)[0], "c": None}
