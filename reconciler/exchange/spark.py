@@ -14,13 +14,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from reconciler.cluster.spark import is_one_host
-from reconciler.exchange.shelves import Kept, Piece, Shelf, pieces_of
+from reconciler.exchange.held import Receive, Sent, shelved
+from reconciler.exchange.shelves import Kept, Piece, pieces_of
 
-#: where a piece goes, from 0 on, and the piece
-Sent = tuple[int, Piece]
-#: what a task makes of its items, and what another makes of a place's pieces, in any order
+#: what a task makes of its items
 Send = Callable[[Iterator[Any]], Iterator[Sent]]
-Receive = Callable[[int, Iterator[Any]], Iterator[Any]]
 
 
 class Through(Protocol):
@@ -47,20 +45,21 @@ def by_files(_context: Any) -> Iterator[Through]:
     """Files of the session's own folder, which Spark removes if we cannot: nothing is copied."""
     from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
 
-    with _scratch(SparkFiles.getRootDirectory()) as folder:
+    with scratch(SparkFiles.getRootDirectory()) as folder:
         yield functools.partial(_by_files, folder)
 
 
 def _by_files(above: str, source: Any, send: Send, count: int, receive: Receive) -> list[Any]:
-    with _scratch(above) as folder:
+    with scratch(above) as folder:
         files: list[Kept] = source.mapPartitions(_Shelved(send, folder)).collect()
         places = source.context.parallelize(range(count), count)
-        found: list[Any] = places.mapPartitions(_Fetched(receive, files)).collect()
+        found: list[Any] = places.mapPartitions(Fetched(receive, files)).collect()
         return found
 
 
 @contextlib.contextmanager
-def _scratch(above: str) -> Iterator[str]:
+def scratch(above: str) -> Iterator[str]:
+    """A new folder that is gone after the block."""
     folder = tempfile.mkdtemp(prefix="reconciler-", dir=above)
     try:
         yield folder
@@ -76,13 +75,10 @@ class _Shelved:
         self._send, self._folder = send, folder
 
     def __call__(self, items: Iterator[Any]) -> Iterator[Kept]:
-        with Shelf(self._folder) as shelf:
-            for place, piece in self._send(items):
-                shelf.put(place, piece)
-            yield shelf.kept()
+        yield shelved(self._send(items), self._folder)
 
 
-class _Fetched:
+class Fetched:
     """Hands a place's pieces on; picklable."""
 
     def __init__(self, receive: Receive, files: Sequence[Kept]) -> None:
@@ -108,7 +104,7 @@ def _by_shuffle(source: Any, send: Send, count: int, receive: Receive) -> list[A
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415
 
     context = source.context
-    keyed = source.mapPartitions(_Framed(send), preservesPartitioning=True)
+    keyed = source.mapPartitions(Framed(send), preservesPartitioning=True)
     keyed._bypass_serializer = True  # noqa: SLF001 (as partitionBy does)
     pairs = context._jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()  # noqa: SLF001
     partitioner = context._jvm.PythonPartitioner(count, id(send))  # noqa: SLF001
@@ -118,7 +114,7 @@ def _by_shuffle(source: Any, send: Send, count: int, receive: Receive) -> list[A
     return found
 
 
-class _Framed:
+class Framed:
     """What Java's side of a shuffle is written: the place, then the bytes; picklable."""
 
     def __init__(self, send: Send) -> None:
@@ -126,7 +122,13 @@ class _Framed:
 
     def __call__(self, items: Iterator[Any]) -> Iterator[bytes]:
         for place, piece in self._send(items):
-            sink = pa.BufferOutputStream()
-            piece.write(sink, compressed=True)
             yield struct.pack("!q", place)
-            yield sink.getvalue().to_pybytes()
+            yield written(piece)
+
+
+def written(piece: Piece) -> bytes:
+    """A piece as it goes through a network."""
+    sink = pa.BufferOutputStream()
+    piece.write(sink, compressed=True)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
