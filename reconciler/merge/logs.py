@@ -136,7 +136,7 @@ def _written(
     ordering = ordering_of(batch, fields, block.path)
     is_final = is_delete.copy()
     if ordering:
-        is_final &= _is_default(ordering[0]) if len(ordering) == 1 else False
+        is_final &= is_default(ordering[0]) if len(ordering) == 1 else False
     return _Part(
         keys=keys_of(batch, rules, block.path),
         is_delete=is_delete,
@@ -146,7 +146,7 @@ def _written(
     )
 
 
-def _is_default(column: Any) -> NDArray[np.bool_]:
+def is_default(column: Any) -> NDArray[np.bool_]:
     """Whether each event time is the one that stands for none: null, or 0 of an int."""
     if column.type == pa.int32():
         return flags(pc.equal(column.fill_null(0), 0))

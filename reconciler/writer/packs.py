@@ -1,0 +1,98 @@
+"""Rows, keys and what is known of them on their way from task to task: a head, an Arrow stream."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.hudi.arrow import integers
+from reconciler.rewrite.runs import ipc_options
+
+#: as long as Arrow aligns its vectors, for the stream behind it
+_HEAD: Final = struct.Struct("<BxxxII52x")
+#: bytes of Arrow's memory that are gathered before they are cut into packs
+GATHERED: Final = 24 * 1024 * 1024
+
+
+class Kind(IntEnum):
+    """What a pack holds."""
+
+    ROWS = 0
+    KEYS = 1
+    TAGS = 2
+    BINS = 3
+    CHANGES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pack:
+    """A batch of Arrow's, the ``number`` of those that ``source`` sent; ``data``: it, or its bytes.
+
+    Of keys ``number`` is that of their partition.
+    """
+
+    kind: Kind
+    source: int
+    number: int
+    data: Any
+
+    def write(self, sink: Any, *, compressed: bool) -> None:
+        """Write it as bytes, for ``unpacked``."""
+        sink.write(_HEAD.pack(self.kind, self.source, self.number))
+        options = ipc_options(compressed=compressed)
+        with pa.ipc.new_stream(sink, self.data.schema, options=options) as writer:
+            writer.write_batch(self.data)
+
+    @classmethod
+    def unpacked(cls, data: Any) -> Self:
+        """Of bytes or a buffer of Arrow's, in whose memory the batch stays."""
+        kind, source, number = _HEAD.unpack_from(data)
+        body = pa.py_buffer(data).slice(_HEAD.size)
+        return cls(kind=Kind(kind), source=source, number=number, data=body)
+
+    def batch(self) -> Any:
+        """The batch."""
+        if isinstance(self.data, pa.RecordBatch):
+            return self.data
+        return pa.ipc.open_stream(self.data).read_next_batch()
+
+
+def ordered(packs: Iterable[Pack], kind: Kind) -> list[Pack]:
+    """Those of a kind, as they were sent: the same however they came."""
+    found = [pack for pack in packs if pack.kind is kind]
+    return sorted(found, key=lambda pack: (pack.source, pack.number))
+
+
+def gathered(batches: Iterable[Any], most: int = GATHERED) -> Iterator[Any]:
+    """The rows in batches of about so many bytes."""
+    waiting: list[Any] = []
+    size = 0
+    for batch in batches:
+        if len(batch):
+            waiting.append(batch)
+            size += batch.nbytes
+        if size >= most:
+            yield pa.concat_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def parted(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
+    """The rows of each code that there is, in their order."""
+    if not len(codes):
+        return
+    order = np.argsort(codes, kind="stable")
+    found = codes[order]
+    starts = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
+    ends = np.append(starts[1:], len(found))
+    rows = batch if len(starts) == 1 else batch.take(integers(order))
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        yield int(found[start]), rows.slice(start, end - start)

@@ -1,0 +1,131 @@
+"""Laws of writes: histories of operations against a dictionary, whatever the order of rows."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.sizing.rules import ByHudi
+from reconciler.writer.local import InProcess
+from reconciler.writer.request import Operation
+from tests.unit.writer.ledger import BIG, Ledger, batch, few_a_file, row, wide
+
+LAW = settings(max_examples=15, deadline=None)
+HUDI = ByHudi(sizes=few_a_file(6).sizes, average=1100)
+
+rows = st.builds(
+    lambda key, partition, ts, deleted: row(key, partition, ts, wide(f"{key}.{ts}"), deleted),
+    st.integers(0, 15),
+    st.sampled_from("ab"),
+    st.integers(1, 9),
+    st.sampled_from([None, False, False, True]),
+)
+operations = st.sampled_from([Operation.UPSERT, Operation.UPSERT, Operation.DELETE])
+batches = st.lists(rows, max_size=20)
+rules = st.sampled_from([BIG, few_a_file(6), few_a_file(1), HUDI])
+
+
+def parts_of(found, count):
+    """The rows as so many tasks have them, in batches of three."""
+    size = -(-len(found) // count) or 1
+    parts = [found[start : start + size] for start in range(0, len(found), size)]
+    return [[batch(*part[at : at + 3]) for at in range(0, len(part), 3)] for part in parts]
+
+
+def by_model(model, operation, found):
+    """What a table of event time is after a write: of equal times the later one, and deletions."""
+    newest = {}
+    for one in found:
+        key = one["p"], one["id"]
+        if key not in newest or one["ts"] >= newest[key]["ts"]:
+            newest[key] = one
+    for key, one in newest.items():
+        old = model.get(key)
+        if operation is Operation.DELETE:
+            model.pop(key, None)
+        elif old is not None and old["ts"] > one["ts"]:
+            continue
+        elif one["_hoodie_is_deleted"]:
+            model.pop(key, None)
+        else:
+            model[key] = one
+
+
+@LAW
+@given(
+    st.lists(st.tuples(operations, batches), max_size=5),
+    rules,
+    st.integers(1, 4),
+    st.integers(1, 3),
+)
+def test_a_table_has_the_rows_that_its_history_says(history, rule, places, tasks):
+    model = {}
+    with tempfile.TemporaryDirectory() as folder:
+        table = Ledger(folder, rule)
+        table.writer = InProcess(table.storage, places)
+        for operation, found in history:
+            done = table.write(operation, *parts_of(found, tasks))
+            by_model(model, operation, found)
+
+            assert table.rows() == Counter(
+                {(p, key, one["ts"], one["name"]): 1 for (p, key), one in model.items()}
+            )
+            totals = done.totals
+            assert totals.brought == len(found)
+            assert totals.dropped == len(found) - len({(one["p"], one["id"]) for one in found})
+
+
+@LAW
+@given(st.lists(batches, min_size=1, max_size=4), rules, st.integers(1, 4))
+def test_inserts_lose_no_row_and_double_none(history, rule, places):
+    brought = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        table = Ledger(folder, rule)
+        table.writer = InProcess(table.storage, places)
+        for found in history:
+            table.write(Operation.INSERT, *parts_of(found, 2))
+            brought.update(
+                (one["p"], one["id"], one["ts"], one["name"])
+                for one in found
+                if not one["_hoodie_is_deleted"]
+            )
+            assert table.rows() == brought
+
+
+@LAW
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=3), st.integers(100, 300))
+def test_no_file_of_new_rows_is_much_bigger_than_its_target(history, per_file):
+    with tempfile.TemporaryDirectory() as folder:
+        table = Ledger(folder, few_a_file(per_file))
+        for count in history:
+            number = table.number
+            table.insert(*(row(n, name=wide(f"{number}.{n}")) for n in range(count)))
+        sizes = [size for _, size in table.files.values()]
+        assert all(size <= 1.15 * table.rule.sizes.target for size in sizes)
+
+
+@LAW
+@given(batches, batches, rules, st.integers(1, 4))
+def test_a_write_that_is_tried_again_writes_the_same_files(first, second, rule, places):
+    made = []
+    for _ in range(2):
+        with tempfile.TemporaryDirectory() as folder:
+            table = Ledger(folder, rule)
+            table.writer = InProcess(table.storage, places)
+            table.write(Operation.UPSERT, *parts_of(first, 2))
+            table.write(Operation.UPSERT, *parts_of(second, 2))
+            made.append(
+                {
+                    key: (
+                        name,
+                        pq.read_table(pa.BufferReader(table.storage.read(f"{key[0]}/{name}"))),
+                    )
+                    for key, (name, _) in table.files.items()
+                }
+            )
+    assert made[0] == made[1]
