@@ -7,25 +7,17 @@ nothing by which anybody could find out.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import pyarrow.compute as pc
 
 from reconciler.apply.freshness import keys_present
 from reconciler.hudi.arrow import integers, numbers, strings
-from reconciler.hudi.commit_record import COUNT, TEXT, Wanted
-from reconciler.hudi.instant import COMMITS
-from reconciler.hudi.load import instant_path, read_instant_file
-from reconciler.hudi.names import LogName
 from reconciler.hudi.properties import TableProperties
-from reconciler.hudi.schemaless import decoding
 from reconciler.plan.groups import owners
 from reconciler.plan.model import Rewrites
+from reconciler.state.log_sizes import written_sizes
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
-
-_WANTED: Final = Wanted(stat=(("path", TEXT), ("fileSizeInBytes", COUNT)))
 
 
 def cut_logs(
@@ -35,13 +27,13 @@ def cut_logs(
 
     Reads the completed writes of the active timeline that may have written one of them; what the
     archive holds alone is taken as it is. Raises FormatError, and NotFoundError where the timeline
-    has moved on. Source of the sizes: HoodieAppendHandle.updateWriteStat.
+    has moved on.
     """
     there = _sizes(groups, state)
     if not there:
         return {}
     found: dict[tuple[str, str], str] = {}
-    for key, least in _written(storage, properties, state, there).items():
+    for key, least in written_sizes(storage, properties, state.timeline, there).items():
         if there[key] < least:
             found[key] = (
                 f"its log file {key[1]} has {there[key]} bytes, and its writer says {least}: it is "
@@ -62,29 +54,3 @@ def _sizes(groups: Rewrites, state: TableState) -> dict[tuple[str, str], int]:
     rows = numbers(pc.index_in(wanted, value_set=keys_present(state.files)).fill_null(-1))
     sizes = state.files.size
     return {key: int(sizes[row]) for key, row in zip(keys, rows.tolist(), strict=True) if row >= 0}
-
-
-def _written(
-    storage: Storage,
-    properties: TableProperties,
-    state: TableState,
-    among: dict[tuple[str, str], int],
-) -> dict[tuple[str, str], int]:
-    """The most bytes that a write says one of these files has."""
-    instants = [log.instant for _, name in among if (log := LogName.parse(name)) is not None]
-    first = min(instants, default="")
-    found: dict[tuple[str, str], int] = {}
-    for entry in state.timeline.entries:
-        instant = entry.instant
-        if not instant.is_completed or instant.action not in COMMITS or instant.requested < first:
-            continue
-        path = instant_path(properties, entry)
-        with decoding(path, "the write statistics"):
-            record = _WANTED.read(read_instant_file(storage, properties, entry), path)
-            for folder, stats in (record.get("partitionToWriteStats") or {}).items():
-                for stat in stats or ():
-                    key = (folder, str(stat.get("path") or "").rpartition("/")[2])
-                    if key in among:
-                        size = int(stat.get("fileSizeInBytes") or 0)
-                        found[key] = max(found.get(key, 0), size)
-    return found

@@ -17,6 +17,7 @@ from reconciler.reader.cells import json_row, text_cells
 from reconciler.reader.explain import explained
 from reconciler.reader.pruning import unpruned
 from reconciler.reader.row_groups import measured
+from reconciler.reader.short_logs import short_logs
 from reconciler.render import read as render
 from reconciler.render import words
 
@@ -44,6 +45,7 @@ def say_what_is_read(reading: Reading) -> None:
         where=reading.where,
         spark_reaches=reaches,
         row_groups=groups,
+        damaged=short_logs(reading.storage, found.kept),
     )
     if reading.format is RowFormat.JSON:
         emit(render.explained_json(said))
@@ -58,7 +60,10 @@ def write_rows(reading: Reading) -> None:
     scan = api.open_scan(reading.storage, reading.asked, zone=reading.zone)
     ref = reading.storage.ref
     with _session(reading) as session, spark.reading(ref):
-        frame = spark.data_frame(session, scan, ref, reading.where, index=reading.index)
+        found = spark.left(session, scan, reading.where, reading.index)
+        for damaged in short_logs(reading.storage, found.kept):
+            say(f"warning: {damaged}", level="warning")
+        frame = spark.frame_of(session, found, ref, reading.where)
         _write(frame, scan, reading)
 
 

@@ -60,7 +60,7 @@ class Explained:
     are read; sizes in bytes; ``direct_slices``: base files alone, read by Spark's own reader.
     ``stages``, ``decided``: of slices, down to those that are read; ``row_groups``: of those, None
     where nothing is left out by them. ``index``: the file that was asked, below the table, and
-    ``problems`` why something was not.
+    ``problems`` why something was not. ``damaged``: log files of it that lost their end.
     """
 
     table: str
@@ -84,6 +84,7 @@ class Explained:
     row_groups: RowGroups | None = None
     index: str | None = None
     problems: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The same as a JSON object has it."""
@@ -99,6 +100,7 @@ def explained(
     where: str | None = None,
     spark_reaches: bool = True,
     row_groups: RowGroups | None = None,
+    damaged: tuple[str, ...] = (),
 ) -> Explained:
     """What a read touches. ``found``: what ``where`` leaves of its scan."""
     scan, kept = found.scan, found.kept
@@ -131,6 +133,7 @@ def explained(
         row_groups=row_groups,
         index=found.index,
         problems=found.problems,
+        damaged=damaged,
     )
 
 

@@ -68,15 +68,26 @@ def data_frame(
     Raises UsageError for a ``where`` that is none, UnsupportedError for slices that must not be
     merged. What goes wrong on a worker is Spark's to raise, when the frame is asked for rows.
     """
+    return frame_of(session, left(session, scan, where, index), ref, where)
+
+
+def left(session: SparkSession, scan: Scan, where: str | None, index: Storage | None) -> Pruned:
+    """What a condition, if there is any, leaves of a scan; as ``pruned``."""
+    with asked(session):
+        return unpruned(scan) if where is None else pruned(session, scan, where, index)
+
+
+def frame_of(session: SparkSession, found: Pruned, ref: StorageRef, where: str | None) -> DataFrame:
+    """The rows of what ``where`` leaves of a scan for which it is true; as ``data_frame``."""
+    scan = found.scan
     with asked(session):
         if where is None:
             return _rows(session, scan, ref)
         names = _named(session, scan, where)
         more = [scan.table_schema.field(name) for name in names if name not in scan.schema.names]
-        kept = pruned(session, scan, where, index).kept
-        wide = replace(kept, schema=pa.schema([*scan.schema, *more]))
-        found = _rows(session, wide, ref).filter(where)
-        return found.select(*map(column_name, scan.schema.names)) if more else found
+        wide = replace(found.kept, schema=pa.schema([*scan.schema, *more]))
+        rows = _rows(session, wide, ref).filter(where)
+        return rows.select(*map(column_name, scan.schema.names)) if more else rows
 
 
 def pruned(session: SparkSession, scan: Scan, where: str, index: Storage | None) -> Pruned:

@@ -49,6 +49,8 @@ def explained_text(found: Explained, *, color: bool) -> str:
     lines += item("through Python", words.count(found.python_slices, "slice"))
     for group in found.through_python:
         lines += more(f"{words.count(group.slices, 'slice')}: {group.because}")
+    for said in found.damaged:
+        lines += item("damaged", said)
     if found.where is not None:
         lines += _skipping(found)
     return "\n".join(lines) + "\n"

@@ -140,3 +140,18 @@ def test_the_command_tells_of_damage_in_one_line(damage, tmp_path, capfd):
     assert 1 == len(errors)
     assert ".log." in errors[0] if damage == "log" else ".parquet" in errors[0]
     assert "Traceback" not in errors[0]
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_warns_of_a_log_file_that_lost_its_end_and_reads_the_rest(tmp_path, capfd):
+    path = table("v9_mor_part", tmp_path)
+    scan = open_scan(open_storage(str(path)), ReadRequest())
+    logs = next(logs for logs in scan.slices.column("logs").to_pylist() if logs)
+    (path / logs[-1]).write_bytes((path / logs[-1]).read_bytes()[:-1])
+
+    assert 0 == run("read", path, "--format", "json", "--columns", "id")
+    out, err = capfd.readouterr()
+    warnings = [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert out
+    assert 1 == len(warnings)
+    assert f"warning: {logs[-1]}: has " in warnings[0]

@@ -190,6 +190,7 @@ def test_an_explanation_counts_what_is_left_of_what_there_is(tmp_path):
         "rowGroups": None,
         "index": None,
         "problems": [],
+        "damaged": [],
     } == found
 
 

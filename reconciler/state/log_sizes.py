@@ -1,0 +1,70 @@
+"""How long log files are by the writes that made them; a shorter one has lost its end.
+
+Source of the sizes: HoodieAppendHandle.updateWriteStat, the file's length after the append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from reconciler.hudi.commit_record import COUNT, TEXT, Wanted
+from reconciler.hudi.instant import COMMITS
+from reconciler.hudi.load import instant_path, read_instant_file
+from reconciler.hudi.names import LogName
+from reconciler.hudi.schemaless import decoding
+from reconciler.parallel import each
+
+if TYPE_CHECKING:
+    from reconciler.hudi.properties import TableProperties
+    from reconciler.hudi.timeline import Timeline, TimelineFile
+    from reconciler.storage.api import Storage
+
+_WANTED: Final = Wanted(stat=(("path", TEXT), ("fileSizeInBytes", COUNT)))
+
+#: partition and name
+LogFile = tuple[str, str]
+
+
+def written_sizes(
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    among: Collection[LogFile],
+    *,
+    at_once: int = 1,
+) -> dict[LogFile, int]:
+    """The most bytes that a completed write of the active timeline says one of these files has.
+
+    Nothing comes of a file that only archived writes made. Reads the writes that may have made one
+    of them, so many files ``at_once``. Raises FormatError, StorageError, and NotFoundError where
+    the timeline has moved on.
+    """
+    instants = [log.instant for _, name in among if (log := LogName.parse(name)) is not None]
+    first = min(instants, default="")
+
+    def sizes(entry: TimelineFile) -> dict[LogFile, int]:
+        found: dict[LogFile, int] = {}
+        path = instant_path(properties, entry)
+        with decoding(path, "the write statistics"):
+            record = _WANTED.read(read_instant_file(storage, properties, entry), path)
+            for folder, stats in (record.get("partitionToWriteStats") or {}).items():
+                for stat in stats or ():
+                    key = (folder, str(stat.get("path") or "").rpartition("/")[2])
+                    if key in among:
+                        size = int(stat.get("fileSizeInBytes") or 0)
+                        found[key] = max(found.get(key, 0), size)
+        return found
+
+    writes = [
+        entry
+        for entry in timeline.entries
+        if entry.instant.is_completed
+        and entry.instant.action in COMMITS
+        and entry.instant.requested >= first
+    ]
+    most: dict[LogFile, int] = {}
+    for found in each(sizes, writes, at_once=at_once):
+        for key, size in found.items():
+            most[key] = max(most.get(key, 0), size)
+    return most
