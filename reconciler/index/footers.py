@@ -1,37 +1,28 @@
 """The statistics of parquet footers as an index: what they prove of each column, and no more.
 
-Through pyarrow, which parses a footer in native code: a footer of Hudi's is mostly its bloom
-filter, and copying that costs more than all statistics do.
+pyarrow says what is in a footer. It is given the row groups of many files at once where these are
+alike in all else, and no key-value pairs: a footer of Hudi's is mostly its bloom filter, and
+copying that costs more than all statistics do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reconciler.errors import UnsupportedError
-from reconciler.hudi.arrow import flags, integers, strings
+from reconciler.hudi.arrow import strings
+from reconciler.index import slim
+from reconciler.index.chunks import PAIRS, Chunks, File
+from reconciler.index.forms import Forms
 from reconciler.index.keys import index_in_order
-from reconciler.index.kinds import Kind, converted
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex, fields_within, kept_type
-from reconciler.index.nans import nan_free_columns
-from reconciler.index.reduce import of_files
-from reconciler.index.writers import Writer
+from reconciler.index.slim import Slim, Slimmer, glued
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-_SPARK: Final = b"org.apache.spark.version"
-_LEGACY: Final = b"org.apache.spark.legacyDateTime"
-#: places of a column in a file that has none
-_ABSENT: Final = -1
-_UNTOLD: Final = -2
 #: fields of a struct that a message names
 _SHOWN: Final = 5
 
@@ -45,15 +36,14 @@ def index_of(
 ) -> FileIndex:
     """The index of files, given as (partition, name, size, footer), in any order, each once.
 
-    ``footer``: pyarrow's FileMetaData, or the end of the file's bytes from the footer's first byte
-    or before it; of None, and of a damaged one, nothing is known, its rows are -1. ``columns``:
-    names, or with dots into structs; ``schema``: the table's columns as an Arrow schema.
+    ``footer``: a Slim, pyarrow's FileMetaData, or the end of the file's bytes from the footer's
+    first byte or before it; of None, and of a damaged one, nothing is known, its rows are -1.
+    ``columns``: names, or with dots into structs; ``schema``: the table's, as an Arrow schema.
     ``supplied``: columns that readers fill with something else than null where a file lacks them
     (from the partition's path, from another name). Raises UnsupportedError for a column that the
     schema has not, or of a type that has no bounds.
     """
-    wanted = wanted_types(columns, schema)
-    reading = _Reading(wanted=wanted, supplied=frozenset(supplied))
+    reading = _Reading.of(wanted_types(columns, schema), supplied)
     partitions: list[str] = []
     names: list[str] = []
     sizes: list[int] = []
@@ -62,12 +52,13 @@ def index_of(
         names.append(name)
         sizes.append(size)
         reading.add(name, footer)
+    stats = reading.statistics()
     return index_in_order(
         partition=strings(partitions).dictionary_encode(),
         name=strings(names),
         size=np.array(sizes, np.int64),
         rows=np.array(reading.rows, np.int64),
-        columns=reading.statistics(),
+        columns=stats,
     )
 
 
@@ -79,12 +70,9 @@ def index_of_groups(
     ``name``: of the file; those of the elements are numbers. Of a footer that cannot be read there
     are none.
     """
-    wanted = wanted_types(columns, schema)
-    reading = _Reading(wanted=wanted, supplied=frozenset(supplied))
-    found = _parsed(footer)
-    groups = range(0 if found is None else found.num_row_groups)
-    for group in groups:
-        reading.add(name, found, group)
+    reading = _Reading.of(wanted_types(columns, schema), supplied)
+    reading.add_groups(name, footer)
+    groups = range(len(reading.rows))
     return FileIndex(
         partition=strings([""] * len(groups)).dictionary_encode(),
         name=strings([str(group) for group in groups]),
@@ -132,122 +120,93 @@ def _type_at(column: str, schema: Any) -> Any:
 
 
 @dataclass(slots=True)
-class _Chunks:
-    """Column chunks of one column: the file of each, its kind, and what its footer says."""
-
-    file: list[int] = field(default_factory=list)
-    kind: list[int] = field(default_factory=list)
-    low: list[Any] = field(default_factory=list)
-    high: list[Any] = field(default_factory=list)
-    nulls: list[int] = field(default_factory=list)
-    values: list[int] = field(default_factory=list)
-    is_free: list[bool] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where files of one schema have a column. ``code``: of its kind and writer."""
-
-    at: int
-    kind: Kind | None = None
-    writer: Writer = field(default_factory=Writer)
-    code: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """Files of one schema and writer: where they have each column."""
-
-    schema: Any
-    created_by: str | None
-    places: tuple[_Place, ...]
-
-
-@dataclass(slots=True, kw_only=True)
 class _Reading:
     """Reads one footer after another; ``rows``: of each file, -1 of an unreadable one."""
 
     wanted: Mapping[str, Any]
-    supplied: frozenset[str]
+    forms: Forms
     rows: list[int] = field(default_factory=list)
-    _forms: list[_Form] = field(default_factory=list)
-    _kinds: dict[tuple[Kind, Writer], int] = field(default_factory=dict)
-    _chunks: dict[str, _Chunks] = field(default_factory=dict)
+    _slimmer: Slimmer = field(default_factory=lambda: Slimmer(PAIRS))
+    _alike: dict[slim.Form, list[tuple[File, Slim]]] = field(default_factory=dict)
+    _chunks: dict[str, Chunks] = field(default_factory=dict)
 
-    def add(self, name: str, footer: Any, only: int | None = None) -> None:
-        """The next file, or one row group of it."""
+    @classmethod
+    def of(cls, wanted: Mapping[str, Any], supplied: Collection[str]) -> Self:
+        return cls(wanted, Forms(wanted=tuple(wanted), supplied=frozenset(supplied)))
+
+    def add(self, name: str, footer: Any) -> None:
+        """The next file."""
         nth = len(self.rows)
-        found = _parsed(footer)
-        form = None
-        if found is not None:
-            with suppress(pa.ArrowException, OSError, ValueError):  # names that are no text
-                form = self._form(found)
-        if form is None:
-            self.rows.append(UNKNOWN)
+        cut = self._slimmer.cut(footer) if isinstance(footer, bytes) else footer
+        if isinstance(cut, Slim):
+            self.rows.append(cut.rows)
+            file = File(nth=nth, name=name, rows=cut.rows, groups=cut.many, pairs=cut.pairs)
+            self._alike.setdefault(cut.form, []).append((file, cut))
             return
-        ats = range(found.num_row_groups) if only is None else (only,)
-        groups = [found.row_group(at) for at in ats]
-        rows = found.num_rows if only is None else groups[0].num_rows
-        self.rows.append(rows)
-        file = _File(nth=nth, name=name, found=found)
+        self.rows.append(UNKNOWN)
+        found = _parsed(footer)
+        if found is not None:
+            groups = range(found.num_row_groups)
+            file = File(
+                nth=nth,
+                name=name,
+                rows=found.num_rows,
+                groups=len(groups),
+                pairs=found.metadata or {},
+            )
+            if self._read(found, [file], groups):
+                self.rows[nth] = file.rows
+
+    def add_groups(self, name: str, footer: Any) -> None:
+        """The row groups of a file, each as if it were one."""
+        found = _parsed(footer)
+        if found is None:
+            return
+        pairs = found.metadata or {}
+        groups = range(found.num_row_groups)
+        files = [
+            File(nth=nth, name=name, rows=found.row_group(nth).num_rows, groups=1, pairs=pairs)
+            for nth in groups
+        ]
+        is_read = self._read(found, files, groups)
+        self.rows = [file.rows if is_read else UNKNOWN for file in files]
+
+    def _read_alike(self, files: Sequence[tuple[File, Slim]]) -> None:
+        """Files that differ in nothing but their row groups, together; if that fails, each."""
+        found = _parsed(glued([cut for _, cut in files]))
+        many = range(sum(file.groups for file, _ in files))
+        is_whole = found is not None and found.num_row_groups == len(many)
+        if is_whole and self._read(found, [file for file, _ in files], many):
+            return
+        if len(files) > 1:
+            for one in files:
+                self._read_alike([one])
+        else:
+            self.rows[files[0][0].nth] = UNKNOWN
+
+    def _read(self, found: Any, files: Sequence[File], numbers: range) -> bool:
+        """What one footer says of its row groups, and so of files; False if that is nothing."""
+        try:
+            form = self.forms.of(found)
+            groups = [found.row_group(number) for number in numbers]
+        except (pa.ArrowException, OSError, ValueError):  # names that are no text
+            return False
+        if any(group.num_columns != len(form.schema) for group in groups):
+            return False
         for column, place in zip(self.wanted, form.places, strict=True):
-            chunks = self._chunks.setdefault(column, _Chunks())
-            if place.kind is None or not place.writer.is_known:
-                nulls = rows if place.at == _ABSENT else UNKNOWN
-                _append(chunks, nth, place.code, None, None, nulls, rows, is_free=not nulls < 0)
-                continue
-            for group in groups:
-                file.read(chunks, group.column(place.at), place, column)
-            if not groups:
-                _append(chunks, nth, place.code, None, None, 0, 0, is_free=True)
-
-    def _form(self, found: Any) -> _Form:
-        """Where a file has its columns; files of a table are alike, so the last one tells."""
-        schema, created_by = _schema_of(found), found.created_by
-        for form in reversed(self._forms):
-            if form.created_by == created_by and form.schema.equals(schema):
-                return form
-        return self._new_form(schema, created_by)
-
-    def _new_form(self, schema: Any, created_by: str | None) -> _Form:
-        writer = Writer.of(created_by)
-        paths = [schema.column(at).path for at in range(len(schema))]
-        places = tuple(self._place(column, paths, schema, writer) for column in self.wanted)
-        form = _Form(schema, created_by, places)
-        self._forms.append(form)
-        return form
-
-    def _place(self, column: str, paths: Sequence[str], schema: Any, writer: Writer) -> _Place:
-        ats = [at for at, path in enumerate(paths) if path == column]
-        if not ats:
-            other = any(p.startswith(f"{column}.") or column.startswith(f"{p}.") for p in paths)
-            return _Place(_UNTOLD if other or column in self.supplied else _ABSENT)
-        found = schema.column(ats[0])
-        if len(ats) > 1 or found.max_repetition_level:
-            return _Place(_UNTOLD)
-        kind = Kind.of(found)
-        return _Place(
-            ats[0], kind, writer, self._kinds.setdefault((kind, writer), len(self._kinds))
-        )
+            self._chunks.setdefault(column, Chunks()).read(column, place, files, groups)
+        return True
 
     def statistics(self) -> dict[str, ColumnStats]:
         """Of every column, an element a file."""
-        kinds = tuple(self._kinds)
+        for files in self._alike.values():
+            self._read_alike(files)
+        self._alike.clear()
+        kinds = tuple(self.forms.kinds)
         return {
-            column: _statistics(self._chunks.get(column, _Chunks()), kind, kinds, len(self.rows))
+            column: self._chunks.get(column, Chunks()).statistics(kind, kinds, len(self.rows))
             for column, kind in self.wanted.items()
         }
-
-
-def _schema_of(found: Any) -> Any:
-    """The schema of a footer, as ``found.schema`` gives it.
-
-    That one would be kept by the footer, and keeps it: a cycle that holds the footer's megabyte of
-    bloom filter until the garbage collector comes by.
-    """
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    return pq.ParquetSchema(found)
 
 
 def _parsed(footer: Any) -> Any:
@@ -260,147 +219,3 @@ def _parsed(footer: Any) -> Any:
         return pq.read_metadata(pa.BufferReader(pa.py_buffer(footer)))
     except (pa.ArrowException, OSError, ValueError, OverflowError):
         return None
-
-
-@dataclass(slots=True, kw_only=True)
-class _File:
-    """A file while its column chunks are read; its key-value pairs are read when they matter."""
-
-    nth: int
-    name: str
-    found: Any
-    _said: Mapping[bytes, bytes] | None = None
-
-    def read(self, chunks: _Chunks, chunk: Any, place: _Place, column: str) -> None:
-        """One column chunk of it."""
-        kind, writer, values = place.kind, place.writer, chunk.num_values
-        assert kind is not None, "only columns that are there have chunks"
-        low = high = nulls = None
-        with suppress(pa.ArrowException, OSError, ValueError):  # statistics of other lengths
-            if chunk.path_in_schema == column:
-                nulls, low, high = self._told(chunk.statistics, kind, writer, values)
-        if values == 0:
-            nulls = 0
-        is_free = (
-            not kind.is_float
-            or nulls == values
-            or (writer.shows_nan and low is not None)
-            or (not writer.shows_nan and column in nan_free_columns(self._pairs(), self.name))
-        )
-        count = UNKNOWN if nulls is None else nulls
-        _append(chunks, self.nth, place.code, low, high, count, values, is_free=is_free)
-
-    def _told(
-        self, stats: Any, kind: Kind, writer: Writer, values: int
-    ) -> tuple[int | None, Any, Any]:
-        """The count of nulls and the bounds, None where they are not said."""
-        if stats is None:
-            return None, None, None
-        nulls = stats.null_count
-        if nulls == values or not kind.has_order or not stats.has_min_max:
-            return nulls, None, None
-        return nulls, *self._bounds(stats, kind, writer)
-
-    def _bounds(self, stats: Any, kind: Kind, writer: Writer) -> tuple[Any, Any]:
-        if kind.is_bytes and not writer.orders_bytes:
-            return None, None
-        low, high = stats.min_raw, stats.max_raw
-        if kind.is_float and (low != low or high != high):  # noqa: PLR0124
-            return None, None
-        if writer.drops_long and high == b"":
-            return low, None
-        start = kind.calendar_from
-        if start and low < start[0] and not self._is_proleptic:
-            return None, high if high >= start[1] else None
-        return low, high
-
-    @property
-    def _is_proleptic(self) -> bool:
-        """Whether Spark 3 says that it counts old days as it does; else they may be others."""
-        said = self._pairs()
-        return said.get(_SPARK, b"") >= b"3.0.0" and _LEGACY not in said
-
-    def _pairs(self) -> Mapping[bytes, bytes]:
-        if self._said is None:
-            self._said = self.found.metadata or {}
-        return self._said
-
-
-def _append(  # noqa: PLR0913, PLR0917
-    chunks: _Chunks,
-    file: int,
-    kind: int,
-    low: Any,
-    high: Any,
-    nulls: int,
-    values: int,
-    *,
-    is_free: bool,
-) -> None:
-    chunks.file.append(file)
-    chunks.kind.append(kind)
-    chunks.low.append(low)
-    chunks.high.append(high)
-    chunks.nulls.append(nulls)
-    chunks.values.append(values)
-    chunks.is_free.append(is_free)
-
-
-def _statistics(
-    chunks: _Chunks, wanted: Any, kinds: Sequence[tuple[Kind, Writer]], files: int
-) -> ColumnStats:
-    """Of chunks the statistics of their files; chunks come in the order of files."""
-    file = np.array(chunks.file, np.int64)
-    nulls = np.array(chunks.nulls, np.int64)
-    values = np.array(chunks.values, np.int64)
-    is_free = np.array(chunks.is_free, np.bool_)
-    if not pa.types.is_floating(wanted):
-        is_free[:] = True
-    of_chunks = _converted(chunks, wanted, kinds, nulls, values, is_free)
-    return of_files(of_chunks, file, files)
-
-
-def _converted(
-    chunks: _Chunks,
-    wanted: Any,
-    kinds: Sequence[tuple[Kind, Writer]],
-    nulls: NDArray[np.int64],
-    values: NDArray[np.int64],
-    is_free: NDArray[np.bool_],
-) -> ColumnStats:
-    """The chunks' statistics in the column's type, kind by kind."""
-    code = np.array(chunks.kind, np.int64)
-    low: list[Any] = [pa.nulls(0, wanted)]
-    high: list[Any] = [pa.nulls(0, wanted)]
-    exact: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
-    order: list[NDArray[np.int64]] = []
-    for found in sorted({*chunks.kind}):
-        at = np.flatnonzero(code == found)
-        order.append(at)
-        if found < 0:
-            low.append(pa.nulls(len(at), wanted))
-            high.append(pa.nulls(len(at), wanted))
-            exact.append((np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)))
-            continue
-        kind, writer = kinds[found]
-        rows = at.tolist()
-        bounds = converted(
-            kind, wanted, [chunks.low[row] for row in rows], [chunks.high[row] for row in rows]
-        )
-        low.append(bounds.least)
-        high.append(bounds.greatest)
-        exact.append((bounds.is_exact_least, bounds.is_exact_greatest))
-        if kind.is_bytes and kind.logical != "DECIMAL" and writer.cuts_text:
-            is_one = flags(pc.equal(bounds.least, bounds.greatest).fill_null(False))
-            exact[-1] = (is_one, is_one)
-    none = np.zeros(0, np.bool_)
-    back = np.argsort(np.concatenate([np.zeros(0, np.int64), *order]), kind="stable")
-    return ColumnStats(
-        least=pa.concat_arrays(low).take(integers(back)),
-        greatest=pa.concat_arrays(high).take(integers(back)),
-        nulls=nulls,
-        values=values,
-        is_exact_least=np.concatenate([none, *(one for one, _ in exact)])[back],
-        is_exact_greatest=np.concatenate([none, *(one for _, one in exact)])[back],
-        is_nan_free=is_free,
-    )

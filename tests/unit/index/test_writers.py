@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.index.footers import _Chunks, _File, _Place, index_of
+from reconciler.index.chunks import Chunks, File
+from reconciler.index.footers import index_of
+from reconciler.index.forms import Place
 from reconciler.index.kinds import Kind
 from reconciler.index.writers import Writer
 from tests.unit.index.indexes import footer_of, stats_of, told
@@ -65,46 +67,55 @@ def test_what_pyarrow_wrote_is_right_but_for_nan(version):
     assert [False] * 3 == [bool(found[name].is_nan_free[0]) for name in names[:3]]
 
 
+def read(chunk, kind=None, by="parquet-mr version 1.13.1"):
+    """A chunk of a file of one row group; of doubles that parquet-mr wrote."""
+    kind = kind or Kind(physical="DOUBLE", logical="NONE")
+    file = File(nth=0, name="f", rows=2, groups=1, pairs={})
+    chunks = Chunks()
+    group = SimpleNamespace(column=[chunk].__getitem__)
+    chunks.read("x", Place(0, kind, Writer.of(by), 0), [file], [group])
+    return chunks
+
+
+def chunk_of(low, high):
+    """What pyarrow says of a chunk of two values."""
+    stats = SimpleNamespace(null_count=0, has_min_max=True, min_raw=low, max_raw=high)
+    physical = "DOUBLE" if isinstance(low, float) else "BYTE_ARRAY"
+    return SimpleNamespace(
+        num_values=2, path_in_schema="x", physical_type=physical, statistics=stats
+    )
+
+
 def test_a_bound_that_older_arrow_left_out_is_not_taken_for_empty_text():
     """Arrow before 21 reads a missing bound beside one that is there as no bytes at all."""
     text = Kind(physical="BYTE_ARRAY", logical="STRING")
-    file = _File(nth=0, name="f", found=None)
 
     def bounds(by, low, high):
-        return file._bounds(SimpleNamespace(min_raw=low, max_raw=high), text, Writer.of(by))
+        chunks = read(chunk_of(low, high), text, by)
+        return chunks.low[0], chunks.high[0]
 
     assert (b"", None) == bounds("parquet-cpp-arrow version 16.1.0", b"", b"")
     assert (b"a", None) == bounds("parquet-cpp-arrow version 16.1.0", b"a", b"")
     assert (b"", b"") == bounds("parquet-mr version 1.13.1", b"", b"")
 
 
-def read(chunk):
-    """A chunk of doubles that parquet-mr wrote."""
-    writer = Writer.of("parquet-mr version 1.13.1")
-    place = _Place(0, Kind(physical="DOUBLE", logical="NONE"), writer, 0)
-    chunks = _Chunks()
-    _File(nth=0, name="f", found=None).read(chunks, chunk, place, "x")
-    return chunks
-
-
 @pytest.mark.parametrize("physical", ["BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"])
 def test_bytes_that_were_compared_as_signed_are_no_bounds(physical):
     kind = Kind(physical=physical, logical="STRING")
-    said = SimpleNamespace(min_raw=b"a", max_raw=b"b")
-    file = _File(nth=0, name="f", found=None)
 
-    assert (None, None) == file._bounds(said, kind, Writer.of("parquet-mr version 1.9.0"))
-    assert (b"a", b"b") == file._bounds(said, kind, Writer.of("parquet-mr version 1.10.0"))
+    def bounds(by):
+        chunk = chunk_of(b"a", b"b")
+        chunk.physical_type = physical
+        chunks = read(chunk, kind, by)
+        return chunks.low[0], chunks.high[0]
+
+    assert (None, None) == bounds("parquet-mr version 1.9.0")
+    assert (b"a", b"b") == bounds("parquet-mr version 1.10.0")
 
 
 @pytest.mark.parametrize("low", [NAN, 1.0])
 def test_bounds_with_nan_are_none_and_no_proof(low):
-    said = SimpleNamespace(
-        num_values=2,
-        path_in_schema="x",
-        statistics=SimpleNamespace(null_count=0, has_min_max=True, min_raw=low, max_raw=NAN),
-    )
-    chunks = read(said)
+    chunks = read(chunk_of(low, NAN))
 
     assert ([None], [None], [False]) == (chunks.low, chunks.high, chunks.is_free)
 
@@ -113,6 +124,7 @@ def test_statistics_that_cannot_be_decoded_are_none():
     class Broken:
         num_values = 2
         path_in_schema = "x"
+        physical_type = "DOUBLE"
 
         @property
         def statistics(self):

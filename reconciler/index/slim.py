@@ -1,0 +1,251 @@
+"""Footers without what no index needs: of 440 kB of a footer of Hudi's a bloom filter is 430.
+
+A footer is a Thrift struct: version and schema, the count of rows, row groups, key-value pairs, who
+wrote it and the order of its columns. What of it stands for the file alone, rows, row groups and
+pairs, is cut apart here; row groups of many files that are otherwise the same are then one footer,
+which pyarrow reads at once. Every byte is accounted for but those of long values; a footer that is
+not of just this form is left whole.
+Source: FileMetaData in parquet.thrift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from reconciler.index import compact
+from reconciler.index.compact import BINARY, LIST, STOP, STRUCT, MalformedError
+
+_MAGIC: Final = b"PAR1"
+_ARROW: Final = b"ARROW:schema"
+_TAIL: Final = 8
+_VERSION, _SCHEMA, _ROWS, _GROUPS, _PAIRS, _BY, _ORDERS = range(1, 8)
+_KEY: Final = 1  # of a pair, its value is the next field
+_I32, _I64 = 5, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What footers of files of one schema and writer have in common, as it is written.
+
+    ``arrow``: the schema as Arrow has it, a pair that pyarrow reads.
+    """
+
+    before: bytes
+    arrow: bytes | None
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slim:
+    """A footer cut apart.
+
+    ``form``: what is before the count of rows and after the pairs; ``rows``: of the file;
+    ``groups``: so ``many`` row groups, as they are written; ``pairs``: those that were asked for.
+    ``first``, ``last``: how many bytes of the footer are before the longest value of another pair
+    and after it, the file's last eight among them.
+    """
+
+    form: Form
+    rows: int
+    groups: bytes
+    many: int
+    pairs: Mapping[bytes, bytes]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """A file's end from the footer's first byte on, but for ``gap`` bytes after ``first``."""
+
+    first: bytes
+    last: bytes = b""
+    gap: int = 0
+
+    @classmethod
+    def of(cls, tail: bytes) -> Ends:
+        """Of a file's end from the footer's first byte on, or from before it."""
+        length = int.from_bytes(tail[-_TAIL:-4], "little") + _TAIL
+        if len(tail) < length or not tail.endswith(_MAGIC):
+            raise MalformedError("no end of a file")
+        return cls(first=tail[-length:])
+
+
+@dataclass(slots=True)
+class Slimmer:
+    """Cuts footers of one table; remembers how the last ones began, for they are alike.
+
+    ``keys``: of the pairs that are wanted.
+    """
+
+    keys: frozenset[bytes] = frozenset()
+    _known: list[bytes] = field(default_factory=list)
+
+    def cut(self, tail: bytes | Ends) -> Slim | None:
+        """The footer cut apart; None where it is of another form, or the gap is elsewhere."""
+        try:
+            return self._cut(tail if isinstance(tail, Ends) else Ends.of(tail))
+        except MalformedError:
+            return None
+
+    def _cut(self, ends: Ends) -> Slim:
+        data = ends.first
+        before = self._before(data)
+        rows, at = compact.varint(data, _value(data, len(before), _SCHEMA, (_ROWS, _I64)))
+        if rows & 1:
+            raise MalformedError("less than no rows")
+        many, kind, start = compact.listed(data, _value(data, at, _ROWS, (_GROUPS, LIST)))
+        if kind != STRUCT:
+            raise MalformedError("no row groups")
+        at = start
+        for _ in range(many):
+            at = compact.row_group(data, at)
+        groups = data[start:at]
+        number, kind, place = compact.field(data, at, _GROUPS)
+        found: dict[bytes, bytes] = {}
+        first, last, behind = at, _GROUPS, at
+        data += ends.last
+        if (number, kind) == (_PAIRS, LIST):
+            last = _PAIRS
+            found, at, first, behind = _pairs(data, place, ends, self.keys | {_ARROW})
+        elif ends.gap:
+            raise MalformedError("the gap is elsewhere")
+        return Slim(
+            form=Form(before, found.pop(_ARROW, None), _after(data[at:-_TAIL], last)),
+            rows=compact.unzigzag(rows),
+            groups=groups,
+            many=many,
+            pairs=found,
+            first=first,
+            last=len(data) - behind,
+        )
+
+    def _before(self, data: bytes) -> bytes:
+        """Version and schema: the same first bytes are the same values."""
+        for before in reversed(self._known):
+            if data.startswith(before):
+                return before
+        at = compact.skip(data, _value(data, 0, 0, (_VERSION, _I32)), _I32)
+        at = compact.skip(data, _value(data, at, _VERSION, (_SCHEMA, LIST)), LIST)
+        before = data[:at]
+        self._known.append(before)
+        return before
+
+
+def _value(data: bytes, at: int, last: int, expected: tuple[int, int]) -> int:
+    """Where the value of the next field begins, which is the expected one."""
+    number, kind, at = compact.field(data, at, last)
+    if (number, kind) != expected:
+        raise MalformedError(f"field {number} where {expected[0]} was expected")
+    return at
+
+
+def _pairs(
+    data: bytes, at: int, ends: Ends, keys: frozenset[bytes]
+) -> tuple[dict[bytes, bytes], int, int, int]:
+    """The pairs that begin here: by key those that are wanted, and where they end.
+
+    Then of the longest value that is not, where it begins and ends. ``data``: first and last bytes
+    together; a value that spans the gap between them counts with it.
+    """
+    hole, gap = len(ends.first), ends.gap
+    found: dict[bytes, bytes] = {}
+    longest, begin, behind = 0, at, at
+    size, kind, at = compact.listed(data, at)
+    if kind != STRUCT:
+        raise MalformedError("pairs of another kind")
+    for _ in range(size):
+        start, at = compact.binary(data, _value(data, at, 0, (_KEY, BINARY)))
+        key = data[start:at]
+        start, at = compact.binary(data, _value(data, at, _KEY, (_KEY + 1, BINARY)))
+        length = at - start
+        if gap and at > hole:
+            if start > hole or at < hole + gap or key in keys:
+                raise MalformedError("the gap is elsewhere")
+            at, gap = at - gap, 0
+        if key not in keys:
+            if length > longest:
+                longest, begin, behind = length, start, at
+        elif key in found:
+            raise MalformedError("a pair that comes twice")
+        else:
+            found[key] = data[start:at]
+        at = _stopped(data, at)
+    if gap:
+        raise MalformedError("the gap is elsewhere")
+    return found, at, begin, behind
+
+
+def _stopped(data: bytes, at: int) -> int:
+    """Where a struct ends that has no more fields."""
+    number, kind, at = compact.field(data, at, 0)
+    if kind != STOP:
+        raise MalformedError(f"{number} more fields")
+    return at
+
+
+def _after(data: bytes, last: int) -> bytes:
+    """The last fields of a footer, as if its pairs were right before them."""
+    if not _is_end(data, last):
+        raise MalformedError("other fields at the end")
+    if last == _PAIRS or data[0] == STOP:
+        return data
+    return bytes([data[0] - ((_PAIRS - last) << 4)]) + data[1:]
+
+
+@lru_cache(maxsize=64)
+def _is_end(data: bytes, last: int) -> bool:
+    """Whether these are the writer and the orders of columns, or fewer, and nothing more."""
+    at, kind = 0, -1
+    while kind != STOP:
+        last, kind, at = compact.field(data, at, last)
+        if (last, kind) in {(_BY, BINARY), (_ORDERS, LIST)}:
+            at = compact.skip(data, at, kind)
+        elif kind != STOP:
+            return False
+    return at == len(data)
+
+
+def glued(files: Sequence[Slim]) -> bytes:
+    """The end of a file that has the row groups of all the files, in their order.
+
+    They are of one form; at least one file. Of the pairs it has none but Arrow's schema.
+    """
+    form, many = files[0].form, sum(file.many for file in files)
+    pairs = [] if form.arrow is None else [(_ARROW, form.arrow)]
+    footer = b"".join(
+        (
+            form.before,
+            _head(_SCHEMA, _ROWS, _I64),
+            compact.as_varint(2 * sum(file.rows for file in files)),
+            _head(_ROWS, _GROUPS, LIST),
+            compact.as_list(STRUCT, many),
+            *(file.groups for file in files),
+            _head(_GROUPS, _PAIRS, LIST),
+            compact.as_list(STRUCT, len(pairs)),
+            *(_pair(key, value) for key, value in pairs),
+            form.after,
+        )
+    )
+    return footer + len(footer).to_bytes(4, "little") + _MAGIC
+
+
+def _pair(key: bytes, value: bytes) -> bytes:
+    """A key-value pair as it is written."""
+    return b"".join(
+        (
+            _head(0, _KEY, BINARY),
+            compact.as_varint(len(key)) + key,
+            _head(_KEY, _KEY + 1, BINARY),
+            compact.as_varint(len(value)) + value,
+            bytes([STOP]),
+        )
+    )
+
+
+def _head(last: int, number: int, kind: int) -> bytes:
+    """What stands before the value of a field that comes after the field ``last``."""
+    return bytes([(number - last) << 4 | kind])
