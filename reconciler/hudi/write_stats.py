@@ -19,7 +19,13 @@ from reconciler.hudi.commit_record import COUNT, TEXT, Wanted
 from reconciler.hudi.schemaless import decoding, require
 
 _WANTED: Final = Wanted(
-    stat=(("path", TEXT), ("numWrites", COUNT), ("totalWriteBytes", COUNT)), more=True
+    stat=(
+        ("path", TEXT),
+        ("numWrites", COUNT),
+        ("numInserts", COUNT),
+        ("totalWriteBytes", COUNT),
+    ),
+    more=True,
 )
 _MOST: Final = np.iinfo(np.int64).max
 
@@ -29,7 +35,8 @@ class WriteStats:
     """One element a write statistic, in no order that means anything.
 
     ``rows``: int64, numWrites. ``bytes``: int64, totalWriteBytes. ``is_base``: bool, the statistic
-    is of a base file (its name does not begin with a dot).
+    is of a base file (its name does not begin with a dot). ``partition``: int32, index into
+    ``partitions``, paths; ``inserts``: int64, numInserts, rows that were not in the table before.
     """
 
     operation: str | None
@@ -37,6 +44,15 @@ class WriteStats:
     rows: NDArray[np.int64]
     bytes: NDArray[np.int64]
     is_base: NDArray[np.bool_]
+    partitions: tuple[str, ...]
+    partition: NDArray[np.int32]
+    inserts: NDArray[np.int64]
+
+    def new_rows(self) -> dict[str, int]:
+        """Rows that were not in the table before by partition, those that have none left out."""
+        total = np.zeros(len(self.partitions), np.int64)
+        np.add.at(total, self.partition, self.inserts)
+        return {self.partitions[code]: int(total[code]) for code in np.flatnonzero(total)}
 
     @classmethod
     def parse(cls, data: builtins.bytes, path: str) -> Self:
@@ -55,13 +71,19 @@ class WriteStats:
             operation = record.get("operationType")
             require(operation is None or isinstance(operation, str), "its operation is no text")
             by_partition = record.get("partitionToWriteStats") or {}
-            stats = [stat for found in by_partition.values() for stat in found or ()]
+            lists = [found or () for found in by_partition.values()]
+            stats = [stat for found in lists for stat in found]
             return cls(
                 operation=operation,
                 extra=text_map(record.get("extraMetadata")),
                 rows=_counts(stats, "numWrites"),
                 bytes=_counts(stats, "totalWriteBytes"),
                 is_base=np.array([_is_base(stat.get("path")) for stat in stats], np.bool_),
+                partitions=tuple(by_partition),
+                partition=np.repeat(
+                    np.arange(len(lists), dtype=np.int32), [len(found) for found in lists]
+                ),
+                inserts=_counts(stats, "numInserts"),
             )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ class Written:
     ``bytes``: int64, bytes written (totalWriteBytes: of a base file the whole file).
     ``is_base``: bool, a base file, not a log file.
     ``operation``: Hudi's name of what wrote them; ``is_ours``: an apply of this tool did.
+    ``inserts``: by partition the rows that were not in the table before, where there are any.
     """
 
     instant: str
@@ -27,6 +29,7 @@ class Written:
     is_base: NDArray[np.bool_]
     operation: str | None = None
     is_ours: bool = False
+    inserts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

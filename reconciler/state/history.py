@@ -129,4 +129,5 @@ def _written(entry: TimelineFile, stats: WriteStats) -> Written:
         is_base=stats.is_base,
         operation=stats.operation,
         is_ours=PLAN_DIGEST in stats.extra,
+        inserts=stats.new_rows(),
     )

@@ -32,6 +32,20 @@ def test_rows_and_bytes_are_columns():
     assert [True, False] == found.is_base.tolist()
 
 
+def test_new_rows_are_counted_by_partition():
+    stats = {"p=1": [{"numInserts": 3}, {"numInserts": 4}], "p=2": [{}], "p=3": None}
+    found = parsed(commit(partitionToWriteStats=stats))
+
+    assert ("p=1", "p=2", "p=3") == found.partitions
+    assert [0, 0, 1] == found.partition.tolist()
+    assert [3, 4, 0] == found.inserts.tolist()
+    assert {"p=1": 7} == found.new_rows()
+
+
+def test_a_commit_that_wrote_nothing_has_no_new_rows():
+    assert {} == parsed(commit(partitionToWriteStats={})).new_rows()
+
+
 def test_statistics_without_a_path_are_of_no_base_file():
     assert [False] == parsed(commit({"numWrites": 1})).is_base.tolist()
 
