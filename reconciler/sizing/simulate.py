@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.sizing.assign import assign
 from reconciler.sizing.buckets import Assignment, inserts_only
@@ -15,20 +16,39 @@ from reconciler.sizing.rules import MergeOnRead, Rule, TableKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NextInsert:
+    """The rows that come next. ``partition`` None: they fall as those of the last writes did."""
+
+    rows: int
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The bytes of the smallest and of the biggest of some files."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What so many new ``rows`` do to a partition.
+    """What so many new ``rows`` do to a partition; None: to several together.
 
     ``filled``: small files that take some of them, and ``filled_rows``; ``rewritten``: bytes of
     those files, 0 where rows are appended as log files; ``new``: files that the rest makes;
-    ``small``: how many of all these files are small afterwards.
+    ``filled_to``, ``new_of``: how big these are then, None where there are none; ``small``: how
+    many of all of them are small then.
     """
 
-    partition: str
+    partition: str | None
     rows: int
     filled: int
     filled_rows: int
+    filled_to: Span | None
     rewritten: int
     new: int
+    new_of: Span | None
     small: int
 
 
@@ -63,11 +83,19 @@ def apportioned(rows: int, shares: Mapping[str, int]) -> dict[str, int]:
 
 
 def simulate_inserts(
-    groups: Groups, rows: Mapping[str, int], kind: TableKind, rule: Rule
+    groups: Groups,
+    rows: Mapping[str, int],
+    kind: TableKind,
+    rule: Rule,
+    *,
+    has_commits: bool = True,
 ) -> tuple[Outlook, ...]:
-    """What the writer will do with new rows by partition, in their order."""
+    """What the writer will do with new rows by partition, in their order.
+
+    ``has_commits``: a write was completed on the table.
+    """
     workload = inserts_only(dict(rows))
-    assigned = assign(groups, workload, kind, rule)
+    assigned = assign(groups, workload, kind, rule, has_commits=has_commits)
     appends = isinstance(kind, MergeOnRead) and kind.indexes_logs
     return tuple(
         _outlook(partition, assigned, assigned.taking(code), rule, appends=appends)
@@ -75,17 +103,45 @@ def simulate_inserts(
     )
 
 
+def together(outlooks: Sequence[Outlook]) -> Outlook:
+    """The outlook of several partitions as one."""
+    return Outlook(
+        partition=None,
+        rows=sum(one.rows for one in outlooks),
+        filled=sum(one.filled for one in outlooks),
+        filled_rows=sum(one.filled_rows for one in outlooks),
+        filled_to=_around([one.filled_to for one in outlooks]),
+        rewritten=sum(one.rewritten for one in outlooks),
+        new=sum(one.new for one in outlooks),
+        new_of=_around([one.new_of for one in outlooks]),
+        small=sum(one.small for one in outlooks),
+    )
+
+
+def _around(spans: Sequence[Span | None]) -> Span | None:
+    found = [span for span in spans if span is not None]
+    if not found:
+        return None
+    return Span(least=min(span.least for span in found), most=max(span.most for span in found))
+
+
 def _outlook(
     partition: str, assigned: Assignment, place: slice, rule: Rule, *, appends: bool
 ) -> Outlook:
     is_new, inserts = assigned.is_new[place], assigned.inserts[place]
-    is_small = assigned.expected[place] < rule.sizes.small
+    expected = assigned.expected[place]
     return Outlook(
         partition=partition,
         rows=int(inserts.sum()),
         filled=int(np.count_nonzero(~is_new)),
         filled_rows=int(inserts[~is_new].sum()),
+        filled_to=_span(expected[~is_new]),
         rewritten=0 if appends else int(assigned.size[place].sum()),
         new=int(np.count_nonzero(is_new)),
-        small=int(np.count_nonzero(is_small)),
+        new_of=_span(expected[is_new]),
+        small=int(np.count_nonzero(expected < rule.sizes.small)),
     )
+
+
+def _span(sizes: NDArray[np.int64]) -> Span | None:
+    return Span(least=int(sizes.min()), most=int(sizes.max())) if len(sizes) else None

@@ -5,7 +5,14 @@ from __future__ import annotations
 from reconciler.sizing.estimate import RecordSize
 from reconciler.sizing.report import Bar, MadeBy, SmallIn, file_size_state
 from reconciler.sizing.rules import ByHudi, CopyOnWrite, MergeOnRead, Sizes, Steady
-from reconciler.sizing.simulate import Outlook, apportioned, shares_of, simulate_inserts
+from reconciler.sizing.simulate import (
+    Outlook,
+    Span,
+    apportioned,
+    shares_of,
+    simulate_inserts,
+    together,
+)
 from tests.unit.sizing.piles import pile
 
 SIZES = Sizes(target=1_280, small=1_000)
@@ -86,9 +93,56 @@ def test_the_next_rows_fill_small_files_and_make_new_ones():
     groups = pile({"p": {"a": 500, "b": 1_100}})
 
     assert (
-        Outlook(partition="p", rows=200, filled=1, filled_rows=78, rewritten=500, new=1, small=0),
-        Outlook(partition="q", rows=10, filled=0, filled_rows=0, rewritten=0, new=1, small=1),
+        Outlook(
+            partition="p",
+            rows=200,
+            filled=1,
+            filled_rows=78,
+            filled_to=Span(least=1_280, most=1_280),
+            rewritten=500,
+            new=1,
+            new_of=Span(least=1_300, most=1_300),
+            small=0,
+        ),
+        Outlook(
+            partition="q",
+            rows=10,
+            filled=0,
+            filled_rows=0,
+            filled_to=None,
+            rewritten=0,
+            new=1,
+            new_of=Span(least=180, most=180),
+            small=1,
+        ),
     ) == simulate_inserts(groups, {"p": 200, "q": 10}, CopyOnWrite(), STEADY)
+
+
+def test_what_becomes_of_partitions_is_summed_up():
+    groups = pile({"p": {"a": 500, "b": 1_100}})
+    found = together(simulate_inserts(groups, {"p": 200, "q": 10}, CopyOnWrite(), STEADY))
+
+    assert (
+        Outlook(
+            partition=None,
+            rows=210,
+            filled=1,
+            filled_rows=78,
+            filled_to=Span(least=1_280, most=1_280),
+            rewritten=500,
+            new=2,
+            new_of=Span(least=180, most=1_300),
+            small=1,
+        )
+        == found
+    )
+
+
+def test_a_table_without_a_completed_write_has_no_files_to_fill():
+    groups = pile({"p": {"a": 500}})
+    (found,) = simulate_inserts(groups, {"p": 10}, CopyOnWrite(), STEADY, has_commits=False)
+
+    assert (0, 1) == (found.filled, found.new)
 
 
 def test_hudi_s_rule_can_be_simulated_beside_it():
