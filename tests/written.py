@@ -10,9 +10,10 @@ from reconciler.state.view import newest_bases, view_of
 from reconciler.storage.open import open_storage
 from reconciler.transaction.hold import Means
 from reconciler.writer.asked import Ask, Way
+from reconciler.writer.left import undo_dead_writes
 from reconciler.writer.local import InProcess
 from reconciler.writer.opening import open_for_writing
-from reconciler.writer.run import run_write, undo_dead_writes
+from reconciler.writer.run import run_write
 from tests.crash.drill import TestClock, process
 
 COLUMNS = ("id", "p", "ts", "x")

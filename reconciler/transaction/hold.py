@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final, Protocol
 
+from reconciler.errors import ReconcilerError
+from reconciler.hudi.instant import Action
 from reconciler.hudi.load import load_timeline, newest_archived_time
 from reconciler.hudi.owner import Owner
 from reconciler.hudi.properties import TableProperties
@@ -77,6 +79,25 @@ class Hold:
 
     def heartbeat(self, instant: str) -> Heartbeat:
         return Heartbeat(self.storage, instant, self.owner, self.clock)
+
+    def announce(self, action: Action, timeline: Timeline, data: bytes) -> str:
+        """Request a new instant whose file has no place for whose it is: a heartbeat says it.
+
+        It beats before. The table's lock is held. Raises as ``Publisher.request``.
+        """
+        beaten: list[Heartbeat] = []
+
+        def beat(time: str) -> None:
+            beaten.append(self.heartbeat(time))
+            beaten[-1].beat()
+
+        try:
+            return self.publisher.request(action, timeline, data, before=beat)
+        except ReconcilerError:
+            for heartbeat in beaten:
+                with contextlib.suppress(ReconcilerError):
+                    heartbeat.remove()
+            raise
 
 
 def open_hold(  # noqa: PLR0913 (facts about one table)

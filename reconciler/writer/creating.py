@@ -46,9 +46,7 @@ def create_table(hold: Hold, table: NewTable) -> str | None:
         timeline = _vacant(hold)
         _remove_below(hold, ROOT)
         hold.lock.confirm()
-        instant = hold.publisher.request(
-            Action.COMMIT, timeline, b"", before=lambda time: hold.heartbeat(time).beat()
-        )
+        instant = hold.announce(Action.COMMIT, timeline, b"")
         _create_metadata(hold, table)
         hold.lock.confirm()
         try:

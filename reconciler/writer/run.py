@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
+from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, StorageError
 from reconciler.hudi.avro import encode
-from reconciler.hudi.heartbeat import heartbeat_path
-from reconciler.hudi.instant import Action, State
-from reconciler.hudi.owner import Owner
+from reconciler.hudi.instant import WRITES, Action, State
 from reconciler.hudi.write_commit import Profile
+from reconciler.plan.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.transaction.footprints import footprints, foreign_pending, known_writes
 from reconciler.transaction.hold import Hold
 from reconciler.transaction.lock import NoLock
-from reconciler.transaction.process import Process, is_dead
 from reconciler.transaction.publish import completion_of
 from reconciler.transaction.undo import withdraw
 from reconciler.writer.asked import Ask, Outcome, Way
@@ -32,7 +30,6 @@ from reconciler.writer.request import Assigned, Totals, WriteDone, Writer
 
 #: how often a timeline may change under our eyes before we let its writers be
 _ATTEMPTS: Final = 8
-_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 #: what Hudi requests when it is going to replace something without a plan
 _NO_PLAN: Final = {"operationType": None, "clusteringPlan": None, "extraMetadata": None}
 _NOTHING: Final = Totals(brought=0, dropped=0, idle=0, inserts=0, updates=0, deletes=0)
@@ -66,11 +63,7 @@ def run_write(
         with _beating(hold, begun.instant):
             try:
                 done = _carry_out(hold, ask, begun, writer, extra)
-                with hold.locked():
-                    if not done.files and not len(done.replaced):
-                        withdraw(hold, done.instant, ask.way.action)
-                        return Outcome(how="nothing", totals=done.totals)
-                    outcome = publish(hold, done)
+                outcome = _completed(hold, done)
             except (Exception, KeyboardInterrupt):
                 with contextlib.suppress(ReconcilerError):  # else the next run undoes it
                     abandon(hold, begun.instant, ask.way.action)
@@ -78,50 +71,24 @@ def run_write(
             return tidied(hold, done, outcome)
 
 
-def undo_dead_writes(hold: Hold, process: Process) -> tuple[str, ...]:
-    """Take back the pending writes of ours whose run is dead; their instants.
+def _completed(hold: Hold, done: Written) -> Outcome:
+    """The end of a write whose files are there.
 
-    Ours are those whose heartbeat says so: what Hudi requests a write with has no place for it.
-    Takes the lock where there are any. Raises StorageError, FormatError, BusyError.
+    Once it is completed it is: who cannot give the lock back says so, and nobody writes it again.
     """
-    if not any(_is_left_behind(hold, one, process) for one in _pending(hold)):
-        return ()
-    undone = []
-    with hold.locked():
-        for instant, action in _pending(hold):
-            if _is_left_behind(hold, (instant, action), process):
-                hold.lock.confirm()
-                withdraw(hold, instant, action)
-                hold.heartbeat(instant).remove()
-                undone.append(instant)
-    return tuple(undone)
-
-
-def _pending(hold: Hold) -> list[tuple[str, Action]]:
-    return [(one.requested, one.action) for one in hold.reread().pending(_WRITES)]
-
-
-def _is_left_behind(hold: Hold, one: tuple[str, Action], process: Process) -> bool:
-    path = heartbeat_path(one[0])
-    entry = hold.storage.stat(path)
-    if entry is None:
-        return False
-    owner = Owner.parse(hold.storage.read(path))
-    if owner is None or (one[1] is Action.REPLACECOMMIT and _has_plan(hold, one[0])):
-        return False
-    return is_dead(owner, entry.modified_ms, process=process, now_ms=hold.clock.now_ms())
-
-
-def _has_plan(hold: Hold, instant: str) -> bool:
-    """Whether a pending replacecommit is a clustering, which an apply finishes."""
-    from reconciler.hudi.clustering import RequestedReplace  # noqa: PLC0415
-    from reconciler.hudi.load import instant_path, read_instant_file  # noqa: PLC0415
-
-    file = hold.reread().file(instant, Action.REPLACECOMMIT, State.REQUESTED)
-    if file is None:
-        return False
-    data = read_instant_file(hold.storage, hold.properties, file)
-    return RequestedReplace.parse(data, instant_path(hold.properties, file)).is_clustering
+    outcome = None
+    try:
+        with hold.locked():
+            if done.files or len(done.replaced):
+                outcome = publish(hold, done)
+            else:
+                withdraw(hold, done.instant, done.way.action)
+                outcome = Outcome(how="nothing", totals=done.totals)
+    except StorageError as error:
+        if outcome is None:
+            raise
+        return replace(outcome, warnings=(*outcome.warnings, Note("lock", f"it stays: {error}")))
+    return outcome
 
 
 def _begin(hold: Hold, spec: TableSpec, ask: Ask, announced: str | None) -> _Begun:
@@ -134,10 +101,20 @@ def _begin(hold: Hold, spec: TableSpec, ask: Ask, announced: str | None) -> _Beg
             )
         except ReconcilerError:
             if announced is not None:
-                abandon(hold, announced, Action.COMMIT)
+                with contextlib.suppress(ReconcilerError):
+                    abandon(hold, announced, Action.COMMIT)
+                    hold.heartbeat(announced).remove()
             raise
-        with hold.locked():
-            instant = _announce(hold, ask.way, state, announced)
+        instant = None
+        try:
+            with hold.locked():
+                instant = _announce(hold, ask.way, state, announced)
+        except ReconcilerError:
+            if instant is not None:  # the lock could not be given back
+                with contextlib.suppress(ReconcilerError):
+                    abandon(hold, instant, ask.way.action)
+                    hold.heartbeat(instant).remove()
+            raise
         if instant is not None:
             return _Begun(instant=instant, facts=facts)
     raise BusyError(
@@ -167,9 +144,7 @@ def _announce(hold: Hold, way: Way, state: TableState, announced: str | None) ->
     if way.replaces:
         plan = encode("HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1})
     try:
-        return hold.publisher.request(
-            way.action, timeline, plan, before=lambda time: hold.heartbeat(time).beat()
-        )
+        return hold.announce(way.action, timeline, plan)
     except AlreadyExistsError:
         return None
 
@@ -180,11 +155,10 @@ def _beating(hold: Hold, instant: str) -> Iterator[None]:
     heartbeat = hold.heartbeat(instant)
     try:
         with hold.pulse.beating(heartbeat.beat):
-            heartbeat.beat()
             yield
     except BaseException:
         with contextlib.suppress(ReconcilerError):
-            if any(one == instant for one, _ in _pending(hold)):
+            if any(one.requested == instant for one in hold.reread().pending(WRITES)):
                 heartbeat.end()
             else:
                 heartbeat.remove()

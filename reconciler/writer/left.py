@@ -1,0 +1,96 @@
+"""What runs that died have left of their writes: it is taken back, or tidied where it is done.
+
+Whose a write is its heartbeat says; what Hudi requests a write with has no place for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.errors import NotFoundError
+from reconciler.hudi.clustering import RequestedReplace
+from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
+from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.load import instant_path, read_instant_file
+from reconciler.hudi.owner import Owner
+from reconciler.hudi.timeline import Timeline
+from reconciler.transaction.footprints import rolled_back_ms
+from reconciler.transaction.hold import Hold
+from reconciler.transaction.marked import remove_markers, remove_unnamed
+from reconciler.transaction.process import Process, is_dead
+from reconciler.transaction.publish import completion_of
+from reconciler.transaction.undo import withdraw
+
+_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+
+
+def undo_dead_writes(hold: Hold, process: Process) -> tuple[str, ...]:
+    """Take back the pending writes of ours whose run is dead, and give their instants.
+
+    What is left of such that are completed, or were never announced, goes too. Takes the lock where
+    there is anything to do. Raises StorageError, FormatError, BusyError.
+    """
+    if not _dead(hold, process):
+        return ()
+    undone = []
+    with hold.locked():
+        for time in _dead(hold, process):
+            timeline = hold.reread()
+            pending = _pending(timeline, time)
+            if pending is not None and _is_plan(hold, timeline, pending):
+                continue  # an apply finishes it
+            hold.lock.confirm()
+            if pending is None:
+                _tidy(hold, timeline, time)
+            elif rolled_back_ms(hold, timeline, time) is None:  # else Hudi is at it
+                withdraw(hold, time, pending.action)
+                undone.append(time)
+            hold.heartbeat(time).remove()
+    return tuple(undone)
+
+
+def _dead(hold: Hold, process: Process) -> list[str]:
+    """The instants of dead runs of ours that have a heartbeat, oldest first."""
+    try:
+        entries = hold.storage.list(HEARTBEAT_FOLDER)
+    except NotFoundError:
+        return []
+    found = []
+    for entry in entries:
+        if entry.is_folder or not entry.name.isdigit():
+            continue
+        try:
+            owner = Owner.parse(hold.storage.read(heartbeat_path(entry.name)))
+        except NotFoundError:
+            continue
+        now_ms = hold.clock.now_ms()
+        if owner and is_dead(owner, entry.modified_ms, process=process, now_ms=now_ms):
+            found.append(entry.name)
+    return sorted(found)
+
+
+def _pending(timeline: Timeline, time: str) -> Instant | None:
+    """The pending write of a time; any other action, as a clean, is not a writer's."""
+    return next((one for one in timeline.pending(_WRITES) if one.requested == time), None)
+
+
+def _is_plan(hold: Hold, timeline: Timeline, pending: Instant) -> bool:
+    """Whether it is a clustering."""
+    if pending.action is not Action.REPLACECOMMIT:
+        return False
+    file = timeline.file(pending.requested, pending.action, State.REQUESTED)
+    if file is None:
+        return False
+    data = read_instant_file(hold.storage, hold.properties, file)
+    return RequestedReplace.parse(data, instant_path(hold.properties, file)).is_clustering
+
+
+def _tidy(hold: Hold, timeline: Timeline, time: str) -> None:
+    """What a completed write has left, or one of which only markers and heartbeat are there."""
+    if any(one.requested == time and not one.is_completed for one in timeline.instants):
+        return  # of another action
+    for action in _WRITES:
+        done = completion_of(timeline, time, action)
+        if done is not None:
+            remove_unnamed(hold.storage, hold.properties, timeline, done)
+    remove_markers(hold.storage, time)

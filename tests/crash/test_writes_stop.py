@@ -1,0 +1,164 @@
+"""A write that stops anywhere is in the table as a whole or not at all; the next run tidies up."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import BusyError, StorageError
+from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.markers import MARKER_FOLDER
+from reconciler.storage.open import open_storage
+from reconciler.storage.wrappers import Fault, Faulty, Recording
+from reconciler.transaction.metadata_rewrite import missing
+from reconciler.writer.asked import Way
+from tests.crash.drill import Killed
+from tests.holding import spec_of
+from tests.written import Runs, rows
+
+BEFORE = [(1, "a", 1, "one"), (2, "b", 1, "two"), (3, "b", 1, "three")]
+BATCH = rows((1, "a", 2, "ONE"), (4, "c", 1, "four"))
+AFTER = [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "b", 1, "three"), (4, "c", 1, "four")]
+STORIES = {
+    "upsert": (Way.UPSERT, BATCH, AFTER),
+    "delete": (Way.DELETE, rows((2, "b", 9, None)), [BEFORE[0], BEFORE[2]]),
+    "overwrite": (
+        Way.INSERT_OVERWRITE,
+        rows((9, "b", 1, "nine")),
+        [BEFORE[0], (9, "b", 1, "nine")],
+    ),
+}
+
+
+def begun(folder, version):
+    folder.mkdir()
+    it = Runs(spec_of(folder, version=version))
+    it.write(rows(*BEFORE))
+    return it
+
+
+def again(it, folder):
+    """The same table in another folder."""
+    shutil.copytree(Path(it.spec.path).parent, folder)
+    found = Runs(spec_of(folder, version=it.spec.table.version))
+    found.clock, found.count = it.clock, it.count
+    return found
+
+
+def left(it):
+    """What runs should not leave: markers, heartbeats, pending instants, what is listed wrong."""
+    storage = open_storage(it.spec.path)
+    properties = load_properties(storage)
+    timeline = load_timeline(storage, properties)
+    found = [one.file_name for one in timeline.instants if not one.is_completed]
+    for folder in (HEARTBEAT_FOLDER, MARKER_FOLDER):
+        path = Path(it.spec.path, folder)
+        found += [one.name for one in path.iterdir()] if path.is_dir() else []
+    found += missing(storage, properties, timeline, {"p=a": [], "p=b": [], "p=c": []})
+    return found
+
+
+@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("version", [6, 9])
+def test_wherever_a_write_stops_the_next_one_goes_on(tmp_path, version, story):
+    way, batch, after = STORIES[story]
+    it = begun(tmp_path / "t", version)
+    record = []
+    calls_of = again(it, tmp_path / "calls")
+    calls_of.write(batch, way, around=lambda s: record.append(Recording(s)) or record[-1])
+    assert (sorted(after), []) == (calls_of.rows(), left(calls_of))
+    calls = record[0].mutations
+    assert len(calls) >= 10
+    stopped = 0
+    for at, call in enumerate(calls, 1):
+        run = again(it, tmp_path / f"{at}")
+        with pytest.raises(Killed):
+            run.write(
+                batch, way, around=lambda s, at=at: Faulty(s, Fault(at=at, how="before"), Killed())
+            )
+
+        assert run.rows() in (sorted(BEFORE), sorted(after)), (at, call)
+        stopped += run.rows() == sorted(BEFORE)
+        run.write(batch, way)
+        assert (sorted(after), []) == (run.rows(), left(run)), (at, call)
+        shutil.rmtree(tmp_path / f"{at}")
+    assert stopped >= 8
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_that_fails_anywhere_is_taken_back_at_once(tmp_path, version):
+    it = begun(tmp_path / "t", version)
+    record = []
+    again(it, tmp_path / "calls").write(
+        BATCH, around=lambda s: record.append(Recording(s)) or record[-1]
+    )
+    failed = 0
+    for at, call in enumerate(record[0].mutations, 1):
+        run = again(it, tmp_path / f"{at}")
+        problem = StorageError(call.paths[0], "the disk is full")
+        try:
+            run.write(
+                BATCH, around=lambda s, at=at, p=problem: Faulty(s, Fault(at=at, stays=False), p)
+            )
+        except StorageError:
+            failed += 1
+            assert sorted(BEFORE) == run.rows(), (at, call)
+            assert [] == [one for one in left(run) if not one.startswith("lock")], (at, call)
+        else:
+            assert sorted(AFTER) == run.rows(), (at, call)
+        shutil.rmtree(tmp_path / f"{at}")
+    assert failed >= 8
+
+
+def test_of_two_writes_to_the_same_rows_the_second_gives_up(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    other = again(it, tmp_path / "unused")
+    other.spec = it.spec
+    seen = []
+
+    def meanwhile(storage):
+        """Another run, as this one has written its first data file."""
+
+        class Between(Recording):
+            def create_from(self, path, file):
+                if not seen:
+                    seen.append(path)
+                    other.count = 50
+                    other.write(rows((1, "a", 7, "other")), living=frozenset({it.count}))
+                super().create_from(path, file)
+
+        return Between(storage)
+
+    with pytest.raises(BusyError, match=r"has written to its file group .* run it again"):
+        it.write(BATCH, around=meanwhile)
+
+    assert seen
+    assert [(1, "a", 7, "other"), *BEFORE[1:]] == it.rows()
+    assert [] == left(it)
+
+
+def test_of_two_writes_of_the_same_new_key_the_second_gives_up(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    other = again(it, tmp_path / "unused")
+    other.spec = it.spec
+    seen = []
+
+    def meanwhile(storage):
+        class Between(Recording):
+            def create_from(self, path, file):
+                if not seen:
+                    seen.append(path)
+                    other.count = 50
+                    other.write(rows((8, "d", 1, "first")), living=frozenset({it.count}))
+                super().create_from(path, file)
+
+        return Between(storage)
+
+    with pytest.raises(BusyError, match="perhaps the same new keys"):
+        it.write(rows((8, "d", 1, "second")), around=meanwhile)
+
+    assert [*BEFORE, (8, "d", 1, "first")] == it.rows()
+    assert [] == left(it)
