@@ -45,7 +45,7 @@ def milliseconds(instant):
     return round(moment.timestamp() * 1000)
 
 
-def _own(text):
+def own_schema(text):
     """The Avro schema without Hudi's own columns."""
     schema = json.loads(text)
     schema["fields"] = [f for f in schema["fields"] if not f["name"].startswith("_hoodie_")]
@@ -124,7 +124,7 @@ class HandMade:
             if not bloom:
                 form = FileForm(codec=form.codec, bloom=None)
             text = footer.metadata[b"parquet.avro.schema"].decode()
-            schema, self.schema = FileSchema.of(text, name), _own(text)
+            schema, self.schema = FileSchema.of(text, name), own_schema(text)
             sink = io.BytesIO()
             made = write_base_file(
                 rows.to_batches(), sink, name, schema, form, ranges=columns or wanted

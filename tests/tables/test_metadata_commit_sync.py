@@ -1,0 +1,412 @@
+"""What the metadata table of a real table says once rows were written."""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import BusyError, StaleError, UnsupportedError
+from reconciler.hudi import hfile, metadata_partitions
+from reconciler.hudi.instant import Action
+from reconciler.hudi.logfile import BlockType, delete_keys, schema_text
+from reconciler.hudi.metadata_bounds import known_bounds
+from reconciler.hudi.metadata_keys import bloom_filter_keys
+from reconciler.hudi.metadata_read import read_listing
+from reconciler.hudi.metadata_records import ColumnRange
+from reconciler.hudi.names import BaseName
+from reconciler.hudi.schemaless import decode, parsed_schema
+from tests.rewrites import milliseconds
+from tests.trees import unpack
+from tests.writes import KEY, HandWritten
+
+INDEXED = Path(__file__).parent / "indexed"
+VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+EVERYTHING = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index")
+PROPERTIES = ".hoodie/hoodie.properties"
+#: for what is the same in every version, and where there are bounds of partitions
+ONE = pytest.mark.parametrize("version", ["1.2.0"])
+BOUNDED = pytest.mark.parametrize("version", ["1.0.2", "1.2.0"])
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def write(version, tmp_path):
+    """A table with every index and five rows: k1 and k2 in p=a, k3 to k5 in p=b."""
+    return HandWritten(unpack(INDEXED / f"{version}.zip", tmp_path))
+
+
+@pytest.fixture
+def upserted(write):
+    """k1 is changed, k2 is deleted, k6 is new beside them and k7 in a partition that is new."""
+    write.begin()
+    for number, name in enumerate(write.before["p=a"]):
+        keys = write.keys_of("p=a", name)
+        put = [write.row("p=a", "k1", l=7)] if "k1" in keys else []
+        gone = ["k2"] if "k2" in keys else []
+        if number == 0:
+            put.append(write.row("p=a", "k1", **named("k6"), l=8, s="zzz"))
+        write.go_on("p=a", number, put=put, gone=gone)
+    like = ("p=b", write.before["p=b"][0])
+    write.start("p=c", [write.row("p=b", "k3", **named("k7", "p=c"), l=-1)], like)
+    return write
+
+
+def named(key, path=None):
+    """The columns of a row that say which it is."""
+    found = {KEY: key, "id": key}
+    if path is not None:
+        found |= {"_hoodie_partition_path": path, "p": path.rpartition("=")[2]}
+    return found
+
+
+def entries(write, partition):
+    """Key -> record, newest visible ones; of base files there are none in these tables."""
+    found = {}
+    metadata = write.metadata()
+    for newest in metadata.slices(partition):
+        for block in metadata.blocks(newest):
+            if block.type is BlockType.DELETE:
+                for key in delete_keys(block):
+                    found.pop(key, None)
+                continue
+            schema = parsed_schema(schema_text(block), "")
+            for key, value in hfile.parse(block.content, "").items():
+                found[key.decode()] = decode(value, schema, "")
+    return found
+
+
+def places(write):
+    """Record key -> partition and file id."""
+    found = {}
+    for key, record in entries(write, "record_index").items():
+        place = record["recordIndexMetadata"]
+        bits = [place["fileIdHighBits"] & (1 << 64) - 1, place["fileIdLowBits"] & (1 << 64) - 1]
+        number = uuid.UUID(int=bits[0] << 64 | bits[1])
+        found[key] = (place["partitionName"], f"{number}-{place['fileIndex']}")
+    return found
+
+
+def is_in(write):
+    """Record key -> partition and file id, by the data files that count."""
+    found = {}
+    for path in {*write.before, *write.added}:
+        newest = {BaseName.parse(name).file_id: name for name in write.before.get(path, ())}
+        for file_id in write.left.get(path, ()):
+            del newest[file_id]
+        newest |= {BaseName.parse(f.name).file_id: f.name for f in write.added.get(path, ())}
+        for file_id, name in newest.items():
+            found |= dict.fromkeys(write.keys_of(path, name), (path, file_id))
+    return found
+
+
+def bounds(write, column, path):
+    """What partition_stats says."""
+    return known_bounds(write.metadata(), [column], [path]).get((path, column))
+
+
+def test_nothing_is_seen_of_it_before_the_commit_is_completed(upserted):
+    names = [name for name in EVERYTHING if name in upserted.properties.metadata_partitions]
+    before = {name: entries(upserted, name) for name in names}
+    upserted.sync()
+
+    assert before == {name: entries(upserted, name) for name in names}
+    assert {"k1", "k2", "k3", "k4", "k5"} == before["record_index"].keys()
+
+
+def test_every_index_is_told_and_none_goes(upserted, version):
+    planned = upserted.sync()
+    upserted.complete()
+
+    live = {name for name in EVERYTHING if version != "0.15.0" or name != "partition_stats"}
+    assert () == planned.drops
+    assert live == set(upserted.metadata().live)
+
+
+def test_the_listing_has_the_new_files_and_the_new_partition(upserted):
+    upserted.sync()
+    upserted.complete()
+    listed = {
+        path: dict(zip(names, sizes, strict=True))
+        for path, names, sizes in read_listing(upserted.metadata()).folders()
+    }
+
+    assert {"p=a", "p=b", "p=c"} == listed.keys()
+    assert listed == {
+        path: {f.name: f.stat().st_size for f in (upserted.folder / path).glob("*.parquet")}
+        for path in listed
+    }
+
+
+def test_every_key_is_where_its_row_is_and_no_other_is_known(upserted):
+    before = entries(upserted, "record_index")
+    upserted.sync()
+    upserted.complete()
+    found = entries(upserted, "record_index")
+
+    assert {"k1", "k3", "k4", "k5", "k6", "k7"} == found.keys()
+    assert is_in(upserted) == places(upserted)
+    # a key that stays in its file group is not written again
+    assert before["k1"] == found["k1"]
+    moments = {key: found[key]["recordIndexMetadata"]["instantTime"] for key in ("k6", "k7")}
+    assert dict.fromkeys(("k6", "k7"), milliseconds(upserted.instant)) == moments
+
+
+def test_every_new_file_has_its_ranges_and_its_filter(upserted):
+    upserted.sync()
+    upserted.complete()
+    stats = [r["ColumnStatsMetadata"] for r in entries(upserted, "column_stats").values()]
+    filters = entries(upserted, "bloom_filters")
+    columns = len({one["columnName"] for one in stats})
+    for path, files in upserted.added.items():
+        for file in files:
+            said = {one["columnName"]: one for one in stats if one["fileName"] == file.name}
+            rows = pq.read_table(upserted.folder / path / file.name, columns=["l"])
+            known = [value for value in rows.column("l").to_pylist() if value is not None]
+            (key,) = bloom_filter_keys(path, [file.name])
+
+            assert columns == len(said)
+            assert len(rows) == said["l"]["valueCount"]
+            if known:
+                assert (min(known), max(known)) == tuple(
+                    said["l"][bound]["value"] for bound in ("minValue", "maxValue")
+                )
+            assert file.bloom.encode() == filters[key]["BloomFilterMetadata"]["bloomFilter"]
+
+
+@BOUNDED
+def test_bounds_of_a_partition_are_widened_and_never_narrowed(upserted):
+    before = bounds(upserted, "l", "p=a"), bounds(upserted, "s", "p=a")
+    upserted.sync()
+    upserted.complete()
+    after = bounds(upserted, "l", "p=a"), bounds(upserted, "s", "p=a")
+
+    assert (10**10, 2 * 10**10) == (before[0].least, before[0].greatest)
+    assert (7, 2 * 10**10) == (after[0].least, after[0].greatest)
+    assert ("s1", "zzz") == (after[1].least, after[1].greatest)
+    assert before[0].values < after[0].values
+    assert before[0].nulls <= after[0].nulls
+
+
+@BOUNDED
+def test_bounds_say_that_they_are_tight_so_that_nobody_joins_them_again(upserted):
+    upserted.sync()
+    upserted.complete()
+    said = [r["ColumnStatsMetadata"] for r in entries(upserted, "partition_stats").values()]
+
+    assert {True} == {one["isTightBound"] for one in said}
+    assert {"p=a", "p=b", "p=c"} == {one["fileName"] for one in said}
+    assert {False} == {one["isDeleted"] for one in said}
+
+
+@BOUNDED
+def test_a_partition_that_is_new_has_the_bounds_of_its_files(upserted):
+    upserted.sync()
+    upserted.complete()
+    found = bounds(upserted, "l", "p=c")
+
+    assert (-1, -1, 1, 0) == (found.least, found.greatest, found.values, found.nulls)
+
+
+@BOUNDED
+def test_decimals_and_dates_keep_their_kind_where_they_are_joined(upserted):
+    kinds = {"d7": Decimal, "d18": Decimal, "dt": int, "bin": bytes, "b": bool, "f": float}
+    upserted.sync()
+    upserted.complete()
+    for column, kind in kinds.items():
+        found = bounds(upserted, column, "p=a")
+        rows = [
+            value
+            for file in (upserted.folder / "p=a").glob("*.parquet")
+            for value in pq.read_table(file, columns=[column]).column(column).to_pylist()
+            if value is not None
+        ]
+
+        assert kind is type(found.least), column
+        if kind in (Decimal, bytes):
+            assert (min(rows), max(rows)) == (found.least, found.greatest), column
+
+
+@BOUNDED
+def test_partition_stats_go_where_a_partitions_bounds_are_not_known(upserted, monkeypatch):
+    def without(table, columns, partitions):
+        found = known_bounds(table, columns, partitions)
+        return {place: said for place, said in found.items() if place != ("p=a", "l")}
+
+    monkeypatch.setattr("reconciler.hudi.metadata_commit_sync.known_bounds", without)
+    planned = upserted.plan()
+
+    assert ("partition_stats",) == planned.drops
+    assert (
+        "the index does not know the bounds that the partition 'p=a' had in the column l"
+        == planned.reasons["partition_stats"]
+    )
+    assert not [write for write in planned.sync.writes if "/partition_stats/" in write.path]
+
+    upserted.alone = ["p=a"]
+    assert () == upserted.plan().drops
+
+
+@BOUNDED
+def test_bounds_are_not_told_where_the_ranges_that_they_come_from_go(upserted, monkeypatch):
+    def refused(*_):
+        raise UnsupportedError("why")
+
+    monkeypatch.setattr("reconciler.hudi.metadata_told.Teller.column_stats", refused)
+    planned = upserted.plan()
+
+    assert ("column_stats", "partition_stats") == planned.drops
+    assert not [write for write in planned.sync.writes if "_stats/" in write.path]
+
+
+@BOUNDED
+def test_partition_stats_go_where_bounds_changed_their_type(upserted, monkeypatch):
+    text = ColumnRange(column="l", least="a", greatest="b", values=1, nulls=0, size=1, plain_size=1)
+    monkeypatch.setattr(
+        "reconciler.hudi.metadata_commit_sync.known_bounds",
+        lambda table, columns, partitions: (
+            known_bounds(table, columns, partitions) | {("p=a", "l"): text}
+        ),
+    )
+
+    assert {
+        "partition_stats": "p=a, column l: its new bounds are not of the type of those there are"
+    } == upserted.plan().reasons
+
+
+def test_an_overwritten_partition_is_listed_whole_and_its_keys_are_known_anew(write):
+    write.begin(Action.REPLACECOMMIT, "INSERT_OVERWRITE")
+    like = ("p=b", write.before["p=b"][0])
+    write.start("p=b", [write.row("p=b", "k4"), write.row("p=b", "k4", **named("k8"))], like)
+    write.replace("p=b")
+    planned = write.sync()
+    write.complete()
+
+    assert () == planned.drops
+    assert {"k1", "k2", "k4", "k8"} == places(write).keys()
+    assert is_in(write) == places(write)
+    ((_path, names, _sizes),) = read_listing(write.metadata()).folders(["p=b"])
+    assert {*write.before["p=b"], write.added["p=b"][0].name} == set(names)
+
+
+def test_of_a_deleted_partition_the_keys_are_forgotten_and_the_files_stay_listed(write):
+    listed = [*read_listing(write.metadata()).folders()]
+    write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace("p=b")
+    planned = write.sync()
+    write.complete()
+
+    assert () == planned.drops
+    assert {"k1", "k2"} == entries(write, "record_index").keys()
+    assert listed == [*read_listing(write.metadata()).folders()]
+    touched = {Path(one.path).parent.name for one in planned.sync.writes if ".log." in one.path}
+    assert {"record_index"} == touched
+
+
+@ONE
+def test_without_new_files_no_index_goes_for_what_is_not_known_of_them(write, monkeypatch):
+    monkeypatch.setattr("tests.writes.indexed_columns", lambda *_: ())
+    write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace("p=b")
+
+    assert () == write.plan().drops
+
+
+@ONE
+def test_a_write_that_changes_nothing_in_the_metadata_table_writes_nothing(write):
+    write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION")
+
+    assert ((), ()) == (write.plan().drops, write.plan().sync.writes)
+
+
+@pytest.mark.parametrize("done", [1, 4, -1, None])
+def test_an_attempt_that_stopped_is_taken_back_and_made_again(upserted, done):
+    first = upserted.plan()
+    for write in first.sync.writes[:done]:
+        upserted.storage.create(write.path, write.data)
+    again = upserted.plan()
+
+    assert {write.path for write in first.sync.writes[:done]} == {*again.sync.cleanup}
+    upserted.sync(again)
+    upserted.complete()
+    assert is_in(upserted) == places(upserted)
+
+
+@ONE
+def test_the_record_index_goes_where_too_many_keys_are_new_or_gone(upserted, monkeypatch):
+    monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 3)
+    assert () == upserted.plan().drops
+
+    monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 2)
+    planned = upserted.plan()
+    assert ("record_index",) == planned.drops
+    assert (
+        "more than 2 keys are new or gone, and no more are written there"
+        == (planned.reasons["record_index"])
+    )
+
+
+@ONE
+def test_a_column_that_had_no_value_yet_is_kept_as_hudi_would(upserted, monkeypatch):
+    from reconciler.hudi import metadata_commit_sync as module  # noqa: PLC0415
+
+    learn = module.wrappings
+    monkeypatch.setattr(
+        module, "wrappings", lambda table, columns: learn(table, set(columns) - {"l"})
+    )
+    assert ("column_stats", "partition_stats") == upserted.plan().drops
+
+    upserted.kinds = {"l": pa.int64()}
+    planned = upserted.sync()
+    upserted.complete()
+    assert () == planned.drops
+    assert (7, 2 * 10**10) == (
+        bounds(upserted, "l", "p=a").least,
+        bounds(upserted, "l", "p=a").greatest,
+    )
+
+
+@ONE
+def test_nothing_goes_while_another_write_is_pending(upserted, monkeypatch):
+    monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 1)
+    folder = upserted.properties.timeline_folder
+    upserted.storage.create(f"{folder}/20270101000000000.commit.requested", b"")
+    with pytest.raises(BusyError, match="record_index must be dropped, but 20270101"):
+        upserted.plan()
+
+
+@ONE
+def test_an_instant_that_is_not_pending_is_refused(upserted):
+    upserted.complete()
+    with pytest.raises(StaleError, match="is no pending commit on the timeline"):
+        upserted.plan()
+
+
+@ONE
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("expr_index_e", "expression index e, .*let Hudi write the rows"),
+        ("secondary_index_s", "secondary index s, .*let Hudi write the rows"),
+    ],
+)
+def test_an_index_that_no_writer_builds_anew_is_refused(upserted, name, said):
+    text = (upserted.folder / PROPERTIES).read_text()
+    (upserted.folder / PROPERTIES).write_text(text.replace("files,", f"{name},files,"))
+    with pytest.raises(UnsupportedError, match=said):
+        upserted.plan()
+
+
+def test_a_record_index_by_partition_goes(upserted):
+    folder = upserted.folder / ".hoodie/metadata/record_index"
+    for path in list(folder.iterdir()):
+        path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))
+    planned = upserted.plan()
+
+    assert {"record_index": "the record index keeps keys by partition"} == planned.reasons
