@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from reconciler.plan.model import (
     TablePlan,
     Untouched,
 )
+
+if TYPE_CHECKING:
+    from reconciler.plan.sizes import FileSizeReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +105,18 @@ def _table(table: Mapping[str, Any], lists: Lists) -> TablePlan:
         predictions=tuple(table["predictions"]),
         impact=_impact(table["impact"]),
         layout=_layout(table.get("layout")),
+        file_sizes=_file_sizes(table.get("fileSizes")),
         refusals=tuple(Note(**note) for note in table["refusals"]),
         warnings=tuple(Note(**note) for note in table["warnings"]),
     )
+
+
+def _file_sizes(found: Mapping[str, Any] | None) -> FileSizeReport | None:
+    if found is None:
+        return None
+    from reconciler.plan.sizes import decoded  # noqa: PLC0415 - few specs declare file sizes
+
+    return decoded(found)
 
 
 def _layout(layout: Mapping[str, Any] | None) -> LayoutChange | None:

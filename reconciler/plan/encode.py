@@ -76,6 +76,7 @@ def _table(table: TablePlan) -> Iterator[Chunk]:
             for f in table.drift
         ],
         "error": table.error,
+        **_file_sizes(table),
         "impact": _impact(table.impact),
     }
     second = {
@@ -100,6 +101,15 @@ def _table(table: TablePlan) -> Iterator[Chunk]:
         "warnings": _notes(table.warnings),
     }
     yield b"," + canonical.dumps(third)[1:]
+
+
+def _file_sizes(table: TablePlan) -> dict[str, Any]:
+    """The ``fileSizes`` of a table; nothing where none were looked at."""
+    if table.file_sizes is None:
+        return {}
+    from reconciler.plan.sizes import encoded  # noqa: PLC0415 - few specs declare file sizes
+
+    return {"fileSizes": encoded(table.file_sizes)}
 
 
 def _layout(layout: LayoutChange | None) -> dict[str, Any]:

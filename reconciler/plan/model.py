@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from reconciler.plan.sizes import FileSizeReport
 
 CURVES = ("linear", "z-order", "hilbert", "kd-tree")
 MAPPINGS = ("rank", "direct")
@@ -273,7 +276,8 @@ class LayoutChange:
 class TablePlan:
     """Everything about one table. ``error`` is set alone: a table that could not be read.
 
-    ``layout``: what the cluster step comes to; None where there is none.
+    ``layout``: what the cluster step comes to; None where there is none. ``file_sizes``: None where
+    the spec declares none and nobody asked.
     """
 
     name: str
@@ -288,6 +292,7 @@ class TablePlan:
     predictions: tuple[Mapping[str, Any], ...] = ()
     impact: Impact = Impact()
     layout: LayoutChange | None = None
+    file_sizes: FileSizeReport | None = None
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
 

@@ -282,8 +282,41 @@ _LAYOUT = _record(
     after=_FIGURES,
     untouched=_list(_record(rule=_text, slices=_count, because=_text)),
 )
+_SPAN = _nullable(_record(least=_count, most=_count))
+_OUTLOOK: Mapping[str, Check] = {
+    "rows": _count,
+    "filled": _count,
+    "filledRows": _count,
+    "filledTo": _SPAN,
+    "rewritten": _count,
+    "new": _count,
+    "newOf": _SPAN,
+    "small": _count,
+}
+_NEXT_INSERT = _record(
+    rows=_count,
+    because=_text,
+    into=_count,
+    total=_nullable(_record(**_OUTLOOK)),
+    partitions=_list(_record(partition=_text, **_OUTLOOK)),
+)
+_FILE_SIZES = _record(
+    {"nextInsert": _NEXT_INSERT},
+    target=_count,
+    smallBelow=_count,
+    files=_count,
+    bytes=_count,
+    small=_count,
+    logOnly=_count,
+    histogram=_list(_record(least=_count, below=_nullable(_count), files=_count, bytes=_count)),
+    smallPartitions=_count,
+    partitions=_list(
+        _record(partition=_text, files=_count, small=_count, pinned=_count, bytes=_count)
+    ),
+    operations=_list(_record(operation=_text, files=_count, small=_count, bytes=_count)),
+)
 _TABLE = _record(
-    {"layout": _LAYOUT},
+    {"layout": _LAYOUT, "fileSizes": _FILE_SIZES},
     name=_text,
     path=_location,
     spec=_object,

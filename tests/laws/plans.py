@@ -41,6 +41,9 @@ from reconciler.plan.model import (
     removals,
     rewritten,
 )
+from reconciler.plan.sizes import FileSizeReport, Simulated
+from reconciler.sizing.report import Bar, FileSizeState, MadeBy, SmallIn
+from reconciler.sizing.simulate import Outlook, Span
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     [
@@ -226,6 +229,60 @@ layouts = st.builds(
     after=figures,
     untouched=st.lists(st.builds(Untouched, texts, counts, texts), max_size=2).map(tuple),
 )
+spans = st.none() | st.builds(Span, least=counts, most=counts)
+
+
+def outlooks(partition: st.SearchStrategy[str | None]) -> st.SearchStrategy[Outlook]:
+    return st.builds(
+        Outlook,
+        partition=partition,
+        rows=counts,
+        filled=counts,
+        filled_rows=counts,
+        filled_to=spans,
+        rewritten=counts,
+        new=counts,
+        new_of=spans,
+        small=counts,
+    )
+
+
+file_sizes = st.builds(
+    FileSizeReport,
+    target=counts,
+    small_below=counts,
+    state=st.builds(
+        FileSizeState,
+        files=counts,
+        bytes=counts,
+        small=counts,
+        log_only=counts,
+        histogram=st.lists(
+            st.builds(Bar, least=counts, below=st.none() | counts, files=counts, bytes=counts),
+            max_size=2,
+        ).map(tuple),
+        partitions=st.lists(
+            st.builds(
+                SmallIn, partition=texts, files=counts, small=counts, pinned=counts, bytes=counts
+            ),
+            max_size=2,
+        ).map(tuple),
+        operations=st.lists(
+            st.builds(MadeBy, operation=texts, files=counts, small=counts, bytes=counts),
+            max_size=2,
+        ).map(tuple),
+    ),
+    small_partitions=counts,
+    next_insert=st.none()
+    | st.builds(
+        Simulated,
+        rows=counts,
+        because=texts,
+        into=counts,
+        total=st.none() | outlooks(st.none()),
+        partitions=st.lists(outlooks(texts), max_size=2).map(tuple),
+    ),
+)
 tables = st.builds(
     TablePlan,
     name=st.just(""),
@@ -263,6 +320,7 @@ tables = st.builds(
         earliest_readable_after=st.none() | instants,
     ),
     layout=st.none() | layouts,
+    file_sizes=st.none() | file_sizes,
     refusals=notes,
     warnings=notes,
 )

@@ -28,6 +28,35 @@ GROUP = {
     "because": "small files",
     "slices": [{"fileId": "f", "base": None, "logs": [".f.log"]}],
 }
+OUTLOOK = {
+    "rows": 9,
+    "filled": 1,
+    "filledRows": 4,
+    "filledTo": {"least": 1, "most": 1},
+    "rewritten": 1,
+    "new": 0,
+    "newOf": None,
+    "small": 0,
+}
+SIZES = {
+    "target": 2,
+    "smallBelow": 1,
+    "files": 1,
+    "bytes": 1,
+    "small": 1,
+    "logOnly": 0,
+    "histogram": [{"least": 0, "below": 1, "files": 1, "bytes": 1}],
+    "smallPartitions": 1,
+    "partitions": [{"partition": "", "files": 1, "small": 1, "pinned": 0, "bytes": 1}],
+    "operations": [{"operation": "INSERT", "files": 1, "small": 1, "bytes": 1}],
+    "nextInsert": {
+        "rows": 9,
+        "because": "b",
+        "into": 1,
+        "total": OUTLOOK,
+        "partitions": [{"partition": ""} | OUTLOOK],
+    },
+}
 FIGURES = {"files": 1, "small": 0, "bytes": 1, "overlap": 1.5, "sizes": [0, 1]}
 STEPS: dict[str, dict[str, Any]] = {
     "resume": {
@@ -114,6 +143,7 @@ def document(*steps: dict[str, Any]) -> dict[str, Any]:
                     "bytesRewritten": 0,
                     "earliestReadable": {"before": None, "after": "1"},
                 },
+                "fileSizes": SIZES,
                 "layout": {
                     "below": [1],
                     "before": FIGURES,
@@ -141,7 +171,7 @@ def test_the_schema_is_closed_and_described():
         return here + [found for item in node.values() for found in objects(item)]
 
     assert all(node["additionalProperties"] is False for node in objects(SCHEMA))
-    optional = {"selection", "layout", "sampled"}
+    optional = {"selection", "layout", "sampled", "fileSizes", "nextInsert"}
     assert all(
         sorted(node["required"]) == sorted(node["properties"].keys() - optional)
         for node in objects(SCHEMA)
