@@ -15,19 +15,21 @@ import pyarrow as pa
 from reconciler import parallel
 from reconciler.errors import FormatError, StorageError
 from reconciler.hudi.arrow import integers, numbers
+from reconciler.index.chunks import PAIRS
 from reconciler.index.footers import index_of
 from reconciler.index.keys import joined
 from reconciler.index.merge import Keys
 from reconciler.index.model import FileIndex
-from reconciler.index.tails import Tails, damaged
+from reconciler.index.slim import Slim, Slimmer
+from reconciler.index.tails import SlimTails, Tails, damaged
 from reconciler.storage.api import Storage, StorageRef
 
 #: files from which on a job on a cluster is worth its start: threads read 10 000 in 4 CPU seconds
 WORTH_A_JOB: Final = 16_000
 #: files at once: reading waits for the store
 _AT_ONCE: Final = 16
-#: files that a thread reads before it says so
-_SHARE: Final = 64
+#: files that a thread reads before it says so: more at once cost less, but end later
+_LEAST_SHARE, _MOST_SHARE, _SHARES_EACH = 64, 512, 4
 #: sentences about files that cannot be read; the rest are counted
 MOST_SAID: Final = 5
 
@@ -99,10 +101,10 @@ def read_share(
     progress: Callable[[int], None],
 ) -> Built:
     """The index of the files of ``rows_of``; memory: what it says, and a footer per thread."""
-    reading = _Reading(Tails(storage), asked)
+    reading = _Reading(SlimTails(Tails(storage), Slimmer(PAIRS)), asked)
     parts = parallel.each(
         reading.read,
-        cut(rows, _SHARE),
+        cut(rows, min(max(_LEAST_SHARE, len(rows) // (at_once * _SHARES_EACH)), _MOST_SHARE)),
         at_once=at_once,
         on_done=lambda part: progress(len(part.index)),
     )
@@ -141,7 +143,7 @@ def cut(rows: Any, most: int) -> list[Any]:
 class _Reading:
     """Reads shares of the files of one table."""
 
-    tails: Tails
+    tails: SlimTails
     asked: Asked
 
     def read(self, rows: Any) -> Built:
@@ -159,13 +161,13 @@ class _Reading:
 
     def _footers(
         self, rows: Any, problems: dict[str, str]
-    ) -> Iterator[tuple[str, str, int, bytes | None]]:
+    ) -> Iterator[tuple[str, str, int, Slim | memoryview | None]]:
         """One footer at a time; None where there is none to be had."""
         partitions, names = (rows.column(column).to_pylist() for column in ("partition", "name"))
         sizes = numbers(rows.column("size")).tolist()
         for partition, name, size in zip(partitions, names, sizes, strict=True):
             path = path_of(partition, name)
-            footer = None
+            footer: Slim | memoryview | None = None
             try:
                 footer = self.tails.read(path, size)
             except (FormatError, StorageError) as problem:

@@ -143,6 +143,8 @@ def fields(data: bytes, at: int, depth: int = _MOST_DEPTH) -> int:
 
 _SHORT: Final = 48
 _LONGER: Final = 127
+#: an expression is made for each count of columns
+_MOST_COLUMNS: Final = 2000
 _NUMBER: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 _Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
@@ -152,27 +154,27 @@ def row_group(data: bytes, at: int) -> int:
     number, kind, start = field(data, at, 0)
     if (number, kind) == (1, LIST):
         size, element, start = listed(data, start)
-        end = _columns(data, start, size) if element == STRUCT else None
-        rest = _rest()(data, end) if end is not None else None
-        if rest is not None:
-            return rest.end()
+        if element == STRUCT and size <= _MOST_COLUMNS:
+            found = _row_group_of(size)(data, start)
+            if found is not None:
+                return found.end()
     return fields(data, at)
 
 
-def _columns(data: bytes, at: int, size: int) -> int | None:
-    """Where so many column chunks end; None where one is unusual."""
-    match = _chunk()
-    for _ in range(size):
-        found = match(data, at)
-        if found is None:
-            return None
-        at = found.end()
-    return at
+def key_of_pair(data: bytes, at: int) -> tuple[bytes, int]:
+    """The key of a pair that begins here, and where the text begins that is its value."""
+    found = _key_of_pair()(data, at)
+    if found is None:
+        raise MalformedError("a pair without key or value, or with a long key")
+    return found[1][1:], found.end()
 
 
 @cache
-def _chunk() -> _Match:
-    """A column chunk: in it a struct, and in that one structs and lists of statistics."""
+def _row_group_of(columns: int) -> _Match:
+    """So many column chunks, and what follows them: numbers, and which columns are sorted.
+
+    A chunk has a struct in it, and in that one are structs and lists of statistics.
+    """
     leaf = _struct(_of(BINARY) + _text(_LONGER), _of(LIST) + _numbers())
     inner = _struct(
         _of(BINARY) + _text(_SHORT),
@@ -180,14 +182,14 @@ def _chunk() -> _Match:
         _of(LIST)
         + _either(_numbers(), _elements(BINARY, _text(_SHORT)), _elements(STRUCT, _struct())),
     )
-    return re.compile(_struct(_of(STRUCT) + inner), re.DOTALL).match
+    chunk = _struct(_of(STRUCT) + inner)
+    rest = _struct(_of(LIST) + _elements(STRUCT, _struct()))
+    return re.compile(rb"(?>%b){%d}%b" % (chunk, columns, rest), re.DOTALL).match
 
 
 @cache
-def _rest() -> _Match:
-    """What follows the columns in a row group: numbers, and which columns are sorted."""
-    rest = _struct(_of(LIST) + _elements(STRUCT, _struct()))
-    return re.compile(rest, re.DOTALL).match
+def _key_of_pair() -> _Match:
+    return re.compile(rb"\x18(%b)\x18" % _text(_LONGER), re.DOTALL).match
 
 
 def _struct(*more: bytes) -> bytes:

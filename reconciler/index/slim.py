@@ -22,6 +22,7 @@ _MAGIC: Final = b"PAR1"
 _ARROW: Final = b"ARROW:schema"
 _TAIL: Final = 8
 _VERSION, _SCHEMA, _ROWS, _GROUPS, _PAIRS, _BY, _ORDERS = range(1, 8)
+_STOP: Final = bytes([STOP])
 _KEY: Final = 1  # of a pair, its value is the next field
 _I32, _I64 = 5, 6
 
@@ -158,9 +159,8 @@ def _pairs(
     if kind != STRUCT:
         raise MalformedError("pairs of another kind")
     for _ in range(size):
-        start, at = compact.binary(data, _value(data, at, 0, (_KEY, BINARY)))
-        key = data[start:at]
-        start, at = compact.binary(data, _value(data, at, _KEY, (_KEY + 1, BINARY)))
+        key, at = compact.key_of_pair(data, at)
+        start, at = compact.binary(data, at)
         length = at - start
         if gap and at > hole:
             if start > hole or at < hole + gap or key in keys:
@@ -181,10 +181,9 @@ def _pairs(
 
 def _stopped(data: bytes, at: int) -> int:
     """Where a struct ends that has no more fields."""
-    number, kind, at = compact.field(data, at, 0)
-    if kind != STOP:
-        raise MalformedError(f"{number} more fields")
-    return at
+    if data[at : at + 1] != _STOP:
+        raise MalformedError("a pair with more fields")
+    return at + 1
 
 
 def _after(data: bytes, last: int) -> bytes:
@@ -241,7 +240,7 @@ def _pair(key: bytes, value: bytes) -> bytes:
             compact.as_varint(len(key)) + key,
             _head(_KEY, _KEY + 1, BINARY),
             compact.as_varint(len(value)) + value,
-            bytes([STOP]),
+            _STOP,
         )
     )
 

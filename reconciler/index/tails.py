@@ -1,7 +1,7 @@
 """The ends of parquet files, each read once where possible.
 
 A footer of Hudi's holds the file's bloom filter, some 440 kB by default; files of a table have
-footers of much the same length, and the first ones tell how long.
+footers of much the same length, and the first ones tell how long, and where the filter is in it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import FormatError
+from reconciler.index.slim import Ends, Slim, Slimmer
 from reconciler.storage.api import Storage
 
 _TAIL: Final = struct.Struct("<i4s")
@@ -18,6 +19,8 @@ _MAGIC: Final = b"PAR1"
 #: what is read of a file's end before any footer's length is known, and beyond a known length
 _FIRST: Final = 64 * 1024
 _MARGIN: Final = 2 * 1024
+#: bytes that are worth another call of the system
+_WORTH: Final = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -40,15 +43,70 @@ class Tails:
         tail = self.storage.read_range(path, size - length, length)
         if len(tail) != length or length < _TAIL.size:
             raise damaged(path, "it is shorter than it was listed")
-        footer, magic = _TAIL.unpack(tail[-_TAIL.size :])
-        whole = footer + _TAIL.size
-        if magic != _MAGIC or not 0 < footer <= size - _TAIL.size:
+        whole = _length(tail, size)
+        if not whole:
             raise damaged(path, "it does not end as a parquet file does")
         if whole > length:
             self.length = max(self.length, whole + _MARGIN)
             head = self.storage.read_range(path, size - whole, whole - length)
             tail = head + tail
         return tail[-whole:]
+
+
+@dataclass(slots=True)
+class SlimTails:
+    """Reads footers of one table without what no index needs, from several threads at once.
+
+    ``first``, ``last``: bytes at a footer's beginning and at the file's end that a long value, such
+    as a bloom filter, is expected to lie between; 0 where none was met.
+    """
+
+    tails: Tails
+    slimmer: Slimmer
+    first: int = 0
+    last: int = 0
+
+    def read(self, path: str, size: int) -> Slim | memoryview:
+        """The footer cut apart; of one that cannot be, the file's end as ``Tails`` reads it.
+
+        Raises as ``Tails.read``.
+        """
+        found = self._ends(path, size) if self.first else None
+        if found is not None:
+            return found
+        tail = self.tails.read(path, size)
+        cut = self.slimmer.cut(tail)
+        if cut is None:
+            return memoryview(tail)
+        # Two short reads cost less than a long one where a read is a call of the system. Over a
+        # network each is a round trip, which takes as long as half a megabyte does.
+        is_near = "://" not in self.tails.storage.location
+        if is_near and len(tail) - cut.first - cut.last > _WORTH:
+            self.first = max(self.first, cut.first + _MARGIN)
+            self.last = max(self.last, cut.last + _MARGIN)
+        return cut
+
+    def _ends(self, path: str, size: int) -> Slim | None:
+        """The footer by its ends; None where these do not do, for whatever reason."""
+        storage, first, last = self.tails.storage, self.first, self.last
+        tail = storage.read_range(path, max(0, size - last), last)
+        whole = _length(tail, size)
+        gap = whole - first - last
+        if len(tail) != last or gap <= 0:
+            return None
+        head = storage.read_range(path, size - whole, first)
+        return (
+            self.slimmer.cut(Ends(first=head, last=tail, gap=gap)) if len(head) == first else None
+        )
+
+
+def _length(tail: bytes, size: int) -> int:
+    """How long a file's end is from the footer on; 0 where it does not end as a parquet file."""
+    if len(tail) < _TAIL.size:
+        return 0
+    footer, magic = _TAIL.unpack(tail[-_TAIL.size :])
+    is_footer = magic == _MAGIC and 0 < footer <= size - _TAIL.size
+    return footer + _TAIL.size if is_footer else 0
 
 
 def damaged(path: str, problem: str) -> FormatError:

@@ -103,10 +103,14 @@ class LocalStorage:
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         full = self._full(path)
-        with _naming(full), open(full, "rb", opener=_open_file) as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size + start) if start < 0 else start)
-            return file.read(length)
+        with _naming(full):
+            handle = _open_file(full, os.O_RDONLY)
+            try:
+                if start < 0:
+                    start = max(0, os.fstat(handle).st_size + start)
+                return _read_at(handle, start, length)
+            finally:
+                os.close(handle)
 
     def stat(self, path: str) -> Entry | None:
         full = self._full(path)
@@ -322,6 +326,17 @@ def _opened(folder: str) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
+
+
+def _read_at(handle: int, start: int, length: int) -> bytes:
+    """At most so many bytes; fewer only where the file ends, whatever one call gives."""
+    data = os.pread(handle, length, start)
+    while data and len(data) < length:
+        more = os.pread(handle, length - len(data), start + len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def _open_file(path: str, flags: int) -> int:

@@ -22,12 +22,12 @@ REF = StorageRef("memory")
 ASKED = Asked(columns=("x",), schema=pa.schema([("x", pa.int64())]))
 
 
-def parquet(values, *, padding=0):
+def parquet(values, *, padding=0, row_group_size=None):
     sink = io.BytesIO()
     table = pa.table({"x": pa.array(values, pa.int64())})
     pairs = {"bloom": "b" * padding} if padding else None
     with pq.ParquetWriter(sink, table.schema) as file:
-        file.write_table(table)
+        file.write_table(table, row_group_size)
         if pairs:
             file.add_key_value_metadata(pairs)
     return sink.getvalue()
@@ -36,9 +36,10 @@ def parquet(values, *, padding=0):
 class Store:
     """Files by path; some refuse to be read. ``most``: readers at a time."""
 
-    def __init__(self, files, refusing=()):
+    def __init__(self, files, refusing=(), location="/t"):
         self.files, self.refusing = files, dict(refusing)
         self.now = self.most = 0
+        self.location = location
         self.lock = threading.Lock()
 
     def read_range(self, path, start, length):
@@ -166,3 +167,53 @@ def test_footers_of_bloom_filters_do_not_pile_up():
     tracemalloc.stop()
 
     assert most < 10 * len(data)  # of 60 files
+
+
+@pytest.mark.parametrize(("location", "calls"), [("/t", [1, 2, 2, 2]), ("s3://t", [2, 1, 1, 1])])
+def test_bloom_filters_are_read_only_where_a_read_is_a_round_trip(location, calls):
+    store = Store({f"f{n}": parquet([n], padding=400_000 + n) for n in range(4)}, location=location)
+    taken = []
+    read_range = store.read_range
+
+    def counted(path, start, length):
+        taken.append((path, length))
+        return read_range(path, start, length)
+
+    store.read_range = counted
+    built, _ = build(store, at_once=1)
+
+    assert [0, 1, 2, 3] == built.index.columns["x"].least.to_pylist()
+    assert calls[1:] == [sum(path == f"f{n}" for path, _ in taken) for n in (1, 2, 3)]
+    most = max(length for path, length in taken if path != "f0")
+    assert most < 10_000 if location == "/t" else most > 400_000
+
+
+def test_footers_of_all_sizes_are_read_by_their_ends_or_whole():
+    """What one file has taught of the others' ends is only where to look."""
+    files = {}
+    for n in range(60):
+        padding = (400_000, 0, 400_000, 70_000)[n % 4]
+        values = list(range(n, n + 1 + 50 * (n % 3)))
+        files[f"f{n:02}"] = parquet(values, padding=padding, row_group_size=1)
+    built, _ = build(Store(files), at_once=1)
+    slow, _ = build(Store(files, location="s3://t"), at_once=3)
+
+    assert facts(built.index) == facts(slow.index)
+    assert list(range(60)) == built.index.columns["x"].least.to_pylist()
+    assert [n + 50 * (n % 3) for n in range(60)] == built.index.columns["x"].greatest.to_pylist()
+
+
+def test_a_file_that_changes_between_two_reads_is_read_again_whole():
+    files = {f"f{n}": parquet([n], padding=400_000) for n in range(3)}
+    store = Store(files)
+    read_range = store.read_range
+
+    def torn(path, start, length):
+        data = read_range(path, start, length)
+        return bytes(length) if path == "f1" and 1_000 < length < 10_000 else data
+
+    store.read_range = torn
+    built, _ = build(store, at_once=1)
+
+    assert [0, 1, 2] == built.index.columns["x"].least.to_pylist()
+    assert 0 == built.unread
