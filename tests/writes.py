@@ -40,7 +40,7 @@ class HandWritten(HandMade):
         }
         self.action, self.stats = Action.COMMIT, {}
         self.new, self.gone, self.left, self.count = {}, [], {}, 0
-        self.kinds, self.alone = {}, ()
+        self.kinds, self.alone, self.begun = {}, (), ()
 
     def begin(self, action=Action.COMMIT, operation="UPSERT"):
         """Requested and inflight."""
@@ -116,6 +116,7 @@ class HandWritten(HandMade):
             deleted=lambda: [pa.array(self.gone, pa.string())],
             kinds=self.kinds,
             alone=self.alone,
+            begun=self.begun,
         )
 
     def _new_keys(self, path, size):

@@ -55,11 +55,13 @@ class Writing(Tidings):
     to another file group, of file groups that are replaced; what a new file has of them is told by
     ``keys``. ``kinds``: Arrow types of columns, for those of which the index has no bounds yet.
     ``alone``: partitions where the new files hold all rows there are, although others are listed.
+    ``begun``: columns that no file had before, or not in this type, indexed or not.
     """
 
     deleted: Callable[[], Iterable[Any]] = tuple
     kinds: Mapping[str, Any] = field(default_factory=dict)
     alone: Collection[str] = ()
+    begun: Collection[str] = ()
 
 
 def commit_sync(
@@ -107,7 +109,19 @@ class _Words:
         }
 
     def column_stats(self) -> list[LogContent]:
-        return self.teller.column_stats(self._wrappings) if self._touched else []
+        """The ranges of every new file.
+
+        Refused where a column begins: the next writer of Hudi indexes it, of its own files, and
+        from then on readers take it for null wherever it has no range.
+        """
+        if not self._touched:
+            return []
+        if self.writing.begun:
+            raise UnsupportedError(
+                f"the column {min(self.writing.begun)} begins with this write, and in files "
+                "without its ranges readers would take it for null"
+            )
+        return self.teller.column_stats(self._wrappings)
 
     def partition_stats(self) -> list[LogContent]:
         """The bounds of every touched partition, widened by its new files.

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reconciler.hudi.metadata_commit_sync import Writing, commit_sync
+from reconciler.hudi.metadata_partitions import COLUMN_STATS
 from reconciler.hudi.metadata_read import read_listing
 from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.metadata_told import RewriteSync
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
+from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
 from reconciler.storage.api import Storage
-from reconciler.transaction.metadata_rewrite import keys_of
+from reconciler.transaction.metadata_rewrite import keys_of, newest_schema
 
 if TYPE_CHECKING:
     from reconciler.basefile.writer import WrittenFile
@@ -29,8 +31,8 @@ class Told:
     ``added``: partition path ("" of a table without partitions) -> its new files, which are on
     storage. ``before``: path of a new file -> the one that it follows in its file group.
     ``replaced``: files of file groups that are gone with the write. ``columns``: those whose ranges
-    the index knows, ``kinds`` their Arrow types; ``alone``: partitions of which the new files hold
-    all rows.
+    the index knows; ``kinds``: Arrow types of all columns of the new files; ``alone``: partitions
+    of which the new files hold all rows.
     """
 
     added: Mapping[str, Sequence[WrittenFile]]
@@ -74,9 +76,28 @@ def plan_commit_sync(  # noqa: PLR0913
         deleted=moved.gone,
         kinds=told.kinds,
         alone=told.alone,
+        begun=_begun(storage, properties, timeline, told),
     )
     inflight = properties.metadata_partitions_inflight
     return commit_sync(table, read_listing(table), writing, inflight=inflight)
+
+
+def _begun(
+    storage: Storage, properties: TableProperties, timeline: Timeline, told: Told
+) -> list[str]:
+    """The columns that the table had not before, or not in this type if they are indexed."""
+    if COLUMN_STATS not in properties.metadata_partitions:
+        return []
+    found = newest_schema(storage, properties, timeline)
+    if found is None:
+        return []
+    before = with_meta_columns(arrow_schema(*found))
+    indexed = {column.partition(".")[0] for column in told.columns}
+    return [
+        name
+        for name, kind in told.kinds.items()
+        if name not in before.names or (name in indexed and before.field(name).type != kind)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ __all__ = [
     "indexed_columns",
     "leftovers",
     "missing",
+    "newest_schema",
     "plan_rewrite_sync",
 ]
 
@@ -221,7 +222,7 @@ def _stored(
     from reconciler.merge.avro_schema import arrow_schema, with_meta_columns  # noqa: PLC0415
     from reconciler.merge.ordering import type_at  # noqa: PLC0415
 
-    found = _newest_schema(storage, properties, timeline)
+    found = newest_schema(storage, properties, timeline)
     if found is None:
         return tuple(columns)
     schema = with_meta_columns(arrow_schema(*found))
@@ -235,7 +236,7 @@ def _stored(
     )
 
 
-def _newest_schema(
+def newest_schema(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> tuple[str, str] | None:
     """The table's Avro schema as the newest write says it, and the file that does."""

@@ -20,6 +20,7 @@ from reconciler.hudi.metadata_read import read_listing
 from reconciler.hudi.metadata_records import ColumnRange
 from reconciler.hudi.names import BaseName
 from reconciler.hudi.schemaless import decode, parsed_schema
+from reconciler.transaction.metadata_commit import Told, plan_commit_sync
 from tests.rewrites import milliseconds
 from tests.trees import unpack
 from tests.writes import KEY, HandWritten
@@ -350,6 +351,45 @@ def test_the_record_index_goes_where_too_many_keys_are_new_or_gone(upserted, mon
         "more than 2 keys are new or gone, and no more are written there"
         == (planned.reasons["record_index"])
     )
+
+
+def test_column_stats_go_where_a_column_begins(upserted, version):
+    # of files without its ranges Hudi believes that they hold nulls alone there
+    upserted.begun = ["brand_new"]
+    planned = upserted.plan()
+
+    gone = ("column_stats",) if version == "0.15.0" else ("column_stats", "partition_stats")
+    assert gone == planned.drops
+    assert (
+        "the column brand_new begins with this write, and in files without its ranges readers "
+        "would take it for null"
+    ) == planned.reasons["column_stats"]
+
+
+@ONE
+@pytest.mark.parametrize(
+    ("kinds", "gone"),
+    [
+        ({}, ()),
+        ({"l": pa.int64()}, ()),
+        ({"l": pa.int64(), "brand_new": pa.int64()}, ("column_stats", "partition_stats")),
+        ({"l": pa.string()}, ("column_stats", "partition_stats")),
+    ],
+)
+def test_columns_begin_that_the_table_had_not_or_not_in_this_type(upserted, kinds, gone):
+    said = upserted.writing()
+    told = Told(added=said.added, columns=said.columns, kinds=kinds)
+    planned = plan_commit_sync(
+        upserted.storage,
+        upserted.properties,
+        upserted.timeline,
+        told,
+        instant=said.instant,
+        completed=said.completed,
+        instant_ms=said.instant_ms,
+    )
+
+    assert gone == planned.drops
 
 
 @ONE
