@@ -8,9 +8,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.api import advise, apply, load_specs, observe, plan, read
+    from reconciler.api import advise, apply, load_specs, observe, plan, read, write
 
-__all__ = ["advise", "apply", "load_specs", "observe", "plan", "read"]
+__all__ = ["advise", "apply", "load_specs", "observe", "plan", "read", "write"]
 
 
 class _Room(ModuleType):

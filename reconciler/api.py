@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from reconciler.reader.model import Scan
     from reconciler.reader.request import Asked
     from reconciler.sizing.history import Written
+    from reconciler.sizing.simulate import NextInsert
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
     from reconciler.status import LockStatus, TableStatus
     from reconciler.storage.api import Storage
+    from reconciler.writer.asked import Outcome
 
 #: an interruption waits so long for every table that is looked at: nothing has to be put in order
 _PATIENCE_S: Final = 0.5
@@ -65,13 +68,22 @@ def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
     return _observed(spec, now, predicts=True)
 
 
-def _observed(spec: TableSpec, now: datetime | None, *, predicts: bool) -> TableState:
-    """``predicts``: with what predictions are made from, beside what decides about steps."""
+def _observed(
+    spec: TableSpec, now: datetime | None, *, predicts: bool, simulates: bool = False
+) -> TableState:
+    """``predicts``: with what is only shown or predicted, beside what decides about steps.
+
+    ``simulates``: with what a simulated insert needs, whatever the spec declares.
+    """
     from reconciler.state.observe import observe as look  # noqa: PLC0415 (Avro)
     from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
 
     storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
     state = look(storage, spec, observed_ms=world.epoch_ms(now or world.now()))
+    if predicts and (spec.files is not None or simulates):
+        from reconciler.state.writes import with_writes  # noqa: PLC0415 (few specs have files)
+
+        state = with_writes(storage, state)
     if not spec.queries:
         return state
     from reconciler.foresight.ask import with_foresight  # noqa: PLC0415 (few specs have queries)
@@ -79,7 +91,7 @@ def _observed(spec: TableSpec, now: datetime | None, *, predicts: bool) -> Table
     return with_foresight(storage, spec, state, only_max_scan=not predicts)
 
 
-def plan(
+def plan(  # noqa: PLR0913 (the options of a plan)
     specs: TableSpec | Iterable[TableSpec],
     *,
     now: datetime | None = None,
@@ -87,6 +99,7 @@ def plan(
     on_crash: OnCrash | None = None,
     selection: Selection | None = None,
     parallelism: int = 1,
+    insert: NextInsert | None = None,
 ) -> Plan:
     """What must change so that each table is as declared, and why. Writes nothing.
 
@@ -94,12 +107,13 @@ def plan(
     the present by default; ``on_table`` hears of every table as soon as it is planned, ``on_crash``
     of errors that are this program's own. ``selection`` says that the specs are not all there are.
     ``parallelism``: tables at a time; the plan is in the order of the specs whatever it is.
+    ``insert``: new rows; the plan says what a writer would do with them, and nothing is written.
     """
     moment = now or world.now()
     if moment.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
     tables = each(
-        lambda spec: _look(spec, moment, on_crash)[0],
+        lambda spec: _look(spec, moment, on_crash, insert=insert)[0],
         [specs] if isinstance(specs, TableSpec) else specs,
         at_once=parallelism,
         on_done=on_table,
@@ -190,14 +204,19 @@ def advise(
 
 
 def _look(
-    spec: TableSpec, now: datetime, on_crash: OnCrash | None, *, predicts: bool = True
+    spec: TableSpec,
+    now: datetime,
+    on_crash: OnCrash | None,
+    *,
+    predicts: bool = True,
+    insert: NextInsert | None = None,
 ) -> tuple[TablePlan, TableState | None]:
     """A table's plan and what it was made from; no state where it could not be read."""
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        state = _observed(spec, now, predicts=predicts)
-        return plan_table(spec, state, now), state
+        state = _observed(spec, now, predicts=predicts, simulates=insert is not None)
+        return plan_table(spec, state, now, insert=insert), state
     except BlockedError as error:  # the table's own state: nothing of it may be believed
         return replace(_unread(spec), refusals=(Note("pendingRestore", str(error)),)), None
     except ReconcilerError as error:
@@ -310,6 +329,46 @@ def apply(
         parallelism=parallelism,
         expected_digest=digest,
         now=now,
+    )
+
+
+def write(
+    rows: DataFrame | None,
+    spec: TableSpec,
+    operation: str = "upsert",
+    *,
+    dedupe: bool = False,
+    partitions: Sequence[str] | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Write the rows of a DataFrame into the table of a spec, all or none. Needs no Hudi jar.
+
+    A table that is not there is made as the spec's ``table`` block says. ``operation``: insert,
+    upsert, delete (the rows need no more than key and partition columns), bulk-insert,
+    insert-overwrite (partitions that rows come to), insert-overwrite-table, or delete-partition
+    (``partitions``: their paths; no rows). ``dedupe``: of an insert, one row a key. ``extra``: kept
+    in the extra metadata of the instant. Raises BusyError where another writer is in the way: then
+    nothing was written, and it can be run again; RowsError and UnsupportedError for rows that do
+    not fit the table, UsageError, BlockedError, FormatError and StorageError.
+    """
+    from reconciler.transaction.hold import Means  # noqa: PLC0415
+    from reconciler.writer.entry import write_table  # noqa: PLC0415
+    from reconciler.writer.spark import SparkWriter, asked_of  # noqa: PLC0415
+
+    ask = asked_of(rows, operation, dedupes=dedupe, partitions=partitions)
+    return write_table(
+        spec,
+        ask,
+        means=Means(
+            open_storage=world.open_storage,
+            clock=world.SystemClock(),
+            process=world.process(),
+            waits=lambda _name, _what: None,
+            check=lambda: None,
+        ),
+        token=world.token(),
+        writer=None if rows is None else partial(SparkWriter, rows.sparkSession),
+        extra=extra or {},
     )
 
 

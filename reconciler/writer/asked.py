@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from reconciler.errors import UsageError
 from reconciler.hudi.instant import Action
 from reconciler.plan.model import Note
 from reconciler.writer.request import Operation, Totals
@@ -65,6 +67,37 @@ class Ask:
     schema: pa.Schema
     dedupes: bool = False
     partitions: Sequence[str] | None = None
+
+
+def way_of(text: str) -> Way:
+    """The way of a name; UsageError with those that there are."""
+    try:
+        return Way(text)
+    except ValueError:
+        near = get_close_matches(text, [way.value for way in Way], n=1)
+        meant = f"did you mean {near[0]}?" if near else "say one of"
+        raise UsageError(
+            f"operation {text}: {meant} ({', '.join(way.value for way in Way)})"
+        ) from None
+
+
+def check_ask(way: Way, *, has_rows: bool, dedupes: bool, partitions: Sequence[str] | None) -> None:
+    """Raises UsageError for what does not go together."""
+    is_deletion = way is Way.DELETE_PARTITION
+    if is_deletion != (not has_rows):
+        raise UsageError(
+            "delete-partition takes no rows, only the paths of partitions"
+            if is_deletion
+            else f"{way.value} takes rows"
+        )
+    if is_deletion != bool(partitions):
+        raise UsageError(
+            "delete-partition: say which partitions, by their paths"
+            if is_deletion
+            else f"partitions are for delete-partition; {way.value} goes by its rows"
+        )
+    if dedupes and way.operation not in (Operation.INSERT, Operation.BULK_INSERT):
+        raise UsageError(f"{way.value} writes one row a key by itself")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

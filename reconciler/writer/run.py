@@ -47,13 +47,14 @@ def run_write(
     hold: Hold,
     spec: TableSpec,
     ask: Ask,
-    writer: Writer,
+    writer: Writer | None,
     *,
     extra: Mapping[str, str],
     announced: str | None = None,
 ) -> Outcome:
     """Write rows into the table; ``extra`` is kept with the instant.
 
+    ``writer``: None for a write without rows.
     ``announced``: the instant that a table was just made with. What goes wrong is undone before it
     is raised: BusyError where another writer has a hand in the same file groups, what ``facts_of``
     and the ``writer`` raise, StorageError.
@@ -168,14 +169,14 @@ def _beating(hold: Hold, instant: str) -> Iterator[None]:
 
 
 def _carry_out(
-    hold: Hold, ask: Ask, begun: _Begun, writer: Writer, extra: Mapping[str, str]
+    hold: Hold, ask: Ask, begun: _Begun, writer: Writer | None, extra: Mapping[str, str]
 ) -> Written:
     facts, instant = begun.facts, begun.instant
 
     def assigned(found: Assigned) -> None:
         hold.publisher.start(instant, ask.way.action, _inflight(hold, ask.way, facts, found))
 
-    if ask.way is Way.DELETE_PARTITION:
+    if writer is None:
         hold.publisher.start(instant, ask.way.action, b"")
         done = None
     else:

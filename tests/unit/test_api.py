@@ -12,12 +12,12 @@ from reconciler import api
 
 
 def test_what_is_exported_is_what_is_there():
-    expected = ["advise", "apply", "load_specs", "observe", "plan", "read"]
+    expected = ["advise", "apply", "load_specs", "observe", "plan", "read", "write"]
     assert expected == sorted(reconciler.__all__)
     for name in reconciler.__all__:
         assert callable(getattr(reconciler, name))
         assert callable(getattr(api, name))
-    assert not hasattr(reconciler, "write")
+    assert not hasattr(reconciler, "destroy")
 
 
 def test_importing_the_package_imports_nothing_else():
@@ -46,7 +46,7 @@ def test_a_function_that_shares_its_name_with_a_room_can_be_called(first):
     assert done.stdout == "()\n()\nPlan\n"
 
 
-@pytest.mark.parametrize("name", ["apply", "load_specs", "observe", "plan", "read"])
+@pytest.mark.parametrize("name", ["apply", "load_specs", "observe", "plan", "read", "write"])
 def test_what_is_exported_tells_how_it_is_called(name):
     found, function = getattr(reconciler, name), getattr(api, name)
 

@@ -1,0 +1,47 @@
+"""A whole write of a declared table: it is opened or made, what dead runs left goes, rows come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from reconciler.plan.document import spec_digest
+from reconciler.spec.model import TableSpec
+from reconciler.storage.api import StorageRef
+from reconciler.transaction.hold import Means
+from reconciler.transaction.signature import signed
+from reconciler.writer.asked import Ask, Outcome
+from reconciler.writer.left import undo_dead_writes
+from reconciler.writer.opening import open_for_writing
+from reconciler.writer.request import Writer
+from reconciler.writer.run import run_write
+
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+def write_table(
+    spec: TableSpec,
+    ask: Ask,
+    *,
+    means: Means,
+    token: str,
+    writer: Callable[[StorageRef], Writer] | None,
+    extra: Mapping[str, str] = _NOTHING,
+) -> Outcome:
+    """Do what is asked, all of it or nothing.
+
+    ``writer``: None for a write without rows. ``token``: a text that no other run has; ``extra``:
+    kept with the instant, beside what says whose it is. Raises as ``open_for_writing`` and
+    ``run_write``.
+    """
+    storage = means.open_storage(spec.path, spec.storage_options)
+    hold, announced = open_for_writing(spec, storage, means, token)
+    undo_dead_writes(hold, means.process)
+    return run_write(
+        hold,
+        spec,
+        ask,
+        None if writer is None else writer(storage.ref),
+        extra={**signed(spec_digest(spec.document), hold.owner), **extra},
+        announced=announced,
+    )
