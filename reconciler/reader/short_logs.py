@@ -75,7 +75,6 @@ def _short(storage: Storage, doubted: list[LogFile], said: dict[LogFile, int]) -
             path = f"{folder}/{name}" if folder else name
             found.append(
                 f"{path}: has {size} {'byte' if size == 1 else 'bytes'}, and its writer says "
-                f"{least}: what is missing is not read, nor is it by Hudi; restore the file from a "
-                "copy"
+                f"{least}: what is missing is not read; restore the file from a copy"
             )
     return tuple(found)
