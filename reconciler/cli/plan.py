@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
@@ -27,6 +27,7 @@ from reconciler.cli.options import (
 from reconciler.cli.targets import check_target, write_whole
 from reconciler.cli.terminal import emit, progress, wants_color
 from reconciler.cli.webhook import Webhook, open_hook
+from reconciler.errors import UsageError
 from reconciler.render import words
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from reconciler.plan.model import Plan, Selection, TablePlan
+    from reconciler.sizing.simulate import NextInsert
     from reconciler.spec.model import TableSpec
+
+#: more rows than any insert has
+_MOST_ROWS: Final = 10**15
 
 
 def plan(  # noqa: PLR0913 (options of a command)
@@ -56,6 +61,14 @@ def plan(  # noqa: PLR0913 (options of a command)
     parallelism: Parallelism = TABLES_AT_ONCE,
     env: Env = None,
     webhook: Webhook = None,
+    simulate_insert: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N[,PARTITION]",
+            help="Say into how many files N new rows would go, on partitions as those of the last "
+            "writes or all into one; writes none of them.",
+        ),
+    ] = None,
 ) -> int:
     """Compare tables with their specs and plan what must change. Writes nothing to any table.
 
@@ -64,12 +77,15 @@ def plan(  # noqa: PLR0913 (options of a command)
     from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
 
     at = moment(now)
+    insert = None if simulate_insert is None else _next_insert(simulate_insert)
     hook = open_hook(webhook, "plan", env)
     if output is not None:
         check_target(output, "the plan")
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     selected = selected_specs(specs, selectors, env)
-    made = make_plan(selected.tables, at, selection=selected.selection, parallelism=parallelism)
+    made = make_plan(
+        selected.tables, at, selection=selected.selection, parallelism=parallelism, insert=insert
+    )
     if output is not None:
         save(made, output)
     emit(rendered(made, format, full=full, file=output, environment=name_of(env)))
@@ -84,6 +100,7 @@ def make_plan(
     *,
     selection: Selection | None = None,
     parallelism: int = 1,
+    insert: NextInsert | None = None,
 ) -> Plan:
     """Plan the specs, telling people how far it is."""
     from reconciler import api  # noqa: PLC0415
@@ -96,9 +113,34 @@ def make_plan(
             now=now,
             selection=selection,
             parallelism=parallelism,
+            insert=insert,
             on_table=lambda table: tell(1, f"{table.name}: {_headline(table)}", table.name),
             on_crash=lambda spec, error: explain_crash(spec.name, error),
         )
+
+
+def _next_insert(text: str) -> NextInsert:
+    """The rows that are to be simulated; UsageError for what is no number of rows.
+
+    >>> _next_insert("100,dt=2026-01-01")
+    NextInsert(rows=100, partition='dt=2026-01-01')
+    """
+    from reconciler.plan.shape import is_partition  # noqa: PLC0415
+    from reconciler.sizing.simulate import NextInsert  # noqa: PLC0415 (numpy)
+
+    digits, comma, partition = text.partition(",")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_MOST_ROWS))
+    if not is_number or not 0 < int(digits) <= _MOST_ROWS:
+        raise UsageError(
+            f"--simulate-insert {text}: give a number of rows from 1 to {_MOST_ROWS}, and after "
+            "a comma the one partition that they go to, as 100000,dt=2026-01-31"
+        )
+    if comma and (not partition or not is_partition(partition)):
+        raise UsageError(
+            f"--simulate-insert {text}: what follows the comma is no path of a partition, as "
+            "dt=2026-01-31"
+        )
+    return NextInsert(rows=int(digits), partition=partition or None)
 
 
 def save(plan: Plan, path: Path) -> None:

@@ -49,9 +49,11 @@ from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
 from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
+    from reconciler.plan.sizes import FileSizeReport
     from reconciler.planners.foresee import Foreseen
     from reconciler.planners.index import IndexDecision
     from reconciler.planners.relayout import Relayout
+    from reconciler.sizing.simulate import NextInsert
 
 __all__ = ["apply_refusals", "plan_table"]
 
@@ -67,8 +69,13 @@ class _Cleaning:
     is_removed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
-def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
-    """Everything about one table. ``now`` has a zone; nothing else of the world is looked at."""
+def plan_table(
+    spec: TableSpec, state: TableState, now: datetime, *, insert: NextInsert | None = None
+) -> TablePlan:
+    """Everything about one table. ``now`` has a zone; nothing else of the world is looked at.
+
+    ``insert``: rows whose way into the files is simulated.
+    """
     if now.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
     blocked = state_refusals(spec, state, now)
@@ -87,6 +94,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         indexed = _indexed(spec, state, steps, cleaning.is_removed)
         steps = _with_index(steps, indexed.step)
     impact = _impact(state, view, cleaning.is_removed, steps)
+    sized, unsized = _sized(spec, state, view, insert)
     plan = TablePlan(
         name=spec.name,
         path=spec.path,
@@ -103,6 +111,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
         predictions=_predictions(foreseen, laid),
         impact=impact,
         layout=laid.layout if laid else None,
+        file_sizes=sized,
         refusals=(
             *blocked,
             *(laid.refusals if laid else ()),
@@ -118,6 +127,7 @@ def plan_table(spec: TableSpec, state: TableState, now: datetime) -> TablePlan:
             *resumes.warnings,
             *(note for note in needed_by_apply(spec, state) if note.rule not in _rules(blocked)),
             *block_warnings(spec, state),
+            *unsized,
         ),
     )
     return guarded(plan, spec, now)
@@ -135,6 +145,17 @@ def _predictions(foreseen: Foreseen | None, laid: Relayout | None) -> tuple[Mapp
     if foreseen is None:
         return ()
     return foreseen.predictions if laid is not None and laid.step else foreseen.unchanged
+
+
+def _sized(
+    spec: TableSpec, state: TableState, view: View, insert: NextInsert | None
+) -> tuple[FileSizeReport | None, tuple[Note, ...]]:
+    """How big the files are, and what could not be found out about them."""
+    if state.writes is None:
+        return None, ()
+    from reconciler.planners.file_sizes import file_sizes, warnings  # noqa: PLC0415 - not at apply
+
+    return file_sizes(spec, state, view, insert), warnings(state)
 
 
 def _laid(spec: TableSpec, state: TableState, view: View, foreseen: Foreseen | None) -> Relayout:

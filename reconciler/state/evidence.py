@@ -31,6 +31,14 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Writes:
+    """The ``newest`` completed writes, oldest first; ``doubt``: why there are none to look at."""
+
+    newest: tuple[Written, ...] = ()
+    doubt: Doubt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
     """What was read of a table for its clustering.
 

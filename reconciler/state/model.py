@@ -12,7 +12,7 @@ from reconciler.hudi.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline import Timeline
 
 if TYPE_CHECKING:
-    from reconciler.state.evidence import Evidence
+    from reconciler.state.evidence import Evidence, Writes
     from reconciler.state.foresight import Foresight
     from reconciler.state.index import KnownIndex
 
@@ -130,6 +130,7 @@ class TableState:
     ``index``: what is known of the index; None where the spec has no index block.
     ``foresight``: what predictions are made from; None where the spec has no queries, and before
     it was asked for.
+    ``writes``: what the files were written by; None where nobody looks at how big they are.
     """
 
     location: str
@@ -159,6 +160,7 @@ class TableState:
     evidence: Evidence | None = None
     index: KnownIndex | None = None
     foresight: Foresight | None = None
+    writes: Writes | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
 
     @property

@@ -1,0 +1,33 @@
+"""The newest writes of a table, for whoever looks at how big its files are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from reconciler.errors import FormatError, NotFoundError
+from reconciler.hudi.load import load_properties
+from reconciler.state.evidence import Doubt, Writes
+from reconciler.state.history import read_written
+from reconciler.state.model import TableState
+from reconciler.storage.api import Storage
+
+#: as many as a write's own estimate of a row looks at
+_NEWEST: Final = 20
+
+
+def with_writes(storage: Storage, state: TableState) -> TableState:
+    """The state with its newest writes: those that a clustering is judged by, else they are read.
+
+    Reads one small file each. What is damaged, or was archived meanwhile, is a doubt and stops no
+    plan. Raises StorageError.
+    """
+    if state.evidence is not None:
+        return replace(state, writes=Writes(newest=state.evidence.written))
+    try:
+        properties = load_properties(storage)
+        found = Writes(newest=read_written(storage, properties, state.timeline, newest=_NEWEST))
+    except (FormatError, NotFoundError) as problem:
+        said = f"what wrote the files is not known, nor how big a row is: {problem}"
+        found = Writes(doubt=Doubt(rule="fileSizes", because=said))
+    return replace(state, writes=found)
