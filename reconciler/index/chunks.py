@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.hudi.arrow import flags, integers
+from reconciler.hudi.arrow import integers
 from reconciler.index.forms import ABSENT, Place
 from reconciler.index.kinds import Kind, converted
 from reconciler.index.model import UNKNOWN, ColumnStats
 from reconciler.index.nans import NAN_FREE, nan_free_columns
+from reconciler.index.raw import where_true
 from reconciler.index.reduce import of_files
 from reconciler.index.writers import Writer
 
@@ -149,7 +150,7 @@ class Chunks:
             high.append(bounds.greatest)
             exact.append((bounds.is_exact_least, bounds.is_exact_greatest))
             if kind.is_bytes and kind.logical != "DECIMAL" and writer.cuts_text:
-                is_one = flags(pc.equal(bounds.least, bounds.greatest).fill_null(False))
+                is_one = where_true(pc.equal(bounds.least, bounds.greatest))
                 exact[-1] = (is_one, is_one)
         none = np.zeros(0, np.bool_)
         back = np.argsort(np.concatenate(rows), kind="stable")[order]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.hudi.arrow import booleans, flags
+from reconciler.index.raw import array_of, where_true
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,11 +125,12 @@ def _consistent(
 ) -> Bounds:
     """Bounds in the wrong order are damage; bounds that are the same are a value."""
     (low, is_low), (high, is_high) = least, greatest
-    is_wrong = pc.greater(low, high).fill_null(False)
-    if pc.any(is_wrong).as_py():
-        low = pc.if_else(is_wrong, pa.scalar(None, low.type), low)
-        high = pc.if_else(is_wrong, pa.scalar(None, high.type), high)
-    is_one = flags(pc.equal(low, high).fill_null(False))
+    is_wrong = where_true(pc.greater(low, high))
+    if is_wrong.any():
+        wrong = booleans(is_wrong)
+        low = pc.if_else(wrong, pa.scalar(None, low.type), low)
+        high = pc.if_else(wrong, pa.scalar(None, high.type), high)
+    is_one = where_true(pc.equal(low, high))
     return Bounds(
         least=low,
         greatest=high,
@@ -145,23 +147,23 @@ def _ends(
     found: Any = None
     is_exact = np.ones(len(values), np.bool_)
     if kind.physical == "BOOLEAN" and types.is_boolean(wanted):
-        found = pa.array(values, pa.bool_())
+        found = array_of(values, pa.bool_())
     elif kind.is_float and types.is_floating(wanted):
         return _floats(kind, wanted, values, is_least=is_least)
     elif kind.logical == "DECIMAL":
         found = _decimals(kind, wanted, values) if types.is_decimal(wanted) else None
     elif kind.is_bytes and kind.logical in _TEXT:
         is_text = types.is_string(wanted) or types.is_binary(wanted)
-        found = _cast(pa.array(values, pa.binary()), wanted) if is_text else None
+        found = _cast(array_of(values, pa.binary()), wanted) if is_text else None
     elif kind.logical == "DATE":
-        found = pa.array(values, pa.int32()).cast(wanted) if types.is_date32(wanted) else None
+        found = array_of(values, pa.int32()).cast(wanted) if types.is_date32(wanted) else None
     elif kind.logical == "TIMESTAMP":
         return _times(kind, wanted, values, is_least=is_least)
     elif kind.physical in _WHOLE and kind.logical in {"NONE", "INT"}:
         if types.is_floating(wanted):
             return _rounded(wanted, values, is_least=is_least)
         is_whole = types.is_signed_integer(wanted)
-        found = _cast(pa.array(values, pa.int64()), wanted) if is_whole else None
+        found = _cast(array_of(values, pa.int64()), wanted) if is_whole else None
     return None if found is None else (found, is_exact)
 
 
@@ -190,8 +192,8 @@ def _floats(
     if kind.physical == "DOUBLE" and pa.types.is_float32(wanted):
         return None
     is_wider = kind.physical == "FLOAT" and pa.types.is_float64(wanted)
-    column = _array(values, pa.float32() if kind.physical == "FLOAT" else pa.float64())
-    plain = _numpy(column.fill_null(np.nan))
+    column = array_of(values, pa.float32() if kind.physical == "FLOAT" else pa.float64())
+    plain = _filled(column, np.nan)
     is_known = ~np.isnan(plain)
     zero = plain.dtype.type(-0.0 if is_least else 0.0)
     plain = np.where(plain == 0, zero, plain)
@@ -207,8 +209,8 @@ def _rounded(
     wanted: Any, values: Sequence[Any], *, is_least: bool
 ) -> tuple[Any, NDArray[np.bool_]]:
     """Whole numbers as floats; those that no float is are rounded outwards."""
-    column = _array(values, pa.int64())
-    whole = _numpy(column.fill_null(0))
+    column = array_of(values, pa.int64())
+    whole = _filled(column, 0)
     kind = np.dtype(np.float32 if pa.types.is_float32(wanted) else np.float64)
     plain = whole.astype(kind)
     is_exact = (whole >= -_EXACT[wanted]) & (whole <= _EXACT[wanted])
@@ -248,9 +250,9 @@ def _times(
     """In microseconds, outwards; what is beyond 64 bits is unknown."""
     if not (pa.types.is_timestamp(wanted) and kind.unit and kind.is_utc == bool(wanted.tz)):
         return None
-    column = pa.array(values, pa.int64())
+    column = array_of(values, pa.int64())
     is_known = flags(column.is_valid())
-    plain = _numpy(column.fill_null(0))
+    plain = _filled(column, 0)
     is_exact = is_known
     if kind.unit < _MICROS:
         times = _MICROS // kind.unit
@@ -264,14 +266,12 @@ def _times(
     return _masked(plain, is_known, wanted), is_exact
 
 
-def _array(values: Any, kind: Any) -> Any:
-    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
-
-
-def _numpy(column: Any) -> NDArray[Any]:
+def _filled(column: Any, value: float) -> NDArray[Any]:
+    """The values of an array of numbers, with another one in place of nulls."""
     kind = np.dtype(column.type.to_pandas_dtype())
     whole: NDArray[Any] = np.frombuffer(column.buffers()[1] or b"", kind)
-    return whole[column.offset : column.offset + len(column)]
+    whole = whole[column.offset : column.offset + len(column)]
+    return np.where(flags(column.is_valid()), whole, kind.type(value))
 
 
 def _masked(values: NDArray[Any], is_known: NDArray[np.bool_], wanted: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 import tracemalloc
 
@@ -217,3 +219,46 @@ def test_a_file_that_changes_between_two_reads_is_read_again_whole():
 
     assert [0, 1, 2] == built.index.columns["x"].least.to_pylist()
     assert 0 == built.unread
+
+
+PROGRAM = """\
+import sys
+import pyarrow as pa
+from reconciler.hudi.arrow import integers, strings
+from reconciler.index.build import Asked, read_share
+from reconciler.index.codec import Provenance, encode
+from reconciler.storage.open import open_storage
+import numpy as np
+kinds = {'i': pa.int32(), 'l': pa.int64(), 'y': pa.float64(), 'f': pa.float32(), 's': pa.string(),
+         'b': pa.binary(), 't': pa.bool_(), 'd': pa.date32(), 'us': pa.timestamp('us')}
+size = integers(np.array([int(sys.argv[2])]))
+rows = pa.RecordBatch.from_arrays([strings(['']), strings(['f.parquet']), size],
+                                  names=['partition', 'name', 'size'])
+asked = Asked(columns=tuple(kinds), schema=pa.schema(list(kinds.items())))
+built = read_share(open_storage(sys.argv[1]), asked, rows, progress=print)
+encode(built.index, Provenance(table='t', instant='2026', tool='test'))
+print(built.index.rows.tolist(), 'pandas' in sys.modules)
+"""
+
+
+def test_building_an_index_imports_no_pandas(tmp_path):
+    """It takes half a second, as long as the footers of a thousand files."""
+    table = pa.table(
+        {
+            "i": pa.array([1, None], pa.int32()),
+            "l": [1, 2],
+            "y": [1.0, None],
+            "f": pa.array([1.0, 2.0], pa.float32()),
+            "s": ["a", "b"],
+            "b": [b"a", None],
+            "t": [True, False],
+            "d": pa.array([1, 2], pa.date32()),
+            "us": pa.array([1, 2], pa.timestamp("us")),
+        }
+    )
+    pq.write_table(table, tmp_path / "f.parquet", row_group_size=1)
+    size = (tmp_path / "f.parquet").stat().st_size
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(size)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert "[2] False" == done.stdout.splitlines()[-1]
