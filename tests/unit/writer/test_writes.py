@@ -151,6 +151,8 @@ def test_many_rows_make_files_of_the_size_that_is_wanted(tmp_path):
     done = table.write(Operation.INSERT, [batch(*rows[:300]), batch(*rows[300:])])
 
     assert len(done.files) == 14
+    assert {made.counts.inserts for made in done.files} <= {48, 49, 50, 51, 52}
+    assert all(BaseName.parse(made.file.name).file_id.endswith("-0") for made in done.files)
     assert max(size for _, size in table.files.values()) <= 1.15 * table.rule.sizes.target
     assert sum(table.rows().values()) == 700
 

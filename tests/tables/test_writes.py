@@ -1,0 +1,126 @@
+"""Rows brought to the base files of tables that real Hudi wrote, without a commit."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.hudi.load import load_properties
+from reconciler.sizing.estimate import RecordSize
+from reconciler.sizing.rules import Sizes, Steady
+from reconciler.state.columns import declared_columns
+from reconciler.state.observe import observe
+from reconciler.state.view import view_of
+from reconciler.writer.bucket import Work
+from reconciler.writer.dedupe import DedupeRule
+from reconciler.writer.evolution import Evolution
+from reconciler.writer.keys import KeyRule
+from reconciler.writer.local import InProcess
+from reconciler.writer.partitions import FolderRule
+from reconciler.writer.request import Operation, Recipe, Standing, WriteWork
+from tests.rewriting import asked, unpacked
+
+TABLES = ["v6_cow_part", "v6_cow_nopart", "v9_cow_part", "v9_cow_nopart"]
+ROWS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("p", pa.string()),
+        ("ts", pa.int32()),
+        ("name", pa.string()),
+        ("x", pa.float64()),
+    ]
+)
+
+
+def work_of(path, operation):
+    """What a transaction would ask for."""
+    storage, rewrite, _ = asked(path)
+    properties, state = load_properties(storage), observe(storage, None, observed_ms=0)
+    declared = declared_columns(storage, properties, state)
+    evolution = Evolution.of(
+        declared.text,
+        ROWS,
+        table_name=properties.table_name,
+        table_version=properties.table_version,
+    )
+    return storage, WriteWork(
+        recipe=Recipe(
+            operation=operation,
+            work=Work(
+                instant=rewrite.instant,
+                reading=rewrite.reading,
+                schema=rewrite.schema,
+                form=rewrite.form,
+                target=1 << 27,
+            ),
+            keys=KeyRule.of(properties),
+            folders=FolderRule.of(properties),
+            dedupe=DedupeRule.of(properties, is_global=False),
+            columns=evolution.columns,
+            brought=evolution.brought,
+        ),
+        seed=rewrite.seed,
+        standing=Standing.of(view_of(state)),
+        rule=Steady(sizes=Sizes(), record=RecordSize(fixed=440_000, per_row=100.0, because="")),
+    )
+
+
+def newest(storage, standing):
+    """Every row that readers see, by folder and key."""
+    found = {}
+    groups = standing.groups
+    for at, name in enumerate(standing.bases.to_pylist()):
+        if name is None:
+            continue
+        folder = groups.partitions[groups.partition[at]]
+        for one in rows_of(storage, folder, name):
+            found[folder, one["_hoodie_record_key"]] = one
+    return found
+
+
+def rows_of(storage, folder, name):
+    path = f"{folder}/{name}" if folder else name
+    return pq.read_table(pa.BufferReader(storage.read(path))).to_pylist()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_of_hudi_are_found_by_their_keys_and_replaced(name, tmp_path):
+    storage, work = work_of(unpacked(name, tmp_path), Operation.UPSERT)
+    before = newest(storage, work.standing)
+    old = list(before.values())[::3]
+    rows = [{**{k: one[k] for k in ROWS.names}, "ts": 1000, "name": "ours"} for one in old]
+    rows.append({"id": 10**6, "p": old[0]["p"], "ts": 1, "name": "new", "x": None})
+    done = InProcess(storage, 2).write(
+        [[pa.RecordBatch.from_pylist(rows, schema=ROWS)]], work, assigned=lambda _found: None
+    )
+
+    assert (done.totals.updates, done.totals.inserts) == (len(old), 1)
+    after = dict(before)
+    for made in done.files:
+        for one in rows_of(storage, made.partition, made.file.name):
+            after[made.partition, one["_hoodie_record_key"]] = one
+    assert len(after) == len(before) + 1
+    ours = [one for one in after.values() if one["name"] == "ours"]
+    assert {(one["p"], one["id"]) for one in ours} == {(one["p"], one["id"]) for one in old}
+    touched = {made.before for made in done.files}
+    assert touched <= set(work.standing.bases.to_pylist())
+    assert all(made.counts.inserts + made.counts.updates for made in done.files)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_of_hudi_are_deleted_by_their_keys(name, tmp_path):
+    storage, work = work_of(unpacked(name, tmp_path), Operation.DELETE)
+    before = newest(storage, work.standing)
+    gone = list(before)[::2]
+    keys = [{k: before[key][k] for k in ("id", "p")} for key in gone]
+    rows = pa.RecordBatch.from_pylist(keys, schema=pa.schema([ROWS.field("id"), ROWS.field("p")]))
+    done = InProcess(storage, 2).write([[rows]], work, assigned=lambda _found: None)
+
+    assert done.totals.deletes == len(gone)
+    left = [
+        (made.partition, one["_hoodie_record_key"])
+        for made in done.files
+        for one in rows_of(storage, made.partition, made.file.name)
+    ]
+    assert not set(left) & set(gone)
