@@ -36,7 +36,7 @@ from reconciler.state.model import TableState
 from reconciler.state.passes import PASSES
 from reconciler.state.passes import Passes as Written
 
-#: passes over a partition of one group
+#: passes that are enough beside one for every round in which groups are merged
 _LEAST: Final = 2
 
 
@@ -77,6 +77,8 @@ def passes_extra(spec: TableSpec, state: TableState, groups: Rewrites) -> dict[s
     if asked is None or not asked.columns or asked.when.always:
         return {}
     past = state.evidence.clusterings if state.evidence is not None else ()
+    if not any(one.layout == layout_of(asked) for one in past):
+        return {}  # each group makes the first pass
     found = candidates(state, view_of(state))
     is_settled = is_laid(found, past, layout_of(asked)) & is_light(found)
     digest = asked_of(spec, asked)

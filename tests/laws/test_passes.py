@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.hudi.files import build_files
@@ -119,6 +119,9 @@ class World:
     overlap=st.sampled_from([1.0, None]),
     is_read=st.booleans(),
 )
+@example(counts=[5], a_group=3, groups=1, later=2, overlap=1.0, is_read=False)
+@example(counts=[5], a_group=3, groups=1, later=2, overlap=None, is_read=True)
+@example(counts=[4], a_group=3, groups=1, later=3, overlap=1.0, is_read=True)
 def test_what_never_helps_is_not_done_for_ever(counts, a_group, groups, later, overlap, is_read):
     clustering = Clustering(
         columns=("x",),
