@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from reconciler.writer.request import Operation, Recipe
 _DELETE = DedupeRule()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Chunk:
     """Rows that came together. ``brought``: how many did before one a key was chosen.
 
@@ -36,7 +37,7 @@ class Chunk:
     rows: Any
     is_deletion: NDArray[np.bool_]
 
-    @property
+    @cached_property
     def hashes(self) -> Hashes:
         """Of the keys."""
         return key_hashes(self.rows.column(RECORD_KEY))

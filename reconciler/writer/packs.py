@@ -87,12 +87,25 @@ def gathered(batches: Iterable[Any], most: int = GATHERED) -> Iterator[Any]:
 
 def parted(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
     """The rows of each code that there is, in their order."""
-    if not len(codes):
-        return
+    found = list(grouped(codes))
+    if len(found) > 1:
+        batch = batch.take(integers(np.concatenate([rows for _, rows in found])))
+    start = 0
+    for code, rows in found:
+        yield code, batch.slice(start, len(rows))
+        start += len(rows)
+
+
+def grouped(codes: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Each code that there is, ascending, and the rows that have it.
+
+    >>> [(code, rows.tolist()) for code, rows in grouped(np.array([7, 3, 7]))]
+    [(3, [1]), (7, [0, 2])]
+    """
     order = np.argsort(codes, kind="stable")
     found = codes[order]
-    starts = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
-    ends = np.append(starts[1:], len(found))
-    rows = batch if len(starts) == 1 else batch.take(integers(order))
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        yield int(found[start]), rows.slice(start, end - start)
+    ends = np.flatnonzero(np.append(found[1:] != found[:-1], True)[: len(found)]) + 1
+    start = 0
+    for end in ends.tolist():
+        yield int(found[start]), order[start:end]
+        start = end

@@ -20,7 +20,7 @@ from reconciler.hudi.arrow import booleans, integers, numbers
 from reconciler.sizing.buckets import Assignment
 from reconciler.sizing.routing import Cuts, Hashes, bits_for, by_md5, cuts, histogram
 from reconciler.writer.arrived import Chunk, chunks, located
-from reconciler.writer.packs import Kind, Pack, parted
+from reconciler.writer.packs import Kind, Pack, grouped, parted
 from reconciler.writer.request import Shared
 
 #: the column of changes that tells deletions from rows
@@ -99,9 +99,10 @@ class Binning:
             new = located(chunk, tags).new
             hashes = chunk.hashes[new]
             codes, paths = chunk.paths(new)
-            for code, path in enumerate(paths):
+            for code, rows in grouped(codes):
+                path = paths[code]
                 if (number := numbered.get(path)) is not None:
-                    counts = histogram(hashes[codes == code], _bits(routes.new[path]))
+                    counts = histogram(hashes[rows], _bits(routes.new[path]))
                     full = np.flatnonzero(counts)
                     columns = [integers(full), integers(counts[full])]
                     data = pa.RecordBatch.from_arrays(columns, ["bin", "rows"])
@@ -157,10 +158,9 @@ def _new(chunk: Chunk, rows: NDArray[np.int64], routes: Routes) -> Iterator[Sent
     hashes = chunk.hashes[rows]
     keys = chunk.rows.column(RECORD_KEY)
     bucket = np.zeros(len(rows), np.int64)
-    for code, path in enumerate(paths):
-        here = np.flatnonzero(codes == code)
+    for code, here in grouped(codes):
         own = keys.take(integers(rows[here]))
-        bucket[here] = routes.new[path].of(own, hashes[here])
+        bucket[here] = routes.new[paths[code]].of(own, hashes[here])
     batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(integers(rows))
     for to, some in parted(batch, bucket):
         yield to, Pack(kind=Kind.ROWS, source=chunk.source, number=chunk.number, data=some)
