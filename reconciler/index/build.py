@@ -24,12 +24,12 @@ from reconciler.index.slim import Slim, Slimmer
 from reconciler.index.tails import SlimTails, Tails, damaged
 from reconciler.storage.api import Storage, StorageRef
 
-#: files from which on a job on a cluster is worth its start: threads read 10 000 in 4 CPU seconds
+#: files from which on a job on a cluster is worth its start: threads read 10 000 in 2 CPU seconds
 WORTH_A_JOB: Final = 16_000
 #: files at once: reading waits for the store
 _AT_ONCE: Final = 16
 #: files that a thread reads before it says so: more at once cost less, but end later
-_LEAST_SHARE, _MOST_SHARE, _SHARES_EACH = 64, 512, 4
+_LEAST_SHARE, _MOST_SHARE, _SHARES_EACH = 64, 256, 4
 #: sentences about files that cannot be read; the rest are counted
 MOST_SAID: Final = 5
 

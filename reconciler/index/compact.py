@@ -12,8 +12,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from reconciler.errors import ReconcilerError
-
 STOP: Final = 0
 BINARY: Final = 8
 LIST: Final = 9
@@ -27,7 +25,7 @@ _MOST_BYTES: Final = 10
 _MOST_DEPTH: Final = 16
 
 
-class MalformedError(ReconcilerError):
+class MalformedError(ValueError):
     """Bytes that are no such value, or are of a kind that footers have not."""
 
 

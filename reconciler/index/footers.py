@@ -23,6 +23,8 @@ from reconciler.index.keys import index_in_order
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex, fields_within, kept_type
 from reconciler.index.slim import Slim, Slimmer, glued
 
+#: bytes of row groups that are kept to be read together
+_HELD: Final = 2 << 20
 #: fields of a struct that a message names
 _SHOWN: Final = 5
 
@@ -128,6 +130,7 @@ class _Reading:
     rows: list[int] = field(default_factory=list)
     _slimmer: Slimmer = field(default_factory=lambda: Slimmer(PAIRS))
     _alike: dict[slim.Form, list[tuple[File, Slim]]] = field(default_factory=dict)
+    _held: int = 0
     _chunks: dict[str, Chunks] = field(default_factory=dict)
 
     @classmethod
@@ -142,6 +145,9 @@ class _Reading:
             self.rows.append(cut.rows)
             file = File(nth=nth, name=name, rows=cut.rows, groups=cut.many, pairs=cut.pairs)
             self._alike.setdefault(cut.form, []).append((file, cut))
+            self._held += len(cut.groups)
+            if self._held > _HELD:
+                self._read_held()
             return
         self.rows.append(UNKNOWN)
         found = _parsed(footer)
@@ -171,6 +177,13 @@ class _Reading:
         is_read = self._read(found, files, groups)
         self.rows = [file.rows if is_read else UNKNOWN for file in files]
 
+    def _read_held(self) -> None:
+        """What was kept of slim footers, form by form."""
+        for files in self._alike.values():
+            self._read_alike(files)
+        self._alike.clear()
+        self._held = 0
+
     def _read_alike(self, files: Sequence[tuple[File, Slim]]) -> None:
         """Files that differ in nothing but their row groups, together; if that fails, each."""
         found = _parsed(glued([cut for _, cut in files]))
@@ -199,9 +212,7 @@ class _Reading:
 
     def statistics(self) -> dict[str, ColumnStats]:
         """Of every column, an element a file."""
-        for files in self._alike.values():
-            self._read_alike(files)
-        self._alike.clear()
+        self._read_held()
         kinds = tuple(self.forms.kinds)
         return {
             column: self._chunks.get(column, Chunks()).statistics(kind, kinds, len(self.rows))

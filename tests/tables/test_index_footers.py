@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.index.footers import index_of
+from reconciler.index.slim import Slimmer, glued
 from tests.trees import unpack
+from tests.unit.index.indexes import facts
 
 LYING = Path(__file__).parent / "lying"
 SCHEMA = pa.schema(
@@ -115,3 +117,24 @@ def test_a_file_from_before_a_column_holds_nulls_in_it(tmp_path):
         found["c"].nulls.tolist(),
         found["c"].is_all_null.tolist(),
     )
+
+
+@pytest.mark.parametrize("name", ["statistics_0.15.0", "statistics_1.2.0", "evolution_1.2.0"])
+def test_without_bloom_filters_and_read_together_footers_say_the_same(name, tmp_path):
+    paths = files_of(unpack(LYING / f"{name}.zip", tmp_path))
+    slimmer, found = Slimmer(), []
+    for path in paths:
+        cut, whole = slimmer.cut(path.read_bytes()), pq.read_metadata(path)
+        assert cut is not None
+        alone = pq.read_metadata(pa.BufferReader(glued([cut])))
+        assert str(alone.to_dict()["row_groups"]) == str(whole.to_dict()["row_groups"])
+        assert (alone.created_by, alone.num_rows) == (whole.created_by, whole.num_rows)
+        assert alone.schema.equals(whole.schema)
+        assert whole.serialized_size - alone.serialized_size > 400_000  # the bloom filter
+        found.append((("", path.name, 1, path.read_bytes()), ("", path.name, 1, whole)))
+    together, one_by_one = (
+        facts(index_of(files, COLUMNS, SCHEMA)) for files in zip(*found, strict=True)
+    )
+
+    assert len(paths) > 1
+    assert together == one_by_one

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.index import compact
+from reconciler.index import compact, footers
 from reconciler.index.compact import MalformedError
 from reconciler.index.footers import index_of
 from reconciler.index.slim import Ends, Slim, Slimmer, glued
@@ -53,7 +53,7 @@ WAYS = st.fixed_dictionaries(
 
 
 @st.composite
-def footers(draw, pairs=False):
+def written(draw, pairs=False):
     table = pa.Table.from_pylist(draw(st.lists(ROW, max_size=5)), SCHEMA)
     if pairs:
         key = st.text(max_size=5)
@@ -81,7 +81,7 @@ def slim(tail, *keys):
 
 
 @settings(max_examples=60, deadline=None)
-@given(footers(pairs=True))
+@given(written(pairs=True))
 def test_a_slim_footer_says_what_the_whole_one_does(footer):
     found = slim(footer)
 
@@ -90,7 +90,7 @@ def test_a_slim_footer_says_what_the_whole_one_does(footer):
 
 
 @settings(max_examples=30, deadline=None)
-@given(footers(), footers())
+@given(written(), written())
 def test_row_groups_of_files_of_one_form_are_one_footer(one, two):
     slimmer = Slimmer()
     both = [slimmer.cut(tail) for tail in (one, two)]
@@ -99,7 +99,7 @@ def test_row_groups_of_files_of_one_form_are_one_footer(one, two):
 
 
 @settings(max_examples=60, deadline=None)
-@given(footers())
+@given(written())
 def test_a_row_group_ends_where_its_fields_do(footer):
     found = slim(footer).groups
     at = 0
@@ -202,7 +202,7 @@ def read_by_pyarrow(tail):
 
 
 @settings(max_examples=150, deadline=None)
-@given(footers(pairs=True), st.data())
+@given(written(pairs=True), st.data())
 def test_damage_is_the_same_in_a_slim_footer(footer, data):
     broken = bytearray(footer)
     for _ in range(data.draw(st.integers(1, 2))):
@@ -279,6 +279,26 @@ def test_a_list_that_claims_to_be_longer_than_the_footer_is_malformed_at_once():
         compact.skip(b"\xf5" + compact.as_varint(2**60) + b"\x01", 0, compact.LIST)
     with pytest.raises(MalformedError):
         compact.skip(b"\xf1" + compact.as_varint(2**60), 0, compact.LIST)
+
+
+def test_row_groups_are_not_kept_without_end(monkeypatch):
+    tails = [footer_of(pa.table({"x": [n, n + 1]}), row_group_size=1) for n in range(9)]
+    files = [("", f"{n}", 1, tail) for n, tail in enumerate(tails)]
+    schema = pa.schema([("x", pa.int64())])
+    held = []
+    together = footers.glued
+
+    def counted(slims):
+        held.append(len(slims))
+        return together(slims)
+
+    monkeypatch.setattr(footers, "glued", counted)
+    whole = facts(index_of(files, ["x"], schema))
+    monkeypatch.setattr(footers, "_HELD", 3 * len(slim(tails[0]).groups))
+    parts = facts(index_of(files, ["x"], schema))
+
+    assert whole == parts
+    assert [9, 4, 4, 1] == held
 
 
 def test_a_slim_footer_is_as_good_as_its_bytes():
