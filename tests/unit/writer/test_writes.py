@@ -117,6 +117,14 @@ def test_a_row_that_is_marked_as_deleted_deletes(table):
     assert (done.totals.deletes, done.totals.idle, done.totals.updates) == (1, 1, 1)
 
 
+def test_updates_and_deletions_of_one_file_come_together(table):
+    table.insert(*(row(n) for n in range(12)))
+    table.upsert(*(row(n, ts=2, name=f"new {n}", deleted=n % 3 == 0) for n in range(10)))
+
+    new = {("a", n, 2, f"new {n}"): 1 for n in range(10) if n % 3}
+    assert table.rows() == {**new, ("a", 10, 1, "n"): 1, ("a", 11, 1, "n"): 1}
+
+
 def test_a_row_that_is_marked_as_deleted_is_not_inserted(table):
     done = table.insert(row(1), row(2, deleted=True))
 
