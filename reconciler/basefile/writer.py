@@ -25,6 +25,7 @@ from reconciler.basefile.form import (
 )
 from reconciler.basefile.keys import KeyRange
 from reconciler.basefile.nans import NanFree
+from reconciler.basefile.parquet import parquet_writer
 from reconciler.basefile.ranges import Ranges
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.stamp import COMMIT_TIME, FILE_NAME, REPEATED, Stamp, meta_column
@@ -225,7 +226,7 @@ class BaseFileWriter:
         if self._dictionaries is None:
             plain = without_dictionary(rows)
             self._dictionaries = dictionary_paths(self._columns, plain)
-        return _parquet(sink, self._columns, self._form, self._dictionaries, footers)
+        return parquet_writer(sink, self._columns, self._form, self._dictionaries, footers)
 
 
 @dataclass(slots=True)
@@ -285,29 +286,6 @@ def _columns(schema: FileSchema, form: FileForm, stamp: Stamp | None) -> pa.Sche
     same = {FILE_NAME} if stamp is None or not form.has_keys else {FILE_NAME, COMMIT_TIME}
     return pa.schema(
         field.with_type(REPEATED) if field.name in same else field for field in schema.columns
-    )
-
-
-def _parquet(
-    sink: Any, columns: pa.Schema, form: FileForm, dictionaries: Sequence[str], footers: list[Any]
-) -> Any:
-    """Format version 1.0 with page indexes, as parquet-mr writes; no schema of Arrow's own."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    more = {}
-    if any(pa.types.is_time(field.type) for field in columns):
-        more["write_time_adjusted_to_utc"] = True
-    return pq.ParquetWriter(
-        sink,
-        columns,
-        version="1.0",
-        use_dictionary=list(dictionaries),
-        compression=form.codec,
-        compression_level=form.compression_level,
-        store_schema=False,
-        write_page_index=True,
-        metadata_collector=footers,
-        **more,
     )
 
 
