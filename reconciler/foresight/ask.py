@@ -14,6 +14,7 @@ import pyarrow as pa
 from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
 from reconciler.foresight.sample import MOST_GROUPS, read_sample
 from reconciler.foresight.statistics import RULE, Telling, Told
+from reconciler.foresight.whole_rows import MOST_ROWS as WHOLE_ROWS
 from reconciler.hudi.load import load_properties
 from reconciler.index.named import asked_columns
 from reconciler.merge.ordering import type_at
@@ -82,6 +83,7 @@ def _foreseen(
         found.foresight.columns,
         found.foresight.schema,
         most=MOST_GROUPS,
+        whole=WHOLE_ROWS,
     )
     return replace(found, foresight=replace(found.foresight, sample=sample))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,14 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reconciler import parallel
-from reconciler.curves.drawn import spread
-from reconciler.errors import FormatError, StorageError, UnsupportedError
-from reconciler.hudi.arrow import integers
+from reconciler.foresight.reading import Opened, Reading, Wanted, evenly
+from reconciler.foresight.whole_rows import read_whole_rows
 from reconciler.hudi.files import Files
-from reconciler.merge.calendar import PROLEPTIC, Calendar, in_calendar
-from reconciler.merge.evolve import evolve_batch
-from reconciler.merge.ordering import column_at
-from reconciler.merge.ranges import open_range, reading_parquet
 from reconciler.state.foresight import Sample, ToSample
 from reconciler.storage.api import Storage
 
@@ -27,7 +22,6 @@ MOST_GROUPS: Final = 64
 MOST_ROWS: Final = 1_000_000
 #: files at once: reading waits for the store
 _AT_ONCE: Final = 4
-_TOGETHER: Final = 64 * 1024
 
 
 def read_sample(  # noqa: PLR0913
@@ -39,17 +33,18 @@ def read_sample(  # noqa: PLR0913
     *,
     most: int = MOST_GROUPS,
     rows: int = MOST_ROWS,
+    whole: int = 0,
 ) -> Sample:
     """Rows of base files that are rewritten together, always the same ones of the same files.
 
     ``groups``: of each some files are looked into, as many as its bytes are worth and spread over
     these, and of the files some row groups, spread over their rows. ``columns``: names with dots;
     ``schema``: the table's columns. ``most``: row groups; ``rows``: how many of their rows are
-    kept, the same share of each, beside those that the rewrite will fit its layout to. A file that
-    cannot be read is left out; if it is damaged that is said. Memory: the kept rows, and the chunks
-    of the columns in the row groups that are read.
+    kept, the same share of each, beside those that the rewrite will fit its layout to; ``whole``:
+    how many are read in all columns. A file that cannot be read is left out; if it is damaged that
+    is said. Memory: the kept rows, and the chunks of the columns in the row groups that are read.
     """
-    reading = _Reading(storage, files, tuple(columns), schema)
+    reading = Reading(storage, files, tuple(columns), schema)
     chosen = _chosen(reading, groups, most)
     there = sum(int(one.sizes.sum()) for one in chosen)
     share = min(1.0, rows / max(there, 1))
@@ -70,11 +65,12 @@ def read_sample(  # noqa: PLR0913
         groups=sum(len(one.groups) for one, _ in found),
         of=sum(one.of for one, _ in found),
         shares=_shares([one for one, _ in found], columns),
+        whole=read_whole_rows(reading, [one for one, _ in found], most=whole) if whole else None,
         damaged=dict(sorted(reading.damaged.items())),
     )
 
 
-def _shares(files: Sequence[_Opened], columns: Sequence[str]) -> dict[str, float]:
+def _shares(files: Sequence[Opened], columns: Sequence[str]) -> dict[str, float]:
     """What columns take of the bytes of row groups."""
     sums, total = dict.fromkeys(columns, 0), 0
     for one in files:
@@ -86,17 +82,7 @@ def _shares(files: Sequence[_Opened], columns: Sequence[str]) -> dict[str, float
     return {name: size / max(total, 1) for name, size in sums.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A file of a ``group``, and what the rewrite draws of it by its place there."""
-
-    row: int
-    group: int
-    fitted: int
-    place: int
-
-
-def _chosen(reading: _Reading, groups: Sequence[ToSample], most: int) -> list[_Opened]:
+def _chosen(reading: Reading, groups: Sequence[ToSample], most: int) -> list[Opened]:
     """The files that are looked into, with the row groups that are read of them.
 
     Groups get row groups by their bytes, one at least; what one has not goes to those after it.
@@ -106,7 +92,7 @@ def _chosen(reading: _Reading, groups: Sequence[ToSample], most: int) -> list[_O
     sizes = [float(reading.files.size[group.files].sum()) for group in groups]
     wanted = _wanted(reading.files, groups, _shared(sizes, most))
     opened = [one for one in parallel.each(reading.open, wanted, at_once=_AT_ONCE) if one]
-    of: list[list[_Opened]] = [[] for _ in groups]
+    of: list[list[Opened]] = [[] for _ in groups]
     for one in opened:
         of[one.wanted.group].append(one)
     there = [sum(one.of for one in files) for files in of]
@@ -134,13 +120,13 @@ def _shared(sizes: Sequence[float], most: int, there: Sequence[int] | None = Non
     return found
 
 
-def _wanted(files: Files, groups: Sequence[ToSample], shares: Sequence[int]) -> list[_Wanted]:
+def _wanted(files: Files, groups: Sequence[ToSample], shares: Sequence[int]) -> list[Wanted]:
     """So many files of each group, spread evenly over its bytes; all where there are no more."""
     found = []
     for number, (group, share) in enumerate(zip(groups, shares, strict=True)):
         for at in _spread_over(files.size[group.files], share).tolist():
             row, fitted = int(group.files[at]), int(group.fitted[at])
-            found.append(_Wanted(row, number, fitted, at))
+            found.append(Wanted(row, number, fitted, at))
     return sorted(found, key=lambda one: one.row)
 
 
@@ -163,7 +149,7 @@ def _spread_over(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
     return found
 
 
-def _by_rows(files: Sequence[_Opened], count: int) -> list[_Opened]:
+def _by_rows(files: Sequence[Opened], count: int) -> list[Opened]:
     """So many row groups of the files, spread over their rows; files of none are left out."""
     if not files:
         return []
@@ -177,134 +163,3 @@ def _by_rows(files: Sequence[_Opened], count: int) -> list[_Opened]:
         if len(here) or not one.of:
             found.append(replace(one, groups=here.tolist(), sizes=one.sizes[here]))
     return found
-
-
-def evenly(many: int, wanted: int) -> NDArray[np.int64]:
-    """So many places among so many, evenly.
-
-    >>> evenly(10, 3).tolist(), evenly(2, 3).tolist()
-    ([1, 5, 8], [0, 1])
-    """
-    if wanted >= many:
-        return np.arange(many)
-    found: NDArray[np.int64] = ((np.arange(wanted) + 0.5) * many / wanted).astype(np.int64)
-    return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Opened:
-    """A file's chosen row groups and their rows, at first all of them.
-
-    ``total``: rows of all ``of`` row groups.
-    """
-
-    row: int
-    path: str
-    file: Any
-    groups: list[int]
-    sizes: NDArray[np.int64]
-    total: int
-    of: int
-    wanted: _Wanted
-
-    @property
-    def is_whole(self) -> bool:
-        return len(self.groups) == self.of
-
-    def places(self, share: float) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        """The rows that are kept, by their places in the chosen row groups one after another.
-
-        And how often the rewrite draws each; none where not all rows are there.
-        """
-        starts = np.cumsum(self.sizes) - self.sizes
-        kept = [
-            start + evenly(size, max(1, round(size * share)))
-            for start, size in zip(starts.tolist(), self.sizes.tolist(), strict=True)
-        ]
-        drawn = np.zeros(0, np.int64)
-        if self.is_whole:
-            few = self.wanted.fitted < self.total
-            drawn = np.arange(self.total)
-            if few:
-                drawn = spread(self.total, self.wanted.fitted, self.wanted.place)
-        found = np.unique(np.concatenate([drawn, *kept]))
-        times = np.bincount(np.searchsorted(found, drawn), minlength=len(found))
-        return found, times.astype(np.int8)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """``damaged``: filled in while files are read, by their rows."""
-
-    storage: Storage
-    files: Files
-    columns: tuple[str, ...]
-    schema: Any
-    damaged: dict[int, str] = field(default_factory=dict)
-
-    @property
-    def _top(self) -> Any:
-        names = dict.fromkeys(name.partition(".")[0] for name in self.columns)
-        return pa.schema([self.schema.field(name) for name in names])
-
-    def open(self, wanted: _Wanted) -> _Opened | None:
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
-        row = wanted.row
-        folder = self.files.partitions[int(self.files.partition[row])]
-        name = self.files.name[row].as_py()
-        path = f"{folder}/{name}" if folder else name
-        try:
-            with reading_parquet(path):
-                file = pq.ParquetFile(
-                    open_range(self.storage, path, int(self.files.size[row])),
-                    pre_buffer=True,
-                    coerce_int96_timestamp_unit="us",
-                )
-        except FormatError as damage:
-            self.damaged[row] = str(damage)
-            return None
-        except StorageError:
-            return None
-        found = file.metadata
-        of = found.num_row_groups
-        sizes = np.array([found.row_group(at).num_rows for at in range(of)], np.int64)
-        return _Opened(row, path, file, list(range(of)), sizes, found.num_rows, of, wanted)
-
-    def rows(self, one: _Opened, share: float) -> Any | None:
-        """The columns of so many of a file's rows; None where they cannot be read."""
-        try:
-            with reading_parquet(one.path):
-                found = list(self._batches(one, share))
-        except FormatError as damage:
-            self.damaged[one.row] = str(damage)
-            return None
-        except (StorageError, UnsupportedError):
-            return None
-        return pa.Table.from_batches(found) if found else self.nothing()
-
-    def _batches(self, one: _Opened, share: float) -> Iterator[Any]:
-        top = self._top
-        names = [name for name in one.file.schema_arrow.names if name in top.names]
-        calendar = Calendar.of(one.file.metadata.metadata)
-        picked, _ = one.places(share)
-        start = 0
-        for group in one.groups:
-            for batch in one.file.iter_batches(_TOGETHER, row_groups=[group], columns=names):
-                first, last = np.searchsorted(picked, [start, start + len(batch)])
-                places = picked[first:last] - start
-                start += len(batch)
-                rows = batch if len(places) == len(batch) else batch.take(integers(places))
-                if calendar.kind == "hybrid":
-                    rows = in_calendar(rows, calendar, PROLEPTIC, one.path)
-                yield self._flat(evolve_batch(rows, top, one.path))
-
-    def _flat(self, rows: Any) -> Any:
-        """The columns by their names with dots; null where there is none."""
-        found = [column_at(rows, name) for name in self.columns]
-        return pa.RecordBatch.from_arrays(found, names=list(self.columns))
-
-    def nothing(self) -> Any:
-        top = self._top
-        arrays = [pa.nulls(0, field.type) for field in top]
-        return pa.Table.from_batches([self._flat(pa.RecordBatch.from_arrays(arrays, schema=top))])

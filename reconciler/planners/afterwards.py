@@ -14,9 +14,9 @@ from reconciler.planners.candidates import Candidates
 from reconciler.planners.clustering import ClusteringDecision
 from reconciler.planners.decide import Known, decide
 from reconciler.planners.drawn import Group
+from reconciler.planners.miniature import Ask
 from reconciler.planners.scans import Scans, Today
 from reconciler.planners.simulate import (
-    Ask,
     Counted,
     Expected,
     counted,
@@ -93,7 +93,7 @@ class After:
         stays = decision.group_of < 0
         groups = list(groups_of(look, decision))
         counts = [miniatures.of(group) for group in groups]
-        limits = [limit_of(look, group) for group in groups]
+        limits = [limit_of(look, *pair) for pair in zip(groups, counts, strict=True)]
         some = [(c, limit) for c, limit in zip(counts, limits, strict=True) if c is not None]
         told = iter(expected([c for c, _ in some], [limit for _, limit in some]))
         new = tuple(None if c is None else next(told) for c in counts)
@@ -149,13 +149,15 @@ def group_of(look: Look, found: Candidates, slices: NDArray[np.int64], outputs: 
     )
 
 
-def limit_of(look: Look, group: Group) -> tuple[int, float]:
-    """Files that a group becomes, and their bytes."""
+def limit_of(look: Look, group: Group, count: Counted | None) -> tuple[float, float]:
+    """Files that a group becomes, and their bytes: as planned where it was not sampled."""
+    if count is not None and count.made is not None:
+        return count.made
     return group.outputs, float(group.data + group.outputs * look.known.sizes.fixed)
 
 
 def _together(
-    new: Sequence[Expected | None], limits: Sequence[tuple[int, float]], queries: int
+    new: Sequence[Expected | None], limits: Sequence[tuple[float, float]], queries: int
 ) -> Expected:
     """All groups; those that were not sampled are read as the others are, on average."""
     none = np.zeros(queries)

@@ -117,7 +117,7 @@ class Judge:
         count = self.miniatures.of(group)
         if count is None:
             return False
-        now, limit = self._now(slices, is_laid), limit_of(self.look, group)
+        now, limit = self._now(slices, is_laid), limit_of(self.look, group, count)
         (then,), total = expected([count], [limit]), max(limit[1], 1.0)
         if is_laid[slices].all():
             return self._gains_again(now[self.exceeding], then, total)

@@ -8,40 +8,32 @@ growth goes on, slower from doubling to doubling, until all rows are counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.curves.drawn import mixed, spread
-from reconciler.curves.layout import Curve, Layout, files, fit, keys, order, sample_rows
-from reconciler.curves.layout import Mapping as Way
+from reconciler.curves.layout import Layout
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.arrow import integers
 from reconciler.planners.cells import QUARTERS, Cells
 from reconciler.planners.drawn import Drawn, Group
+from reconciler.planners.miniature import Ask, Cutting, Made, layouts
 from reconciler.planners.reads import reads, with_values
-from reconciler.sizing.estimate import RecordSize
-from reconciler.state.foresight import Foresight
-from reconciler.state.layout import Layout as Declared
+from reconciler.planners.regrown import Growth, Regrowing
 
-#: what the rewrite does: bytes of a part of it, and the most of a file
-_PIECE: Final = 64 * 1024 * 1024
-_MOST: Final = 1.15
-#: a file's footer that takes more of it than this does not get less by making more files
-_MOST_FOOTER: Final = 0.5
-_END: Final = 10_000
-#: layouts that are tried where the rewrite's own sample is not known
-_TRIES: Final = 3
 #: between these the growth of one doubling is of that before
 _SLOWER: Final = (0.0, 0.95)
 #: sizes of files come from an estimate: so much of all bytes they may be off, and so much of those
 #: of columns that order the rows, which take less where like values lie together
 _SIZES: Final = 0.1
 _ORDERED: Final = 0.25
+#: so much the size of a file may be off, and more for each doubling from the rows that were encoded
+#: to all: one that is nearly too big may be split or not
+_NEARLY: Final = (0.02, 0.015)
 #: half-width of an error bar in standard deviations
 _WIDE: Final = 2.0
 
@@ -49,26 +41,22 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ask:
-    """What all groups have in common. ``queries``: predicates; ``target``: bytes of a file."""
-
-    queries: tuple[str, ...]
-    foresight: Foresight
-    layout: Declared
-    sizes: RecordSize
-    target: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counted:
     """What queries read of a group's files, by layout tried, of quarters, halves and all rows.
 
     ``files``, ``bytes``: float64, (layouts, 3, queries). ``share``: of the rows that were sampled.
+    ``made``: files that the group becomes, and their bytes, None where that is as planned.
+    ``grown``: bytes of rows in new files, of those that they take today; None where no whole rows
+    tell. ``unsure``: float64, (2, queries), by how much files and bytes may be off because files
+    that are nearly too big are split or not.
     """
 
     files: Floats
     bytes: Floats
     share: float
+    made: tuple[float, float] | None = None
+    grown: float | None = None
+    unsure: Floats = field(default_factory=lambda: np.zeros((2, 1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,22 +78,31 @@ def counted(ask: Ask, group: Group) -> Counted | None:
     if not len(drawn.rows):
         return None
     try:
-        layouts = list(_layouts(ask, group, drawn))
         cells = Cells.of(drawn.rows, ask.queries)
-        found = [_read(ask, group, drawn, cells, layout) for layout in layouts]
+        asking = _Asking(ask, group, drawn, cells, Regrowing(group, sample.whole))
+        found = [asking.tried(layout) for layout in layouts(ask, group, drawn)]
     except (UnsupportedError, pa.ArrowException, OverflowError):
         return None
+    grown = [one.grown for one in found if one.grown is not None]
     return Counted(
-        files=np.stack([one for one, _ in found]),
-        bytes=np.stack([one for _, one in found]),
+        files=np.stack([one.files for one in found]),
+        bytes=np.stack([one.bytes for one in found]),
         share=min(1.0, len(drawn.rows) / max(group.rows, 1)) if not drawn.is_all else 1.0,
+        made=(_mean(one.made[0] for one in found), _mean(one.made[1] for one in found)),
+        grown=_mean(grown) if grown else None,
+        unsure=np.mean([one.unsure for one in found], axis=0),
     )
 
 
-def expected(groups: Sequence[Counted], outputs: Sequence[tuple[int, float]]) -> list[Expected]:
+def _mean(of: Iterable[float]) -> float:
+    return float(np.mean(list(of)))
+
+
+def expected(groups: Sequence[Counted], outputs: Sequence[tuple[float, float]]) -> list[Expected]:
     """What is to be expected of each group; ``outputs``: its files and their bytes."""
     found = []
     slower = [_slower([g.files for g in groups]), _slower([g.bytes for g in groups])]
+    grown = [g.grown for g in groups if g.grown is not None]
     for group, most in zip(groups, outputs, strict=True):
         doublings = max(-math.log2(max(group.share, 1e-9)), 0.0)
         both = [
@@ -113,7 +110,16 @@ def expected(groups: Sequence[Counted], outputs: Sequence[tuple[int, float]]) ->
             for counts, rate, limit in zip((group.files, group.bytes), slower, most, strict=True)
         ]
         (files_, of_files), (bytes_, of_bytes) = both
-        found.append(Expected(files=files_, bytes=bytes_, of_files=of_files, of_bytes=of_bytes))
+        unsure = (group.unsure / _WIDE) ** 2
+        times = _mean(grown) if group.grown is None and grown else 1.0
+        found.append(
+            Expected(
+                files=files_,
+                bytes=times * bytes_,
+                of_files=of_files + unsure[0],
+                of_bytes=times**2 * of_bytes + unsure[1],
+            )
+        )
     return found
 
 
@@ -160,109 +166,73 @@ def _grown(counts: Floats, doublings: float, rate: float, most: float) -> tuple[
     return last + added, (own + usual) / 2 * (1 + 1 / tries) + (added / 2) ** 2
 
 
-# --- layouts -------------------------------------------------------------------------------------
-
-
-def _layouts(ask: Ask, group: Group, drawn: Drawn) -> Iterator[Layout | None]:
-    """The rewrite's own layout where its sample is known, else some that it may come to."""
-    if not ask.layout.columns:
-        yield None
-        return
-    if drawn.is_known and bool((group.sizes <= _PIECE).all()):
-        yield _fitted(ask, group, drawn, *_as_rewritten(group, drawn))
-        return
-    wanted, count = sample_rows(group.outputs), len(drawn.rows)
-    for nth in range(_TRIES):
-        rows = np.flatnonzero(mixed(count, nth) % np.uint64(_TRIES) != nth)
-        if len(rows) > wanted:
-            rows = rows[spread(len(rows), wanted, nth)]
-        yield _fitted(ask, group, drawn, rows, drawn.weight[rows], mixed(len(rows), nth))
-
-
-def _as_rewritten(group: Group, drawn: Drawn) -> tuple[NDArray[np.int64], Floats, Any]:
-    """The rows that the rewrite fits its layout to, their bytes and their ties.
-
-    Source: rewrite.sampling, of parts that are whole files.
-    """
-    found = np.repeat(np.arange(len(drawn.times)), drawn.times)
-    sizes = np.maximum(group.sizes, 1) / np.maximum(drawn.fitted, 1)
-    given = int((drawn.fitted > 0).sum())
-    return found, np.repeat(sizes, drawn.fitted), mixed(len(found), given)
-
-
-def _fitted(
-    ask: Ask, group: Group, drawn: Drawn, rows: NDArray[np.int64], sizes: Floats, ties: Any
-) -> Layout:
-    columns = [name for name in ask.layout.columns if name in drawn.rows.schema.names]
-    names = ask.foresight.schema.names
-    picked = drawn.rows.select(columns).take(integers(rows)).combine_chunks()
-    return fit(
-        picked,
-        columns,
-        files=group.outputs,
-        curve=cast("Curve", ask.layout.curve or "kd-tree"),
-        mapping=cast("Way", ask.layout.mapping or "rank"),
-        queries=ask.queries,
-        ties=ties,
-        sizes=sizes,
-        places=[names.index(name.partition(".")[0]) for name in columns] or None,
-        zone=ask.foresight.zone,
-    )
-
-
-def _cut(
-    ask: Ask, group: Group, drawn: Drawn, layout: Layout | None
-) -> tuple[NDArray[np.int64], Floats]:
-    """The new file of each row, and the bytes of each file."""
-    if layout is None:
-        file = np.minimum(drawn.place * group.outputs, group.outputs - 1).astype(np.int64)
-        lanes = integers(np.zeros(0, np.int64))
-    else:
-        ties = mixed(len(drawn.rows), _TRIES) if layout.needs_ties else None
-        lanes = keys(layout, drawn.rows.select(list(layout.columns)), ties=ties)
-        file = files(layout, lanes, ties=ties).astype(np.int64)
-    total = drawn.weight.sum()
-    data = np.bincount(file, drawn.weight, group.outputs) / total * group.data
-    fixed, count = ask.sizes.fixed, group.outputs
-    most = _MOST * ask.target
-    if max(fixed, _END) > _MOST_FOOTER * ask.target:
-        most = np.inf
-    for big in np.flatnonzero(fixed + data > most).tolist():
-        room = max(ask.target - fixed, 1)
-        parts = max(2, round(data[big] / room + 0.45))
-        rows = np.flatnonzero(file == big)
-        if layout is not None:
-            rows = rows[order(lanes[:, rows])]
-        parts = min(parts, max(len(rows), 1))
-        part = np.arange(len(rows)) * parts // max(len(rows), 1)
-        file[rows[part > 0]] = count + part[part > 0] - 1
-        count += parts - 1
-    data = np.bincount(file, drawn.weight, count) / total * group.data
-    return file, np.where(data > 0, fixed + data, 0.0)
-
-
 # --- what is read of the files -------------------------------------------------------------------
 
 
-def _read(
-    ask: Ask, group: Group, drawn: Drawn, cells: Cells, layout: Layout | None
-) -> tuple[Floats, Floats]:
-    """Files and bytes that queries read of quarters, halves and all of the rows: (3, queries)."""
-    file, size = _cut(ask, group, drawn, layout)
-    count = len(size)
-    index, has_rows = cells.index(file, count)
-    at = integers(np.full(len(index), group.partition))
-    said = {name: column.take(at) for name, column in ask.foresight.values.items()}
-    found = reads(
-        ask.queries,
-        with_values(index, said),
-        np.zeros(len(index), np.int64),
-        schema=ask.foresight.schema,
-        zone=ask.foresight.zone,
-    )
-    kept = (found.kept & has_rows).reshape(len(ask.queries), 2 * QUARTERS - 1, count)
-    files_, bytes_ = kept.sum(axis=2).astype(np.float64), kept @ size
-    return _means(files_), _means(bytes_)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tried:
+    """One layout: as ``Counted`` has it."""
+
+    files: Floats
+    bytes: Floats
+    made: tuple[float, float]
+    grown: float | None
+    unsure: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asking:
+    ask: Ask
+    group: Group
+    drawn: Drawn
+    cells: Cells
+    regrowing: Regrowing
+
+    def tried(self, layout: Layout | None) -> _Tried:
+        grown = self.regrowing.growth(layout)
+        cutting = Cutting(self.ask, self.group, self.drawn, layout, grown)
+        parts = cutting.parts()
+        made = cutting.made(parts)
+        files_, bytes_ = self._read(made)
+        unsure = np.zeros((2, len(self.ask.queries)))
+        nearly = _nearly(grown)
+        for times in (1 - nearly, 1 + nearly):
+            other = cutting.parts(times)
+            if (other != parts).any():
+                both = self._read(cutting.made(other))
+                off = [np.abs(both[0][2] - files_[2]), np.abs(both[1][2] - bytes_[2])]
+                unsure = np.maximum(unsure, off)
+        return _Tried(
+            files=files_,
+            bytes=bytes_,
+            made=(float((made.size > 0).sum()), float(made.size.sum())),
+            grown=None if grown is None else grown.of_all,
+            unsure=unsure,
+        )
+
+    def _read(self, made: Made) -> tuple[Floats, Floats]:
+        """Files and bytes that queries read of quarters, halves and all rows: (3, queries)."""
+        ask, count = self.ask, len(made.size)
+        index, has_rows = self.cells.index(made.file, count)
+        at = integers(np.full(len(index), self.group.partition))
+        said = {name: column.take(at) for name, column in ask.foresight.values.items()}
+        found = reads(
+            ask.queries,
+            with_values(index, said),
+            np.zeros(len(index), np.int64),
+            schema=ask.foresight.schema,
+            zone=ask.foresight.zone,
+        )
+        kept = (found.kept & has_rows).reshape(len(ask.queries), 2 * QUARTERS - 1, count)
+        files_, bytes_ = kept.sum(axis=2).astype(np.float64), kept @ made.size
+        return _means(files_), _means(bytes_)
+
+
+def _nearly(grown: Growth | None) -> float:
+    """The share that the size of one new file may be off."""
+    if grown is None:
+        return _SIZES
+    return min(_NEARLY[0] - _NEARLY[1] * math.log2(max(grown.share, 1e-9)), _SIZES)
 
 
 def _means(cells: Floats) -> Floats:

@@ -16,7 +16,8 @@ from reconciler.curves.drawn import wanted_rows
 from reconciler.planners.advice import Candidate, Reading, Trial
 from reconciler.planners.drawn import Group
 from reconciler.planners.grouping import Groups, next_fit
-from reconciler.planners.simulate import Ask, Expected, counted, error, expected, unsure_of_sizes
+from reconciler.planners.miniature import Ask
+from reconciler.planners.simulate import Expected, counted, error, expected, unsure_of_sizes
 from reconciler.state.foresight import Foresight, ToSample
 from reconciler.state.layout import Layout
 

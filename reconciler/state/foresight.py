@@ -16,7 +16,27 @@ from reconciler.state.evidence import Doubt
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from reconciler.basefile.form import FileForm
     from reconciler.index.model import FileIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WholeRows:
+    """Rows in all columns, stretches of a few row groups: to see what they take in another order.
+
+    ``rows``: a pyarrow table as the files have it, without their own names; ``asked``: the same
+    rows in the columns of the sample. ``file``: int64 per row, the row of its file in the state's
+    files; ``took``: float64 per row, the bytes that it takes today, those of its row group shared
+    out. ``form``: how the rewrite will write them. ``footer``: what the columns take of the footers
+    of their files, on average.
+    """
+
+    rows: Any
+    asked: Any
+    file: NDArray[np.int64]
+    took: NDArray[np.float64]
+    form: FileForm
+    footer: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,7 +51,7 @@ class Sample:
     each of them has; ``is_whole``: bool, whether all its row groups were read.
     ``groups``: row groups that were read; ``of``: how many those files have. ``shares``: by column
     what it takes of the bytes of these row groups. ``damaged``: why files cannot be read, by their
-    rows of the state's files.
+    rows of the state's files. ``whole``: some rows in all columns, None where none were asked for.
     """
 
     rows: Any
@@ -44,6 +64,7 @@ class Sample:
     of: int
     shares: Mapping[str, float] = field(default_factory=dict)
     damaged: Mapping[int, str] = field(default_factory=dict)
+    whole: WholeRows | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

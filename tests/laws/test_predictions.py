@@ -32,7 +32,7 @@ from reconciler.state.foresight import Sample
 from reconciler.state.layout import Layout
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from tests.laid import laid
+from tests.laid import laid, orders
 from tests.predicted import measured
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -62,14 +62,20 @@ def table_of(rng: np.random.Generator, rows: int) -> pa.Table:
     )
 
 
-def spec_of(path: Path, curve: str, target: int, queries: tuple[str, ...]) -> TableSpec:
+def spec_of(
+    path: Path,
+    curve: str,
+    target: int,
+    queries: tuple[str, ...],
+    columns: tuple[str, ...] = ("x", "y"),
+) -> TableSpec:
     return TableSpec(
         name="orders",
         path=str(path),
         timezone="UTC",
         files=FileSizes(target=target, small=1 << 40),
         clustering=Clustering(
-            columns=("x", "y"),
+            columns=columns,
             curve=curve,
             when=ClusteringTrigger(always=True),
             budget=ClusteringBudget(),
@@ -120,6 +126,37 @@ def rewritten(storage, spec, state, plan, path):
     groups = groups_of(ground, step.groups, state)
     made = InProcess(lambda _: storage).rewrite(storage.ref, work, groups, progress=lambda _: None)
     return [path / file.name for one in made for file in one.files]
+
+
+def test_files_that_grow_beyond_the_most_are_split_as_the_rewrite_does(tmp_path):
+    """Numbers that come in order take little room, and more where rows are ordered by others."""
+    rng = np.random.default_rng(3)
+    rows, outputs = 40_000, 5
+    table = pa.table(
+        {
+            "id": np.arange(rows) * 1000,
+            "x": rng.random(rows) * 100,
+            "y": rng.integers(-3, 3, rows).astype(np.float64),
+            "begin": np.arange(rows) * 1003,
+            "end": np.arange(rows) * 1009 + 12345,
+        }
+    )
+    path = laid(tmp_path / "t", {"": [table.slice(at, 10_000) for at in range(0, rows, 10_000)]})
+    for file in path.glob("*.parquet"):
+        pq.write_table(pq.read_table(file), file, compression="gzip", use_dictionary=["y"])
+    size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+    queries = ("x between 20 and 29", "x <= 50 and y < 0", "y > 1.5")
+    spec = spec_of(path, "linear", size // outputs + 1, queries)
+    storage = open_storage(str(path))
+    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+    plan = plan_table(spec, state, NOW)
+    files = rewritten(storage, spec, state, plan, path)
+    after = measured(storage, spec, files)
+
+    assert sum(plan.steps[0].groups.outputs) * 2 == len(files)
+    assert after.files == [one["filesAfter"] for one in plan.predictions]
+    for said, made in zip(plan.predictions, after.bytes, strict=True):
+        assert abs(said["bytesAfter"] - made) < 0.05 * made
 
 
 def test_partitions_that_a_query_leaves_out_are_not_read_before_nor_after(tmp_path):
@@ -197,6 +234,37 @@ def test_row_groups_are_read_by_their_rows_not_by_their_files(tmp_path):
     assert 7 == found.groups
     assert rows[0] >= 500
     assert sum(rows) == len(found.rows)
+
+
+def test_whole_rows_are_the_first_of_some_row_groups(tmp_path):
+    path = laid(tmp_path / "t", {"": orders(40_000, 4)})
+    for file in path.glob("*.parquet"):
+        pq.write_table(pq.read_table(file), file, row_group_size=1000)
+    spec = spec_of(path, "kd-tree", 1 << 40, ("customer < 10",), columns=("customer", "amount"))
+    storage = open_storage(str(path))
+    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+
+    def whole(most):
+        return read_sample(
+            storage,
+            state.files,
+            to_sample(spec, state),
+            ("customer",),
+            state.foresight.schema,
+            whole=most,
+        ).whole
+
+    every, some = whole(40_000), whole(1600)
+    assert 40_000 == len(every.rows) == len(every.asked) == len(every.file)
+    assert ["id", "customer", "amount", "state"] == every.rows.schema.names
+    assert every.rows.column("customer").equals(every.asked.column("customer"))
+    # sixteen row groups of forty, of each as many
+    assert 1600 == len(some.rows)
+    assert {100} == {n % 1000 + 1 for n in some.rows.column("id").to_pylist()[99::100]}
+    assert 4 == len(set(some.file.tolist()))
+    size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+    assert 0.7 * size < every.took.sum() < size
+    assert whole(0) is None
 
 
 def test_a_file_that_was_not_looked_into_is_as_its_neighbours_are():

@@ -9,10 +9,10 @@ from reconciler.planners.simulate import Counted, Expected, error, expected
 MANY = (100, 1000.0)
 
 
-def counted(*tries, share=1.0):
+def counted(*tries, share=1.0, **more):
     """Of each try and query the counts of quarters, halves and all; bytes are ten times files."""
     files = np.array([np.array(one, np.float64).T for one in tries])
-    return Counted(files=files, bytes=10 * files, share=share)
+    return Counted(files=files, bytes=10 * files, share=share, **more)
 
 
 def test_where_every_row_was_sampled_the_counts_are_what_they_are():
@@ -70,3 +70,19 @@ def test_bytes_are_as_unsure_as_the_sizes_of_files():
     one = Expected(files=np.array([4.0]), bytes=np.array([40.0]), of_files=none, of_bytes=none)
 
     assert [0.3] == error(one, none, none, 0.3).tolist()
+
+
+def test_a_group_of_which_no_whole_rows_are_known_grows_as_the_others_do():
+    groups = [counted([(4, 4, 4)], grown=1.2), counted([(6, 6, 6)])]
+    first, second = expected(groups, [MANY, MANY])
+
+    assert ([40], [72]) == (first.bytes.tolist(), second.bytes.tolist())
+    assert [6] == second.files.tolist()
+
+
+def test_the_error_reaches_as_far_as_files_that_may_be_split_or_not():
+    unsure = np.array([[2.0], [5.0]])
+    (found,) = expected([counted([(4, 4, 4)], unsure=unsure)], [MANY])
+    none = np.array([0.0])
+
+    assert [0.5] == error(found, none, none, 0.0).tolist()

@@ -1,0 +1,124 @@
+"""What rows take once they lie in another order, beside other rows: encoded, not estimated; pure.
+
+Keys and times that came in order compress worse among others, texts that belong together better,
+and each of more files has its own dictionaries. So whole rows are encoded as the rewrite will do
+it: in the new order, as many together as a new file has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.basefile.parquet import encoded_bytes
+from reconciler.curves.drawn import mixed
+from reconciler.curves.layout import Layout, files, keys, order
+from reconciler.hudi.arrow import integers
+from reconciler.planners.drawn import Group
+
+if TYPE_CHECKING:
+    from reconciler.state.foresight import WholeRows
+
+#: fewer rows than this tell nothing of a group
+FEWEST: Final = 1000
+_TIES: Final = 7
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Growth:
+    """Bytes of rows in new files, of those that they take today.
+
+    ``of_file``: float64 a new file, where rows of it were encoded, else as ``of_all``.
+    ``of_footer``: by how many bytes the footers of new files are longer than those of today's,
+    which may tell of more row groups. ``share``: of the group's rows that were encoded.
+    """
+
+    of_all: float
+    of_file: Floats
+    of_footer: int = 0
+    share: float = 1.0
+
+
+class Regrowing:
+    """The whole rows of a group. They are encoded once, in the first layout that is asked for."""
+
+    def __init__(self, group: Group, whole: WholeRows | None) -> None:
+        self._group, self._whole = group, whole
+        self._here = np.zeros(0, np.int64)
+        if whole is not None:
+            self._here = np.flatnonzero(np.isin(whole.file, group.members))
+        #: bytes of each row in a new file, and those of the file's footer
+        self._then: tuple[Floats, float] | None = None
+
+    def growth(self, layout: Layout | None) -> Growth | None:
+        """How much the rows grow in a layout; None where too few of them are known whole.
+
+        Raises what ``curves.layout.keys`` and pyarrow raise.
+        """
+        whole, here, group = self._whole, self._here, self._group
+        if whole is None or len(here) < FEWEST:
+            return None
+        file, by = self._laid(whole, layout)
+        if self._then is None:
+            self._then = self._encoded(whole, file, by)
+        then, footer = self._then
+        took = whole.took[here]
+        of_all = float(then.sum() / max(took.sum(), 1.0))
+        before = np.bincount(file, took, group.outputs)
+        after = np.bincount(file, then, group.outputs)
+        is_there = before > 0
+        return Growth(
+            of_all=of_all,
+            of_file=np.where(is_there, after / np.where(is_there, before, 1.0), of_all),
+            of_footer=round(footer - whole.footer),
+            share=min(1.0, len(here) / max(group.rows, 1)),
+        )
+
+    def _laid(
+        self, whole: WholeRows, layout: Layout | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The new file of each row, and the rows in the order of the files."""
+        here = self._here
+        if layout is None:
+            return np.zeros(len(here), np.int64), np.arange(len(here))
+        asked = whole.asked.take(integers(here)).select(list(layout.columns)).combine_chunks()
+        ties = mixed(len(here), _TIES) if layout.needs_ties else None
+        lanes = keys(layout, asked, ties=ties)
+        file = files(layout, lanes, ties=ties).astype(np.int64)
+        by = order(lanes).astype(np.int64)
+        return file, by[np.argsort(file[by], kind="stable")]
+
+    def _encoded(
+        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
+    ) -> tuple[Floats, float]:
+        piece = _pieces(file[by], max(self._group.rows // self._group.outputs, 1))
+        starts = np.flatnonzero(np.diff(piece, prepend=-1))
+        counts = np.diff(np.append(starts, len(piece)))
+        found = [
+            encoded_bytes(whole.rows.take(integers(self._here[by[at : at + count]])), whole.form)
+            for at, count in zip(starts.tolist(), counts.tolist(), strict=True)
+        ]
+        then = np.zeros(len(by))
+        then[by] = np.repeat(np.array([one.rows for one in found]) / counts, counts)
+        return then, float(np.mean([one.footer for one in found]))
+
+
+def _pieces(file: NDArray[np.int64], each: int) -> NDArray[np.int64]:
+    """What is encoded together, ascending: rows of files as they follow, about ``each`` of them.
+
+    >>> _pieces(np.array([0, 0, 0, 1, 1, 1, 2, 2]), 3).tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2]
+    >>> _pieces(np.array([0, 0, 1, 1, 2, 3]), 4).tolist()
+    [0, 0, 0, 0, 1, 1]
+    """
+    if not file[-1]:
+        return np.arange(len(file)) // each
+    counts = np.bincount(file)
+    middle = np.cumsum(counts) - counts / 2
+    found: NDArray[np.int64] = (middle // each).astype(np.int64)[file]
+    return found

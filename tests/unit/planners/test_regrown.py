@@ -1,0 +1,116 @@
+"""What rows take in another order, as far as whole rows tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reconciler.basefile.form import FileForm
+from reconciler.basefile.parquet import encoded_bytes
+from reconciler.curves.layout import fit
+from reconciler.planners.drawn import Group
+from reconciler.planners.regrown import FEWEST, Regrowing
+from reconciler.state.foresight import WholeRows
+
+ROWS, OUTPUTS = 40_000, 4
+FORM = FileForm(codec="gzip")
+RNG = np.random.default_rng(1)
+X = RNG.random(ROWS)
+IN_ORDER = pa.array([f"order-{n:08d}" for n in range(ROWS)])
+
+
+def whole(rows, *, count=ROWS):
+    """As one file holds them, in the order in which they come."""
+    found = encoded_bytes(rows, FORM)
+    return WholeRows(
+        rows=rows.slice(0, count),
+        asked=pa.table({"x": X[:count]}),
+        file=np.zeros(count, np.int64),
+        took=np.full(count, found.rows / ROWS),
+        form=FORM,
+        footer=float(found.footer),
+    )
+
+
+def group(outputs=OUTPUTS):
+    return Group(
+        members=np.array([0]),
+        sizes=np.array([1_000_000]),
+        rows=ROWS,
+        data=1_000_000,
+        outputs=outputs,
+        partition=0,
+        is_whole=True,
+    )
+
+
+def by_x(outputs=OUTPUTS):
+    return fit(pa.table({"x": X}), ["x"], files=outputs, curve="linear")
+
+
+def grown(rows, **more):
+    return Regrowing(group(), whole(rows, **more)).growth(by_x())
+
+
+def test_keys_that_came_in_order_take_more_beside_others():
+    found = grown(pa.table({"key": IN_ORDER}))
+
+    assert 1.2 < found.of_all
+    assert found.of_all == pytest.approx(found.of_file.mean(), rel=0.02)
+
+
+def test_texts_that_belong_together_take_less_beside_each_other():
+    names = pa.array([f"customer number {int(value * 500):06d} of the town" for value in X])
+
+    assert grown(pa.table({"name": names})).of_all < 0.7
+
+
+def test_it_is_what_the_new_files_take_where_all_rows_are_known():
+    rows = pa.table({"key": IN_ORDER, "x": X})
+    found = grown(rows)
+    # a quarter each, in their order: what the rewrite writes
+    file = np.argsort(np.argsort(X)) * OUTPUTS // ROWS
+    made = [
+        encoded_bytes(rows.take(np.flatnonzero(file == nth)).sort_by("x"), FORM)
+        for nth in range(OUTPUTS)
+    ]
+
+    today = encoded_bytes(rows, FORM).rows
+    assert sum(one.rows for one in made) / today == pytest.approx(found.of_all, rel=0.01)
+    assert 1.0 == found.share
+
+
+def test_files_of_wide_rows_grow_and_those_of_narrow_ones_shrink():
+    wide = pa.array([RNG.bytes(60 if value > 0.75 else 2) for value in X])
+    found = grown(pa.table({"wide": wide}))
+
+    assert (found.of_file[:3] < 0.6).all()
+    assert found.of_file[3] > 2
+    assert 1 == pytest.approx(found.of_all, rel=0.1)
+
+
+def test_a_second_layout_is_told_by_what_the_first_one_encoded(monkeypatch):
+    regrowing = Regrowing(group(), whole(pa.table({"key": IN_ORDER, "x": X})))
+    first = regrowing.growth(by_x())
+    monkeypatch.setattr("reconciler.planners.regrown.encoded_bytes", None)
+    second = regrowing.growth(by_x())
+
+    assert first.of_file.tolist() == second.of_file.tolist()
+
+
+def test_footers_that_told_of_many_row_groups_become_shorter():
+    rows = pa.table({"x": X})
+    long = whole(rows)
+    object.__setattr__(long, "footer", long.footer + 5000.0)
+
+    found = Regrowing(group(), long).growth(by_x())
+    assert -5200 < found.of_footer < -4800
+
+
+def test_few_rows_tell_nothing():
+    rows = pa.table({"key": IN_ORDER, "x": X})
+
+    assert grown(rows, count=FEWEST - 1) is None
+    assert Regrowing(group(), None).growth(by_x()) is None
+    assert FEWEST / ROWS == grown(rows, count=FEWEST).share
