@@ -130,7 +130,7 @@ def block_warnings(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     clustering = spec.clustering
     if spec.files is not None and clustering is None:
         notes.append(
-            Note("unbuilt", "files: it only counts small files, and makes no step in this version")
+            Note("unbuilt", "files: writes go by it; without a clustering block it makes no step")
         )
     if state.timezone == "UTC" and spec.timezone not in (None, "UTC"):
         notes.append(

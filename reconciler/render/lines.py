@@ -1,4 +1,4 @@
-"""Lines for a terminal, 80 columns wide: a label, a sentence, and what belongs to them."""
+"""Lines for a terminal, 80 columns wide: a label, a sentence, bars, and what belongs to them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from reconciler.render import words
 from reconciler.render.paint import Paint
 
 _WIDTH = 80
+_BAR = 12
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def item(label: str, sentence: str) -> Iterator[str]:
@@ -19,6 +21,17 @@ def item(label: str, sentence: str) -> Iterator[str]:
 def more(sentence: str, deeper: int = 0) -> Iterator[str]:
     """A sentence below an item."""
     return _wrapped(" " * (6 + deeper), words.plain(sentence), 8 + deeper)
+
+
+def bar(files: int, most: int) -> str:
+    """A number and a bar as long as its share of the most, in eighths of a character.
+
+    >>> bar(1, 2), bar(0, 2), bar(1, 1000)
+    ('      1 ██████      ', '      0             ', '      1 ▏           ')
+    """
+    eighths = -(-files * _BAR * 8 // most) if most else 0
+    drawn = "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+    return f"{words.number(files):>7} {drawn:<{_BAR}}"
 
 
 def _wrapped(start: str, sentence: str, indent: int) -> Iterator[str]:

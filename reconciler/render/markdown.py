@@ -73,6 +73,7 @@ def plan_markdown(
     reserved = _folded_unchanged(unchanged, page.room // 4, whole) if unchanged else ""
     page.reserve(reserved)
     detailed = [table for table in changing if table.has_changes or table.drift]
+    detailed += [table for table in unchanged if _simulates(table)]
     details = (_details(table, whole) for table in detailed)
     left = f"\nDetails of {{}} left out: {whole}.\n"
     page.add_some(details, len(detailed), 1.0, lambda n: left.format(words.count(n, "table")))
@@ -228,6 +229,11 @@ def _as_diff(line: str) -> str:
     if line.startswith("  ") and not line.startswith("   ") and sign in "-+!~=":
         return line if sign == "=" else f"{'!' if sign == '~' else sign} {line[4:]}"
     return f"  {line}" if line[:1] in "-+!@#" else line
+
+
+def _simulates(table: TablePlan) -> bool:
+    """Whether somebody asked what the next rows would do."""
+    return table.file_sizes is not None and table.file_sizes.next_insert is not None
 
 
 def _folded_unchanged(tables: Sequence[TablePlan], room: int, whole: str) -> str:

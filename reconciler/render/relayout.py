@@ -13,14 +13,12 @@ import numpy as np
 
 from reconciler.plan.model import ClusterStep, LayoutChange, LayoutFigures, Rewrites
 from reconciler.render import words
-from reconciler.render.lines import item, more
+from reconciler.render.lines import bar, item, more
 from reconciler.render.paint import Paint
 
 _TOP_PARTITIONS: Final = 8
 _TOP_GROUPS: Final = 2
 _TOP_SLICES: Final = 3
-_BAR: Final = 12
-_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
 def step_lines(step: ClusterStep, paint: Paint, *, full: bool) -> Iterator[str]:
@@ -153,18 +151,7 @@ def _sizes(layout: LayoutChange) -> Iterator[str]:
     found = [row for row in rows if row[1] or row[2]]
     width = max((len(name) for name, _, _ in found), default=0)
     for name, now, then in found:
-        yield f"      {name:<{width}}  {_bar(now, most)}  {_bar(then, most)}".rstrip()
-
-
-def _bar(files: int, most: int) -> str:
-    """A number and a bar as long as its share of the most, in eighths of a character.
-
-    >>> _bar(1, 2), _bar(0, 2), _bar(1, 1000)
-    ('      1 ██████      ', '      0             ', '      1 ▏           ')
-    """
-    eighths = -(-files * _BAR * 8 // most) if most else 0
-    bar = "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-    return f"{words.number(files):>7} {bar:<{_BAR}}"
+        yield f"      {name:<{width}}  {bar(now, most)}  {bar(then, most)}".rstrip()
 
 
 def _classes(below: Sequence[int]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from reconciler.plan.model import (
     Step,
     TablePlan,
 )
-from reconciler.render import index_step, predictions, relayout, summary, words
+from reconciler.render import file_sizes, index_step, predictions, relayout, summary, words
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
 
@@ -46,7 +46,7 @@ def plan_text(plan: Plan, *, color: bool, full: bool = False, digest: str | None
         lines += [*_table(table, paint, full=full), ""]
     unchanged = summary.biggest_first(plan, "unchanged")
     if unchanged:
-        lines += [*_unchanged(unchanged, paint), ""]
+        lines += [*_unchanged(unchanged, paint, full=full), ""]
     return "\n".join([*lines, _last(plan, digest or plan_digest(plan), paint)]) + "\n"
 
 
@@ -150,6 +150,7 @@ def _table(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
         yield from _step(step, table, paint, full=full)
     if table.steps:
         yield from _effects(table, paint)
+    yield from file_sizes.lines(table, paint, full=full)
     yield from predictions.lines(table, paint, full=full)
     yield from _kept(table, paint)
     yield from _warnings(table.warnings, paint)
@@ -298,10 +299,17 @@ def _warnings(notes: Iterable[Note], paint: Paint) -> Iterator[str]:
         yield from item(paint.warn("! warning"), f"{note.because} [{note.rule}]")
 
 
-def _unchanged(tables: list[TablePlan], paint: Paint) -> Iterator[str]:
+def _unchanged(tables: list[TablePlan], paint: Paint, *, full: bool) -> Iterator[str]:
     yield f"{words.count(len(tables), 'table')} unchanged:"
     for table in tables:
         reason = summary.unchanged_because(table)
         yield from item(f"= {paint.strong(words.plain(table.name))}", reason)
         said = [n for n in table.warnings if not summary.is_said(n, reason)]
         yield from (f"  {line}" for line in _warnings(said, paint))
+        is_asked = table.file_sizes is not None and table.file_sizes.next_insert is not None
+        sizes = (
+            file_sizes.lines(table, paint, full=full)
+            if full or is_asked
+            else file_sizes.short(table, paint)
+        )
+        yield from (f"  {line}" for line in sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,57 @@ def test_a_saved_plan_is_shown_as_it_was_planned(spec, tmp_path, capsys):
 
         assert run("show", tmp_path / "plan.json", "--format", kind) == 0
         assert capsys.readouterr().out == planned
+
+
+def declare_files(spec):
+    spec.write_text(f"{spec.read_text()}  files: {{target: 1MiB, small: 512KiB}}\n")
+
+
+def sizes_of(file):
+    (planned,) = json.loads(file.read_text())["tables"]
+    return planned["fileSizes"]
+
+
+def test_file_sizes_are_shown_where_they_are_declared(spec, tmp_path, capsys):
+    run("plan", spec, *NOW)
+    assert "file sizes" not in capsys.readouterr().out
+    declare_files(spec)
+    run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
+
+    said = capsys.readouterr().out
+    assert "  = file sizes  2 base files, 848.9 KiB; 2 small (below 512.0 KiB;" in said
+    assert "      a          1 of 1 small   424.5 KiB\n" in said
+    assert "      written last by: upsert 2 files (2 small)\n" in said
+    assert ["UPSERT"] == [
+        each["operation"] for each in sizes_of(tmp_path / "plan.json")["operations"]
+    ]
+    run("show", tmp_path / "plan.json")
+    assert said == capsys.readouterr().out
+
+
+def test_the_next_rows_are_simulated_and_not_written(spec, table, tmp_path, capsys):
+    before = fingerprint(table)
+    asked = ("--simulate-insert", "1000,p=9")
+    run("plan", spec, *NOW, *asked, "-o", tmp_path / "plan.json", "--format", "markdown")
+
+    said = capsys.readouterr().out
+    assert "= next insert  1 000 rows in 1 partition: 1 000 into 4 new files" in said
+    found = sizes_of(tmp_path / "plan.json")["nextInsert"]
+    assert (1000, 1, 4) == (found["rows"], found["into"], found["total"]["new"])
+    assert "all of them into p=9; 434656 bytes a row" in found["because"]
+    assert before == fingerprint(table)
+
+
+def test_a_write_that_cannot_be_read_stops_no_plan(spec, table, capsys):
+    declare_files(spec)
+    newest = max((table / ".hoodie" / "timeline").glob("*.commit"))
+    newest.write_bytes(b"")
+    os.utime(newest, (1, 1))
+
+    assert 0 == run("plan", spec, *NOW)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "what wrote the files is not known, nor how big a row is: " in said
+    assert f"{newest.name}: is empty, so what it wrote is not known" in said
 
 
 def test_a_plan_can_be_shown_when_the_table_is_gone(spec, table, tmp_path):

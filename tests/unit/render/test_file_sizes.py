@@ -1,0 +1,173 @@
+"""How big files are as lines for a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.plan.model import LayoutChange, LayoutFigures, Plan, TablePlan
+from reconciler.plan.sizes import FileSizeReport, Simulated
+from reconciler.render.file_sizes import lines, short
+from reconciler.render.markdown import plan_markdown
+from reconciler.render.paint import Paint
+from reconciler.render.text import plan_text
+from reconciler.sizing.report import Bar, FileSizeState, MadeBy, SmallIn
+from reconciler.sizing.simulate import Outlook, Span
+
+MIB = 1 << 20
+FIGURES = LayoutFigures(files=8, small=0, bytes=1, overlap=None, sizes=())
+STATE = FileSizeState(
+    files=12,
+    bytes=500 * MIB,
+    small=8,
+    log_only=0,
+    histogram=(
+        Bar(least=0, below=2 * MIB, files=6, bytes=6 * MIB),
+        Bar(least=2 * MIB, below=30 * MIB, files=0, bytes=0),
+        Bar(least=30 * MIB, below=100 * MIB, files=2, bytes=80 * MIB),
+        Bar(least=138 * MIB, below=None, files=4, bytes=600 * MIB),
+    ),
+    partitions=(
+        SmallIn(partition="dt=2026-01-02", files=9, small=7, pinned=2, bytes=70 * MIB),
+        SmallIn(partition="dt=1", files=3, small=1, pinned=0, bytes=MIB),
+    ),
+    operations=(
+        MadeBy(operation="UPSERT", files=8, small=8, bytes=86 * MIB),
+        MadeBy(operation="BULK_INSERT", files=4, small=0, bytes=600 * MIB),
+    ),
+)
+OUTLOOK = Outlook(
+    partition="dt=1",
+    rows=1_000,
+    filled=2,
+    filled_rows=900,
+    filled_to=Span(least=90 * MIB, most=120 * MIB),
+    rewritten=80 * MIB,
+    new=1,
+    new_of=Span(least=2 * MIB, most=2 * MIB),
+    small=2,
+)
+
+
+def report(state=STATE, small_partitions=2, next_insert=None):
+    return FileSizeReport(
+        target=120 * MIB,
+        small_below=100 * MIB,
+        state=state,
+        small_partitions=small_partitions,
+        next_insert=next_insert,
+    )
+
+
+def table(found, **more):
+    return TablePlan(name="t", path="/t", spec={}, spec_digest="", file_sizes=found, **more)
+
+
+def shown(found, *, full=False, **more):
+    return list(lines(table(found, **more), Paint(is_on=False), full=full))
+
+
+def plan(*tables):
+    return Plan(created_at="2026-01-01T00:00:00+00:00", tool="", tables=tables)
+
+
+def test_sizes_are_bars_and_small_files_are_where_they_lie():
+    assert shown(report()) == [
+        "  = file sizes  12 base files, 500.0 MiB; 8 small (below 100.0 MiB; target 120.0",
+        "      MiB)",
+        "      below 2.0 MiB                6 ████████████",
+        "      30.0 MiB to 100.0 MiB        2 ████",
+        "      138.0 MiB and more           4 ████████",
+        "      dt=2026-01-02          7 of 9 small    70.0 MiB, 2 held by table services",
+        "      dt=1                   1 of 3 small     1.0 MiB",
+        "      written last by: upsert 8 files (8 small), bulk insert 4 files",
+    ]
+
+
+def test_where_a_clustering_shows_its_bars_there_are_no_others():
+    layout = LayoutChange(below=(), before=FIGURES, after=FIGURES)
+
+    assert not [line for line in shown(report(), layout=layout) if "█" in line]
+
+
+def test_the_worst_partitions_are_shown_and_the_rest_is_counted():
+    partitions = tuple(
+        SmallIn(partition=f"p{nth}", files=1, small=1, pinned=0, bytes=1) for nth in range(20)
+    )
+    many = report(replace(STATE, partitions=partitions), small_partitions=1_234)
+
+    found = shown(many)
+    assert 4 == sum(line.startswith("      p") for line in found)
+    assert "      … and 1 230 more partitions with small files" in found
+    found = shown(many, full=True)
+    assert 20 == sum(line.startswith("      p") for line in found)
+    assert "      … and 1 214 more partitions with small files" in found
+
+
+def test_a_table_without_partitions_has_no_lines_of_them():
+    flat = replace(STATE, partitions=(replace(STATE.partitions[0], partition=""),))
+
+    assert not [line for line in shown(report(flat)) if "(root)" in line]
+
+
+def test_a_table_of_log_files_alone_has_no_base_files():
+    none = replace(STATE, files=0, small=0, log_only=1, histogram=(), partitions=(), operations=())
+
+    assert shown(report(none)) == [
+        "  = file sizes  no base files; 1 more file slice of log files alone"
+    ]
+
+
+def test_the_next_rows_go_into_small_files_and_new_ones():
+    simulated = Simulated(
+        rows=1_000, because="all of them into dt=1", into=1, total=OUTLOOK, partitions=(OUTLOOK,)
+    )
+
+    assert shown(report(next_insert=simulated))[-4:] == [
+        "  = next insert  1 000 rows in 1 partition: 900 into 2 small files (then 90.0",
+        "      MiB to 120.0 MiB; 80.0 MiB rewritten), 100 into 1 new file (2.0 MiB); 2 of",
+        "      them small then",
+        "      all of them into dt=1",
+    ]
+
+
+def test_of_many_partitions_those_that_get_most_rows_are_shown():
+    parts = tuple(replace(OUTLOOK, partition=f"p{nth}") for nth in range(20))
+    simulated = Simulated(rows=9, because="b", into=30, total=OUTLOOK, partitions=parts)
+    found = shown(report(next_insert=simulated))
+
+    assert 4 == sum(line.startswith("      p") for line in found)
+    assert (
+        "      p3        1 000 rows  2 filled to 90.0 MiB to 120.0 MiB, 1 new of 2.0 MiB" in found
+    )
+    assert found[-1] == "      … and 26 more partitions"
+    assert shown(report(next_insert=simulated), full=True)[-1] == "      … and 10 more partitions"
+
+
+def test_what_was_not_simulated_says_why():
+    simulated = Simulated(rows=1, because="not simulated: who knows")
+
+    assert shown(report(next_insert=simulated))[-1] == (
+        "  = next insert  1 row, not simulated: who knows"
+    )
+
+
+def test_an_unchanged_table_has_one_sentence_where_files_are_small():
+    found = plan_text(plan(table(report())), color=False)
+
+    assert "    = file sizes  12 base files, 500.0 MiB; 8 small (below" in found
+    assert "█" not in found
+    assert "█" in plan_text(plan(table(report())), color=False, full=True)
+    assert [] == list(short(table(report(replace(STATE, small=0))), Paint(is_on=False)))
+
+
+def test_an_unchanged_table_shows_what_was_simulated():
+    simulated = Simulated(rows=1, because="not simulated: who knows")
+    asked = plan(table(report(next_insert=simulated)))
+
+    assert "= next insert  1 row, not simulated: who knows" in plan_text(asked, color=False)
+    assert "= next insert  1 row, not simulated: who knows" in plan_markdown(asked)
+    assert "next insert" not in plan_markdown(plan(table(report())))
+
+
+def test_without_sizes_there_is_nothing_to_say():
+    assert [] == shown(None)
