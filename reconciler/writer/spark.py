@@ -1,0 +1,173 @@
+"""A write spread over a Spark cluster: rows go from task to task as Arrow and unopened.
+
+A task may be tried again or twice at once: of its pieces and results one attempt's count, and each
+attempt writes files of other names.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from reconciler.cluster.spark import job, ship
+from reconciler.errors import UnsupportedError
+from reconciler.exchange.holding.spark import Holding, holding_of
+from reconciler.reader.spark import reading
+from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.redaction import redacted
+from reconciler.writer.asked import Ask, check_ask, way_of
+from reconciler.writer.program import written
+from reconciler.writer.request import Assigned, Engine, WriteDone, WriteWork
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: bytes that Spark expects of the rows of a place: in Arrow's memory they may be several times that
+_BYTES: Final = 32 * 1024 * 1024
+#: what Spark says where it knows nothing is far beyond
+_KNOWN: Final = 1 << 50
+_MOST_PLACES: Final = 10_000
+_SEARCHES_PER_SLOT: Final = 2
+
+
+class SparkWriter:
+    """Runs on a session's executors; every task opens its own storage.
+
+    ``places``: into how many parts rows are spread by their keys, None for as many as their size
+    asks for.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        ref: StorageRef,
+        *,
+        places: int | None = None,
+        holding: Holding | None = None,
+    ) -> None:
+        self._context, self._ref = session.sparkContext, ref
+        self._places = places
+        self._holding = holding or holding_of(self._context)
+
+    def write(
+        self, rows: DataFrame, work: WriteWork, *, assigned: Callable[[Assigned], None]
+    ) -> WriteDone:
+        """The contract of ``Writer``; the DataFrame is asked for its rows once."""
+        ship(self._context)
+        ref, slots = self._ref, self._context.defaultParallelism
+        described = f"reconciler: {work.recipe.operation.value} into {ref.location}"
+        with ExitStack() as stack:
+            shared = stack.enter_context(_sharing(self._context))
+            hold = stack.enter_context(self._holding(self._context))
+            stack.enter_context(reading(ref))
+            # the files of a write that is given up go by marker: none may come later
+            stack.enter_context(
+                job(
+                    self._context,
+                    described,
+                    lambda said: redacted(said, ref.secrets),
+                    alone=True,
+                )
+            )
+            engine = Engine(
+                bench=_Bench(ref),
+                shared=shared,
+                places=self._places or _places(rows, slots),
+                searches=_SEARCHES_PER_SLOT * slots,
+            )
+            return written(hold(rows), work, engine, assigned=assigned)
+
+
+def columns_of(frame: DataFrame) -> Any:
+    """The columns of a DataFrame as an Arrow schema; UnsupportedError for what Arrow lacks."""
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 (heavy)
+
+    fields = []
+    for field in frame.schema.fields:
+        try:
+            kind = to_arrow_type(field.dataType)
+        except Exception as error:  # PySpark's own kinds differ between its versions
+            raise UnsupportedError(
+                f"column {field.name}: rows of type {field.dataType.simpleString()} cannot be "
+                "written; cast it"
+            ) from error
+        fields.append(pa.field(field.name, kind, nullable=field.nullable))
+    return pa.schema(fields)
+
+
+def asked_of(
+    frame: DataFrame | None,
+    operation: str,
+    *,
+    dedupes: bool = False,
+    partitions: Sequence[str] | None = None,
+) -> Ask:
+    """A write of a DataFrame's rows; UsageError for what does not go together."""
+    way = way_of(operation)
+    check_ask(way, has_rows=frame is not None, dedupes=dedupes, partitions=partitions)
+    schema = pa.schema([]) if frame is None else columns_of(frame)
+    return Ask(way=way, rows=frame, schema=schema, dedupes=dedupes, partitions=partitions)
+
+
+@contextmanager
+def _sharing(context: Any) -> Iterator[Callable[[Any], Any]]:
+    """Broadcasts, which are gone after the block. Disks may hold them: secrets are in none."""
+    found = []
+
+    def shared(value: Any) -> Any:
+        found.append(context.broadcast(value))
+        return found[-1]
+
+    try:
+        yield shared
+    finally:
+        for one in found:
+            one.unpersist()
+
+
+def _places(rows: DataFrame, slots: int) -> int:
+    """As many as the rows ask for, as far as Spark knows before it has read them."""
+    plan = rows._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 (no public name)
+    expected = int(plan.stats().sizeInBytes())
+    if expected >= _KNOWN:
+        return max(slots, int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0))
+    return max(slots, min(-(-expected // _BYTES), _MOST_PLACES))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """A task's own; secrets are in ``ref``."""
+
+    ref: StorageRef
+
+    def open(self) -> Storage:
+        import pyarrow as pa  # noqa: PLC0415 (on the worker)
+
+        from reconciler.storage.open import open_storage  # noqa: PLC0415
+
+        pa.set_cpu_count(1)  # a task has one core
+        return open_storage(self.ref)
+
+    def attempt(self) -> int:
+        from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
+
+        context = TaskContext.get()
+        assert context is not None, "this runs in a task"
+        number: int = context.taskAttemptId()
+        return number
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """On the disks that Spark was given for what does not fit into memory."""
+        from pyspark.shuffle import _get_local_dirs  # noqa: PLC0415 (on the worker)
+
+        above = Path(_get_local_dirs("reconciler")[0])
+        above.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=above) as folder:
+            yield Path(folder)

@@ -1,0 +1,182 @@
+"""A write on Spark's workers does what one in this process does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from reconciler.cli.spark import spark_session
+from reconciler.errors import ReconcilerError
+from reconciler.exchange.holding.spark import held_in_files, held_in_shuffle, holding_of
+from reconciler.hudi.markers import marker_folder
+from reconciler.writer import program
+from reconciler.writer.filling import Filling
+from reconciler.writer.prepare import Preparing
+from reconciler.writer.request import Operation
+from reconciler.writer.searching import Searching
+from reconciler.writer.spark import SparkWriter
+from tests.spark.frames import PYSPARK
+from tests.unit.writer.ledger import ROWS, Ledger, few_a_file, row, wide
+
+pytestmark = PYSPARK
+
+HOLDINGS = pytest.mark.parametrize("holding", [held_in_files, held_in_shuffle])
+SQL = "id long, p string, ts long, name string, _hoodie_is_deleted boolean"
+
+
+class OnSpark:
+    """``Ledger``'s writer: its parts become a DataFrame of as many partitions."""
+
+    def __init__(self, session, ref, **more):
+        self.session, self.writer = session, SparkWriter(session, ref, **more)
+
+    def write(self, parts, work, *, assigned):
+        rows = [row for part in parts for batch in part for row in batch.to_pylist()]
+        values = [tuple(one.get(name) for name in ROWS.names) for one in rows]
+        rdd = self.session.sparkContext.parallelize(values, max(len(parts), 1))
+        frame = self.session.createDataFrame(rdd, SQL)
+        if work.recipe.operation is Operation.DELETE:
+            frame = frame.select("id", "p")
+        return self.writer.write(frame, work, assigned=assigned)
+
+
+def scratch():
+    """What a write has left in the session's folder."""
+    from pyspark import SparkFiles  # noqa: PLC0415
+
+    return list(Path(SparkFiles.getRootDirectory()).iterdir())
+
+
+def history(table):
+    """New partitions, then updates, inserts into small files and deletions, then deletes."""
+    return [
+        table.insert(*(row(n, "ab"[n % 2], name=wide(n)) for n in range(90))).totals,
+        table.upsert(
+            *(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(0, 120, 3)),
+            *(row(n, "ab"[n % 2], ts=1 + n % 3, name=wide(-n)) for n in range(0, 120, 3)),
+            row(5, "b", ts=3, deleted=True),
+            row(1, "c"),
+        ).totals,
+        table.delete(*(row(n, "ab"[n % 2]) for n in range(0, 120, 7))).totals,
+    ]
+
+
+@HOLDINGS
+def test_a_history_ends_as_in_this_process(holding, spark, tmp_path):
+    ours, twin = (Ledger(tmp_path / name, few_a_file(30)) for name in "ab")
+    ours.writer = OnSpark(spark, ours.storage.ref, places=3, holding=holding)
+
+    assert history(ours) == history(twin)
+    assert ours.rows() == twin.rows()
+    assert [key for key, _ in ours.files.items()] == [key for key, _ in twin.files.items()]
+    for found, expected in zip(ours.tables().values(), twin.tables().values(), strict=True):
+        columns = ["_hoodie_file_name"]
+        assert found.drop_columns(columns).equals(expected.drop_columns(columns))
+    assert [] == scratch()
+
+
+class DiesOnce:
+    """The first attempt at every task of a stage dies when it has done all of its work."""
+
+    def __init__(self, stage, folder):
+        self.stage, self.folder = stage, folder
+
+    def __call__(self, place, pieces):
+        yield from self.stage(place, pieces)
+        seen = Path(self.folder) / f"{type(self.stage).__name__}-{place}"
+        if not seen.exists():
+            seen.touch()
+            raise OSError("the machine is gone")
+
+
+@HOLDINGS
+def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
+    holding, sessions, tmp_path, monkeypatch
+):
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    table = Ledger(tmp_path / "t", few_a_file(30))
+    table.insert(*(row(n, "ab"[n % 2], name=wide(n)) for n in range(60)))
+    sessions.stop()
+    for stage in (Preparing, Searching, Filling):
+        monkeypatch.setattr(
+            program, stage.__name__, lambda *of, stage=stage: DiesOnce(stage(*of), str(seen))
+        )
+    with spark_session("local[2,2]", {}) as session:
+        table.writer = OnSpark(session, table.storage.ref, places=2, holding=holding)
+        done = table.upsert(*(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(30, 90)))
+        assert [] == scratch()
+
+    assert sum(table.rows().values()) == 90
+    assert {(ts, key >= 30) for _, key, ts, _ in table.rows()} == {(1, False), (2, True)}
+    assert {one.name.partition("-")[0] for one in seen.iterdir()} == {
+        "Preparing",
+        "Searching",
+        "Filling",
+    }
+    folder = marker_folder(f"20300101000000{table.number:03}")
+    markers = {file.name for file in (tmp_path / "t" / folder).rglob("*.marker.CREATE")}
+    files = {f"{made.file.name}.marker.CREATE" for made in done.files}
+    assert files < markers
+    assert len(markers) == 2 * len(files)
+
+
+@HOLDINGS
+def test_what_a_task_dies_of_is_told_in_one_sentence(holding, spark, tmp_path):
+    table = Ledger(tmp_path)
+    table.writer = OnSpark(spark, table.storage.ref, holding=holding)
+
+    with pytest.raises(ReconcilerError) as raised:
+        table.insert(row(1), row(None))
+
+    said = str(raised.value)
+    assert "record key id: null or empty in 1 of" in said
+    assert "\n" not in said
+    assert [] == scratch()
+
+
+def test_a_damaged_base_file_is_named(spark, tmp_path):
+    table = Ledger(tmp_path)
+    table.insert(row(1))
+    (((partition, _), (name, _)),) = table.files.items()
+    (tmp_path / partition / name).write_bytes(b"no parquet")
+    table.writer = OnSpark(spark, table.storage.ref)
+
+    with pytest.raises(ReconcilerError, match=f"{partition}/{name}"):
+        table.upsert(row(1, ts=2))
+    assert [] == scratch()
+
+
+def test_workers_of_one_host_hold_rows_in_files(spark):
+    class Elsewhere:
+        master = "local-cluster[2,1,1024]"
+
+    assert held_in_files is holding_of(spark.sparkContext)
+    assert held_in_shuffle is holding_of(Elsewhere)
+
+
+def test_moments_keep_their_instants_whatever_the_zone_of_the_session(sessions, tmp_path):
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("p", pa.string()),
+            ("ts", pa.int64()),
+            ("at", pa.timestamp("us", "UTC")),
+        ]
+    )
+    moment = datetime(2026, 3, 4, 5, 6, 7, 89, tzinfo=UTC)
+    session = sessions.with_conf(sql_session_timeZone="Asia/Kathmandu")
+    frame = session.createDataFrame(
+        [(1, "a", 1, moment)], "id long, p string, ts long, at timestamp"
+    )
+    table = Ledger(tmp_path, schema=schema)
+    work = table.work(Operation.UPSERT)
+    done = SparkWriter(session, table.storage.ref).write(frame, work, assigned=lambda _found: None)
+    table.publish(done)
+
+    ((_, found),) = table.tables().items()
+    assert found.column("at").to_pylist() == [moment]
