@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.oracle.answers import Answer
+from reconciler.reader.load import open_scan
+from reconciler.reader.model import ReadRequest
+from reconciler.storage.open import open_storage
+from tests.oracle.answers import Answer, differences
 from tests.oracle.our_reader import our_answers
 from tests.oracle.reading import (
     hudi_answers,
@@ -13,7 +16,7 @@ from tests.oracle.reading import (
     table_folder,
 )
 from tests.oracle.tables import CLEANED, TABLES
-from tests.oracle.verdicts import LATE_WRITES, is_by_name, verdicts
+from tests.oracle.verdicts import LATE_WRITES, in_order, is_by_name, verdicts
 
 pytestmark = pytest.mark.oracle
 TIME = "_hoodie_commit_time"
@@ -76,6 +79,31 @@ def both(hudi, name, folder, query="snapshot"):
     (asked,) = [one for one in queries(table) if one.name == query]
     said = hudi.read_all(table, [asked.options], folder / "rows")
     return Answer.recorded(said[0]), our_answers(table, [asked])[query]
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("v9_mor_part", "1.2.0"), ("v6_lazy_mor_tls", "0.15.0")]
+)
+def test_a_log_file_that_lost_its_end_is_read_as_by_hudi(name, version, real_hudi, tmp_path):
+    """It is skipped from the block on that is not whole; of no bytes nothing is left to read."""
+    for left in (-1, 20, 0):
+        folder = tmp_path / str(left)
+        table = table_folder(TABLES[name], folder / "table")
+        scan = open_scan(open_storage(str(table)), ReadRequest())
+        logs = next(logs for logs in scan.slices.column("logs").to_pylist() if logs)
+        whole = our_answers(table, queries(table)[:1])["snapshot"]
+        file = table / logs[-1]
+        file.write_bytes(file.read_bytes()[:left])
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)  # with it Hadoop refuses
+        asked = queries(table)[:2]
+        ours = our_answers(table, asked)
+        said = real_hudi(version).read_all(table, [one.options for one in asked], folder / "rows")
+
+        assert whole != ours["snapshot"]
+        for query, answer in zip(asked, said, strict=True):
+            theirs, mine = Answer.recorded(answer), ours[query.name]
+            theirs = in_order(theirs, mine) if version.startswith("0.") else theirs
+            assert [] == list(differences(theirs, mine)), (left, query.name)
 
 
 def test_hudi_0_does_not_merge_records_without_meta_columns(real_hudi, tmp_path):
