@@ -1,0 +1,328 @@
+"""Whole writes to whole tables: any history of operations leaves the rows that a dictionary has.
+
+``WRITE_HISTORIES=500`` draws as many; beside the rows, nothing is left of a run that is over.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import reconciler
+from reconciler.apply.freshness import keys_present
+from reconciler.hudi.load import load_properties
+from reconciler.state.observe import observe
+from reconciler.state.view import newest_bases, view_of
+from reconciler.storage.open import open_storage
+from reconciler.transaction.hold import Means
+from reconciler.writer.asked import Ask, Way
+from reconciler.writer.local import InProcess
+from reconciler.writer.opening import open_for_writing
+from reconciler.writer.run import run_write
+from tests.crash.drill import TestClock, process
+
+LAW = settings(
+    max_examples=int(os.environ.get("WRITE_HISTORIES", "25")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: sales.orders}}
+spec:
+  path: {path}
+  timezone: UTC
+  files: {{target: {target}, small: {small}, assign: {assign}, recordSize: {record}}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+  table:
+    type: COPY_ON_WRITE
+    version: {version}
+    recordKey: {keys}
+    partitionBy: {partitions}
+    ordering: {ordering}
+    hiveStyle: {hive}
+"""
+#: bytes of a file in a table of wide rows; a bloom filter has half of them
+TARGET = 900_000
+WIDE = 12_000
+IDS = ("a", "b", "č", "\U0001f600", "x y", "0", "null", "A")
+FOLDERS = ("a", "ů", "b c", None, "", "x/y", "\U0001f600")
+#: of column n, as its type is promoted, and a value of each
+PROMOTED = (pa.int32(), pa.int64(), pa.float64())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_syncing():
+    real = os.fsync
+    os.fsync = lambda _handle: None
+    yield
+    os.fsync = real
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What table it is."""
+
+    version: int
+    keys: tuple[str, ...]
+    partitions: tuple[str, ...]
+    is_ordered: bool
+    is_hive: bool
+    is_wide: bool
+    assign: str
+    record: int
+    places: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """A write: of rows (id, k, p, q, ts), of columns ``grown`` and ``promoted`` until then."""
+
+    way: Way
+    rows: tuple[tuple[Any, ...], ...]
+    grows: bool
+    promotes: bool
+    dedupes: bool
+    parts: int
+
+
+shapes = st.builds(
+    Shape,
+    version=st.sampled_from([6, 8, 9]),
+    keys=st.sampled_from([("id",), ("id", "k")]),
+    partitions=st.sampled_from([(), ("p",), ("p",), ("p", "q")]),
+    is_ordered=st.booleans(),
+    is_hive=st.booleans(),
+    is_wide=st.booleans(),
+    assign=st.sampled_from(["steady", "hudi"]),
+    record=st.sampled_from([1024, WIDE]),
+    places=st.integers(1, 3),
+)
+steps = st.builds(
+    Step,
+    way=st.sampled_from([Way.UPSERT, Way.UPSERT, Way.UPSERT, *Way]),
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(IDS),
+            st.sampled_from(["1", None, "ž"]),
+            st.sampled_from(FOLDERS),
+            st.sampled_from([1, None]),
+            st.integers(1, 5),
+        ),
+        max_size=40,
+    ).map(tuple),
+    grows=st.booleans(),
+    promotes=st.booleans(),
+    dedupes=st.booleans(),
+    parts=st.integers(1, 3),
+)
+
+
+Model = dict[tuple[str, str], list[dict[str, Any]]]
+
+
+@dataclass
+class History:
+    """A table that runs write to, and beside it what it has to have: rows by folder and key."""
+
+    folder: Path
+    shape: Shape
+    model: Model = field(default_factory=dict)
+    extra: list[str] = field(default_factory=list)
+    promoted: int = 0
+    count: int = 0
+    clock: TestClock = field(default_factory=TestClock)
+
+    def __post_init__(self) -> None:
+        shape, file = self.shape, self.folder / "spec.yaml"
+        target = TARGET if shape.is_wide else 120 << 20
+        text = SPEC.format(
+            path=self.folder / "table",
+            target=target,
+            small=target * 4 // 5,
+            assign=shape.assign,
+            record=shape.record,
+            version=shape.version,
+            keys=list(shape.keys),
+            partitions=list(shape.partitions),
+            ordering="[ts]" if shape.is_ordered else "[]",
+            hive=str(shape.is_hive).lower(),
+        )
+        file.write_text(text)
+        (self.spec,) = reconciler.load_specs(file)
+
+    def go(self, step: Step) -> None:
+        """One write, and the same to the model."""
+        self.count += 1
+        if step.grows and step.way is not Way.DELETE:
+            self.extra.append(f"y{len(self.extra)}")
+        if step.promotes and step.way is not Way.DELETE:
+            self.promoted = min(self.promoted + 1, len(PROMOTED) - 1)
+        rows = [self.row(number, *values) for number, values in enumerate(step.rows)]
+        partitions = None
+        if step.way is Way.DELETE_PARTITION:
+            partitions = sorted({self.path(row) for row in rows})
+        outcome = self.write(step, rows, partitions)
+        before = sum(map(len, self.model.values()))
+        self.expect(step, rows, partitions)
+        if step.way in (Way.INSERT, Way.BULK_INSERT):
+            after = sum(map(len, self.model.values()))
+            assert after - before == (outcome.totals.inserts if outcome.totals else 0)
+
+    def row(self, number: int, key: str, k: str | None, p: str | None, q: int | None, ts: int):
+        text = f"{self.count}.{number}"
+        if self.shape.is_wide:
+            noise = random.Random(text).randbytes(WIDE)
+            text += base64.b64encode(noise).decode()
+        found = {"id": key, "k": k, "p": p, "q": q, "ts": ts, "x": text}
+        found["n"] = None if number % 5 == 4 else number * 1000
+        return found | {name: f"{name}.{number}" if number % 3 else None for name in self.extra}
+
+    def schema(self) -> pa.Schema:
+        text = dict.fromkeys(("id", "k", "p"), pa.string())
+        kinds = text | {"q": pa.int32(), "ts": pa.int64(), "x": pa.string()}
+        kinds["n"] = PROMOTED[self.promoted]
+        return pa.schema(list((kinds | dict.fromkeys(self.extra, pa.string())).items()))
+
+    def path(self, row: dict[str, Any]) -> str:
+        names = self.shape.partitions
+        values = [str(row[name] or "") or "__HIVE_DEFAULT_PARTITION__" for name in names]
+        if self.shape.is_hive:
+            values = [f"{name}={value}" for name, value in zip(names, values, strict=True)]
+        return "/".join(values)
+
+    def key(self, row: dict[str, Any]) -> str:
+        if len(self.shape.keys) == 1 and len(self.shape.partitions) < 2:
+            return row["id"]
+        if len(self.shape.keys) == 1:
+            return row["id"] if self.shape.version < 9 else f"id:{row['id']}"
+        return f"id:{row['id']},k:{'__null__' if row['k'] is None else row['k']}"
+
+    def write(self, step: Step, rows: list[dict[str, Any]], partitions: list[str] | None):
+        schema = self.schema()
+        each = -(-len(rows) // step.parts) or 1
+        parts = [rows[at : at + each] for at in range(0, len(rows), each)]
+        if step.way is Way.DELETE:
+            names = ["id", "k", *self.shape.partitions]
+            schema = pa.schema([schema.field(name) for name in names])
+        batches = [
+            [pa.RecordBatch.from_pylist(part[at : at + 7], schema=schema) for at in
+             range(0, len(part), 7)]
+            for part in parts
+        ]  # fmt: skip
+        storage, who = open_storage(self.spec.path), process(self.count)
+        means = Means(
+            open_storage=lambda ref, _options=None: open_storage(ref),
+            clock=self.clock,
+            process=who,
+            waits=lambda *_said: None,
+            check=lambda: None,
+            lock_wait_s=0,
+        )
+        hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}")
+        ask = Ask(
+            way=step.way,
+            rows=batches,
+            schema=schema,
+            dedupes=step.dedupes and step.way is not Way.DELETE,
+            partitions=partitions,
+        )
+        writer = InProcess(storage, self.shape.places)
+        return run_write(hold, self.spec, ask, writer, extra={}, announced=announced)
+
+    def expect(self, step: Step, rows: list[dict[str, Any]], partitions: list[str] | None) -> None:
+        found = self.brought(step, rows)
+        match step.way:
+            case Way.INSERT | Way.BULK_INSERT:
+                for key, brought in found.items():
+                    self.model.setdefault(key, []).extend(brought)
+            case Way.UPSERT:
+                for key, (new,) in found.items():
+                    old = self.model.get(key, [])
+                    self.model[key] = [self.newest([one, new]) for one in old] or [new]
+            case Way.DELETE:
+                for key in found:
+                    self.model.pop(key, None)
+            case Way.INSERT_OVERWRITE:
+                gone = {path for path, _ in found}
+                self.model = {k: v for k, v in self.model.items() if k[0] not in gone} | found
+            case Way.INSERT_OVERWRITE_TABLE:
+                self.model = found
+            case Way.DELETE_PARTITION:
+                self.model = {k: v for k, v in self.model.items() if k[0] not in partitions}
+
+    def brought(self, step: Step, rows: list[dict[str, Any]]) -> Model:
+        """The rows by folder and key, one of each where one is written."""
+        found: Model = {}
+        for row in rows:
+            found.setdefault((self.path(row), self.key(row)), []).append(row)
+        if step.dedupes or step.way is Way.UPSERT:
+            return {key: [self.newest(brought)] for key, brought in found.items()}
+        return found
+
+    def newest(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Of equal times the later one; without times the last."""
+        return max(reversed(rows), key=lambda row: row["ts"]) if self.shape.is_ordered else rows[-1]
+
+    def assert_rows(self) -> None:
+        """What readers find is what the model has, in the right files."""
+        storage = open_storage(self.spec.path)
+        state = observe(storage, None, observed_ms=self.clock.now_ms())
+        names = self.schema().names
+        seen: Counter[tuple[Any, ...]] = Counter()
+        for row in newest_bases(view_of(state)).tolist():
+            folder = state.files.partitions[state.files.partition[row]]
+            name = state.files.name[row].as_py()
+            data = storage.read(f"{folder}/{name}" if folder else name)
+            if self.shape.is_wide:
+                assert len(data) <= 1.15 * TARGET
+            for one in pq.read_table(pa.BufferReader(data)).to_pylist():
+                assert (folder, name) == (one["_hoodie_partition_path"], one["_hoodie_file_name"])
+                values = tuple(one.get(column) for column in names)
+                seen[folder, one["_hoodie_record_key"], values] += 1
+        wanted = Counter(
+            (path, key, tuple(row.get(column) for column in names))
+            for (path, key), rows in self.model.items()
+            for row in rows
+        )
+        assert seen == wanted
+
+    def assert_tidy(self) -> None:
+        """Nothing is left of runs, and the metadata table lists what is there."""
+        own = self.folder / "table" / ".hoodie"
+        left = [own / "lock", *own.glob(".heartbeat/*"), *own.glob(".temp/**/*.marker*")]
+        assert [] == [path for path in left if path.exists()]
+        storage = open_storage(self.spec.path)
+        assert load_properties(storage).metadata_partitions == ("files",)
+        ms = self.clock.now_ms()
+        disk = observe(storage, None, observed_ms=ms)
+        listed = observe(storage, None, observed_ms=ms, listing="metadata")
+        assert [] == [one.requested for one in disk.timeline.instants if not one.is_completed]
+        assert sorted(keys_present(disk.files).to_pylist()) == sorted(
+            keys_present(listed.files).to_pylist()
+        )
+        assert disk.files.size.sum() == listed.files.size.sum()
+
+
+@LAW
+@given(shapes, st.lists(steps, min_size=1, max_size=4))
+def test_a_table_has_the_rows_of_its_history_and_nothing_else_is_left(shape, history):
+    with tempfile.TemporaryDirectory() as folder:
+        table = History(Path(folder), shape)
+        for step in history:
+            table.go(step)
+            table.assert_rows()
+            table.assert_tidy()
