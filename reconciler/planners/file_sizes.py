@@ -106,7 +106,7 @@ def _simulated(
         declared=files.record_size,
     )
     if insert.rows * _per_row(rule) > _MOST_FILES * sizes.target:
-        return _not_simulated(insert, f"so many rows make more than {_MOST_FILES} files")
+        return _not_simulated(insert, "so many rows make more than a million files")
     outlooks = simulate_inserts(
         groups,
         rows,

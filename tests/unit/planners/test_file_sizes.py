@@ -134,9 +134,11 @@ def test_what_a_pending_clustering_holds_is_not_filled():
     held = ClusteringInput(
         instant=stamp(3), partition="a", file_id="f1", base_file=base("f1", 1), log_files=()
     )
-    found = simulated(state_of(clusterings=(held,)), NextInsert(rows=20, partition="a"))
+    state = state_of(clusterings=(held,))
+    found = simulated(state, NextInsert(rows=60, partition="a"))
 
-    assert 1 == found.total.filled
+    assert (1, 30) == (found.total.filled, found.total.filled_rows)
+    assert 1 == planned(state).file_sizes.state.partitions[0].pinned
 
 
 def test_rows_of_compactions_and_clusterings_are_no_new_ones():
@@ -195,7 +197,11 @@ def test_a_table_without_partitions_needs_no_past_writes():
             NextInsert(rows=1, partition="a"),
             "the table's file groups are buckets of record keys",
         ),
-        (state_of(), NextInsert(rows=10**18, partition="a"), "so many rows make more than 1000000"),
+        (
+            state_of(),
+            NextInsert(rows=10**18, partition="a"),
+            "so many rows make more than a million",
+        ),
     ],
 )
 def test_what_cannot_be_simulated_says_why(state, insert, why):
