@@ -240,7 +240,7 @@ class History:
             dedupes=step.dedupes and step.way is not Way.DELETE,
             partitions=partitions,
         )
-        writer = InProcess(storage, self.shape.places)
+        writer = None if partitions is not None else InProcess(storage, self.shape.places)
         return run_write(hold, self.spec, ask, writer, extra={}, announced=announced)
 
     def expect(self, step: Step, rows: list[dict[str, Any]], partitions: list[str] | None) -> None:
