@@ -29,6 +29,9 @@ _END: Final = 10_000
 #: layouts that are tried where the rewrite's own sample is not known
 TRIES: Final = 3
 
+#: of so few rows all are in every try
+_FEW: Final = 100
+
 Floats = NDArray[np.float64]
 
 
@@ -60,8 +63,10 @@ def layouts(ask: Ask, group: Group, drawn: Drawn) -> Iterator[Layout | None]:
         yield _fitted(ask, group, drawn, *_as_rewritten(group, drawn))
         return
     wanted, count = sample_rows(group.outputs), len(drawn.rows)
+    third = mixed(count, 0) % np.uint64(TRIES)
     for nth in range(TRIES):
-        rows = np.flatnonzero(mixed(count, nth) % np.uint64(TRIES) != nth)
+        # each of rows that no other has: tries that share some would come out too alike
+        rows = np.flatnonzero(third == nth) if count > _FEW else np.arange(count)
         if len(rows) > wanted:
             rows = rows[spread(len(rows), wanted, nth)]
         yield _fitted(ask, group, drawn, rows, drawn.weight[rows], mixed(len(rows), nth))
