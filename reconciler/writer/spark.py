@@ -33,6 +33,8 @@ _BYTES: Final = 32 * 1024 * 1024
 #: what Spark says where it knows nothing is far beyond
 _KNOWN: Final = 1 << 50
 _MOST_PLACES: Final = 10_000
+#: places where Spark does not know: its own 200 are many for two cores
+_UNKNOWN_PER_SLOT: Final = 8
 _SEARCHES_PER_SLOT: Final = 2
 
 
@@ -106,13 +108,21 @@ def asked_of(
     operation: str,
     *,
     dedupes: bool = False,
+    fills_missing: bool = False,
     partitions: Sequence[str] | None = None,
 ) -> Ask:
     """A write of a DataFrame's rows; UsageError for what does not go together."""
     way = way_of(operation)
     check_ask(way, has_rows=frame is not None, dedupes=dedupes, partitions=partitions)
     schema = pa.schema([]) if frame is None else columns_of(frame)
-    return Ask(way=way, rows=frame, schema=schema, dedupes=dedupes, partitions=partitions)
+    return Ask(
+        way=way,
+        rows=frame,
+        schema=schema,
+        dedupes=dedupes,
+        fills_missing=fills_missing,
+        partitions=partitions,
+    )
 
 
 @contextmanager
@@ -136,7 +146,8 @@ def _places(rows: DataFrame, slots: int) -> int:
     plan = rows._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 (no public name)
     expected = int(plan.stats().sizeInBytes())
     if expected >= _KNOWN:
-        return max(slots, int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0))
+        asked = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0)
+        return max(slots, min(asked, _UNKNOWN_PER_SLOT * slots))
     return max(slots, min(-(-expected // _BYTES), _MOST_PLACES))
 
 
