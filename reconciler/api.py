@@ -140,6 +140,12 @@ def status(
     The arguments are those of ``plan``.
     """
     from reconciler.status import table_status  # noqa: PLC0415
+    from reconciler.transaction.lock_status import status_of_lock  # noqa: PLC0415
+
+    def lock_status(spec: TableSpec) -> LockStatus | None:
+        return status_of_lock(
+            spec, world.open_storage, process=world.process(), clock=world.SystemClock()
+        )
 
     moment = now or world.now()
 
@@ -147,7 +153,7 @@ def status(
         made, state = _look(spec, moment, on_crash, predicts=False)
         try:
             written = () if state is None else _written(spec, state)
-            return made, table_status(spec, state, made, lock=_lock(spec), written=written)
+            return made, table_status(spec, state, made, lock=lock_status(spec), written=written)
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
             made = replace(_unread(spec), error=_crash(spec, error, on_crash))
             return made, table_status(spec, None, made)
@@ -253,37 +259,6 @@ def _written(spec: TableSpec, state: TableState) -> tuple[Written, ...]:
         return ()  # the timeline has moved on, or a write cannot be read: nothing is said of it
 
 
-def _lock(spec: TableSpec) -> LockStatus | None:
-    """Who has the table's lock; None where nobody has it, or where nobody can tell."""
-    from reconciler.hudi.locks import has_expired  # noqa: PLC0415
-    from reconciler.status import LockStatus  # noqa: PLC0415
-    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
-    from reconciler.transaction.lock import is_left_behind, lock_place, look  # noqa: PLC0415
-
-    lock = spec.concurrency.lock if spec.concurrency else None
-    if lock is None or lock.provider == "none":
-        return None
-
-    def opened(folder: str) -> Storage:
-        return ReadOnly(world.open_storage(folder, spec.storage_options))
-
-    try:
-        storage, path = lock_place(lock.path, opened(spec.path), opened)
-        held = look(storage, path)
-    except ReconcilerError:
-        return None  # what is wrong with the table is said elsewhere
-    if held is None:
-        return None
-    now_ms = world.SystemClock().now_ms()  # of the lock's life, whatever --now says
-    return LockStatus(
-        path=f"{storage.location}/{path}",
-        held_by=held.describe(now_ms),
-        age_seconds=max(0, now_ms - held.since_ms) // 1000,
-        is_stale=has_expired(held.since_ms, now_ms, lock.expire)
-        or is_left_behind(held, process=world.process(), now_ms=now_ms),
-    )
-
-
 def _unread(spec: TableSpec) -> TablePlan:
     """What is known of a table that could not be looked at."""
     from reconciler.plan.document import spec_digest  # noqa: PLC0415
@@ -332,12 +307,13 @@ def apply(
     )
 
 
-def write(
+def write(  # noqa: PLR0913 (the options of a write)
     rows: DataFrame | None,
     spec: TableSpec,
     operation: str = "upsert",
     *,
     dedupe: bool = False,
+    fill_missing: bool = False,
     partitions: Sequence[str] | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> Outcome:
@@ -346,8 +322,9 @@ def write(
     A table that is not there is made as the spec's ``table`` block says. ``operation``: insert,
     upsert, delete (the rows need no more than key and partition columns), bulk-insert,
     insert-overwrite (partitions that rows come to), insert-overwrite-table, or delete-partition
-    (``partitions``: their paths; no rows). ``dedupe``: of an insert, one row a key. ``extra``: kept
-    in the extra metadata of the instant. Raises BusyError where another writer is in the way: then
+    (``partitions``: their paths; no rows). ``dedupe``: of an insert, one row a key.
+    ``fill_missing``: columns that the rows lack are null. ``extra``: kept in the extra metadata of
+    the instant. Raises BusyError where another writer is in the way: then
     nothing was written, and it can be run again; RowsError and UnsupportedError for rows that do
     not fit the table, UsageError, BlockedError, FormatError and StorageError.
     """
@@ -355,7 +332,9 @@ def write(
     from reconciler.writer.entry import write_table  # noqa: PLC0415
     from reconciler.writer.spark import SparkWriter, asked_of  # noqa: PLC0415
 
-    ask = asked_of(rows, operation, dedupes=dedupe, partitions=partitions)
+    ask = asked_of(
+        rows, operation, dedupes=dedupe, fills_missing=fill_missing, partitions=partitions
+    )
     return write_table(
         spec,
         ask,

@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "advise",
     "options",
     "read",
+    "write",
     "comment",
     "unlock",
     "demo",

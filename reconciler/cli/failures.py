@@ -9,7 +9,7 @@ from typing import Any, Final
 import typer
 
 from reconciler.cli.terminal import say
-from reconciler.errors import ReconcilerError, SpecError, UsageError
+from reconciler.errors import ReconcilerError, RowsError, SpecError, UsageError
 from reconciler.render import words
 
 
@@ -41,6 +41,11 @@ def explain(error: Exception) -> int:
         _complain(f"error: {count} problems in the specs")
         return error.exit_code
     code = error.exit_code if isinstance(error, ReconcilerError) else 1
+    if isinstance(error, RowsError):  # a line a column
+        first, *columns = str(error).splitlines() or [""]
+        for line in (f"error: {first}", *columns):
+            _complain(line)
+        return code
     _complain(f"error: {sentence(error)}")
     return UsageError.exit_code if isinstance(error, _CLICK_ERROR) else code
 

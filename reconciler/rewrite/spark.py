@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.cluster.spark import job, reporting, ship
-from reconciler.exchange.spark import Exchange, Sent, Through, exchange_of
+from reconciler.exchange.held import Sent
+from reconciler.exchange.spark import Exchange, Through, exchange_of
 from reconciler.rewrite.gathering import Gathering
 from reconciler.rewrite.local import Bounds, rewritten
 from reconciler.rewrite.model import Group, Rewrite, Rewritten

@@ -59,13 +59,15 @@ class Way(Enum):
 class Ask:
     """One write. ``rows``: what its ``Writer`` takes, of ``schema``; ``dedupes``: one row a key.
 
-    ``partitions``: paths, of what is deleted whole; None: what rows say.
+    ``fills_missing``: columns of the table that rows have not are null. ``partitions``: paths, of
+    what is deleted whole; None: what rows say.
     """
 
     way: Way
     rows: Any
     schema: pa.Schema
     dedupes: bool = False
+    fills_missing: bool = False
     partitions: Sequence[str] | None = None
 
 

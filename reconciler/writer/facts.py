@@ -33,6 +33,7 @@ from reconciler.state.renames import FOLDER
 from reconciler.state.view import view_of
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata_rewrite import indexed_columns
+from reconciler.writer.asked import Ask, Way
 from reconciler.writer.bucket import Work
 from reconciler.writer.dedupe import DedupeRule
 from reconciler.writer.evolution import Evolution
@@ -118,17 +119,16 @@ def facts_of(
     properties: TableProperties,
     spec: TableSpec,
     state: TableState,
-    rows: pa.Schema,
-    operation: Operation,
+    ask: Ask,
 ) -> Facts:
-    """What there is to know. ``rows``: the columns of what is to be written.
+    """What there is to know for what is asked.
 
     Raises UnsupportedError for a table that is not written here, RowsError for rows that do not fit
     it, FormatError for damage, StorageError.
     """
     _refuse(storage, properties, state)
     groups, bases = _groups(state)
-    evolution = _evolved(storage, properties, state, rows, operation)
+    evolution = _evolved(storage, properties, state, ask)
     schema = FileSchema.of(evolution.avro, f"the schema of table {properties.table_name}")
     files = spec.files or FileSizes()
     whole = with_meta_columns(arrow_schema(evolution.avro, _ROWS))
@@ -207,22 +207,24 @@ def _groups(state: TableState) -> tuple[Groups, Any]:
 
 
 def _evolved(
-    storage: Storage,
-    properties: TableProperties,
-    state: TableState,
-    rows: pa.Schema,
-    operation: Operation,
+    storage: Storage, properties: TableProperties, state: TableState, ask: Ask
 ) -> Evolution:
     """The table's schema with what the rows bring; a deletion brings nothing but keys."""
     declared = declared_columns(storage, properties, state)
     name, version = properties.table_name, properties.table_version
     if declared is None:
-        text = avro_schema(rows, name, table_version=version)
-        return Evolution.of(text, rows, table_name=name, table_version=version)
-    if operation is Operation.DELETE:
+        text = avro_schema(ask.schema, name, table_version=version)
+        return Evolution.of(text, ask.schema, table_name=name, table_version=version)
+    if ask.way in (Way.DELETE, Way.DELETE_PARTITION):
         columns = arrow_schema(declared.text, declared.path)
         return Evolution(avro=declared.text, columns=columns, brought=pa.schema([]))
-    return Evolution.of(declared.text, rows, table_name=name, table_version=version)
+    return Evolution.of(
+        declared.text,
+        ask.schema,
+        table_name=name,
+        table_version=version,
+        fills_missing=ask.fills_missing,
+    )
 
 
 def _form(storage: Storage, properties: TableProperties, groups: Groups) -> FileForm:

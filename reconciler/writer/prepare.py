@@ -65,9 +65,18 @@ def prepared(batch: Any, recipe: Recipe) -> Any:
 
 
 def _columns_of_keys(batch: Any, recipe: Recipe) -> Any:
-    """What keys and folders are made of, as far as it is there, in the table's types."""
-    fields = (*recipe.keys.fields, *recipe.folders.fields)
-    names = dict.fromkeys(name.partition(".")[0] for name in fields)
+    """What keys and folders are made of, as far as it is there, in the table's types.
+
+    Whole numbers stay as they come: they are spelled alike, and too great ones are in no file.
+    """
+    parts = (*recipe.keys.fields, *recipe.folders.fields)
+    names = dict.fromkeys(name.partition(".")[0] for name in parts)
     there = [name for name in names if name in batch.schema.names]
     known = [name for name in there if name in recipe.columns.names]
-    return evolve_batch(batch, pa.schema([recipe.columns.field(n) for n in known]), "the rows")
+    fields = [_field_of_key(batch.schema.field(n), recipe.columns.field(n)) for n in known]
+    return evolve_batch(batch, pa.schema(fields), "the rows")
+
+
+def _field_of_key(brought: pa.Field, declared: pa.Field) -> pa.Field:
+    is_whole = pa.types.is_integer(brought.type) and pa.types.is_integer(declared.type)
+    return brought if is_whole else declared

@@ -97,9 +97,7 @@ def _begin(hold: Hold, spec: TableSpec, ask: Ask, announced: str | None) -> _Beg
     for _attempt in range(_ATTEMPTS):
         state = observe(hold.storage, None, observed_ms=hold.clock.now_ms())
         try:
-            facts = facts_of(
-                hold.storage, hold.properties, spec, state, ask.schema, ask.way.operation
-            )
+            facts = facts_of(hold.storage, hold.properties, spec, state, ask)
         except ReconcilerError:
             if announced is not None:
                 with contextlib.suppress(ReconcilerError):

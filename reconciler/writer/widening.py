@@ -77,7 +77,7 @@ class Widening:
         elif self.fills_missing and not _is_misspelled(table["name"], others):
             kind = _nullable(table["type"])
         else:
-            why = "the rows lack it; add it, or say that missing columns are null"
+            why = "the rows lack it; add it, or ask for null in its place (--fill-missing)"
             self._differ(where, table["type"], None, why)
             return table
         if kind == table["type"]:

@@ -20,9 +20,9 @@ from tests.command import run
 
 COMMANDS = (
     *("init", "lint", "plan", "show", "apply", "status", "advise", "options"),
-    *("read", "comment", "unlock", "demo"),
+    *("read", "write", "comment", "unlock", "demo"),
 )
-NOT_BUILT = ("write", "fmt", "diff", "explain", "history")
+NOT_BUILT = ("fmt", "diff", "explain", "history")
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable

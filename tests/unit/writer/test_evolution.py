@@ -55,8 +55,8 @@ def test_every_column_that_does_not_fit_is_shown_with_both_types():
 
     assert (
         "the rows do not fit the schema of table t:\n"
-        "  id: the table has string, the rows have nothing: the rows lack it; add it, or say that "
-        "missing columns are null\n"
+        "  id: the table has string, the rows have nothing: the rows lack it; add it, or ask for "
+        "null in its place (--fill-missing)\n"
         "  n: the table has int, the rows have boolean: neither holds all values of the other\n"
         "  s.a: the table has date, the rows have timestamp: neither holds all values of the other"
     ) == str(caught.value)

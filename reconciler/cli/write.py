@@ -1,0 +1,133 @@
+"""``reconciler write``: the rows of files into the table of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.options import Env
+from reconciler.cli.spark import spark_settings
+from reconciler.errors import UsageError
+
+
+class RowsFormat(StrEnum):
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    AVRO = "avro"
+
+
+class Said(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def write(  # noqa: PLR0913 (options of a command)
+    spec: Annotated[
+        Path, typer.Argument(metavar="SPEC", help="The spec of the table; a folder with --name.")
+    ],
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SOURCE", help="Files or folders with the rows; none to delete."),
+    ] = None,
+    *,
+    operation: Annotated[
+        str,
+        typer.Option(
+            "--operation",
+            metavar="NAME",
+            help="upsert, insert, delete, bulk-insert, insert-overwrite, insert-overwrite-table or "
+            "delete-partition.",
+        ),
+    ] = "upsert",
+    source_format: Annotated[
+        RowsFormat | None,
+        typer.Option(
+            "--source-format", help="What the sources are (default: what their names say)."
+        ),
+    ] = None,
+    source_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source-option",
+            metavar="KEY=VALUE",
+            help="An option of Spark's reader of the format, as sep=';'; repeatable.",
+        ),
+    ] = None,
+    partitions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--partition", metavar="PATH", help="What delete-partition deletes; repeatable."
+        ),
+    ] = None,
+    dedupe: Annotated[
+        bool, typer.Option("--dedupe", help="Of an insert, write one row a key.")
+    ] = False,
+    fill_missing: Annotated[
+        bool, typer.Option("--fill-missing", help="Columns that the rows lack are null.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Which of several specs.")
+    ] = None,
+    format: Annotated[  # noqa: A002 (the option's name)
+        Said, typer.Option("--format", help="How to say on standard output what was written.")
+    ] = Said.TEXT,
+    env: Env = None,
+    master: Annotated[
+        str | None, typer.Option("--master", help="Spark's master (default: local[*]).")
+    ] = None,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option("--spark-conf", metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+    ] = None,
+) -> int:
+    """Write rows into a table, all of them or none; it is made where it is not there yet.
+
+    Small files are filled on the way, up to files.target of the spec. Needs no Hudi jar.
+    """
+    settings: Mapping[str, str] = spark_settings(spark_conf)
+    options = dict(_pair(text) for text in source_options or ())
+
+    from reconciler.cli.environment import spark_of  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
+    from reconciler.cli.writing import Writing, write_files  # noqa: PLC0415 (heavy)
+
+    selectors = Selectors(names=None if name is None else [name])
+    found = selected_specs([spec], selectors, environment=env).tables
+    if len(found) != 1:
+        raise UsageError(
+            f"{spec}: {len(found)} tables; a write goes to one of them: say which with --name"
+        )
+    master, settings = spark_of(env, [spec], master, settings)
+    write_files(
+        Writing(
+            spec=found[0],
+            sources=tuple(sources or ()),
+            operation=operation,
+            format=None if source_format is None else source_format.value,
+            options=options,
+            partitions=None if partitions is None else tuple(partitions),
+            dedupe=dedupe,
+            fill_missing=fill_missing,
+            as_json=format is Said.JSON,
+            master=master,
+            settings=settings,
+        )
+    )
+    return 0
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Key and value of a ``--source-option``.
+
+    >>> _pair("sep=;")
+    ('sep', ';')
+    """
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise UsageError(f"--source-option {text}: write it as key=value")
+    return key, value

@@ -1,0 +1,87 @@
+"""The files of a source, and the format they are in: as is said, or as their names say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from reconciler.errors import StorageError, UsageError
+
+
+class SourceFormat(StrEnum):
+    """What rows are read from."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    AVRO = "avro"
+
+
+_SUFFIXES: Final = {
+    "parquet": SourceFormat.PARQUET,
+    "csv": SourceFormat.CSV,
+    "json": SourceFormat.JSON,
+    "jsonl": SourceFormat.JSON,
+    "ndjson": SourceFormat.JSON,
+    "avro": SourceFormat.AVRO,
+}
+#: of compressed text, after its own
+_COMPRESSED: Final = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
+#: names that Spark leaves out as well
+_HIDDEN: Final = ("_", ".")
+
+
+def files_of(sources: Sequence[str], options: Mapping[str, Any]) -> list[str]:
+    """Every file at the paths or URLs, folders with all that is below them; sorted in each.
+
+    ``options`` go to the store's client. Raises StorageError for a path where nothing is, and for a
+    store that cannot be asked.
+    """
+    import fsspec  # noqa: PLC0415 (slow)
+
+    found: list[str] = []
+    for source in sources:
+        store, path = fsspec.core.url_to_fs(source, **options)
+        try:
+            is_folder = store.isdir(path)
+            names = sorted(store.find(path)) if is_folder else [path] if store.exists(path) else []
+        except OSError as error:
+            raise StorageError(source, error.strerror or str(error)) from error
+        if not names:
+            raise StorageError(source, "holds no file" if is_folder else "is not there")
+        shown = [name for name in names if not is_folder or _is_shown(name[len(path) :])]
+        found += [name if "://" not in source else store.unstrip_protocol(name) for name in shown]
+    return found
+
+
+def _is_shown(below: str) -> bool:
+    return not any(part.startswith(_HIDDEN) for part in below.strip("/").split("/"))
+
+
+def format_of(files: Sequence[str]) -> SourceFormat:
+    """The format that all names say; UsageError where they say none, or several.
+
+    >>> format_of(["a/x.csv.gz", "a/y.csv"]).value
+    'csv'
+    """
+    said = {_said(name) for name in files}
+    if len(said) == 1 and (only := said.pop()) is not None:
+        return only
+    names = ", ".join(sorted({name.rpartition("/")[2] for name in files})[:3])
+    raise UsageError(
+        f"the names of the files ({names}) don't say what they are; say --source-format "
+        f"{', '.join(found.value for found in SourceFormat)}"
+    )
+
+
+def _said(name: str) -> SourceFormat | None:
+    return next((_SUFFIXES[part] for part in _suffixes(name) if part in _SUFFIXES), None)
+
+
+def _suffixes(name: str) -> Iterator[str]:
+    """The last part of the name, and the one before where that is of a compression."""
+    parts = name.rpartition("/")[2].lower().split(".")[1:]
+    if parts and parts[-1] in _COMPRESSED:
+        parts = parts[:-1]
+    yield from parts[-1:]

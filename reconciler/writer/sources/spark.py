@@ -1,0 +1,127 @@
+"""Files as DataFrames, in the types of the table that they are for where it has their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, assert_never
+
+import pyarrow as pa
+
+from reconciler.cluster.spark import ship
+from reconciler.errors import FormatError, StorageError
+from reconciler.merge.avro_schema import arrow_schema
+from reconciler.reader.arrow_spark import spark_schema
+from reconciler.writer.sources.avro import avro_batches, avro_schema_of
+from reconciler.writer.sources.formats import SourceFormat, files_of, format_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Files to read. ``format``: None for what their names say.
+
+    ``options``: of Spark's reader of the format, by its names. ``store``: of the store's client.
+    """
+
+    paths: Sequence[str]
+    format: SourceFormat | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    store: Mapping[str, Any] = field(default_factory=dict)
+
+
+def frame_of_files(session: SparkSession, source: Source, known: pa.Schema | None) -> DataFrame:
+    """The rows of the files. ``known``: the table's columns, which say the types of text.
+
+    Text that is none of its column's type is an error once rows are asked for. Raises StorageError,
+    UsageError and FormatError.
+    """
+    files = files_of(source.paths, source.store)
+    kind = source.format or format_of(files)
+    match kind:
+        case SourceFormat.PARQUET:
+            return _read(session, kind, source, files)
+        case SourceFormat.CSV | SourceFormat.JSON:
+            return _text(session, kind, source, files, known)
+        case SourceFormat.AVRO:
+            return _avro(session, files, source.store)
+        case _:
+            assert_never(kind)
+
+
+def _read(
+    session: SparkSession,
+    kind: SourceFormat,
+    source: Source,
+    files: Sequence[str],
+    columns: Any = None,
+    **more: str,
+) -> DataFrame:
+    from pyspark.errors import PySparkException  # noqa: PLC0415 (heavy)
+
+    reader = session.read.format(kind.value).options(**{**more, **source.options})
+    try:
+        return (reader if columns is None else reader.schema(columns)).load(list(files))
+    except PySparkException as error:
+        said = str(error).strip().partition("\n")[0]
+        raise FormatError(files[0], f"Spark cannot read it as {kind.value}: {said}") from error
+    except Exception as error:  # of Java
+        said = str(error).strip().partition("\n")[0]
+        raise StorageError(files[0], f"cannot be read: {said}") from error
+
+
+def _text(
+    session: SparkSession,
+    kind: SourceFormat,
+    source: Source,
+    files: Sequence[str],
+    known: pa.Schema | None,
+) -> DataFrame:
+    """Types of the table for its columns, of others what their values look like."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 (heavy)
+
+    more = {"header": "true"} if kind is SourceFormat.CSV else {}
+    types = {} if known is None else _types(known)
+    guess = {"inferSchema": "true", **more} if kind is SourceFormat.CSV else more
+    found = _read(session, kind, source, files, **more)
+    if not set(found.columns) <= set(types):
+        found = _read(session, kind, source, files, **guess)
+    columns = StructType(
+        [StructField(f.name, types.get(f.name, f.dataType)) for f in found.schema.fields]
+    )
+    strict = {"mode": "FAILFAST", **more}
+    if kind is SourceFormat.CSV:
+        strict |= {"enforceSchema": "false"}  # files of other columns are no rows of these
+    return _read(session, kind, source, files, columns, **strict)
+
+
+def _types(known: pa.Schema) -> dict[str, Any]:
+    from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
+
+    return {f.name: f.dataType for f in StructType.fromJson(spark_schema(known)).fields}
+
+
+def _avro(session: SparkSession, files: Sequence[str], store: Mapping[str, Any]) -> DataFrame:
+    """Every file is a task's; their columns are those of the first."""
+    from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
+
+    ship(session.sparkContext)
+    schema = avro_schema_of(files[0], store)
+    columns = StructType.fromJson(spark_schema(arrow_schema(schema, files[0])))
+    named = session.createDataFrame([(name,) for name in files], "file string")
+    return named.repartition(len(files)).mapInArrow(_Reading(schema, dict(store)), columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Files named in a batch as their rows; picklable."""
+
+    schema: str
+    store: Mapping[str, Any]
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for name in batch.column(0).to_pylist():
+                yield from avro_batches(name, self.schema, self.store)

@@ -1,0 +1,94 @@
+"""``reconciler write``: files of every format into a table, by hand."""
+
+from __future__ import annotations
+
+import json
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import reconciler
+from tests.command import run
+from tests.spark.frames import PYSPARK
+
+pytestmark = PYSPARK
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: sales.orders}
+spec:
+  path: orders
+  concurrency: {lock: {provider: filesystem}}
+  table: {type: COPY_ON_WRITE, version: 9, recordKey: [id], partitionBy: [p], ordering: [ts]}
+"""
+AVRO = {
+    "type": "record",
+    "name": "r",
+    "fields": [{"name": n, "type": ["null", t]} for n, t in
+               {"id": "long", "p": "string", "ts": "long", "x": "string"}.items()],
+}  # fmt: skip
+
+
+@pytest.fixture
+def spec(tmp_path):
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    return tmp_path / "spec.yaml"
+
+
+def rows_of(spark, folder, *columns):
+    found = reconciler.read(spark, str(folder / "orders")).select(*columns).collect()
+    return sorted((tuple(row) for row in found), key=str)
+
+
+def test_files_of_every_format_go_into_one_table(spark, spec, tmp_path, capsys):
+    columns = {"id": [1, 2], "p": ["a", "b"], "ts": [1, 1], "x": ["one", "two"]}
+    pq.write_table(pa.table(columns), tmp_path / "first.parquet")
+    (tmp_path / "second.csv").write_text("x;ts;p;id\nTWO;2;b;2\nthree;1;b;3\n")
+    lines = [{"id": 4, "p": "c", "ts": 1, "x": "four"}, {"id": 1, "p": "a", "ts": 0, "x": "old"}]
+    (tmp_path / "third.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    with (tmp_path / "fourth.avro").open("wb") as file:
+        fastavro.writer(file, AVRO, [{"id": 5, "p": "c", "ts": 1, "x": None}])
+
+    assert run("write", spec, tmp_path / "first.parquet") == 0
+    said = capsys.readouterr().out
+    assert "sales.orders: upsert completed as " in said
+    assert "rows   2 new" in said
+    assert run("write", spec, tmp_path / "second.csv", "--source-option", "sep=;") == 0
+    assert "1 new, 1 changed" in capsys.readouterr().out
+    assert run("write", spec, tmp_path / "third.jsonl", "--format", "json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (1, 2) == (told["rows"]["inserted"], told["rows"]["brought"])
+    assert run("write", spec, tmp_path / "fourth.avro", "--operation", "insert") == 0
+    (tmp_path / "gone.csv").write_text("id,p\n3,b\n9,b\n")
+    assert run("write", spec, tmp_path / "gone.csv", "--operation", "delete") == 0
+    assert "1 deleted, 1 to delete that were not there" in capsys.readouterr().out
+
+    expected = [(1, "a", "one"), (2, "b", "TWO"), (4, "c", "four"), (5, "c", None)]
+    assert expected == rows_of(spark, tmp_path, "id", "p", "x")
+
+    assert run("write", spec, "--operation", "delete-partition", "--partition", "p=c") == 0
+    assert expected[:2] == rows_of(spark, tmp_path, "id", "p", "x")
+
+
+def test_text_that_is_none_of_its_columns_type_writes_nothing(spark, spec, tmp_path, capsys):
+    (tmp_path / "good.csv").write_text("id,p,ts,x\n1,a,1,one\n")
+    (tmp_path / "bad.csv").write_text("id,p,ts,x\n2,a,1,two\nthree,a,1,three\n")
+    assert run("write", spec, tmp_path / "good.csv") == 0
+
+    assert run("write", spec, tmp_path / "bad.csv") == 1
+    assert "Traceback" not in capsys.readouterr().err
+    assert [(1, "one")] == rows_of(spark, tmp_path, "id", "x")
+
+
+def test_rows_that_do_not_fit_are_shown_column_by_column(spec, tmp_path, capsys):
+    (tmp_path / "good.csv").write_text("id,p,ts,x\n1,a,1,one\n")
+    (tmp_path / "less.csv").write_text("id,p,ts\n2,a,1\n")
+    assert run("write", spec, tmp_path / "good.csv") == 0
+
+    assert run("write", spec, tmp_path / "less.csv") == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "error: the rows do not fit the schema of table orders:" in said
+    assert any(line.startswith("  x: the table has string, the rows have nothing") for line in said)
+    assert run("write", spec, tmp_path / "less.csv", "--fill-missing") == 0
