@@ -98,10 +98,10 @@ def crash(monkeypatch) -> None:
     """Planning the table of this name ends in an error of this program."""
     planned = compose.plan_table
 
-    def plan_table(spec, *arguments):
+    def plan_table(spec, *arguments, **more):
         if spec.name == "crashed":
             raise ZeroDivisionError("oops")
-        return planned(spec, *arguments)
+        return planned(spec, *arguments, **more)
 
     monkeypatch.setattr(compose, "plan_table", plan_table)
 
