@@ -28,6 +28,7 @@ from reconciler.plan.model import Note, Plan
 from reconciler.planners import compose
 from reconciler.state.model import TableState
 from reconciler.storage.wrappers import Recording
+from reconciler.transaction import lock_status
 from tests.bench.many_tables import make_tables
 from tests.command import run
 from tests.crash.drill import TestClock, process
@@ -156,14 +157,14 @@ def test_the_worst_table_decides_how_a_plan_ends(kinds, options, code, lake, req
 def test_the_status_of_one_table_is_no_matter_of_the_others(at_once, lake, monkeypatch, capsys):
     lake.add("changed", "crashed", "odd")
     lake.declare("gone")
-    looked = api._lock
+    looked = lock_status.status_of_lock
 
-    def lock(spec):
+    def lock(spec, *arguments, **more):
         if spec.name == "odd":
             raise ZeroDivisionError("odd")
-        return looked(spec)
+        return looked(spec, *arguments, **more)
 
-    monkeypatch.setattr(api, "_lock", lock)
+    monkeypatch.setattr(lock_status, "status_of_lock", lock)
 
     assert 1 == run("status", lake.specs, *AT, "--format", "json", "--parallelism", at_once)
     tables = {table["name"]: table for table in json.loads(capsys.readouterr().out)["tables"]}
