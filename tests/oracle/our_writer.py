@@ -1,0 +1,122 @@
+"""Our side of an oracle test of writes: whole runs in this process, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+import reconciler
+from reconciler import world
+from reconciler.reader.load import open_scan
+from reconciler.reader.model import ReadRequest
+from reconciler.reader.rows import RowReading, slice_files
+from reconciler.spec.model import TableSpec
+from reconciler.storage.api import Storage
+from reconciler.storage.open import open_storage
+from reconciler.transaction.hold import Means
+from reconciler.transaction.process import Process
+from reconciler.writer.asked import Ask, Outcome, Way
+from reconciler.writer.left import undo_dead_writes
+from reconciler.writer.local import InProcess
+from reconciler.writer.opening import open_for_writing
+from reconciler.writer.run import run_write
+from tests.oracle.hudi import HudiTable
+
+_SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: "{name}"}}
+spec:
+  path: "{path}"
+  timezone: UTC
+  files: {{target: {target}, small: {small}}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+  table:
+    type: {type}
+    version: {version}
+    recordKey: [id]
+    partitionBy: [p]
+    ordering: [ts]
+    hiveStyle: {hive}
+"""
+_MIB = 1 << 20
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("x", pa.string()),
+        ("n", pa.float64()),
+    ]
+)
+
+Row = Sequence[Any]
+
+
+def spec_of(
+    table: HudiTable,
+    version: int,
+    *,
+    merge_on_read: bool = False,
+    hive_style: bool = False,
+    target: int = 120 * _MIB,
+) -> TableSpec:
+    """The spec of a table, loaded from a file beside it as a person's would be."""
+    file = table.path.parent / f"{table.path.name}.yaml"
+    file.write_text(
+        _SPEC.format(
+            name=table.path.name,
+            path=table.path,
+            type="MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE",
+            version=version,
+            hive=json.dumps(hive_style),
+            target=target,
+            small=target * 4 // 5,
+        )
+    )
+    (spec,) = reconciler.load_specs(file)
+    return spec
+
+
+def write(
+    spec: TableSpec,
+    rows: Sequence[Row],
+    way: Way = Way.UPSERT,
+    *,
+    partitions: Sequence[str] | None = None,
+    around: Callable[[Storage], Storage] = lambda storage: storage,
+    process: Process | None = None,
+) -> Outcome:
+    """One run that writes full rows; ``around`` wraps the one storage of all that is done."""
+    storage, who = around(open_storage(spec.path)), process or world.process()
+    means = Means(
+        open_storage=lambda _ref, _options=None: storage,
+        clock=world.SystemClock(),
+        process=who,
+        waits=lambda *_said: None,
+        check=lambda: None,
+        lock_wait_s=10,
+    )
+    hold, announced = open_for_writing(spec, storage, means, world.token())
+    undo_dead_writes(hold, who)
+    named = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
+    batch = pa.RecordBatch.from_pylist(named, schema=SCHEMA)
+    ask = Ask(way=way, rows=[[batch]], schema=SCHEMA, partitions=partitions)
+    writer = InProcess(storage) if partitions is None else None
+    return run_write(hold, spec, ask, writer, extra={}, announced=announced)
+
+
+def rows_of(table: HudiTable) -> list[list[Any]]:
+    """What our reader finds, as ``RealHudi.rows`` has it."""
+    storage = open_storage(str(table.path))
+    scan = open_scan(storage, ReadRequest())
+    reading = RowReading.of(scan)
+    found = []
+    for row, partition in enumerate(scan.slices.column("partition").to_pylist()):
+        values = scan.values(partition)
+        for batch in reading.read(slice_files(scan, row), values, storage):
+            found += [list(one.values()) for one in batch.select(SCHEMA.names).to_pylist()]
+    return sorted(found, key=repr)
