@@ -16,8 +16,6 @@ from reconciler.state.model import TableState
 
 _AHEAD = timedelta(minutes=5)
 #: blocks of the spec that this version understands and plans nothing for
-_UNBUILT = ("table",)
-_SAYS_TOO_MUCH = "it is checked and kept in the plan, and makes no step in this version"
 
 
 def timeline_zone(spec: TableSpec, state: TableState) -> tzinfo | None:
@@ -121,12 +119,8 @@ def unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
 
 
 def block_warnings(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
-    """What the spec says and this version does nothing about, and what should be known."""
-    notes = [
-        Note("unbuilt", f"{block}: {_SAYS_TOO_MUCH}")
-        for block in _UNBUILT
-        if getattr(spec, block) is not None
-    ]
+    """What the spec says and no step follows from, and what should be known."""
+    notes = []
     clustering = spec.clustering
     if spec.files is not None and clustering is None:
         notes.append(

@@ -16,6 +16,7 @@ _WORKER: Final = re.compile(
 _GONE: Final = re.compile(r"FileNotFoundException: (?:File )?(.+?) does not exist")
 _READING: Final = re.compile(r"while reading file (.+?)\.? +Details:")
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.*)$", re.MULTILINE)
+_AWAITED: Final = re.compile(r"Exception thrown in awaitResult:\s*$", re.MULTILINE)
 _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (.*)")
 _TASK: Final = re.compile(r"^Task .*? most recent failure: Lost task .*?\): ")
 _CLASS: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]+: ")
@@ -31,6 +32,8 @@ def sentence(message: str) -> str:
     'MemoryError: of g'
     >>> sentence("E: x.SparkFileNotFoundException: File file:/t/f does not exist\nIt is possible")
     'file:/t/f: went away after the read began: a clean or a rollback has removed it; read again'
+    >>> sentence("Exception thrown in awaitResult: \n at f\nCaused by: y.Z: f is no file\n at g")
+    'f is no file'
     """
     if ours := _OURS.findall(message):
         return str(ours[-1])
@@ -45,6 +48,8 @@ def sentence(message: str) -> str:
         causes = _CAUSE.findall(message.partition("Driver stacktrace:")[0])
         because = f": {causes[-1]}" if causes else ""
         return f"{file[1]}: cannot be read as parquet{because}"
+    if _AWAITED.search(message) and (causes := _CAUSE.findall(message)):
+        return str(causes[-1])
     aborted = _ABORTED.search(message)
     said = _TASK.sub("", aborted[1]) if aborted else _CALLED.sub("", message.strip())
     return _CLASS.sub("", said.strip()).partition("\n")[0]

@@ -42,10 +42,8 @@ def written_text(name: str, operation: str, done: Outcome) -> str:
         )
         if number
     ]
-    lines.append(
-        f"  files  {words.count(done.files, 'new file')} of {words.size(done.bytes)}; file "
-        f"groups: {', '.join(groups) or 'none'}"
-    )
+    new = f"{words.count(done.files, 'new file')} of {words.size(done.bytes)}; "
+    lines.append(f"  files  {new if done.files else ''}file groups: {', '.join(groups)}")
     return "\n".join(lines) + "\n"
 
 

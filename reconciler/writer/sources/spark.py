@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
 
 from reconciler.cluster.spark import ship
-from reconciler.errors import FormatError, StorageError
+from reconciler.errors import FormatError
 from reconciler.merge.avro_schema import arrow_schema
 from reconciler.reader.arrow_spark import spark_schema
+from reconciler.reader.failures import sentence
 from reconciler.writer.sources.avro import avro_batches, avro_schema_of
 from reconciler.writer.sources.formats import SourceFormat, files_of, format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+#: the column in which Spark puts lines that it cannot read
+_CORRUPT: Final = "_corrupt_record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +63,15 @@ def _read(
     columns: Any = None,
     **more: str,
 ) -> DataFrame:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 (heavy)
     from pyspark.errors import PySparkException  # noqa: PLC0415 (heavy)
 
     reader = session.read.format(kind.value).options(**{**more, **source.options})
     try:
         return (reader if columns is None else reader.schema(columns)).load(list(files))
-    except PySparkException as error:
-        said = str(error).strip().partition("\n")[0]
-        raise FormatError(files[0], f"Spark cannot read it as {kind.value}: {said}") from error
-    except Exception as error:  # of Java
-        said = str(error).strip().partition("\n")[0]
-        raise StorageError(files[0], f"cannot be read: {said}") from error
+    except (PySparkException, Py4JError) as error:
+        said = f"cannot be read as {kind.value}: {sentence(str(error))}"
+        raise FormatError(files[0], said, "name the right files, or say --source-format") from error
 
 
 def _text(
@@ -88,6 +90,13 @@ def _text(
     found = _read(session, kind, source, files, **more)
     if not set(found.columns) <= set(types):
         found = _read(session, kind, source, files, **guess)
+    if _CORRUPT in set(found.columns) - set(types):
+        raise FormatError(
+            files[0],
+            f"it, or a file beside it, has lines that are no {kind.value}",
+            "of JSON every line is an object; a document over many lines needs --source-option "
+            "multiLine=true",
+        )
     columns = StructType(
         [StructField(f.name, types.get(f.name, f.dataType)) for f in found.schema.fields]
     )
