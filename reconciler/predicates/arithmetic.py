@@ -1,6 +1,5 @@
 """What arithmetic makes of columns: a sum that is understood, or no more than when it is null.
 
-Functions by name are left alone: a session may have put its own in their place.
 Source: Spark's arithmetic expressions, all of which are null where one of their inputs is.
 """
 
@@ -34,10 +33,14 @@ _NULL: Final = Literal(kind=Kind.NULL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """A value that is null where one of its columns is, and always where ``is_null``."""
+    """A value that is null where one of its columns is, and always where ``is_null``.
+
+    ``says``: what a truth value says of rows, where it is one.
+    """
 
     columns: tuple[Column, ...]
     is_null: bool = False
+    says: Predicate | None = None
 
 
 Expression = Operand | Literal | Opaque
@@ -45,7 +48,7 @@ Expression = Operand | Literal | Opaque
 
 def opaque(*parts: Expression) -> Opaque:
     """Of values that an operator joins."""
-    return Opaque(columns=_columns(parts), is_null=any(map(_is_null, parts)))
+    return Opaque(columns=_columns(parts), is_null=any(map(is_null, parts)))
 
 
 def summed(left: Expression, sign: str, right: Expression) -> Expression:
@@ -80,7 +83,7 @@ def compared(left: Expression, sign: str, right: Expression) -> Predicate:
     if not isinstance(right, Literal) or isinstance(left, Opaque):
         if sign == "<=>":
             raise NotPlainError
-        return _NULL if _is_null(left) or _is_null(right) else strict(left, right)
+        return _NULL if is_null(left) or is_null(right) else strict(left, right)
     if sign == "!=":
         return Not(of=Compare(left=left, sign=Sign.EQUAL, right=right))
     return Compare(left=left, sign=Sign(sign), right=right)
@@ -106,7 +109,8 @@ def is_tame(literal: Literal) -> bool:
     return not isinstance(value, int | float | Decimal) or -_BEYOND <= value < _BEYOND
 
 
-def _is_null(part: Expression) -> bool:
+def is_null(part: Expression) -> bool:
+    """Whether it is null whatever the row."""
     return part.is_null if isinstance(part, Opaque) else part == _NULL
 
 

@@ -20,6 +20,7 @@ from reconciler.predicates.arithmetic import (
     strict,
     summed,
 )
+from reconciler.predicates.functions import KNOWN, called
 from reconciler.predicates.syntax import (
     And,
     Cast,
@@ -60,6 +61,7 @@ _RESERVED: Final = frozenset(
     | {"some", "all", "escape", "distinct", "from", "div", "cast", "try_cast", "select"}
     | {"current_date", "current_timestamp", "current_user", "localtimestamp"}
 )
+_CALLED: Final = KNOWN | {"cast"}
 #: parentheses and negations within each other
 _DEEPEST: Final = 60
 #: of a number in the name of a type
@@ -69,10 +71,10 @@ _MOST_DIGITS: Final = 2
 def parse(where: str) -> Predicate:
     """What a predicate says; whatever isn't understood is Unknown.
 
-    >>> parse("5 < a.b OR length(c) = 1")
+    >>> parse("5 < a.b OR hash(c) = 1")
     Or(parts=(Compare(left=Column(parts=('a', 'b')), sign=<Sign.ABOVE: '>'>, \
 right=Literal(kind=<Kind.INTEGER: 'integer'>, value=5, is_double_quoted=False)), \
-Unknown(text='length(c) = 1')))
+Unknown(text='hash(c) = 1')))
     """
     if "${" in where:  # Spark puts a setting's value there first, inside of texts too
         return Unknown(text=where)
@@ -167,9 +169,11 @@ class _Parser:
         found = self._operand()
         if not self._is_boundary:
             return self._said_of(found)
-        if isinstance(found, Opaque):
+        if not isinstance(found, Opaque):
+            return found
+        if found.says is None:
             raise NotPlainError
-        return found
+        return found.says
 
     def _said_of(self, left: Expression) -> Predicate:
         """What follows an operand."""
@@ -229,15 +233,19 @@ class _Parser:
         raise NotPlainError
 
     def _list(self) -> tuple[Literal, ...]:
+        found = self._elements()
+        values = tuple(value for value in found if isinstance(value, Literal))
+        if len(values) < len(found):
+            raise NotPlainError
+        return values
+
+    def _elements(self) -> tuple[Expression, ...]:
         self._expect("(")
         found = [self._element()]
         while self._take(","):
             found.append(self._element())
         self._expect(")")
-        values = tuple(value for value in found if isinstance(value, Literal))
-        if len(values) < len(found):
-            raise NotPlainError
-        return values
+        return tuple(found)
 
     def _element(self) -> Expression:
         """Of a list, which may be long: most are single words."""
@@ -283,8 +291,8 @@ class _Parser:
             found = self._operand()
             self._expect(")")
             return found
-        if self.next.word == "cast" and self._peek(1).word == "(":
-            return self._cast()
+        if self._peek(1).word == "(" and self.next.word in _CALLED:
+            return self._called()
         token, following = self.next, self._peek(1)
         if token.kind == "name" and following.kind == "text":
             self._at += 2
@@ -308,8 +316,13 @@ class _Parser:
             raise NotPlainError
         return Literal(kind=_TIMES[word], value=text_of(text.text).value)
 
+    def _called(self) -> Expression:
+        self._at += 1
+        name = self._peek(-1).word
+        return self._cast() if name == "cast" else called(name, self._elements())
+
     def _cast(self) -> Expression:
-        self._at += 2
+        self._expect("(")
         of = self._operand()
         self._expect("as")
         kind = self._type()

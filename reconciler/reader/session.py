@@ -8,7 +8,7 @@ that is active on their thread), DateTimeUtils.getZoneId, java.time.zone.ZoneRul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ from reconciler.reader.skipping import odd_keys
 #: before any place had a time of its own
 _LONG_AGO: Final = -(1 << 40)
 _DAY: Final = 86_400
+#: the Java package of Spark's own functions
+_OF_SPARK: Final = "org.apache.spark.sql.catalyst.expressions."
 
 
 @contextmanager
@@ -54,6 +56,23 @@ def _is_default(session: Any, key: str, defaults: Any) -> bool:
         if not is_of_spark(error):
             raise
         return False  # Spark does not know it
+
+
+def own_functions(session: Any, names: Sequence[str]) -> list[str]:
+    """Those of some functions of Spark in whose place the session has others, or has none.
+
+    Source: FunctionRegistry, where a session's function of the name takes the place of Spark's.
+    """
+    if not names:
+        return []
+    identifier = session._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    registry = session._jsparkSession.sessionState().functionRegistry()
+    known = {name: registry.lookupFunction(identifier(name)) for name in names}
+    return [name for name, found in known.items() if not _is_sparks_own(found)]
+
+
+def _is_sparks_own(found: Any) -> bool:
+    return found.isDefined() and str(found.get().getClassName()).startswith(_OF_SPARK)
 
 
 def clocks_of(session: Any) -> Zone:

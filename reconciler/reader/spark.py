@@ -19,6 +19,7 @@ import pyarrow as pa
 from reconciler.cluster.spark import ship
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.arrow import integers, numbers, unique
+from reconciler.predicates.functions import functions_in
 from reconciler.reader.arrow_spark import is_void, spark_schema
 from reconciler.reader.cells import quoted as column_name
 from reconciler.reader.failures import sentence
@@ -28,7 +29,7 @@ from reconciler.reader.predicate import check_where, is_of_spark, partition_cond
 from reconciler.reader.pruning import Pruned, among, pruned_by_index, unpruned
 from reconciler.reader.routes import of_slices, reasons
 from reconciler.reader.rows import COMMIT_TIME, refuse_unreadable
-from reconciler.reader.session import asked, clocks_of, odd_settings
+from reconciler.reader.session import asked, clocks_of, odd_settings, own_functions
 from reconciler.reader.skipping import Decision, condition_of, speaks_of_time
 from reconciler.reader.tasks import in_tasks, weights
 from reconciler.reader.worker import Worker, packed
@@ -102,6 +103,7 @@ def pruned(session: SparkSession, scan: Scan, where: str, index: Storage | None)
     if index is None:
         return among(scan, mask, unpruned(kept, Decision.SWITCHED_OFF))
     odd = odd_settings(session)
+    odd += [f"its own {name}()" for name in own_functions(session, functions_in(where))]
     if odd:
         said = f"the session has {odd[0]}, so what the condition means is left to Spark"
         found = replace(unpruned(kept, Decision.NOT_UNDERSTOOD), problems=(said,))

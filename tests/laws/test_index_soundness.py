@@ -216,6 +216,17 @@ def like(value, pattern):
     return re.fullmatch(found, value, re.DOTALL) is not None
 
 
+SEARCHES = {
+    "startswith": lambda value, sought: value.encode().startswith(sought.encode()),
+    "endswith": lambda value, sought: value.encode().endswith(sought.encode()),
+    "contains": lambda value, sought: sought.encode() in value.encode(),
+}
+
+
+def searched(function, value, sought):
+    return None if value is None else SEARCHES[function](value, sought)
+
+
 # random predicates: their text, and what they are for a row
 
 
@@ -225,7 +236,8 @@ def leaves(draw):
     name = draw(st.sampled_from([*sorted(COLUMNS), "d", "f"]))
     literals = st.sampled_from((*COLUMNS[name][2], "NULL"))
     typed = draw(st.sampled_from([name, name.upper(), name if "." in name else f"`{name}`"]))
-    form = draw(st.sampled_from(["compare", "compare", "flip", "in", "null", "between", "like"]))
+    form = draw(st.sampled_from(["compare", "compare", "flip", "in", "null", "between", "like",
+                                 "function"]))  # fmt: skip
     not_ = draw(st.sampled_from(["", "NOT "]))
     flip = no if not_ else (lambda part: part)
     one, two = draw(literals), draw(literals)
@@ -250,6 +262,12 @@ def leaves(draw):
         pattern = draw(st.sampled_from(PATTERNS))
         text = f"{typed} {not_}LIKE '{pattern}'"
         return text, lambda row, _: flip(like(row[name], pattern)), name
+    if form == "function" and name == "S":
+        function = draw(st.sampled_from(sorted(SEARCHES)))
+        sought = draw(st.sampled_from(TEXTS))
+        quoted = sought.replace("'", "\\'")
+        text = f"{not_}{function}({typed}, '{quoted}')"
+        return text, lambda row, _: flip(searched(function, row[name], sought)), name
     return listed(typed, name, not_, (one, two))
 
 
@@ -288,7 +306,14 @@ def joined(children):
     return st.builds(text, st.sampled_from(["AND", "OR"]), several) | st.builds(negated, children)
 
 
-UNKNOWN = st.just(("length(S) > 1", lambda row, _: no(row["S"] is None) and len(row["S"]) > 1, "S"))
+UNKNOWN = st.sampled_from(
+    [
+        ("length(S) > 1", lambda row, _: None if row["S"] is None else len(row["S"]) > 1, "S"),
+        ("coalesce(S, 'ab') = 'ab'", lambda row, _: row["S"] in (None, "ab"), "S"),
+        ("startswith(upper(S), 'A')",
+         lambda row, _: None if row["S"] is None else row["S"].upper().startswith("A"), "S"),
+    ]
+)  # fmt: skip
 PREDICATES = leaves() | st.recursive(leaves() | leaves() | leaves() | UNKNOWN, joined, max_leaves=6)
 
 

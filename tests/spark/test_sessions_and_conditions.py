@@ -13,11 +13,12 @@ import pytest
 from reconciler.index.footers import index_of_groups
 from reconciler.index.may_match import may_match
 from reconciler.index.temporal import days_around, micros_of, midnight
+from reconciler.predicates.functions import KNOWN
 from reconciler.predicates.parse import parse
 from reconciler.reader import spark as reader
 from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
-from reconciler.reader.session import clocks_of, odd_settings
+from reconciler.reader.session import clocks_of, odd_settings, own_functions
 from reconciler.storage.open import open_storage
 from tests.oracle.skipping import conf
 from tests.spark.frames import PYSPARK
@@ -102,6 +103,24 @@ def test_where_words_mean_something_else_a_session_decides_alone(setting, spark,
         found = reader.pruned(spark, scan, "name < current_user AND id > 1000", storage)
 
     assert ["notUnderstood"] * 4 == fates(found)
+
+
+def test_a_function_in_the_place_of_sparks_own_means_what_its_session_says(spark, tmp_path):
+    storage = open_storage(str(table("v9_cow_part", tmp_path, PLAIN)))
+    scan = open_scan(storage, ReadRequest())
+    where = "startswith(name, 'no name') AND id > 1000"
+    other = spark.newSession()
+    other.udf.register("startsWith", lambda *_: True, "boolean")
+
+    assert "notUnderstood" not in fates(reader.pruned(spark, scan, where, storage))
+    found = reader.pruned(other, scan, where, storage)
+    assert ["notUnderstood"] * 4 == fates(found)
+    assert ["its own startswith()" in problem for problem in found.problems] == [True]
+
+
+def test_sparks_own_functions_are_known_by_their_class(spark):
+    assert [] == own_functions(spark, sorted(KNOWN))
+    assert ["no_such_function"] == own_functions(spark, ["no_such_function"])
 
 
 # Its clocks.

@@ -154,7 +154,7 @@ def test_the_index_is_asked_only_where_a_condition_names_a_column_that_files_hol
         return [call.method for call in storage.calls[before:]]
 
     assert [] == calls("p = 'p1'")
-    assert [] == calls("length(name) = 1")
+    assert [] == calls("hash(name) = 1")
     assert ["list", "list", "read"] == calls("id = 1")
     assert not any(".zindex" in path for call in storage.calls[:-3] for path in call.paths)
 

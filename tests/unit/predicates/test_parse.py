@@ -291,11 +291,67 @@ def test_a_column_and_a_whole_number_are_a_sum(text, expected):
         ("a || b LIKE 'x%'", (A, B)),
         ("a ILIKE 'x%'", (A,)),
         ("a RLIKE b", (A, B)),
+        ("contains(a, 'x')", (A,)),
+        ("endswith(a, b)", (A, B)),
+        ("startswith('xyz', a)", (A,)),
+        ("startswith(upper(a), 'X')", (A,)),
+        ("startswith(a, X'61')", (A,)),
+        ('startswith(a, "b")', (A,)),
+        ("contains(a, 'x') = true", (A,)),
+        ("Length ( a ) > 1", (A,)),
+        ("substring(a, b, 2) IN ('x', NULL)", (A, B)),
+        ("trim(a) LIKE 'x%'", (A,)),
+        ("date_add(a, b) = c", (A, B, C)),
     ],
 )
-def test_of_other_arithmetic_it_is_known_when_it_is_null(text, columns):
+def test_of_other_arithmetic_and_of_functions_it_is_known_when_it_is_null(text, columns):
 
     assert Strict(columns=columns) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("startswith(a, 'x')", "a LIKE 'x%'"),
+        ("NOT STARTSWITH(a, '')", "a NOT LIKE '%'"),
+        ("(startswith (cast(a as string), '\U0001f600'))", "cast(a as string) LIKE '\U0001f600%'"),
+        (r"startswith(a, '5\%_') AND b", r"a LIKE r'5\\\%\_%' AND b"),
+        ("date_add(a, 1) = 6", "a + 1 = 6"),
+        ("date_sub(a, 7S) = 6", "a - 7S = 6"),
+        ("to_date(a) = DATE '2024-01-01'", "cast(a as date) = DATE '2024-01-01'"),
+        ("contains(a, NULL)", "NULL"),
+        ("startswith(a, cast(NULL as string)) OR b", "NULL OR b"),
+    ],
+)
+def test_a_function_that_says_what_an_operator_says_is_understood_like_it(text, same):
+
+    assert parse(same) == parse(text)
+    assert "Unknown" not in repr(parse(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`startswith`(a, 'x')",
+        "mine.startswith(a, 'x')",
+        "startswith(a, hash(b))",
+        "startswith('xy', 'x')",
+        "startswith(a)(b)",
+        "startswith()",
+        "startswith(left => a, right => 'x')",
+        "contains(DISTINCT a, 'x')",
+        "contains(a, 'x') IS NULL",
+        "contains(a, 'x') <=> true",
+        "upper(a)",
+        "coalesce(a, 'x') = 'y'",
+        "concat_ws(a, 'x') = 'y'",
+        "trim(BOTH 'x' FROM a) = 'y'",
+        "length(a) = 9223372036854775808",
+    ],
+)
+def test_what_may_say_something_of_nulls_is_unknown(text):
+
+    assert Unknown(text=text) == parse(text)
 
 
 def test_arithmetic_with_null_is_null():
