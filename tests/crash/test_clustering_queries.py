@@ -24,7 +24,7 @@ QUERIED = """\
     - {name: a partition, where: "p = 'p0'"}
     - {name: one, where: "id = 12"}
     - {name: nobody, where: "id = -5 and p = 'p1'"}
-    - {name: not understood, where: "length(name) > 2"}
+    - {name: not understood, where: "hash(name) > 2"}
 """
 
 
