@@ -48,8 +48,8 @@ def sentence(message: str) -> str:
         causes = _CAUSE.findall(message.partition("Driver stacktrace:")[0])
         because = f": {causes[-1]}" if causes else ""
         return f"{file[1]}: cannot be read as parquet{because}"
-    if _AWAITED.search(message) and (causes := _CAUSE.findall(message)):
-        return str(causes[-1])
     aborted = _ABORTED.search(message)
+    if not aborted and _AWAITED.search(message) and (causes := _CAUSE.findall(message)):
+        return str(causes[-1])
     said = _TASK.sub("", aborted[1]) if aborted else _CALLED.sub("", message.strip())
     return _CLASS.sub("", said.strip()).partition("\n")[0]
