@@ -28,6 +28,8 @@ from reconciler.storage.api import Storage, StorageRef
 WORTH_A_JOB: Final = 16_000
 #: files at once: reading waits for the store
 _AT_ONCE: Final = 16
+#: on a local disk hardly anything waits: more threads only wait for Python's lock
+_AT_ONCE_HERE: Final = 2
 #: files that a thread reads before it says so: more at once cost less, but end later
 _LEAST_SHARE, _MOST_SHARE, _SHARES_EACH = 64, 256, 4
 #: sentences about files that cannot be read; the rest are counted
@@ -78,7 +80,7 @@ class Threads:
     """Reads through the storage that ``open_storage`` gives, several files at a time."""
 
     open_storage: Callable[[StorageRef], Storage]
-    at_once: int = _AT_ONCE
+    at_once: int | None = None
 
     def build(
         self,
@@ -97,10 +99,15 @@ def read_share(
     asked: Asked,
     rows: Any,
     *,
-    at_once: int = _AT_ONCE,
+    at_once: int | None = None,
     progress: Callable[[int], None],
 ) -> Built:
-    """The index of the files of ``rows_of``; memory: what it says, and a footer per thread."""
+    """The index of the files of ``rows_of``; memory: what it says, and a footer per thread.
+
+    ``at_once``: threads, None for as many as the storage has use for.
+    """
+    if at_once is None:
+        at_once = _AT_ONCE if "://" in storage.location else _AT_ONCE_HERE
     reading = _Reading(SlimTails(Tails(storage), Slimmer(PAIRS)), asked)
     parts = parallel.each(
         reading.read,
