@@ -315,18 +315,19 @@ def write(  # noqa: PLR0913 (the options of a write)
     dedupe: bool = False,
     fill_missing: bool = False,
     partitions: Sequence[str] | None = None,
+    batch: tuple[str, int] | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Write the rows of a DataFrame into the table of a spec, all or none. Needs no Hudi jar.
 
     A table that is not there is made as the spec's ``table`` block says. ``operation``: insert,
-    upsert, delete (the rows need no more than key and partition columns), bulk-insert,
-    insert-overwrite (partitions that rows come to), insert-overwrite-table, or delete-partition
-    (``partitions``: their paths; no rows). ``dedupe``: of an insert, one row a key.
-    ``fill_missing``: columns that the rows lack are null. ``extra``: kept in the extra metadata of
-    the instant. Raises BusyError where another writer is in the way: then
-    nothing was written, and it can be run again; RowsError and UnsupportedError for rows that do
-    not fit the table, UsageError, BlockedError, FormatError and StorageError.
+    upsert, delete (key and partition columns are enough), bulk-insert, insert-overwrite (partitions
+    that rows come to), insert-overwrite-table, delete-partition (``partitions``: their paths; no
+    rows). ``dedupe``: of an insert, one row a key. ``fill_missing``: columns that the rows lack are
+    null. ``batch``: name of a stream and number of the batch (``foreachBatch``), which is written
+    once however often it comes. ``extra``: kept in the extra metadata of the instant. Raises
+    BusyError where another writer is in the way: nothing was written then, and it can be run again;
+    RowsError and UnsupportedError for rows that do not fit the table, and what ``read`` does.
     """
     from reconciler.transaction.hold import Means  # noqa: PLC0415
     from reconciler.writer.entry import write_table  # noqa: PLC0415
@@ -347,6 +348,7 @@ def write(  # noqa: PLR0913 (the options of a write)
         ),
         token=world.token(),
         writer=None if rows is None else partial(SparkWriter, rows.sparkSession),
+        batch=batch,
         extra=extra or {},
     )
 

@@ -34,7 +34,14 @@ class Runs:
         self.spec, self.clock, self.count = spec, TestClock(), 0
 
     def write(
-        self, batch, way=Way.UPSERT, *, around=lambda storage: storage, living=frozenset(), **asked
+        self,
+        batch,
+        way=Way.UPSERT,
+        *,
+        around=lambda storage: storage,
+        living=frozenset(),
+        extra=None,
+        **asked,
     ):
         """One run."""
         self.count += 1
@@ -51,7 +58,9 @@ class Runs:
         hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}")
         undo_dead_writes(hold, who)
         ask = Ask(way=way, rows=[[batch]], schema=batch.schema, **asked)
-        return run_write(hold, self.spec, ask, InProcess(storage), extra={}, announced=announced)
+        return run_write(
+            hold, self.spec, ask, InProcess(storage), extra=extra or {}, announced=announced
+        )
 
     def rows(self):
         """What a reader sees, sorted."""

@@ -1,0 +1,70 @@
+"""Batches of a stream, each of them written once, whatever is tried again.
+
+A query that is started anew may bring its last batch once more. The timeline knows which one that
+is: every write of a stream says its batch in the instant's extra metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from reconciler.errors import FormatError
+from reconciler.hudi.commit import CommitMetadata
+from reconciler.hudi.instant import COMMITS
+from reconciler.hudi.load import (
+    PROPERTIES,
+    archived_commits,
+    instant_path,
+    load_properties,
+    load_timeline,
+    read_instant_file,
+)
+from reconciler.hudi.properties import TableProperties
+from reconciler.storage.api import Storage
+
+#: before the name of a stream: the key of its newest batch
+_STREAM: Final = "reconciler.stream."
+
+
+def batch_extra(stream: str, batch: int) -> dict[str, str]:
+    """What a write says of the batch that it brings.
+
+    >>> batch_extra("orders", 7)
+    {'reconciler.stream.orders': '7'}
+    """
+    return {_STREAM + stream: str(batch)}
+
+
+def last_batch(storage: Storage, stream: str) -> int | None:
+    """The newest batch of a stream in a table; None where there is none, or no table yet.
+
+    Reads commits from the newest on until one tells, archived ones too. Raises FormatError,
+    StorageError.
+    """
+    if storage.stat(PROPERTIES) is None:
+        return None
+    properties = load_properties(storage)
+    for extra, path in _extras(storage, properties):
+        said = extra.get(_STREAM + stream)
+        if said is None:
+            continue
+        try:
+            return int(said)
+        except ValueError:
+            raise FormatError(
+                path, f"its {_STREAM}{stream} is {said!r}, and no number of a batch"
+            ) from None
+    return None
+
+
+def _extras(
+    storage: Storage, properties: TableProperties
+) -> Iterator[tuple[Mapping[str, str], str]]:
+    for entry in reversed(load_timeline(storage, properties).entries):
+        if entry.instant.is_completed and entry.instant.action in COMMITS:
+            path = instant_path(properties, entry)
+            data = read_instant_file(storage, properties, entry)
+            yield CommitMetadata.parse(data, path).extra, path
+    for _operation, extra, path in archived_commits(storage, properties):
+        yield extra, path

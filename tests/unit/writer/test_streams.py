@@ -1,0 +1,76 @@
+"""Which batch of a stream a table has."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import FormatError
+from reconciler.storage.open import open_storage
+from reconciler.transaction.hold import Means
+from reconciler.writer.asked import Ask, Way
+from reconciler.writer.entry import write_table
+from reconciler.writer.local import InProcess
+from reconciler.writer.streams import batch_extra, last_batch
+from tests.crash.drill import process
+from tests.holding import spec_of
+from tests.written import Runs, rows
+
+
+@pytest.fixture(params=[6, 9])
+def it(request, tmp_path):
+    return Runs(spec_of(tmp_path, version=request.param))
+
+
+def of(it, stream):
+    return last_batch(open_storage(it.spec.path), stream)
+
+
+def test_a_table_that_is_not_there_has_no_batch(it):
+    assert of(it, "orders") is None
+
+
+def test_the_newest_batch_of_a_stream_is_found_behind_other_writes(it):
+    it.write(rows((1, "a", 1, "x")), extra=batch_extra("orders", 6))
+    it.write(rows((2, "a", 1, "x")), extra=batch_extra("orders", 7))
+    it.write(rows((3, "a", 1, "x")), extra=batch_extra("returns", 40))
+    it.write(rows((4, "a", 1, "x")))
+
+    assert (7, 40, None) == (of(it, "orders"), of(it, "returns"), of(it, "others"))
+
+
+def test_what_is_no_number_is_damage(it):
+    it.write(rows((1, "a", 1, "x")), extra={"reconciler.stream.orders": "seven"})
+
+    with pytest.raises(FormatError, match="no number of a batch"):
+        of(it, "orders")
+
+
+def test_a_batch_that_comes_again_is_not_written_again(it):
+    def brought(number, *found):
+        batch = rows(*found)
+        storage = open_storage(it.spec.path)
+        means = Means(
+            open_storage=lambda ref, _options=None: open_storage(ref),
+            clock=it.clock,
+            process=process(1),
+            waits=lambda *_said: None,
+            check=lambda: None,
+        )
+        done = write_table(
+            it.spec,
+            Ask(way=Way.INSERT, rows=[[batch]], schema=batch.schema),
+            means=means,
+            token=f"run-{number}-{len(found)}",
+            writer=lambda _ref: InProcess(storage),
+            batch=("orders", number),
+        )
+        return done.how
+
+    first, second = (1, "a", 1, "x"), (2, "a", 1, "x")
+    assert ["completed", "nothing"] == [brought(0, first), brought(0, first)]
+    assert ["completed", "nothing", "nothing"] == [
+        brought(1, second),
+        brought(1, second),
+        brought(0, first),
+    ]
+    assert [first, second] == it.rows()
