@@ -28,7 +28,7 @@ def named_columns(predicate: Predicate, schema: Any) -> tuple[str, ...]:
     With dots into structs, each once; whatever the spelling of their letters. What is not
     understood of the predicate names nothing.
 
-    >>> named_columns(parse("ID > 1 AND s.a = 2 AND upper(t) = 'X'"), pa.schema(
+    >>> named_columns(parse("ID > 1 AND s.a = 2 AND hash(t) = 7"), pa.schema(
     ...     [("id", pa.int64()), ("s", pa.struct([("a", pa.int8())])), ("t", pa.string())]))
     ('id', 's.a')
     """
