@@ -113,52 +113,39 @@ def test_a_write_that_fails_anywhere_is_taken_back_at_once(tmp_path, version):
     assert failed >= 8
 
 
-def test_of_two_writes_to_the_same_rows_the_second_gives_up(tmp_path):
-    it = begun(tmp_path / "t", 9)
-    other = again(it, tmp_path / "unused")
-    other.spec = it.spec
+def meanwhile(it, folder, batch):
+    """Storage in which another run writes a batch just before this one writes its first file."""
+    other = again(it, folder)
+    other.spec, other.count = it.spec, 50
     seen = []
 
-    def meanwhile(storage):
-        """Another run, as this one has written its first data file."""
+    class Between(Recording):
+        def create_from(self, path, file):
+            if not seen:
+                seen.append(path)
+                other.write(batch, living=frozenset({it.count}))
+            super().create_from(path, file)
 
-        class Between(Recording):
-            def create_from(self, path, file):
-                if not seen:
-                    seen.append(path)
-                    other.count = 50
-                    other.write(rows((1, "a", 7, "other")), living=frozenset({it.count}))
-                super().create_from(path, file)
+    return Between
 
-        return Between(storage)
+
+def test_of_two_writes_to_the_same_rows_the_second_gives_up(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    between = meanwhile(it, tmp_path / "unused", rows((1, "a", 7, "other")))
 
     with pytest.raises(BusyError, match=r"has written to its file group .* run it again"):
-        it.write(BATCH, around=meanwhile)
+        it.write(BATCH, around=between)
 
-    assert seen
     assert [(1, "a", 7, "other"), *BEFORE[1:]] == it.rows()
     assert [] == left(it)
 
 
 def test_of_two_writes_of_the_same_new_key_the_second_gives_up(tmp_path):
     it = begun(tmp_path / "t", 9)
-    other = again(it, tmp_path / "unused")
-    other.spec = it.spec
-    seen = []
-
-    def meanwhile(storage):
-        class Between(Recording):
-            def create_from(self, path, file):
-                if not seen:
-                    seen.append(path)
-                    other.count = 50
-                    other.write(rows((8, "d", 1, "first")), living=frozenset({it.count}))
-                super().create_from(path, file)
-
-        return Between(storage)
+    between = meanwhile(it, tmp_path / "unused", rows((8, "d", 1, "first")))
 
     with pytest.raises(BusyError, match="perhaps the same new keys"):
-        it.write(rows((8, "d", 1, "second")), around=meanwhile)
+        it.write(rows((8, "d", 1, "second")), around=between)
 
     assert [*BEFORE, (8, "d", 1, "first")] == it.rows()
     assert [] == left(it)
