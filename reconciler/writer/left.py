@@ -37,8 +37,8 @@ def undo_dead_writes(hold: Hold, process: Process) -> tuple[str, ...]:
         for time in _dead(hold, process):
             timeline = hold.reread()
             pending = _pending(timeline, time)
-            if pending is not None and _is_plan(hold, timeline, pending):
-                continue  # an apply finishes it
+            if pending is not None and not _is_write(hold, timeline, pending):
+                continue  # an apply finishes it, and knows by the heartbeat whose it is
             hold.lock.confirm()
             if pending is None:
                 _tidy(hold, timeline, time)
@@ -70,25 +70,24 @@ def _dead(hold: Hold, process: Process) -> list[str]:
 
 
 def _pending(timeline: Timeline, time: str) -> Instant | None:
-    """The pending write of a time; any other action, as a clean, is not a writer's."""
-    return next((one for one in timeline.pending(_WRITES) if one.requested == time), None)
+    """What is pending of a time."""
+    found = (one for one in timeline.instants if one.requested == time)
+    return next((one for one in found if not one.is_completed), None)
 
 
-def _is_plan(hold: Hold, timeline: Timeline, pending: Instant) -> bool:
-    """Whether it is a clustering."""
+def _is_write(hold: Hold, timeline: Timeline, pending: Instant) -> bool:
+    """Whether it is a write of rows, and no table service."""
     if pending.action is not Action.REPLACECOMMIT:
-        return False
+        return pending.action is Action.COMMIT
     file = timeline.file(pending.requested, pending.action, State.REQUESTED)
     if file is None:
-        return False
+        return True
     data = read_instant_file(hold.storage, hold.properties, file)
-    return RequestedReplace.parse(data, instant_path(hold.properties, file)).is_clustering
+    return not RequestedReplace.parse(data, instant_path(hold.properties, file)).is_clustering
 
 
 def _tidy(hold: Hold, timeline: Timeline, time: str) -> None:
     """What a completed write has left, or one of which only markers and heartbeat are there."""
-    if any(one.requested == time and not one.is_completed for one in timeline.instants):
-        return  # of another action
     for action in _WRITES:
         done = completion_of(timeline, time, action)
         if done is not None:

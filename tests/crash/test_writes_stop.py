@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import BusyError, StorageError
+from reconciler.hudi.avro import encode
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.markers import MARKER_FOLDER
@@ -15,13 +16,27 @@ from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Fault, Faulty, Recording
 from reconciler.transaction.metadata_rewrite import missing
 from reconciler.writer.asked import Way
-from tests.crash.drill import Killed
+from tests.crash.drill import Killed, process
 from tests.holding import spec_of
 from tests.written import Runs, rows
 
 BEFORE = [(1, "a", 1, "one"), (2, "b", 1, "two"), (3, "b", 1, "three")]
 BATCH = rows((1, "a", 2, "ONE"), (4, "c", 1, "four"))
 AFTER = [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "b", 1, "three"), (4, "c", 1, "four")]
+#: a plan of a clustering, as table version 6 has it
+CLUSTERS = {
+    "operationType": "CLUSTER",
+    "clusteringPlan": {
+        "inputGroups": [],
+        "strategy": None,
+        "extraMetadata": None,
+        "version": 1,
+        "preserveHoodieMetadata": True,
+        "missingSchedulePartitions": None,
+    },
+    "extraMetadata": None,
+    "version": 1,
+}
 STORIES = {
     "upsert": (Way.UPSERT, BATCH, AFTER),
     "delete": (Way.DELETE, rows((2, "b", 9, None)), [BEFORE[0], BEFORE[2]]),
@@ -149,3 +164,21 @@ def test_of_two_writes_of_the_same_new_key_the_second_gives_up(tmp_path):
 
     assert [*BEFORE, (8, "d", 1, "first")] == it.rows()
     assert [] == left(it)
+
+
+@pytest.mark.parametrize("action", ["clustering", "clean", "replacecommit"])
+def test_what_an_apply_has_left_is_the_next_applys(tmp_path, action):
+    it = begun(tmp_path / "t", 9)
+    time = "20261201235959000"
+    plan = encode("HoodieRequestedReplaceMetadata.avsc", CLUSTERS) if action != "clean" else b""
+    storage = open_storage(it.spec.path)
+    storage.create(f".hoodie/timeline/{time}.{action}.requested", plan)
+    heart = f"{HEARTBEAT_FOLDER}/{time}"
+    storage.create(heart, process(77).owner("dead").encode())
+
+    it.clock.ms += 86_400_000
+    it.write(BATCH)
+
+    assert storage.stat(heart) is not None
+    assert storage.stat(f".hoodie/timeline/{time}.{action}.requested") is not None
+    assert sorted(AFTER) == it.rows()
