@@ -55,9 +55,9 @@ class Runs:
             check=lambda: None,
             lock_wait_s=0,
         )
-        hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}")
-        undo_dead_writes(hold, who)
         ask = Ask(way=way, rows=[[batch]], schema=batch.schema, **asked)
+        hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}", ask)
+        undo_dead_writes(hold, who)
         return run_write(
             hold, self.spec, ask, InProcess(storage), extra=extra or {}, announced=announced
         )

@@ -66,7 +66,7 @@ def _with_spark(writing: Writing) -> Outcome:
         options=writing.options,
     )
     known = _known(writing.spec)
-    interruption.advise("run the same write again: nothing of it is in the table")
+    interruption.advise("run the same write again, unless `reconciler status` shows it completed")
     say("starting Spark")
     with spark_session(writing.master, writing.settings, in_python=True) as session:
         try:

@@ -81,7 +81,7 @@ class Hold:
         return Heartbeat(self.storage, instant, self.owner, self.clock)
 
     def announce(self, action: Action, timeline: Timeline, data: bytes) -> str:
-        """Request a new instant whose file has no place for whose it is: a heartbeat says it.
+        """Request a new write of rows; its file has no place for whose it is, a heartbeat has.
 
         It beats before. The table's lock is held. Raises as ``Publisher.request``.
         """
@@ -92,7 +92,7 @@ class Hold:
             beaten[-1].beat()
 
         try:
-            return self.publisher.request(action, timeline, data, before=beat)
+            return self.publisher.request(action, timeline, data, keeps_rows=False, before=beat)
         except ReconcilerError:
             for heartbeat in beaten:
                 with contextlib.suppress(ReconcilerError):

@@ -139,7 +139,7 @@ class FileLock:
         if not self._is_ours(look(self._storage, self._path)):
             raise BusyError(
                 f"{self._where}: the lock was taken from us while we held it; nothing was "
-                "published under it, run apply again"
+                "published under it, run it again"
             )
 
     def renew(self) -> None:

@@ -58,21 +58,24 @@ class Publisher:
         timeline: Timeline,
         data: bytes,
         *,
+        keeps_rows: bool = True,
         before: Callable[[str], None] | None = None,
     ) -> str:
         """Write the requested file of a new instant and return its time.
 
-        ``before`` is called with the time first: where the file cannot say whose it is, a
-        heartbeat does.
+        ``keeps_rows``: whatever it replaces, its files hold the same rows. ``before`` is called
+        with the time first: where the file cannot say whose it is, a heartbeat does.
 
         Of two files of a file group, readers take the one whose instant has the greater time
         (HoodieFileGroup). A writer of Hudi before 1.1 takes its time first and announces itself
         when its query was planned, or run: until then nobody can know of it. Where it finds a
         rewrite completed by then it writes to the new file groups, with a smaller time than theirs
         if the rewrite had taken the time that it is, and nobody reads what it wrote. So a rewrite
-        takes the smallest time that it may.
+        takes the smallest time that it may. What brings other rows takes the time that it is: a
+        read as of an earlier one must not see them.
         """
-        time = self.new_time(timeline, back_ms=self.reach_ms if action in _REWRITING else 0)
+        is_rewrite = keeps_rows and action in _REWRITING
+        time = self.new_time(timeline, back_ms=self.reach_ms if is_rewrite else 0)
         if before is not None:
             before(time)
         self._create(Instant(time, action, State.REQUESTED), data)

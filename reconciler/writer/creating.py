@@ -7,11 +7,18 @@ readers of layout 2 need the folder of the timeline.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, StorageError
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    PlanError,
+    ReconcilerError,
+    StorageError,
+)
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.instant import Action, Instant, State
 from reconciler.hudi.load import PROPERTIES
@@ -32,37 +39,40 @@ _TIMELINE: Final = f"{_HOODIE}/timeline"
 _LEFT: Final = frozenset({_TIMELINE, ROOT, HEARTBEAT_FOLDER, MARKER_FOLDER})
 
 
-def create_table(hold: Hold, table: NewTable) -> str | None:
+def create_table(hold: Hold, table: NewTable, lock: str = _HOODIE) -> str | None:
     """Make the table and announce its first write, whose instant is given; that beats already.
 
     None where somebody else has made it meanwhile. ``hold``: on the folder where it is to be, with
-    the properties that it will have; takes the lock. Raises PlanError where the folder has other
-    things in it, StorageError.
+    the properties that it will have; takes the lock. ``lock``: the folder of the lock's file.
+    Raises PlanError where the folder has other things in it, StorageError.
     """
     storage = hold.storage
     with hold.locked():
         if storage.stat(PROPERTIES) is not None:
             return None
-        timeline = _vacant(hold)
+        timeline = _vacant(hold, lock.partition("/")[0])
         _remove_below(hold, ROOT)
         hold.lock.confirm()
         instant = hold.announce(Action.COMMIT, timeline, b"")
-        _create_metadata(hold, table)
-        hold.lock.confirm()
         try:
+            _create_metadata(hold, table)
+            hold.lock.confirm()
             storage.create(PROPERTIES, replace(table, live=(FILES,)).properties)
-        except AlreadyExistsError:
-            hold.publisher.withdraw(instant, Action.COMMIT)
-            hold.heartbeat(instant).remove()
-            return None
+        except ReconcilerError as error:
+            with contextlib.suppress(ReconcilerError):
+                hold.publisher.withdraw(instant, Action.COMMIT)
+                hold.heartbeat(instant).remove()
+            if isinstance(error, AlreadyExistsError):
+                return None
+            raise
     return instant
 
 
-def _vacant(hold: Hold) -> Timeline:
+def _vacant(hold: Hold, lock: str) -> Timeline:
     """What stopped runs have announced; PlanError where the folder holds anything else."""
     location = hold.storage.location
     for entry in _listed(hold, ""):
-        if entry.name not in (_HOODIE, LOCK_FILE):
+        if entry.name not in (_HOODIE, LOCK_FILE, lock):
             raise PlanError(
                 f"{location}: holds {entry.name} and no Hudi table, so none is made there; give an "
                 "empty folder as spec.path, or bring the table in with Hudi"

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
-from reconciler.errors import NotFoundError, UnsupportedError
+from reconciler.errors import NotFoundError, RowsError, UnsupportedError
 from reconciler.hudi.properties import TableProperties
 from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
 from reconciler.merge.calendar import PROLEPTIC
@@ -26,7 +26,12 @@ from reconciler.sizing.choose import rule_for
 from reconciler.sizing.groups import Groups, base_names, groups_of
 from reconciler.sizing.rules import Rule, Sizes
 from reconciler.spec.model import FileSizes, TableSpec
-from reconciler.state.columns import declared_columns, drops_partition_columns, has_meta_columns
+from reconciler.state.columns import (
+    Declared,
+    declared_columns,
+    drops_partition_columns,
+    has_meta_columns,
+)
 from reconciler.state.history import read_written
 from reconciler.state.model import TableState
 from reconciler.state.renames import FOLDER
@@ -55,12 +60,13 @@ _ROWS: Final = "the schema of the rows"
 class Facts:
     """A table as a write finds it.
 
-    ``avro``: its schema once the write is done. ``columns``: of rows, in the table's types;
-    ``brought``: as they come. ``kinds``: Arrow types of the columns that its index knows.
+    ``declared``: its schema as it is, Avro's JSON text, None where there is none; ``avro``: once
+    the write is done. ``columns``: of rows, in the table's types; ``brought``: as they come.
     """
 
     state: TableState
     properties: TableProperties
+    declared: str | None
     avro: str
     columns: pa.Schema
     brought: pa.Schema
@@ -128,13 +134,15 @@ def facts_of(
     """
     _refuse(storage, properties, state)
     groups, bases = _groups(state)
-    evolution = _evolved(storage, properties, state, ask)
+    declared = declared_columns(storage, properties, state)
+    evolution = _evolved(properties, declared, ask)
     schema = FileSchema.of(evolution.avro, f"the schema of table {properties.table_name}")
     files = spec.files or FileSizes()
     whole = with_meta_columns(arrow_schema(evolution.avro, _ROWS))
     return Facts(
         state=state,
         properties=properties,
+        declared=None if declared is None else declared.text,
         avro=evolution.avro,
         columns=evolution.columns,
         brought=evolution.brought,
@@ -175,6 +183,11 @@ def _refuse(storage: Storage, properties: TableProperties, state: TableState) ->
             f"table {name} has no meta columns (hoodie.populate.meta.fields is false); write it "
             "with Hudi"
         )
+    if properties.raw.get("hoodie.table.cdc.enabled", "false").lower() == "true":
+        raise UnsupportedError(
+            f"table {name} keeps change data (hoodie.table.cdc.enabled), which only Hudi writes; "
+            "write it with Hudi"
+        )
     if _has_versions(storage):
         raise UnsupportedError(
             f"table {name}: columns were renamed or retyped in place (schema on read); write it "
@@ -206,25 +219,52 @@ def _groups(state: TableState) -> tuple[Groups, Any]:
     return groups, base_names(view)
 
 
-def _evolved(
-    storage: Storage, properties: TableProperties, state: TableState, ask: Ask
-) -> Evolution:
+def _evolved(properties: TableProperties, declared: Declared | None, ask: Ask) -> Evolution:
     """The table's schema with what the rows bring; a deletion brings nothing but keys."""
-    declared = declared_columns(storage, properties, state)
     name, version = properties.table_name, properties.table_version
     if declared is None:
         text = avro_schema(ask.schema, name, table_version=version)
         return Evolution.of(text, ask.schema, table_name=name, table_version=version)
+    columns = arrow_schema(declared.text, declared.path)
     if ask.way in (Way.DELETE, Way.DELETE_PARTITION):
-        columns = arrow_schema(declared.text, declared.path)
         return Evolution(avro=declared.text, columns=columns, brought=pa.schema([]))
-    return Evolution.of(
+    found = Evolution.of(
         declared.text,
         ask.schema,
         table_name=name,
         table_version=version,
         fills_missing=ask.fills_missing,
     )
+    _check_deciding(properties, columns, found.brought)
+    return found
+
+
+def _check_deciding(properties: TableProperties, columns: pa.Schema, brought: pa.Schema) -> None:
+    """What decides where a row belongs, and which row counts, is there and spelled as it was.
+
+    A key of another type is another key: 1 and 1.0. Raises RowsError.
+    """
+    of = {
+        "record key": properties.record_keys,
+        "partition": properties.partition_fields,
+        "ordering": MergeRules.of(properties).ordering,
+    }
+    for what, paths in of.items():
+        for name in dict.fromkeys(path.partition(".")[0] for path in paths):
+            if name not in columns.names:
+                continue
+            if name not in brought.names:
+                raise RowsError(
+                    f"the rows have no column {name}, which is of the table's {what}: it cannot be "
+                    "null for all of them"
+                )
+            theirs, ours = brought.field(name).type, columns.field(name).type
+            is_whole = pa.types.is_integer(theirs) and pa.types.is_integer(ours)
+            if theirs != ours and not is_whole:
+                raise RowsError(
+                    f"column {name} is of the table's {what}, where it is {ours}, and {theirs} in "
+                    "the rows: its values would be spelled or compared in another way; cast it"
+                )
 
 
 def _form(storage: Storage, properties: TableProperties, groups: Groups) -> FileForm:

@@ -16,7 +16,7 @@ from reconciler.hudi.owner import Owner
 from reconciler.hudi.timeline import Timeline
 from reconciler.transaction.footprints import rolled_back_ms
 from reconciler.transaction.hold import Hold
-from reconciler.transaction.marked import remove_markers, remove_unnamed
+from reconciler.transaction.marked import remove_marked, remove_markers, remove_unnamed
 from reconciler.transaction.process import Process, is_dead
 from reconciler.transaction.publish import completion_of
 from reconciler.transaction.undo import withdraw
@@ -87,9 +87,17 @@ def _is_write(hold: Hold, timeline: Timeline, pending: Instant) -> bool:
 
 
 def _tidy(hold: Hold, timeline: Timeline, time: str) -> None:
-    """What a completed write has left, or one of which only markers and heartbeat are there."""
+    """What a completed write has left, or one that is not on the timeline any more.
+
+    The archiver takes the oldest instants, so one with an older one before it was taken back: files
+    of it must go before the timeline begins after it, from when on they would be read.
+    """
+    is_done = False
     for action in _WRITES:
         done = completion_of(timeline, time, action)
         if done is not None:
+            is_done = True
             remove_unnamed(hold.storage, hold.properties, timeline, done)
+    if not is_done and any(one.requested < time for one in timeline.commits):
+        remove_marked(hold.storage, time)
     remove_markers(hold.storage, time)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
-from reconciler.errors import BlockedError
+from reconciler.errors import BlockedError, PlanError, RowsError, SpecError
 from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
+from reconciler.hudi.new_table import NewTable
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.hold import Hold, Means, open_hold
+from reconciler.writer.asked import Ask, Way
 from reconciler.writer.creating import create_table
 from reconciler.writer.declared import declared_table
 
@@ -20,13 +23,15 @@ _BACKUP = f"{PROPERTIES}.backup"
 
 
 def open_for_writing(
-    spec: TableSpec, storage: Storage, means: Means, token: str
+    spec: TableSpec, storage: Storage, means: Means, token: str, ask: Ask
 ) -> tuple[Hold, str | None]:
     """A hold on the table, and the instant of its first write where it was made just now.
 
     ``token``: a text that no other run has. Raises BlockedError where the spec does not say how the
     table is locked or in which zone its writers count; SpecError for a table that is not there and
-    has no ``table`` block; PlanError where its folder holds other things; as ``load_properties``.
+    has no ``table`` block, and for one that is there and has other keys or partitions; RowsError
+    where the first rows lack what the table is declared by; PlanError where its folder holds other
+    things, and for deletions from what is not there; as ``load_properties``.
     """
     if spec.concurrency is None or spec.concurrency.lock is None:
         raise BlockedError(
@@ -37,20 +42,63 @@ def open_for_writing(
     is_there = any(storage.stat(path) is not None for path in (PROPERTIES, _BACKUP))
     if not is_there:
         table = declared_table(spec)
+        _check_first(spec, table, ask)
         properties = TableProperties.parse(table.properties, PROPERTIES)
         nothing = Timeline.of([])
         zone = _zone(spec, properties)
         hold = open_hold(spec, storage, properties, nothing, zone, owner=owner, means=means)
         hold.lock.release_stale()
-        announced = create_table(hold, table)
+        announced = create_table(hold, table, spec.concurrency.lock.path)
         if announced is not None:
             return hold, announced
     properties = load_properties(storage)
+    _check_declared(spec, properties)
     timeline = load_timeline(storage, properties)
     zone = _zone(spec, properties)
     hold = open_hold(spec, storage, properties, timeline, zone, owner=owner, means=means)
     hold.lock.release_stale()
     return hold, None
+
+
+def _check_first(spec: TableSpec, table: NewTable, ask: Ask) -> None:
+    """Whether a table can begin with these rows: once it is made its keys are what they are."""
+    if ask.way in (Way.DELETE, Way.DELETE_PARTITION):
+        raise PlanError(f"{spec.name}: there is no table at {spec.path} to delete from")
+    names = ask.schema.names
+    for what, paths in (
+        ("recordKey", table.record_keys),
+        ("partitionBy", table.partition_fields),
+        ("ordering", table.ordering),
+    ):
+        absent = [path for path in paths if path.partition(".")[0] not in names]
+        if absent:
+            raise RowsError(
+                f"{spec.name}: the rows have no column {absent[0]}, which spec.table.{what} names; "
+                f"they have {', '.join(names)}"
+            )
+    folded = Counter(name.lower() for name in names)
+    doubled = sorted(name for name in names if folded[name.lower()] > 1)
+    if doubled:
+        raise RowsError(
+            f"{spec.name}: the rows have the columns {', '.join(doubled)}, which Hudi's readers "
+            "cannot tell apart; rename them"
+        )
+
+
+def _check_declared(spec: TableSpec, properties: TableProperties) -> None:
+    """Whether a table that is there is the declared one."""
+    if spec.table is None:
+        return
+    for what, declared, actual in (
+        ("recordKey", spec.table.record_key, properties.record_keys),
+        ("partitionBy", spec.table.partition_by, properties.partition_fields),
+    ):
+        if tuple(declared) != tuple(actual):
+            raise SpecError(
+                f"{spec.name}: spec.table.{what} is {', '.join(declared) or 'nothing'}, and the "
+                f"table at {spec.path} has {', '.join(actual) or 'none'}; a table keeps what it "
+                "was made with, so correct the spec, or make another table"
+            )
 
 
 def _zone(spec: TableSpec, properties: TableProperties) -> tzinfo:

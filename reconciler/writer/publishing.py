@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.basefile.writer import WrittenFile
-from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
+from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, StorageError
 from reconciler.hudi.instant import State
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.names import PARTITION_METAFILE, BaseName
 from reconciler.hudi.write_commit import WriteCommit
 from reconciler.plan.model import Note
+from reconciler.state.columns import declared_columns
+from reconciler.state.observe import observe
 from reconciler.transaction import metadata
 from reconciler.transaction.conflicts import Claim, Footprint, conflicts
 from reconciler.transaction.footprints import Known, footprints, foreign_pending, rolled_back_ms
@@ -31,8 +33,10 @@ from reconciler.writer.asked import Outcome, Way
 from reconciler.writer.bucket import NewBase
 from reconciler.writer.facts import Facts
 from reconciler.writer.request import Totals
+from reconciler.writer.streams import batches_of, has_batch
 
 _SCHEMA: Final = "schema"
+_UNDOING: Final = ("rollback", "restore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,14 +70,24 @@ def publish(hold: Hold, done: Written) -> Outcome:
             f"{pending[0].action} {pending[0].requested} is pending, and there is no lock: it and "
             "this write could lose each other's rows; configure concurrency.lock or wait"
         )
-    _check_alone(done, found)
+    _check_alone(hold, done, found)
     _remove_strays(hold, done)
     _mark_partitions(hold, done)
     notes = _tell(hold, done)
     hold.lock.confirm()
     _check_ours(hold, done)  # a rollback waits for no lock
-    hold.publisher.complete(done.instant, done.way.action, _payload(hold, done))
-    return _outcome(done, notes)
+    return _outcome(done, (*notes, *_complete(hold, done)))
+
+
+def _complete(hold: Hold, done: Written) -> tuple[Note, ...]:
+    """The completed file; a note where the store said that it is not there, and it is."""
+    try:
+        hold.publisher.complete(done.instant, done.way.action, _payload(hold, done))
+    except StorageError as error:
+        if completion_of(hold.reread(), done.instant, done.way.action) is None:
+            raise
+        return (Note("store", f"the write is completed, whatever the store says of it: {error}"),)
+    return ()
 
 
 def tidied(hold: Hold, done: Written, outcome: Outcome) -> Outcome:
@@ -102,32 +116,58 @@ def _check_ours(hold: Hold, done: Written) -> None:
         )
 
 
-def _check_alone(done: Written, found: Sequence[Footprint]) -> None:
+def _check_alone(hold: Hold, done: Written, found: Sequence[Footprint]) -> None:
     """Raises BusyError where another write that this one did not see went to the same groups.
 
-    A pending write of rows finds this one when it completes, and gives up; a pending clustering
-    would lose it. Of two writes that look for keys and find them new, one does not see the other's:
-    so no other may have written to a partition into which this one brings new keys.
+    A pending write of rows to one of them finds this one when it completes, and gives up; a pending
+    clustering would lose it, and what undoes others may undo what this one has read. Of two writes
+    that look for keys and find them new, one does not see the other's: so no other may have written
+    to a partition into which this one brings new keys, or of which it replaces all there is.
     """
+    undoing = [one for one in found if one.action in _UNDOING and not one.is_completed]
     against = [one for one in found if one.is_completed or _rewrites(one)]
     claims = [*_claims(done)]
     hit = conflicts(claims, against)
+    if undoing:
+        raise _gives_way(f"{undoing[0]} is pending, and may undo what this write has read")
     if hit:
         first = min(hit)
-        raise BusyError(
-            f"partition {claims[first].partition!r}: {hit[first]}; nothing of this write is in the "
-            "table, run it again"
-        )
-    if not done.way.operation.looks_up:
-        return
-    new = {file.partition for file in done.files if file.counts.inserts}
-    for footprint in against:
-        both = sorted(new.intersection(footprint.groups) if footprint.is_known else new)
-        if footprint.is_completed and both:
-            raise BusyError(
-                f"partition {both[0]!r}: {footprint} has written to it meanwhile, perhaps the same "
-                "new keys; nothing of this write is in the table, run it again"
+        raise _gives_way(f"partition {claims[first].partition!r}: {hit[first]}")
+    came = [one for one in found if one.is_completed]
+    if came and (done.way.operation.looks_up or done.way.replaces):
+        _check_partitions(done, came)
+    if came:
+        _check_table(hold, done)
+
+
+def _check_partitions(done: Written, came: Sequence[Footprint]) -> None:
+    partitions = {file.partition for file in done.files if file.counts.inserts}
+    groups = done.facts.standing.groups
+    partitions |= {groups.partitions[code] for code in groups.partition[done.replaced].tolist()}
+    for one in came:
+        both = partitions & one.groups.keys() if one.is_known else partitions
+        if done.way is Way.INSERT_OVERWRITE_TABLE:
+            both = both | one.groups.keys()
+        if both:
+            first = min(both)
+            raise _gives_way(
+                f"partition {first!r}: {one} has written to it meanwhile, perhaps the same new keys"
             )
+
+
+def _check_table(hold: Hold, done: Written) -> None:
+    """Others have completed writes meanwhile: of other columns, or of the same batch."""
+    state = observe(hold.storage, None, observed_ms=hold.clock.now_ms(), history=False)
+    declared = declared_columns(hold.storage, hold.properties, state)
+    if declared is not None and declared.text != done.facts.declared:
+        raise _gives_way("another write has changed the columns of the table meanwhile")
+    for stream, batch in batches_of(done.extra).items():
+        if has_batch(hold.storage, stream, batch):
+            raise _gives_way(f"another run has written batch {batch} of stream {stream} meanwhile")
+
+
+def _gives_way(what: str) -> BusyError:
+    return BusyError(f"{what}; nothing of this write is in the table, run it again")
 
 
 def _rewrites(footprint: Footprint) -> bool:
@@ -255,7 +295,7 @@ def _payload(hold: Hold, done: Written) -> bytes:
         written=stats,
         operation=done.way.named,
         replaced=replaced,
-        extra={_SCHEMA: done.facts.avro, **done.extra},
+        extra={**done.extra, _SCHEMA: done.facts.avro},
     )
     return commit.encode(version=hold.properties.table_version)
 

@@ -10,7 +10,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, StorageError
+from reconciler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    ReconcilerError,
+    RowsError,
+    StorageError,
+)
 from reconciler.hudi.avro import encode
 from reconciler.hudi.instant import WRITES, Action, State
 from reconciler.hudi.write_commit import Profile
@@ -21,6 +27,7 @@ from reconciler.state.observe import observe
 from reconciler.transaction.footprints import footprints, foreign_pending, known_writes
 from reconciler.transaction.hold import Hold
 from reconciler.transaction.lock import NoLock
+from reconciler.transaction.marked import remove_marked, remove_markers
 from reconciler.transaction.publish import completion_of
 from reconciler.transaction.undo import withdraw
 from reconciler.writer.asked import Ask, Outcome, Way
@@ -84,12 +91,20 @@ def _completed(hold: Hold, done: Written) -> Outcome:
                 outcome = publish(hold, done)
             else:
                 withdraw(hold, done.instant, done.way.action)
-                outcome = Outcome(how="nothing", totals=done.totals)
+                outcome = Outcome(how="nothing", totals=done.totals, warnings=_absent(done))
     except StorageError as error:
         if outcome is None:
             raise
         return replace(outcome, warnings=(*outcome.warnings, Note("lock", f"it stays: {error}")))
     return outcome
+
+
+def _absent(done: Written) -> tuple[Note, ...]:
+    """What is said of a deletion of partitions that are not there."""
+    if done.way is not Way.DELETE_PARTITION:
+        return ()
+    paths = ", ".join(done.facts.state.partitions[:5]) or "none"
+    return (Note("partitions", f"the table has no such partition with files; it has {paths}"),)
 
 
 def _begin(hold: Hold, spec: TableSpec, ask: Ask, announced: str | None) -> _Begun:
@@ -180,6 +195,11 @@ def _carry_out(
     else:
         work = facts.work(ask.way.operation, instant, hold.owner.token, dedupes=ask.dedupes)
         done = writer.write(ask.rows, work, assigned=assigned)
+        if ask.way is Way.INSERT_OVERWRITE_TABLE and not done.files:
+            raise RowsError(
+                f"{hold.name}: there are no rows, and insert-overwrite-table would empty the "
+                "table; if that is meant, delete its partitions (delete-partition)"
+            )
     return Written(
         way=ask.way,
         instant=instant,
@@ -226,10 +246,17 @@ def _inflight(hold: Hold, way: Way, facts: Facts, found: Assigned) -> bytes:
 
 
 def abandon(hold: Hold, instant: str, action: Action) -> None:
-    """Undo a write that failed, as far as nobody else has; takes the lock."""
+    """Undo a write that failed; where another has undone it already, what came later goes too.
+
+    Takes the lock.
+    """
     with hold.locked():
         timeline = hold.reread()
-        is_pending = timeline.file(instant, action, State.REQUESTED) is not None
-        if is_pending and completion_of(timeline, instant, action) is None:
-            hold.lock.confirm()
+        if completion_of(timeline, instant, action) is not None:
+            return
+        hold.lock.confirm()
+        if timeline.file(instant, action, State.REQUESTED) is not None:
             withdraw(hold, instant, action)
+        else:
+            remove_marked(hold.storage, instant)
+            remove_markers(hold.storage, instant)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.errors import FormatError
+from reconciler.errors import FormatError, UsageError
 from reconciler.hudi.commit import CommitMetadata
 from reconciler.hudi.instant import COMMITS
 from reconciler.hudi.load import (
@@ -36,13 +36,37 @@ def batch_extra(stream: str, batch: int) -> dict[str, str]:
     return {_STREAM + stream: str(batch)}
 
 
+def batches_of(extra: Mapping[str, str]) -> dict[str, int]:
+    """The batches that an instant of ours says, by stream; the inverse of ``batch_extra``."""
+    return {
+        key.removeprefix(_STREAM): int(value)
+        for key, value in extra.items()
+        if key.startswith(_STREAM)
+    }
+
+
+def has_batch(storage: Storage, stream: str, batch: int) -> bool:
+    """Whether a batch is in the table already, as the newest of its stream.
+
+    Raises UsageError where a later one is: then it counts anew, and nobody can tell which of its
+    batches are there; as ``last_batch``.
+    """
+    last = last_batch(storage, stream)
+    if last is not None and last > batch:
+        raise UsageError(
+            f"stream {stream}: batch {batch} comes after batch {last}; a query with another "
+            "checkpoint counts anew: give its stream another name"
+        )
+    return last == batch
+
+
 def last_batch(storage: Storage, stream: str) -> int | None:
     """The newest batch of a stream in a table; None where there is none, or no table yet.
 
     Reads commits from the newest on until one tells, archived ones too. Raises FormatError,
     StorageError.
     """
-    if storage.stat(PROPERTIES) is None:
+    if all(storage.stat(path) is None for path in (PROPERTIES, f"{PROPERTIES}.backup")):
         return None
     properties = load_properties(storage)
     for extra, path in _extras(storage, properties):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reconciler.errors import PlanError
+from reconciler.errors import PlanError, StorageError
 from reconciler.hudi.instant import Action
 from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
 from reconciler.hudi.metadata_read import read_listing
@@ -131,3 +132,27 @@ def test_a_table_that_has_lost_its_properties_is_not_made_anew(spec):
 
     with pytest.raises(PlanError, match=r"restore .*hoodie\.properties from a copy"):
         create_table(held(spec), declared_table(spec))
+
+
+def test_a_table_that_could_not_be_made_leaves_nothing_in_the_way(spec):
+    class Denying(Recording):
+        def create(self, path, data):
+            if path == PROPERTIES and not self.calls_denied:
+                self.calls_denied = True
+                raise StorageError(path, "the disk is full")
+            super().create(path, data)
+
+        calls_denied = False
+
+    with pytest.raises(StorageError, match="the disk is full"):
+        create_table(held(spec, around=Denying), declared_table(spec))
+
+    assert create_table(held(spec), declared_table(spec)) is not None
+    assert 1 == len(made(spec)[1].instants)
+
+
+def test_the_folder_of_the_lock_is_no_other_file(spec):
+    locked = replace(spec.concurrency.lock, path="locks")
+    spec = replace(spec, concurrency=replace(spec.concurrency, lock=locked))
+
+    assert create_table(held(spec), declared_table(spec), "locks") is not None

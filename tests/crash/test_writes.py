@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
+from reconciler.errors import PlanError, RowsError, SpecError
 from reconciler.writer.asked import Way
 from tests.holding import spec_of
 from tests.written import Runs, rows
@@ -68,3 +73,68 @@ def test_partitions_are_deleted(it):
     it.write(rows(), Way.DELETE_PARTITION, partitions=["p=a"])
 
     assert [(2, "b", 1, "two")] == it.rows()
+
+
+def cast(batch, name, kind):
+    at = batch.schema.get_field_index(name)
+    columns = [c.cast(kind) if n == at else c for n, c in enumerate(batch.columns)]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("id", pa.float64()), ("ts", pa.string())])
+def test_what_decides_about_rows_comes_in_the_tables_type(it, name, kind):
+    it.write(rows((1, "a", 10, "one")))
+
+    with pytest.raises(RowsError, match=f"column {name} is of the table's .* cast it"):
+        it.write(cast(rows((1, "a", 9, "two")), name, kind))
+    assert [(1, "a", 10, "one")] == it.rows()
+
+
+def test_the_column_of_the_partitions_is_never_filled_in(it):
+    it.write(rows((1, "a", 1, "one")))
+
+    with pytest.raises(RowsError, match="no column p, which is of the table's partition"):
+        it.write(rows((1, "a", 2, "two")).drop_columns(["p"]), fills_missing=True)
+
+
+def test_wider_whole_numbers_are_the_same_keys(it):
+    it.write(cast(rows((1, "a", 1, "one")), "id", pa.int32()))
+    it.write(rows((1, "a", 2, "two")))
+
+    assert [(1, "a", 2, "two")] == it.rows()
+
+
+def test_no_table_begins_with_rows_that_lack_what_it_is_declared_by(it):
+    with pytest.raises(RowsError, match=r"no column ts, which spec\.table\.ordering names"):
+        it.write(rows((1, "a", 1, "one")).drop_columns(["ts"]))
+    twice = rows((1, "a", 1, "one")).rename_columns(["id", "p", "ts", "ID"])
+    with pytest.raises(RowsError, match="ID, id, which Hudi's readers cannot tell apart"):
+        it.write(twice)
+    with pytest.raises(PlanError, match="there is no table"):
+        it.write(rows((1, "a", 1, "one")), Way.DELETE)
+
+    assert [] == [*Path(it.spec.path).glob("**/*.properties")]
+
+
+def test_a_table_keeps_the_keys_that_it_was_made_with(it):
+    it.write(rows((1, "a", 1, "one")))
+    it.spec = replace(it.spec, table=replace(it.spec.table, record_key=("id", "x")))
+
+    with pytest.raises(SpecError, match=r"recordKey is id, x, and the table .* has id"):
+        it.write(rows((1, "a", 2, "two")))
+
+
+def test_a_table_is_not_emptied_by_rows_that_are_not_there(it):
+    it.write(rows((1, "a", 1, "one")))
+
+    with pytest.raises(RowsError, match="would empty the table"):
+        it.write(rows(), Way.INSERT_OVERWRITE_TABLE)
+    assert [(1, "a", 1, "one")] == it.rows()
+
+
+def test_partitions_that_are_not_there_are_named(it):
+    it.write(rows((1, "a", 1, "one")))
+    done = it.write(rows(), Way.DELETE_PARTITION, partitions=["a"])
+
+    assert ("nothing", ["partitions"]) == (done.how, [note.rule for note in done.warnings])
+    assert "p=a" in done.warnings[0].because

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from reconciler.errors import BusyError, StorageError
@@ -14,11 +16,12 @@ from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.markers import MARKER_FOLDER
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Fault, Faulty, Recording
+from reconciler.transaction.instants import instant_ms
 from reconciler.transaction.metadata_rewrite import missing
 from reconciler.writer.asked import Way
 from tests.crash.drill import Killed, process
 from tests.holding import spec_of
-from tests.written import Runs, rows
+from tests.written import SCHEMA, Runs, rows
 
 BEFORE = [(1, "a", 1, "one"), (2, "b", 1, "two"), (3, "b", 1, "three")]
 BATCH = rows((1, "a", 2, "ONE"), (4, "c", 1, "four"))
@@ -128,7 +131,7 @@ def test_a_write_that_fails_anywhere_is_taken_back_at_once(tmp_path, version):
     assert failed >= 8
 
 
-def meanwhile(it, folder, batch):
+def meanwhile(it, folder, batch, way=Way.UPSERT):
     """Storage in which another run writes a batch just before this one writes its first file."""
     other = again(it, folder)
     other.spec, other.count = it.spec, 50
@@ -138,7 +141,7 @@ def meanwhile(it, folder, batch):
         def create_from(self, path, file):
             if not seen:
                 seen.append(path)
-                other.write(batch, living=frozenset({it.count}))
+                other.write(batch, way, living=frozenset({it.count}))
             super().create_from(path, file)
 
     return Between
@@ -182,3 +185,75 @@ def test_what_an_apply_has_left_is_the_next_applys(tmp_path, action):
     assert storage.stat(heart) is not None
     assert storage.stat(f".hoodie/timeline/{time}.{action}.requested") is not None
     assert sorted(AFTER) == it.rows()
+
+
+def test_an_overwrite_gives_way_to_rows_that_came_into_its_partition(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    between = meanwhile(it, tmp_path / "unused", rows((9, "a", 1, "nine")), Way.BULK_INSERT)
+
+    with pytest.raises(BusyError, match="nothing of this write is in the table"):
+        it.write(rows((5, "a", 1, "five")), Way.INSERT_OVERWRITE, around=between)
+
+    assert [*BEFORE, (9, "a", 1, "nine")] == it.rows()
+    assert [] == left(it)
+
+
+def test_a_column_that_another_write_brings_meanwhile_is_not_lost(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    wider = pa.schema([*SCHEMA, ("z", pa.int64())])
+    between = meanwhile(it, tmp_path / "unused", rows((7, "c", 1, "x", 5), schema=wider))
+
+    with pytest.raises(BusyError, match="has changed the columns of the table meanwhile"):
+        it.write(rows((1, "a", 2, "ONE")), around=between)
+    it.write(rows((1, "a", 2, "ONE", 6), schema=wider))
+
+    assert [(1, "a", 2, "ONE"), *BEFORE[1:], (7, "c", 1, "x")] == it.rows()
+
+
+def test_what_is_written_after_another_took_the_write_back_goes_too(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    taken = []
+
+    class Taken(Recording):
+        """Somebody undoes the write, markers and all, as its first file is on its way."""
+
+        def create_from(self, path, file):
+            if not taken:
+                taken.append(path)
+                for pending in [*Path(it.spec.path, ".hoodie/timeline").glob("*.inflight")]:
+                    if not list(pending.parent.glob(f"{pending.name[:17]}_*")):
+                        pending.unlink()
+                        next(pending.parent.glob(f"{pending.name[:17]}*.requested")).unlink()
+            super().create_from(path, file)
+
+    with pytest.raises(BusyError, match="another writer has rolled back"):
+        it.write(BATCH, around=Taken)
+
+    assert sorted(BEFORE) == it.rows()
+    assert [] == left(it)
+    assert not Path(it.spec.path, taken[0]).exists()
+
+
+def test_a_commit_of_which_the_store_only_says_that_it_failed_is_completed(tmp_path):
+    it = begun(tmp_path / "t", 9)
+
+    class Denying(Recording):
+        def create(self, path, data):
+            super().create(path, data)
+            if path.endswith(".commit"):
+                raise StorageError(path, "timed out")
+
+    done = it.write(BATCH, around=Denying)
+
+    assert ("completed", ["store"]) == (done.how, [note.rule for note in done.warnings])
+    assert sorted(AFTER) == it.rows()
+
+
+def test_an_overwrite_takes_the_time_that_it_is(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    it.clock.ms += 30 * 60_000
+    before = it.clock.ms
+
+    done = it.write(rows((5, "a", 1, "five")), Way.INSERT_OVERWRITE)
+
+    assert instant_ms(done.instant, UTC) >= before

@@ -100,11 +100,11 @@ def write(
         check=lambda: None,
         lock_wait_s=10,
     )
-    hold, announced = open_for_writing(spec, storage, means, world.token())
-    undo_dead_writes(hold, who)
     named = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
     batch = pa.RecordBatch.from_pylist(named, schema=SCHEMA)
     ask = Ask(way=way, rows=[[batch]], schema=SCHEMA, partitions=partitions)
+    hold, announced = open_for_writing(spec, storage, means, world.token(), ask)
+    undo_dead_writes(hold, who)
     writer = InProcess(storage) if partitions is None else None
     return run_write(hold, spec, ask, writer, extra={}, announced=announced)
 

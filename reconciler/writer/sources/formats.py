@@ -42,7 +42,10 @@ def files_of(sources: Sequence[str], options: Mapping[str, Any]) -> list[str]:
 
     found: list[str] = []
     for source in sources:
-        store, path = fsspec.core.url_to_fs(source, **options)
+        try:
+            store, path = fsspec.core.url_to_fs(source, **options)
+        except (ValueError, ImportError) as error:
+            raise UsageError(f"{source}: no store that can be read: {error}") from error
         try:
             is_folder = store.isdir(path)
             names = sorted(store.find(path)) if is_folder else [path] if store.exists(path) else []
@@ -51,6 +54,8 @@ def files_of(sources: Sequence[str], options: Mapping[str, Any]) -> list[str]:
         if not names:
             raise StorageError(source, "holds no file" if is_folder else "is not there")
         shown = [name for name in names if not is_folder or _is_shown(name[len(path) :])]
+        if not shown:
+            raise StorageError(source, "holds no file but hidden ones")
         found += [name if "://" not in source else store.unstrip_protocol(name) for name in shown]
     return found
 

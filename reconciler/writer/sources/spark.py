@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
@@ -46,7 +49,7 @@ def frame_of_files(session: SparkSession, source: Source, known: pa.Schema | Non
     kind = source.format or format_of(files)
     match kind:
         case SourceFormat.PARQUET:
-            return _read(session, kind, source, files)
+            return _read(session, kind, source, files, mergeSchema="true")
         case SourceFormat.CSV | SourceFormat.JSON:
             return _text(session, kind, source, files, known)
         case SourceFormat.AVRO:
@@ -66,9 +69,12 @@ def _read(
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 (heavy)
     from pyspark.errors import PySparkException  # noqa: PLC0415 (heavy)
 
+    paths = [_for_spark(name) for name in files]
     reader = session.read.format(kind.value).options(**{**more, **source.options})
+    if len(source.paths) == 1 and "=" in files[0] and source.paths[0] not in files:
+        reader = reader.option("basePath", _for_spark(source.paths[0]))  # folders are columns
     try:
-        return (reader if columns is None else reader.schema(columns)).load(list(files))
+        return (reader if columns is None else reader.schema(columns)).load(paths)
     except (PySparkException, Py4JError) as error:
         said = f"cannot be read as {kind.value}: {sentence(str(error))}"
         raise FormatError(files[0], said, "name the right files, or say --source-format") from error
@@ -106,6 +112,12 @@ def _text(
     return _read(session, kind, source, files, columns, **strict)
 
 
+def _for_spark(name: str) -> str:
+    """A file's name as Spark takes it: of this machine where it has no scheme, and no pattern."""
+    url = name if "://" in name else f"file://{Path(name).absolute()}"
+    return re.sub(r"([\[\]{}*?])", r"\\\1", url)
+
+
 def _types(known: pa.Schema) -> dict[str, Any]:
     from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
 
@@ -118,9 +130,24 @@ def _avro(session: SparkSession, files: Sequence[str], store: Mapping[str, Any])
 
     ship(session.sparkContext)
     schema = avro_schema_of(files[0], store)
+    known = {field["name"] for field in json.loads(schema)["fields"]}
+    for name in files[1:]:
+        more = {
+            field["name"] for field in json.loads(avro_schema_of(name, store))["fields"]
+        } - known
+        if more:
+            raise FormatError(
+                name,
+                f"has columns that {files[0]} has not: {', '.join(sorted(more))}",
+                "write files of one schema at a time",
+            )
     columns = StructType.fromJson(spark_schema(arrow_schema(schema, files[0])))
     named = session.createDataFrame([(name,) for name in files], "file string")
     return named.repartition(len(files)).mapInArrow(_Reading(schema, dict(store)), columns)
+
+
+def _names(schema: str) -> set[str]:
+    return {field["name"] for field in json.loads(schema)["fields"]}
 
 
 @dataclass(frozen=True, slots=True)
