@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any, Final
 
-from reconciler.errors import StaleError, UnsupportedError
+from reconciler.errors import UnsupportedError
 from reconciler.hudi import metadata_partitions
 from reconciler.hudi.instant import Action
 from reconciler.hudi.metadata_bounds import joined, known_bounds
@@ -39,6 +39,7 @@ from reconciler.hudi.metadata_told import (
     Teller,
     Tidings,
     listed,
+    pending_action,
     ranges_of,
     synced,
 )
@@ -78,17 +79,12 @@ def commit_sync(
     table's data timeline doesn't show the instant as pending; BusyError when a partition must go
     while another write is pending, which may be counting on it.
     """
-    pending = {one.requested: one.action for one in table.timelines.data.pending(COMMITS)}
-    if writing.instant not in pending:
-        raise StaleError(
-            f"{writing.instant} is no pending commit on the timeline, so the metadata table cannot "
-            "be told of it; read the timeline again"
-        )
+    action = pending_action(table, writing.instant, COMMITS, "commit")
     words = _Words(Teller.of(table, listing, writing), listing, writing)
 
     def judged(obstacles: Mapping[str, str]) -> dict[str, Verdict]:
         facts = RewriteFacts(table_version=table.version, rows=0, obstacles=obstacles, widens=True)
-        return sync_or_drop(pending[writing.instant], table.live, inflight, facts)
+        return sync_or_drop(action, table.live, inflight, facts)
 
     return synced(words.teller, words.makers(), judged)
 

@@ -11,12 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.errors import StaleError
 from reconciler.hudi.instant import Action
 from reconciler.hudi.metadata_partitions import RewriteFacts, Verdict, sync_or_drop
 from reconciler.hudi.metadata_read import MetadataListing
 from reconciler.hudi.metadata_table import MetadataTable
-from reconciler.hudi.metadata_told import Keys, NewFile, RewriteSync, Teller, Tidings, synced
+from reconciler.hudi.metadata_told import (
+    Keys,
+    NewFile,
+    RewriteSync,
+    Teller,
+    Tidings,
+    pending_action,
+    synced,
+)
 
 __all__ = ["REWRITES", "Keys", "NewFile", "RewriteSync", "Rewriting", "rewrite_sync"]
 
@@ -42,17 +49,12 @@ def rewrite_sync(
     table's data timeline doesn't show the instant as pending; BusyError when a partition must go
     while another write is pending, which may be counting on it.
     """
-    pending = {one.requested: one.action for one in table.timelines.data.pending(REWRITES)}
-    if rewriting.instant not in pending:
-        raise StaleError(
-            f"{rewriting.instant} is no pending clustering on the timeline, so the metadata table "
-            "cannot be told of it; read the timeline again"
-        )
+    action = pending_action(table, rewriting.instant, REWRITES, "clustering")
     rows = sum(file.rows for _path, file in rewriting.files)
     teller = Teller.of(table, listing, rewriting)
 
     def judged(obstacles: Mapping[str, str]) -> dict[str, Verdict]:
         facts = RewriteFacts(table_version=table.version, rows=rows, obstacles=obstacles)
-        return sync_or_drop(pending[rewriting.instant], table.live, inflight, facts)
+        return sync_or_drop(action, table.live, inflight, facts)
 
     return synced(teller, teller.makers(), judged)

@@ -7,11 +7,11 @@ Source: HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from reconciler.errors import BusyError, UnsupportedError
+from reconciler.errors import BusyError, StaleError, UnsupportedError
 from reconciler.hudi import hfile_write
 from reconciler.hudi.bloom import code_of
 from reconciler.hudi.instant import Action, Instant, State
@@ -290,3 +290,16 @@ def ranges_of(file: NewFile, columns: Sequence[str]) -> list[ColumnRange]:
 def listed(path: str) -> str:
     """A partition path as the metadata table calls it."""
     return path or UNPARTITIONED
+
+
+def pending_action(
+    table: MetadataTable, instant: str, actions: Collection[Action], what: str
+) -> Action:
+    """The action of a pending instant; StaleError where the data timeline doesn't show ``what``."""
+    pending = {one.requested: one.action for one in table.timelines.data.pending(actions)}
+    if instant not in pending:
+        raise StaleError(
+            f"{instant} is no pending {what} on the timeline, so the metadata table cannot be told "
+            "of it; read the timeline again"
+        )
+    return pending[instant]

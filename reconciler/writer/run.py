@@ -24,7 +24,12 @@ from reconciler.plan.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 from reconciler.state.observe import observe
-from reconciler.transaction.footprints import footprints, foreign_pending, known_writes
+from reconciler.transaction.footprints import (
+    footprints,
+    foreign_pending,
+    known_writes,
+    rolled_back_ms,
+)
 from reconciler.transaction.hold import Hold
 from reconciler.transaction.lock import NoLock
 from reconciler.transaction.marked import remove_marked, remove_markers
@@ -255,8 +260,9 @@ def abandon(hold: Hold, instant: str, action: Action) -> None:
         if completion_of(timeline, instant, action) is not None:
             return
         hold.lock.confirm()
-        if timeline.file(instant, action, State.REQUESTED) is not None:
+        is_there = timeline.file(instant, action, State.REQUESTED) is not None
+        if is_there and rolled_back_ms(hold, timeline, instant) is None:
             withdraw(hold, instant, action)
-        else:
+        else:  # a rollback that is pending takes the rest
             remove_marked(hold.storage, instant)
             remove_markers(hold.storage, instant)
