@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import assert_never
 
 import numpy as np
 
+from reconciler.hudi.arrow import integers
 from reconciler.sizing.buckets import Assignment, Workload
 from reconciler.sizing.candidates import small_files
 from reconciler.sizing.filling import (
@@ -19,17 +21,26 @@ from reconciler.sizing.filling import (
 )
 from reconciler.sizing.groups import Groups
 from reconciler.sizing.rules import ByHudi, CopyOnWrite, MergeOnRead, Rule, Steady, TableKind
+from reconciler.sizing.streaming import Assigner, rooms, rows_of_a_new_file
 
 
 def assign(
-    groups: Groups, workload: Workload, kind: TableKind, rule: Rule, *, has_commits: bool = True
+    groups: Groups,
+    workload: Workload,
+    kind: TableKind,
+    rule: Rule,
+    *,
+    has_commits: bool = True,
+    streams: bool = False,
 ) -> Assignment:
     """The buckets of a write; every new row is in one, and every group with updates has one.
 
-    ``has_commits``: a write was completed on the table. Depends on nothing but its arguments, nor,
-    in a steady assignment, on the order in which partitions, groups or rows come.
+    ``has_commits``: a write was completed on the table. ``streams``: it is the batch of a stream,
+    which Hudi's rule assigns row by row (``sizing.streaming``); a steady assignment knows all of
+    its rows, as of any other write. Depends on nothing but its arguments, nor, in a steady
+    assignment, on the order in which partitions, groups or rows come.
     """
-    return _Assigning(groups, workload, kind, rule, has_commits).assignment()
+    return _Assigning(groups, workload, kind, rule, has_commits, streams).assignment()
 
 
 @dataclass(slots=True)
@@ -39,6 +50,7 @@ class _Assigning:
     kind: TableKind
     rule: Rule
     has_commits: bool
+    streams: bool
 
     def assignment(self) -> Assignment:
         work = self.workload
@@ -72,13 +84,32 @@ class _Assigning:
         updated = np.flatnonzero(updates[touched] > 0) + touched.start
         at = np.zeros(0, np.int64)
         takes, new = at, at
-        if rows > 0:
+        if rows > 0 and self.streams and isinstance(self.rule, ByHudi):
+            at, takes, new = self._as_they_come(path, rows, self.rule)
+        elif rows > 0:
             at = small_files(self.groups, path, self.kind, self.rule, has_commits=self.has_commits)
             takes, new = self._filled(at, rows, updates, growth)
             at, takes = at[takes > 0], takes[takes > 0]
         alone = updated[~np.isin(updated, at)]
         group = np.concatenate([at, np.full(len(new), -1, np.int64), alone])
         return group, np.concatenate([takes, new, np.zeros(len(alone), np.int64)])
+
+    def _as_they_come(self, path: str, rows: int, rule: ByHudi) -> tuple[Counts, Counts, Counts]:
+        """Small files, rows that each takes, and those of each new one, one after the other."""
+        drawn = map(str, count())
+        _, shares = Assigner(per_file=rows_of_a_new_file(rule)).insert(
+            path,
+            rows,
+            look=lambda: rooms(self.groups, path, self.kind, rule),
+            draw=lambda: next(drawn),
+        )
+        at = small_files(self.groups, path, self.kind, rule, has_commits=self.has_commits)
+        ids = self.groups.file_id.take(integers(at)).to_pylist()
+        known = dict(zip(ids, at.tolist(), strict=True))
+        old = [(known[share.file_id], share.rows) for share in shares if not share.begins]
+        new = [share.rows for share in shares if share.begins]
+        found = np.array(old, np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1], np.array(new, np.int64)
 
     def _filled(
         self, at: Counts, rows: int, updates: Counts, growth: Counts

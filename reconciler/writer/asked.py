@@ -60,7 +60,7 @@ class Ask:
     """One write. ``rows``: what its ``Writer`` takes, of ``schema``; ``dedupes``: one row a key.
 
     ``fills_missing``: columns of the table that rows have not are null. ``partitions``: paths, of
-    what is deleted whole; None: what rows say.
+    what is deleted whole; None: what rows say. ``streams``: rows are the batch of a stream.
     """
 
     way: Way
@@ -69,6 +69,7 @@ class Ask:
     dedupes: bool = False
     fills_missing: bool = False
     partitions: Sequence[str] | None = None
+    streams: bool = False
 
 
 def way_of(text: str) -> Way:

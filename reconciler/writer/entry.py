@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import UsageError
@@ -42,6 +43,7 @@ def write_table(  # noqa: PLR0913 (all of them facts about one write)
     if batch is not None:
         if has_batch(storage, *batch):
             return Outcome(how="nothing")
+        ask = replace(ask, streams=True)
         extra = {**extra, **batch_extra(*batch)}
     hold, announced = open_for_writing(spec, storage, means, token, ask)
     undo_dead_writes(hold, means.process)

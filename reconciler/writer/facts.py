@@ -45,7 +45,7 @@ from reconciler.writer.evolution import Evolution
 from reconciler.writer.generators import Generator, generator_of
 from reconciler.writer.keys import KeyRule
 from reconciler.writer.partitions import FolderRule
-from reconciler.writer.request import Operation, Recipe, Standing, WriteWork
+from reconciler.writer.request import Recipe, Standing, WriteWork
 from reconciler.writer.schema import avro_schema
 
 _KEY: Final = "_hoodie_record_key"
@@ -91,10 +91,10 @@ class Facts:
         """Whether the metadata table wants the bloom filters of new files."""
         return "bloom_filters" in self.properties.metadata_partitions
 
-    def work(self, operation: Operation, instant: str, attempt: str, *, dedupes: bool) -> WriteWork:
-        """The write under an instant; ``attempt``: a text that no other attempt at it has."""
+    def work(self, ask: Ask, instant: str, attempt: str) -> WriteWork:
+        """What is asked under an instant; ``attempt``: a text that no other attempt at it has."""
         recipe = Recipe(
-            operation=operation,
+            operation=ask.way.operation,
             work=Work(
                 instant=instant,
                 reading=self.reading,
@@ -108,7 +108,7 @@ class Facts:
             dedupe=self.dedupe,
             columns=self.columns,
             brought=self.brought,
-            dedupes=dedupes,
+            dedupes=ask.dedupes,
         )
         return WriteWork(
             recipe=recipe,
@@ -117,6 +117,7 @@ class Facts:
             rule=self.rule,
             has_commits=self.has_commits,
             blooms=self.blooms,
+            streams=ask.streams,
         )
 
 

@@ -93,7 +93,9 @@ def _assigned(total: Totalled, work: WriteWork) -> Assigned:
     codes = groups.partition.tolist() if total.changes else []
     workload = total.workload([groups.partitions[code] for code in codes], per_row)
     fills = work.has_commits and work.recipe.operation is not Operation.BULK_INSERT
-    assignment = assign(groups, workload, CopyOnWrite(), rule, has_commits=fills)
+    assignment = assign(
+        groups, workload, CopyOnWrite(), rule, has_commits=fills, streams=work.streams
+    )
     return Assigned(workload=workload, assignment=assignment)
 
 
@@ -115,7 +117,7 @@ def _routes(
     held: Held, assignment: Assignment, work: WriteWork, engine: Engine, recipe: Any
 ) -> Routes:
     routes = Routes.of(assignment, len(work.standing.groups))
-    if not isinstance(work.rule, Steady) or not routes.shared:
+    if not routes.shared or not (isinstance(work.rule, Steady) or work.streams):
         return routes
     shared = engine.shared(routes)
     places = min(engine.places, len(routes.shared))

@@ -87,6 +87,7 @@ class WriteWork:
 
     ``rule``: which files take new rows, and how many. ``has_commits``: a write was completed on the
     table. ``blooms``: whether results carry the bloom filters of new files, half a megabyte each.
+    ``streams``: it is the batch of a stream.
     """
 
     recipe: Recipe
@@ -95,6 +96,7 @@ class WriteWork:
     rule: Rule
     has_commits: bool = True
     blooms: bool = False
+    streams: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

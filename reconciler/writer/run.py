@@ -198,7 +198,7 @@ def _carry_out(
         hold.publisher.start(instant, ask.way.action, b"")
         done = None
     else:
-        work = facts.work(ask.way.operation, instant, hold.owner.token, dedupes=ask.dedupes)
+        work = facts.work(ask, instant, hold.owner.token)
         done = writer.write(ask.rows, work, assigned=assigned)
         if ask.way is Way.INSERT_OVERWRITE_TABLE and not done.files:
             raise RowsError(

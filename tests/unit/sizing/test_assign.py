@@ -25,7 +25,7 @@ def hudi(sizes=SIZES, **how):
     return ByHudi(sizes=sizes, **{"average": 1, **how})
 
 
-def taken(groups, rows, rule, kind=COW, updates=None, growth=None):
+def taken(groups, rows, rule, kind=COW, updates=None, growth=None, *, streams=False):
     """(file id or new, new rows, updates) of each bucket of partition ``p``."""
     workload = inserts_only({"p": rows})
     if updates:
@@ -37,7 +37,7 @@ def taken(groups, rows, rule, kind=COW, updates=None, growth=None):
             updates=np.array(list(updates.values()), np.int64),
             growth=np.array([(growth or {}).get(i, 0) for i in updates], np.int64),
         )
-    found = assign(groups, workload, kind, rule)
+    found = assign(groups, workload, kind, rule, streams=streams)
     ids = [chosen(groups, np.array([at]))[0] if at >= 0 else "new" for at in found.group.tolist()]
     return list(zip(ids, found.inserts.tolist(), found.updates.tolist(), strict=True))
 
@@ -246,3 +246,30 @@ def test_before_the_first_commit_all_files_are_new():
     found = assign(pile({"p": {"a": 30}}), inserts_only({"p": 5}), COW, steady(), has_commits=False)
 
     assert [-1] == found.group.tolist()
+
+
+class TestAStreamsBatch:
+    """Small files to the brim one after the other, then full new ones, as Flink's writers do."""
+
+    def test_new_files_are_full_but_for_the_last_by_hudis_rule(self):
+        groups = pile({"p": {"a": 90, "b": 40, "c": 110}})
+
+        assert taken(groups, 400, hudi(), streams=True) == [
+            ("a", 30, 0),
+            ("b", 80, 0),
+            ("new", 120, 0),
+            ("new", 120, 0),
+            ("new", 50, 0),
+        ]
+
+    def test_files_that_only_change_have_buckets_beside_them(self):
+        groups = pile({"p": {"a": 90, "b": 40, "c": 110}})
+
+        found = taken(groups, 35, hudi(), updates={"c": 3, "b": 2}, streams=True)
+
+        assert found == [("a", 30, 0), ("b", 5, 2), ("c", 0, 3)]
+
+    def test_a_steady_assignment_knows_all_of_its_rows(self):
+        groups = pile({"p": {"a": 90, "b": 40, "c": 110}})
+
+        assert taken(groups, 400, steady(), streams=True) == taken(groups, 400, steady())

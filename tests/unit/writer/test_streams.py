@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError, UsageError
+from reconciler.spec.model import FileSizes
 from reconciler.storage.open import open_storage
 from reconciler.transaction.hold import Means
 from reconciler.writer.asked import Ask, Way
@@ -45,30 +50,43 @@ def test_what_is_no_number_is_damage(it):
         of(it, "orders")
 
 
-def test_a_batch_that_comes_again_is_not_written_again(it):
-    def brought(number, *found):
-        batch = rows(*found)
-        storage = open_storage(it.spec.path)
-        means = Means(
-            open_storage=lambda ref, _options=None: open_storage(ref),
-            clock=it.clock,
-            process=process(1),
-            waits=lambda *_said: None,
-            check=lambda: None,
-        )
-        done = write_table(
-            it.spec,
-            Ask(way=Way.INSERT, rows=[[batch]], schema=batch.schema),
-            means=means,
-            token=f"run-{number}-{len(found)}",
-            writer=lambda _ref: InProcess(storage),
-            batch=("orders", number),
-        )
-        return done.how
+def brought(it, number, *found):
+    """How a batch of the stream ``orders`` ends."""
+    batch = rows(*found)
+    storage = open_storage(it.spec.path)
+    means = Means(
+        open_storage=lambda ref, _options=None: open_storage(ref),
+        clock=it.clock,
+        process=process(1),
+        waits=lambda *_said: None,
+        check=lambda: None,
+    )
+    done = write_table(
+        it.spec,
+        Ask(way=Way.INSERT, rows=[[batch]], schema=batch.schema),
+        means=means,
+        token=f"run-{number}-{len(found)}",
+        writer=lambda _ref: InProcess(storage, places=2),
+        batch=("orders", number),
+    )
+    return done.how
 
+
+def test_a_batch_that_comes_again_is_not_written_again(it):
     first, second = (1, "a", 1, "x"), (2, "a", 1, "x")
-    assert ["completed", "nothing"] == [brought(0, first), brought(0, first)]
-    assert ["completed", "nothing"] == [brought(1, second), brought(1, second)]
+    assert ["completed", "nothing"] == [brought(it, 0, first), brought(it, 0, first)]
+    assert ["completed", "nothing"] == [brought(it, 1, second), brought(it, 1, second)]
     with pytest.raises(UsageError, match="batch 0 comes after batch 1; a query with another"):
-        brought(0, first)
+        brought(it, 0, first)
     assert [first, second] == it.rows()
+
+
+def test_by_hudis_rule_a_batch_goes_into_one_file_after_the_other(tmp_path):
+    it = Runs(spec_of(tmp_path))
+    files = FileSizes(target=4_000_000, small=3_000_000, assign="hudi", record_size=40_000)
+    it.spec = replace(it.spec, files=files)
+
+    brought(it, 0, *((n, "a", 1, "x") for n in range(250)))
+
+    found = [pq.read_metadata(path).num_rows for path in Path(it.spec.path).rglob("*.parquet")]
+    assert [50, 100, 100] == sorted(found)
