@@ -22,6 +22,7 @@ _FIXED: Final = {_BYTE: 1, _DOUBLE: 8}
 _LONG: Final = 15  # in place of a size: it follows; and the greatest step to the next field
 _BITS: Final = 7
 _MOST_BYTES: Final = 10
+_WIDEST: Final = 64
 _MOST_DEPTH: Final = 16
 
 
@@ -38,6 +39,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
             break
         found |= (byte & 0x7F) << (_BITS * nth)
         if byte < 0x80:  # noqa: PLR2004 (the bit that says that more follows)
+            if found >> _WIDEST:
+                raise MalformedError("a number of more than 64 bits")
             return found, at + nth + 1
     raise MalformedError("a number does not end")
 

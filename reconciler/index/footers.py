@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Self
 
 import numpy as np
@@ -202,12 +203,15 @@ class _Reading:
         try:
             form = self.forms.of(found)
             groups = [found.row_group(number) for number in numbers]
+            rows = [group.num_rows for group in groups]
         except (pa.ArrowException, OSError, ValueError):  # names that are no text
             return False
         if any(group.num_columns != len(form.schema) for group in groups):
             return False
+        if not _add_up(files, rows):
+            return False
         for column, place in zip(self.wanted, form.places, strict=True):
-            self._chunks.setdefault(column, Chunks()).read(column, place, files, groups)
+            self._chunks.setdefault(column, Chunks()).read(column, place, files, groups, rows)
         return True
 
     def statistics(self) -> dict[str, ColumnStats]:
@@ -218,6 +222,12 @@ class _Reading:
             column: self._chunks.get(column, Chunks()).statistics(kind, kinds, len(self.rows))
             for column, kind in self.wanted.items()
         }
+
+
+def _add_up(files: Sequence[File], rows: Sequence[int]) -> bool:
+    """Whether files have the rows of their row groups, which come in the files' order."""
+    left = iter(rows)
+    return all(sum(islice(left, file.groups)) == file.rows for file in files)
 
 
 def _parsed(footer: Any) -> Any:
