@@ -56,8 +56,18 @@ class Chunks:
     values: list[int] = field(default_factory=list)
     is_free: list[bool] = field(default_factory=list)
 
-    def read(self, column: str, place: Place, files: Sequence[File], groups: Sequence[Any]) -> None:
-        """The next files, all of one form, and pyarrow's row groups of theirs, in their order."""
+    def read(
+        self,
+        column: str,
+        place: Place,
+        files: Sequence[File],
+        groups: Sequence[Any],
+        rows: list[int],
+    ) -> None:
+        """The next files, all of one form, and pyarrow's row groups of theirs, in their order.
+
+        ``rows``: of each row group.
+        """
         if place.kind is None or not place.writer.is_known:
             for file in files:
                 nulls = file.rows if place.at == ABSENT else UNKNOWN
@@ -67,7 +77,8 @@ class Chunks:
             if not file.groups:
                 self._untold(file, place, 0, 0)
         of = [file for file in files for _ in range(file.groups)]
-        self._told(column, place, of, [group.column(place.at) for group in groups])
+        chunks = [group.column(place.at) for group in groups]
+        self._told(column, place, of, chunks, rows)
 
     def _untold(self, file: File, place: Place, nulls: int, values: int) -> None:
         """A file as if it were one chunk without bounds."""
@@ -79,13 +90,24 @@ class Chunks:
         self.values.append(values)
         self.is_free.append(nulls >= 0)
 
-    def _told(self, column: str, place: Place, of: Sequence[File], chunks: Sequence[Any]) -> None:
-        """Chunks of files that may be believed; ``of``: the file of each."""
+    def _told(
+        self,
+        column: str,
+        place: Place,
+        of: Sequence[File],
+        chunks: Sequence[Any],
+        values: list[int],
+    ) -> None:
+        """Chunks of files that may be believed; of each its file, and the rows of its group."""
         kind, writer = place.kind, place.writer
         assert kind is not None, "only columns that are there have chunks"
-        values = [chunk.num_values for chunk in chunks]
         has_bounds = kind.has_order and (writer.orders_bytes or not kind.is_bytes)
         nulls, low, high = _read(chunks, (column, kind.physical), values, has_bounds=has_bounds)
+        if place.hides_nulls:
+            nulls = [
+                UNKNOWN if count != total and chunk.has_dictionary_page else count
+                for chunk, count, total in zip(chunks, nulls, values, strict=True)
+            ]
         if kind.is_float:
             is_nan = [a != a or b != b for a, b in zip(low, high, strict=True)]  # noqa: PLR0124
             low, high = _without(low, is_nan), _without(high, is_nan)
@@ -170,19 +192,23 @@ def _read(
 ) -> tuple[list[int], list[Any], list[Any]]:
     """Counts of nulls and both bounds of chunks, None where they are not said.
 
-    ``column``: its path and physical type. Chunks of another one are damage: asked for statistics
-    of another type than its schema's, pyarrow ends the process. A hundred thousand times and more,
-    so every call of pyarrow counts here.
+    ``column``: its path and physical type; ``values``: how many each has. Chunks of another one, or
+    of another count, are damage, and so are counts of nulls that cannot be: nothing is known then.
+    Asked for statistics of another type than its schema's, pyarrow ends the process. A hundred
+    thousand times and more, so every call of pyarrow counts here.
     """
     nulls, low, high = [], [], []
     for chunk, total in zip(chunks, values, strict=True):
         count = least = greatest = None
         try:
             is_it = (chunk.path_in_schema, chunk.physical_type) == column
-            stats = chunk.statistics if is_it else None
+            stats = chunk.statistics if is_it and chunk.num_values == total else None
             if stats is not None:
                 count = stats.null_count
-                if count != total and has_bounds and stats.has_min_max:
+                if count is not None and not 0 <= count < total:
+                    if count != total or stats.has_min_max:  # nothing lies between two bounds
+                        count = None
+                elif has_bounds and stats.has_min_max:
                     least, greatest = stats.min_raw, stats.max_raw
         except (pa.ArrowException, OSError, ValueError):  # statistics of other lengths
             count = least = greatest = None

@@ -16,12 +16,16 @@ UNTOLD: Final = -2
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where files of one schema have a column; ``code``: of its kind and writer."""
+    """Where files of one schema have a column; ``code``: of its kind and writer.
+
+    ``hides_nulls``: where the column has a dictionary, more of it may be null than is counted.
+    """
 
     at: int
     kind: Kind | None = None
     writer: Writer = field(default_factory=Writer)
     code: int = -1
+    hides_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,23 @@ class Forms:
     def _place(self, column: str, paths: Sequence[str], schema: Any, writer: Writer) -> Place:
         ats = [at for at, path in enumerate(paths) if path == column]
         if not ats:
-            other = any(p.startswith(f"{column}.") or column.startswith(f"{p}.") for p in paths)
-            return Place(UNTOLD if other or column in self.supplied else ABSENT)
+            is_other = column in self.supplied or any(_may_be_read_for(p, column) for p in paths)
+            return Place(UNTOLD if is_other else ABSENT)
         found = schema.column(ats[0])
         if len(ats) > 1 or found.max_repetition_level:
             return Place(UNTOLD)
         kind = Kind.of(found)
-        return Place(ats[0], kind, writer, self.kinds.setdefault((kind, writer), len(self.kinds)))
+        code = self.kinds.setdefault((kind, writer), len(self.kinds))
+        return Place(ats[0], kind, writer, code, writer.hides_nulls and "." in column)
+
+
+def _may_be_read_for(path: str, column: str) -> bool:
+    """Whether a reader may find in one column of a file what the table has in another.
+
+    It has another shape, or is spelled in other letters: Spark does not heed case.
+    """
+    path, column = path.lower(), column.lower()
+    return path == column or path.startswith(f"{column}.") or column.startswith(f"{path}.")
 
 
 def _schema_of(found: Any) -> Any:

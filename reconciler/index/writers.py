@@ -34,6 +34,7 @@ class Writer:
     ``shows_nan``: a NaN in a chunk is one in its bounds, so bounds without it prove that there is
     none. ``cuts_text``: bounds of text may be shorter than the values they stand for.
     ``drops_long``: a long bound may be missing where the other is there, and then reads as empty.
+    ``hides_nulls``: of a dictionary in a struct it does not count where the struct is null.
     """
 
     is_known: bool = False
@@ -41,6 +42,7 @@ class Writer:
     shows_nan: bool = False
     cuts_text: bool = True
     drops_long: bool = True
+    hides_nulls: bool = True
 
     @classmethod
     def of(cls, created_by: str | None) -> Self:
@@ -64,6 +66,7 @@ class Writer:
                 shows_nan=_ORDERED <= version < _AFTER,
                 cuts_text=version >= _CUTS,
                 drops_long=False,
+                hides_nulls=False,
             )
         is_known = version >= _FIRST_ARROW
         return cls(is_known=is_known, orders_bytes=is_known, cuts_text=not is_known)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import UnsupportedError
+from reconciler.index.codec import Provenance, decode, encode
 from reconciler.index.footers import index_of, wanted_types
 from reconciler.index.kinds import INT64, Kind, converted
 from reconciler.index.nans import nan_free_pair
@@ -140,10 +141,28 @@ def test_each_file_has_its_own_row_groups():
 
 def test_fields_of_structs_are_columns_and_a_null_struct_is_a_null_field():
     table = pa.table({"st": [{"a": 1, "b": {"c": "x"}}, None, {"a": None, "b": None}]})
-    found = index_of([("", "f", 1, footer_of(table))], ["st.a", "st.b.c"], table.schema)
+    footer = footer_of(table, use_dictionary=False)
+    found = index_of([("", "f", 1, footer)], ["st.a", "st.b.c"], table.schema)
 
     assert (1, 1, 2, 3) == told(found.columns["st.a"])
     assert ("x", "x", 2, 3) == told(found.columns["st.b.c"])
+
+
+def test_a_dictionary_in_a_struct_hides_that_the_struct_is_null():
+    """pyarrow counts the nulls of the dictionary's own rows alone."""
+    kind = pa.struct([("a", pa.dictionary(pa.int32(), pa.string())), ("n", pa.int64())])
+    some, none = ({"a": "x", "n": 1}, {"a": None, "n": None})
+
+    def of(values, column, **options):
+        table = pa.table({"st": pa.array(values, kind)})
+        schema = pa.schema([("st", pa.struct([("a", pa.string()), ("n", pa.int64())]))])
+        file = ("", "f", 1, footer_of(table, **options))
+        return told(index_of([file], [column], schema).columns[column])[2:]
+
+    assert (-1, 2) == of([some, None], "st.a") == of([none, None], "st.a")
+    assert (1, 2) == of([some, None], "st.a", use_dictionary=False)
+    assert (1, 2) == of([some, None], "st.n", use_dictionary=["st.a"])
+    assert (2, 2) == of([none, none], "st.a", use_dictionary=False)
 
 
 def test_a_column_that_an_older_file_has_not_is_null_in_it():
@@ -154,6 +173,23 @@ def test_a_column_that_an_older_file_has_not_is_null_in_it():
     found = index_of([("", "f", 1, footer)], ["a", "n", "st.x"], schema)
 
     assert (None, None, 2, 2) == told(found.columns["n"]) == told(found.columns["st.x"])
+
+
+@pytest.mark.parametrize(
+    ("inside", "column", "schema"),
+    [
+        ({"ID": [1]}, "id", [("id", pa.int64())]),
+        ({"st": [{"A": 1}]}, "st.a", [("st", pa.struct([("a", pa.int64())]))]),
+        ({"ST": [{"a": 1}]}, "st.a", [("st", pa.struct([("a", pa.int64())]))]),
+    ],
+)
+def test_a_column_that_an_older_file_spells_otherwise_is_unknown_and_not_null(
+    inside, column, schema
+):
+    """Spark reads it all the same, as long as no session heeds case."""
+    found = index_of([("", "f", 1, footer_of(pa.table(inside)))], [column], pa.schema(schema))
+
+    assert (None, None, -1, 1) == told(found.columns[column])
 
 
 def test_a_column_that_readers_fill_themselves_is_unknown_where_a_file_lacks_it():
@@ -292,12 +328,50 @@ def test_files_come_in_order_and_unreadable_ones_are_there_with_nothing_known():
     } == facts(found)
 
 
+COUNTED = footer_of(pa.table({"x": [7, None, 9]}), store_schema=False)
+
+
+def both_ways(footer):
+    """What is said of a file with a column x by its footer's bytes, and by what pyarrow reads."""
+    for given in (footer, pq.read_metadata(pa.BufferReader(footer))):
+        yield index_of([("", "f", 1, given)], ["x"], pa.schema([("x", pa.int64())]))
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        (b"\x16\x02(", b"\x16\x06("),
+        (b"\x16\x02(", b"\x16\x08("),
+        (b"\x16\x02(", b"\x16\x05("),
+        (b"\x15\x02\x16\x06", b"\x15\x02\x16\x02"),
+        (b"\x15\x02\x16\x06", b"\x15\x02\x16\x08"),
+    ],
+    ids=["all null, with bounds", "too many nulls", "less than none", "few values", "many values"],
+)
+def test_counts_that_contradict_each_other_are_damage(said, instead):
+    assert 1 == COUNTED.count(said)
+    for found in both_ways(COUNTED.replace(said, instead)):
+        again, _ = decode(encode(found, Provenance(table="t", instant="", tool="")), "index")
+
+        assert (None, None, -1, 3) == told(found.columns["x"]) == told(again.columns["x"])
+        assert [3] == found.rows.tolist()
+
+
+def test_a_count_of_rows_that_is_not_that_of_the_row_groups_is_damage():
+    rows = b"\x16\x06\x19\x1c\x19"
+    assert 1 == COUNTED.count(rows)
+    for found in both_ways(COUNTED.replace(rows, b"\x16\x08\x19\x1c\x19")):
+        assert [-1] == found.rows.tolist()
+        assert (None, None, -1, -1) == told(found.columns["x"])
+
+
 def test_columns_of_the_same_name_in_two_structs_are_told_apart():
     kind = pa.struct([("a", pa.int64())])
     schema = pa.schema([("s", kind), ("t", kind)])
     one = pa.table({"s": [{"a": 1}], "t": [{"a": 2}]}, schema=schema)
     two = one.rename_columns(["t", "s"])
-    files = [("", "1", 1, footer_of(one)), ("", "2", 1, footer_of(two))]
+    files = [(name, footer_of(of, use_dictionary=False)) for name, of in (("1", one), ("2", two))]
+    files = [("", name, 1, footer) for name, footer in files]
     found = index_of(files, ["s.a"], schema).columns["s.a"]
 
     assert (1, 1, 0, 1) == told(found, 0)
