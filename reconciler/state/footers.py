@@ -93,7 +93,8 @@ class _Reading:
             one = None
             if place is not None:
                 kind = schema.column(place)
-                one = _merged([_of_chunk(group.column(place), kind) for group in groups])
+                chunks = [group.column(place) for group in groups]
+                one = _merged([_of_chunk(chunk, column, kind) for chunk in chunks])
             bounds.append(one)
         return bounds
 
@@ -102,12 +103,14 @@ class _Reading:
 _NOTHING: Final = (None, None)
 
 
-def _of_chunk(chunk: Any, kind: Any) -> tuple[Bound | None, Bound | None] | None:
+def _of_chunk(chunk: Any, column: str, kind: Any) -> tuple[Bound | None, Bound | None] | None:
     """Of one column chunk; None: it may hold anything.
 
-    Without least and greatest values only the count of nulls tells a chunk of nulls.
+    Without least and greatest values only the count of nulls tells a chunk of nulls. One of another
+    column or type is damage: asked for its statistics, pyarrow ends the process.
     """
-    stats = chunk.statistics
+    is_it = (chunk.path_in_schema, chunk.physical_type) == (column, kind.physical_type)
+    stats = chunk.statistics if is_it else None
     if stats is not None and stats.has_null_count and stats.null_count == chunk.num_values:
         return _NOTHING
     if stats is None or not _is_known(stats, kind):

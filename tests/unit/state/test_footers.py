@@ -30,6 +30,13 @@ def stored(*tables, **options):
     return Recording(storage), files
 
 
+def written(values):
+    """A file's bytes, with nothing in it but a column x."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"x": values}), sink, store_schema=False)
+    return sink.getvalue().to_pybytes()
+
+
 def bounds_of(array, **options):
     storage, files = stored(pa.table({"x": array}), **options)
     (footer,) = read_footers(storage, files, ["x"])
@@ -124,6 +131,18 @@ def test_a_damaged_file_says_what_is_wrong_and_spoils_no_other(data, problem):
     assert bad.problem.endswith("restore the file from a copy")
     assert good.problem is None
     assert ((1, 1),) == good.bounds
+
+
+def test_a_chunk_of_another_type_than_its_column_s_is_unknown():
+    """Asked for its statistics, pyarrow would end the process."""
+    chunk, file = b"&\x00\x1c\x15\x04", written([1, 2])
+    assert file.count(chunk) == 1
+    storage = open_storage(f"memory://footers/{next(_number)}")
+    storage.create("bad.parquet", file.replace(chunk, chunk[:-1] + b"\x0a"))
+    (footer,) = read_footers(storage, [("bad.parquet", len(file))], ["x"])
+
+    assert (None,) == footer.bounds
+    assert footer.problem is None
 
 
 def test_a_file_that_is_gone_is_a_problem_of_its_own():
