@@ -250,11 +250,22 @@ class _Gathering:
         self.doubts.append(Doubt(rule=_OVERLAP, because=said))
 
     def _doubt_columns(self, unknown: list[str]) -> None:
-        said = (
-            f"no base file has statistics on {', '.join(unknown)}: is the name right, and has its "
-            "type an order? No overlap is seen in it"
-        )
-        self.doubts.append(Doubt(rule=_OVERLAP, because=said))
+        """Of a column that the table has and that has an order it is not the name."""
+        known = self._columns() or {}
+        silent = [column for column in unknown if known.get(column) == ""]
+        if silent:
+            said = (
+                f"the statistics of the base files on {', '.join(silent)} tell nothing: where "
+                "there is a NaN, text too long for them or nothing but nulls there are none that "
+                "count. No overlap is seen in it"
+            )
+            self.doubts.append(Doubt(rule=_OVERLAP, because=said))
+        if strange := [column for column in unknown if column not in silent]:
+            said = (
+                f"no base file has statistics on {', '.join(strange)}: is the name right, and has "
+                "its type an order? No overlap is seen in it"
+            )
+            self.doubts.append(Doubt(rule=_OVERLAP, because=said))
 
 
 def _without(pair: tuple[Any, Any], is_out: NDArray[np.bool_]) -> tuple[Any, Any]:

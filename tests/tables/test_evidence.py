@@ -128,7 +128,7 @@ class TestBounds:
         assert told(with_index) == told(without)
         assert ["overlap"] == [rule for rule, _ in said(without)]
         assert said(without) == said(with_index)
-        assert "statistics on nul:" in said(with_index)[0][1]
+        assert "statistics of the base files on nul tell nothing" in said(with_index)[0][1]
 
     def test_the_index_alone_is_enough_where_it_has_the_columns(self, folder, monkeypatch):
         monkeypatch.setattr(gather, "MOST_FOOTERS", 0)
@@ -178,6 +178,17 @@ class TestBounds:
 
         assert [("overlap", expected)] == said(state)
         assert 3 == state.evidence.bounds[1][0].null_count
+
+    def test_a_column_of_which_files_can_tell_nothing_is_not_taken_for_a_wrong_name(self, folder):
+        state = gathered(folder, ("id", "nul", "nobody"))
+
+        expected = (
+            "the statistics of the base files on nul tell nothing: where there is a NaN, text too "
+            "long for them or nothing but nulls there are none that count. No overlap is seen in it"
+        )
+
+        assert ("overlap", expected) == said(state)[0]
+        assert "no base file has statistics on nobody: is the name right" in said(state)[1][1]
 
     @pytest.mark.parametrize(
         "asked",
