@@ -21,10 +21,15 @@ from reconciler.hudi.schemaless import decoding, require
 
 #: ``length`` bytes from ``start`` of one file; fewer at its end
 Fetch = Callable[[int, int], bytes]
+#: record key and value
+Cell = tuple[bytes, bytes]
+#: from the how manieth and up to which of some keys, and the entries of the block they would be in
+Meeting = tuple[int, int, list[Cell]]
 
 _MAJOR: Final = 3
 _TAIL: Final = 64 * 1024  # one read that holds trailer, indexes and file info of most files
 _BATCH: Final = 8 * 1024 * 1024  # data blocks read and verified together
+_NEAR: Final = 256 * 1024  # bytes between two blocks that are worth less than one more read
 _DEEPEST: Final = 6
 _PUT: Final = 4
 _CELL_TAIL: Final = 10  # family length, timestamp and type behind the record key
@@ -52,7 +57,7 @@ class HFile:
     _root: Sequence[_Pointer] = field(repr=False)
     _index_end: int = field(repr=False)
 
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
+    def items(self) -> Iterator[Cell]:
         """Every (record key, value), ascending by key; raises FormatError, UnsupportedError."""
         seen = 0
         batch: list[_Pointer] = []
@@ -71,23 +76,32 @@ class HFile:
             raise FormatError(self.path, problem, blocks.REMEDY)
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes]:
-        """The values of those keys that are there, reading only the blocks that can hold them.
+        """The values of those keys that are there, reading only what lies near them.
 
         Raises FormatError, UnsupportedError.
         """
-        wanted: dict[_Pointer, set[bytes]] = {}
-        for key in keys:
-            pointer = self._find(key)
-            if pointer is not None:
-                wanted.setdefault(pointer, set()).add(key)
-        return {
-            key: value
-            for pointer, some in wanted.items()
-            for key, value in self._cells([pointer])
-            if key in some
-        }
+        wanted = sorted(set(keys))
+        found: dict[bytes, bytes] = {}
+        for start, end, cells in self.meeting(wanted):
+            some = set(wanted[start:end])
+            found.update((key, value) for key, value in cells if key in some)
+        return found
 
-    def starting(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def meeting(self, keys: Sequence[bytes]) -> Iterator[Meeting]:
+        """Of ascending keys, block by block, those that it would hold, and its entries.
+
+        Blocks that can hold none are left out; some that lie near each other are read in one go.
+        Raises FormatError, UnsupportedError.
+        """
+        batch: list[tuple[_Pointer, int, int]] = []
+        for found in self._met(self._root, self._levels, keys, (0, len(keys))):
+            if batch and not _is_near(batch[0][0], batch[-1][0], found[0]):
+                yield from self._read(batch)
+                batch = []
+            batch.append(found)
+        yield from self._read(batch)
+
+    def starting(self, prefix: bytes) -> Iterator[Cell]:
         """The entries whose keys start with ``prefix``, ascending by key.
 
         Blocks that can hold none are not read. Raises FormatError, UnsupportedError.
@@ -100,7 +114,7 @@ class HFile:
             batch.append(pointer)
         yield from (cell for cell in self._cells(batch) if cell[0].startswith(prefix))
 
-    def samples(self, width: int) -> Iterator[tuple[bytes, bytes]]:
+    def samples(self, width: int) -> Iterator[Cell]:
         """Entries among which is the first of every distinct key start of ``width`` bytes.
 
         Ascending by key. Blocks of which neighbours show that they begin no new start are not read.
@@ -118,17 +132,25 @@ class HFile:
         if waiting is not None:
             yield from self._cells([waiting])
 
-    def _find(self, key: bytes) -> _Pointer | None:
-        """The data block that holds the key if any does."""
-        level = self._root
-        for depth in range(self._levels, 0, -1):
-            at = bisect_right(level, key, key=lambda pointer: pointer.key) - 1
-            if at < 0:
-                return None
-            if depth == 1:
-                return level[at]
-            level = self._index_block(level[at])
-        return None
+    def _met(
+        self, level: Sequence[_Pointer], depth: int, keys: Sequence[bytes], span: tuple[int, int]
+    ) -> Iterator[tuple[_Pointer, int, int]]:
+        """The data blocks below a level that hold keys of a span if any do, and which."""
+        start, stop = span
+        while start < stop and level:
+            at = bisect_right(level, keys[start], key=lambda pointer: pointer.key) - 1
+            above = level[at + 1].key if at + 1 < len(level) else None
+            end = stop if above is None else bisect_left(keys, above, start, stop)
+            if at >= 0 and depth == 1:
+                yield level[at], start, end
+            elif at >= 0:
+                yield from self._met(self._index_block(level[at]), depth - 1, keys, (start, end))
+            start = end
+
+    def _read(self, met: Sequence[tuple[_Pointer, int, int]]) -> Iterator[Meeting]:
+        cells = self._unpacked([pointer for pointer, _start, _end in met])
+        for (_pointer, start, end), some in zip(met, cells, strict=True):
+            yield start, end, some
 
     def _data_blocks(
         self, level: Sequence[_Pointer], depth: int, prefix: bytes = b""
@@ -152,7 +174,11 @@ class HFile:
             _check_order(found, self._index_end)
             return found
 
-    def _cells(self, pointers: Sequence[_Pointer]) -> Iterator[tuple[bytes, bytes]]:
+    def _cells(self, pointers: Sequence[_Pointer]) -> Iterator[Cell]:
+        return (cell for cells in self._unpacked(pointers) for cell in cells)
+
+    def _unpacked(self, pointers: Sequence[_Pointer]) -> Iterator[list[Cell]]:
+        """The entries of each of ascending blocks."""
         frames = self._frames(pointers)
         has_version = self.info.get(b"KEY_VALUE_VERSION") == struct.pack(">i", 1)
         for pointer, frame in zip(pointers, frames, strict=True):
@@ -163,7 +189,7 @@ class HFile:
                 )
             with decoding(self.path, f"the data block at byte {pointer.offset}"):
                 cells = _cells(blocks.unpack(frame, self._codec), has_version=has_version)
-            yield from cells
+            yield cells
 
     def _frames(self, pointers: Sequence[_Pointer]) -> list[blocks.Frame]:
         """The blocks of ascending pointers, read in one go, checksums verified."""
@@ -231,6 +257,12 @@ def open_hfile(fetch: Fetch, size: int, path: str) -> HFile:
         _root=pointers,
         _index_end=load,
     )
+
+
+def _is_near(first: _Pointer, last: _Pointer, found: _Pointer) -> bool:
+    """Whether a block is read together with those from the first to the last one before it."""
+    is_small = found.offset + found.size - first.offset <= _BATCH
+    return is_small and found.offset - last.offset - last.size <= _NEAR
 
 
 def _trailer(data: bytes, path: str) -> dict[int, int]:
@@ -301,7 +333,7 @@ def _record_key(cell: bytes) -> bytes:
     return cell[2 : 2 + length]
 
 
-def _cells(data: bytes, *, has_version: bool) -> list[tuple[bytes, bytes]]:
+def _cells(data: bytes, *, has_version: bool) -> list[Cell]:
     """The (record key, value) of a data block; raises ValueError, struct.error, IndexError."""
     at, cells = 0, []
     while at < len(data):

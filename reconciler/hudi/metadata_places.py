@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +18,12 @@ import pyarrow as pa
 from reconciler.errors import UnsupportedError
 from reconciler.hudi import hfile_write
 from reconciler.hudi.arrow import booleans, flags, integers
-from reconciler.hudi.metadata_index import is_partitioned
 from reconciler.hudi.metadata_keys import record_groups
-from reconciler.hudi.metadata_partitions import RECORD_INDEX
 from reconciler.hudi.metadata_table import FileSlice, MetadataTable
+from reconciler.hudi.record_index import global_slices
 
 #: path, size, and the index's value for every key of the file
 Place = tuple[str, int, bytes]
-_GROUP: Final = "record-index-{:04}-0"
-#: more file groups than Hudi makes; their names would no longer sort by number
-_MOST_GROUPS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +56,8 @@ def place_blocks(
     Raises UnsupportedError for an index whose file groups are not chosen by key alone, for rows
     without key and for keys that are too long; FormatError.
     """
-    slices = table.slices(RECORD_INDEX)
-    names = [_GROUP.format(number) for number in range(min(len(slices), _MOST_GROUPS))]
-    if is_partitioned(table.source) or [over.group for over in slices] != names:
+    slices = global_slices(table)
+    if slices is None:
         raise UnsupportedError("the record index keeps keys by partition")
     groups = [_Group() for _ in slices]
     for number, (path, size, _value) in enumerate(places):

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.hudi.instant import Action
-from reconciler.hudi.metadata_partitions import sync_or_drop
+from reconciler.hudi.load import load_timeline
+from reconciler.hudi.metadata_partitions import RECORD_INDEX, sync_or_drop
 from reconciler.hudi.metadata_read import MetadataListing, read_listing
 from reconciler.hudi.metadata_table import MetadataTable, open_metadata
 from reconciler.hudi.metadata_write import MetadataSync, clean_sync
 from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.record_index import RecordIndex, global_slices
 from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import Note
 from reconciler.storage.api import Storage
@@ -80,6 +82,33 @@ def newest_time(storage: Storage, properties: TableProperties, timeline: Timelin
         return None
     table = open_metadata(storage, version=properties.table_version, data=timeline)
     return table.timeline.newest_time
+
+
+def record_index_of(
+    storage: Storage, properties: TableProperties, timeline: Timeline
+) -> RecordIndex | None:
+    """The record index that has every key of the table in one place, None where none is live.
+
+    As of ``timeline``, if no write was completed since that was read: the pending ones are looked
+    up again. Raises FormatError where it is not there, UnsupportedError.
+    """
+    if RECORD_INDEX not in properties.metadata_partitions:
+        return None
+    table = open_metadata(
+        storage,
+        version=properties.table_version,
+        data=timeline,
+        live=properties.metadata_partitions,
+    )
+    slices = global_slices(table)
+    if slices is None:
+        return None
+    return RecordIndex(
+        version=table.version,
+        own=table.timeline,
+        data=load_timeline(storage, properties),
+        slices=slices,
+    )
 
 
 def ghosts(

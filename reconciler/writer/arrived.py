@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,18 @@ from reconciler.writer.packs import Kind, Pack, ordered
 from reconciler.writer.request import Operation, Recipe
 
 _DELETE = DedupeRule()
+
+
+class Fate(IntEnum):
+    """What becomes of a row whose key a file has.
+
+    ``CHANGES``: it takes the place of the file's row, or removes it. ``MOVES``: the file's row
+    goes, and it is a new one in its own partition. ``STAYS``: the file's row is newer, and stays.
+    """
+
+    CHANGES = 0
+    MOVES = 1
+    STAYS = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,12 +65,18 @@ class Chunk:
 class Located:
     """``new``: rows whose keys no file has, without deletions. ``row``, ``file``: which others do.
 
-    A row is there for each file that has its key; files are indexes into ``Groups``.
+    A row is there for each file that has its key; files are indexes into ``Groups``. ``is_moved``:
+    of each of these, whether the row is among the new ones too, and the file's row goes.
     """
 
     new: NDArray[np.int64]
     row: NDArray[np.int64]
     file: NDArray[np.int64]
+    is_moved: NDArray[np.bool_]
+
+    def is_gone(self, chunk: Chunk) -> NDArray[np.bool_]:
+        """Of each row and file, whether the file's row is to go."""
+        return chunk.is_deletion[self.row] | self.is_moved
 
 
 def chunks(place: int, packs: Iterable[Pack], recipe: Recipe) -> Iterator[Chunk]:
@@ -81,7 +100,8 @@ def chunks(place: int, packs: Iterable[Pack], recipe: Recipe) -> Iterator[Chunk]
 def _chosen(place: int, rows: Any, recipe: Recipe) -> Chunk:
     keys, paths = rows.column(RECORD_KEY), rows.column(PARTITION).dictionary_encode()
     is_delete = recipe.operation is Operation.DELETE
-    found = survivors(rows, keys, paths, _DELETE if is_delete else recipe.dedupe)
+    rule = replace(_DELETE, is_global=recipe.dedupe.is_global) if is_delete else recipe.dedupe
+    found = survivors(rows, keys, paths, rule)
     is_whole = len(found.rows) == len(rows)
     return Chunk(
         source=place,
@@ -92,6 +112,16 @@ def _chosen(place: int, rows: Any, recipe: Recipe) -> Chunk:
     )
 
 
+def tags_of(
+    file: int, row: NDArray[np.int32], keys: Any, fate: NDArray[np.int8] | None = None
+) -> Any:
+    """What ``located`` is told of rows whose keys a file has: all change there without ``fate``."""
+    if fate is None:
+        fate = np.full(len(row), Fate.CHANGES, np.int8)
+    columns: list[NDArray[Any]] = [row, np.full(len(row), file), key_hashes(keys), fate]
+    return pa.RecordBatch.from_arrays([*map(integers, columns)], ["row", "file", "hash", "fate"])
+
+
 def located(chunk: Chunk, tags: Sequence[Pack]) -> Located:
     """Which rows of a place's only chunk are in files, as those tell that looked for them.
 
@@ -100,15 +130,24 @@ def located(chunk: Chunk, tags: Sequence[Pack]) -> Located:
     is_new = ~chunk.is_deletion
     if not tags:
         nothing = np.zeros(0, np.int64)
-        return Located(new=np.flatnonzero(is_new), row=nothing, file=nothing)
+        none = np.zeros(0, np.bool_)
+        return Located(new=np.flatnonzero(is_new), row=nothing, file=nothing, is_moved=none)
     told = pa.concat_batches([tag.batch() for tag in tags])
-    row, file, hashes = (numbers(told.column(name)) for name in ("row", "file", "hash"))
+    row, file, hashes, fate = (numbers(told.column(name)) for name in told.schema.names)
     order = np.lexsort((file, row))
     row, file, hashes = row[order].astype(np.int64), file[order].astype(np.int64), hashes[order]
     if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).any()):
         raise changed()
+    fate = fate[order]
     is_new[row] = False
-    return Located(new=np.flatnonzero(is_new), row=row, file=file)
+    is_new[row[fate == Fate.MOVES]] = True
+    acts = fate != Fate.STAYS
+    return Located(
+        new=np.flatnonzero(is_new),
+        row=row[acts],
+        file=file[acts],
+        is_moved=fate[acts] == Fate.MOVES,
+    )
 
 
 def changed() -> ReconcilerError:

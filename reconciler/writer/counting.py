@@ -36,15 +36,16 @@ class CountingRows:
 class Counted:
     """What a place has of a write.
 
-    ``inserts``: by partition. ``file``: int64, ascending indexes into Groups of files that have
-    keys of the place; ``changes``: of each of them, and ``deletes``: how many of those are
-    deletions.
+    ``inserts``: by partition; ``moves``: how many of them have left another one. ``file``: int64,
+    ascending indexes into Groups of files that have keys of the place; ``changes``: of each of
+    them, and ``deletes``: how many of those are deletions.
     """
 
     brought: int
     dropped: int
     idle: int
     inserts: Mapping[str, Tally]
+    moves: Mapping[str, int]
     file: NDArray[np.int64]
     changes: tuple[Tally, ...]
     deletes: NDArray[np.int64]
@@ -71,17 +72,23 @@ def counted(chunk: Chunk, where: Located) -> Counted:
     file = unique(where.file)
     place = np.searchsorted(file, where.file)
     gone = np.zeros(len(file), np.int64)
-    np.add.at(gone, place, chunk.is_deletion[where.row])
+    np.add.at(gone, place, where.is_gone(chunk))
     met = len(unique(where.row[chunk.is_deletion[where.row]]))
     return Counted(
         brought=chunk.brought,
         dropped=chunk.brought - len(chunk.rows),
         idle=int(chunk.is_deletion.sum()) - met,
         inserts=dict(zip(paths, inserts, strict=True)),
+        moves=_moves(chunk, where),
         file=file,
         changes=tallies(place, hashes[where.row], len(file)),
         deletes=gone,
     )
+
+
+def _moves(chunk: Chunk, where: Located) -> dict[str, int]:
+    codes, paths = chunk.paths(unique(where.row[where.is_moved]))
+    return dict(zip(paths, np.bincount(codes, minlength=len(paths)).tolist(), strict=True))
 
 
 def tallies(codes: NDArray[Any], hashes: Hashes, count: int) -> tuple[Tally, ...]:
@@ -101,6 +108,7 @@ class Totalled:
     dropped: int = 0
     idle: int = 0
     inserts: dict[str, Tally] = field(default_factory=dict)
+    moves: Counter[str] = field(default_factory=Counter)
     changes: dict[int, Tally] = field(default_factory=dict)
     deletes: Counter[int] = field(default_factory=Counter)
 
@@ -114,6 +122,7 @@ class Totalled:
             total.idle += one.idle
             for path, tally in one.inserts.items():
                 total.inserts[path] = total.inserts.get(path, Tally()).plus(tally)
+            total.moves.update(one.moves)
             files = one.file.tolist()
             for file, tally in zip(files, one.changes, strict=True):
                 total.changes[file] = total.changes.get(file, Tally()).plus(tally)

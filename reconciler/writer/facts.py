@@ -13,6 +13,7 @@ from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.errors import NotFoundError, RowsError, UnsupportedError
 from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.record_index import RecordIndex
 from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
 from reconciler.merge.calendar import PROLEPTIC
 from reconciler.merge.ranges import open_range, reading_parquet
@@ -37,6 +38,7 @@ from reconciler.state.model import TableState
 from reconciler.state.renames import FOLDER
 from reconciler.state.view import view_of
 from reconciler.storage.api import Storage
+from reconciler.transaction.metadata import record_index_of
 from reconciler.transaction.metadata_rewrite import indexed_columns
 from reconciler.writer.asked import Ask, Way
 from reconciler.writer.bucket import Work
@@ -62,6 +64,7 @@ class Facts:
 
     ``declared``: its schema as it is, Avro's JSON text, None where there is none; ``avro``: once
     the write is done. ``columns``: of rows, in the table's types; ``brought``: as they come.
+    ``index``: the live record index, if it makes a key unique in the whole table.
     """
 
     state: TableState
@@ -80,6 +83,7 @@ class Facts:
     standing: Standing
     rule: Rule
     target: int
+    index: RecordIndex | None
 
     @property
     def has_commits(self) -> bool:
@@ -118,6 +122,7 @@ class Facts:
             has_commits=self.has_commits,
             blooms=self.blooms,
             streams=ask.streams,
+            index=self.index,
         )
 
 
@@ -140,6 +145,7 @@ def facts_of(
     schema = FileSchema.of(evolution.avro, f"the schema of table {properties.table_name}")
     files = spec.files or FileSizes()
     whole = with_meta_columns(arrow_schema(evolution.avro, _ROWS))
+    index = record_index_of(storage, properties, state.timeline)
     return Facts(
         state=state,
         properties=properties,
@@ -155,7 +161,7 @@ def facts_of(
         ranges=indexed_columns(storage, properties, state.timeline),
         keys=KeyRule.of(properties, _written_keys(storage, properties, groups, bases)),
         folders=FolderRule.of(properties),
-        dedupe=DedupeRule.of(properties, is_global=False),
+        dedupe=DedupeRule.of(properties, is_global=index is not None),
         standing=Standing(groups=groups, bases=bases),
         rule=rule_for(
             files.assign,
@@ -164,6 +170,7 @@ def facts_of(
             declared=files.record_size,
         ),
         target=files.target,
+        index=index,
     )
 
 

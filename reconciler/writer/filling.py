@@ -23,7 +23,7 @@ from reconciler.writer.bucket import Bucket, BucketWriting, NewBase, Rows
 from reconciler.writer.counting import tallies
 from reconciler.writer.packs import Kind, Pack, ordered
 from reconciler.writer.request import Bench, Operation, Recipe, Shared
-from reconciler.writer.routes import DELETION
+from reconciler.writer.routes import DELETION, FINAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,7 +109,7 @@ def records_of(changes: list[Pack], recipe: Recipe) -> LogRecords:
     """Rows that take the place of others, and deletions, as ``Merging`` takes them; one a key.
 
     A deletion without an event time is final, as in log files (``merge.logs``); so is every one
-    of a delete, which has none.
+    of a delete, which has none, and that of a row that moves to another partition.
     """
     batch = pa.concat_batches([pack.batch() for pack in changes])
     is_gone = flags(batch.column(DELETION))
@@ -125,7 +125,7 @@ def records_of(changes: list[Pack], recipe: Recipe) -> LogRecords:
         row=np.where(is_gone, -1, np.cumsum(~is_gone) - 1),
         is_final=np.ones(len(batch), np.bool_)
         if is_delete
-        else is_gone & _timeless(ordering, reading),
+        else flags(batch.column(FINAL)) | (is_gone & _timeless(ordering, reading)),
         ordering=tuple(comparable(c, name) for c, name in zip(ordering, fields, strict=True)),
         table=own,
     )

@@ -22,6 +22,14 @@ from reconciler.writer.arrived import changed
 from reconciler.writer.bucket import Bucket
 from reconciler.writer.counting import CountingRows, CountingWork, Totalled
 from reconciler.writer.filling import Filled, Filling
+from reconciler.writer.indexed import (
+    AskingIndex,
+    AskingMoved,
+    FindingTwice,
+    Judging,
+    LookingUp,
+    Lookup,
+)
 from reconciler.writer.prepare import Preparing
 from reconciler.writer.request import (
     Assigned,
@@ -46,6 +54,7 @@ def written(
     if work.recipe.operation.looks_up:
         held = _tagged(held, work, engine, recipe)
     total = Totalled.of(held.collected(CountingWork(recipe)))
+    _check_moves(held, total, work, engine, recipe)
     found = _assigned(total, work)
     assigned(found)
     if not len(found.assignment):
@@ -75,6 +84,12 @@ def _refuse(work: WriteWork) -> None:
 
 def _tagged(held: Held, work: WriteWork, engine: Engine, recipe: Any) -> Held:
     """The rows beside what is known of where their keys are."""
+    if work.index is not None:
+        lookup = Lookup.of(work.index, work.standing, engine.searches)
+        shared = engine.shared(lookup)
+        asked = held.sent(AskingIndex(recipe, shared), lookup.readers)
+        told = asked.sent(LookingUp(shared, engine.bench), lookup.lookers)
+        return held.beside(told.sent(Judging(recipe, shared, engine.bench), engine.places))
     rows: Counter[str] = Counter()
     for found in held.collected(CountingRows()):
         rows.update(found)
@@ -84,6 +99,15 @@ def _tagged(held: Held, work: WriteWork, engine: Engine, recipe: Any) -> Held:
     shared = engine.shared(search)
     asked = held.sent(Asking(recipe, shared), len(search.files))
     return held.beside(asked.sent(Searching(shared, engine.bench), engine.places))
+
+
+def _check_moves(held: Held, total: Totalled, work: WriteWork, engine: Engine, recipe: Any) -> None:
+    """Rows that leave a partition are not in the one that they come to, too; few are asked for."""
+    search = Search.of(work.standing, total.moves, engine.searches)
+    if search.files:
+        shared = engine.shared(search)
+        asked = held.sent(AskingMoved(recipe, shared), len(search.files))
+        asked.collected(FindingTwice(shared, engine.bench))
 
 
 def _assigned(total: Totalled, work: WriteWork) -> Assigned:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
+from reconciler.hudi.record_index import RecordIndex
 from reconciler.hudi.view import View
 from reconciler.sizing.buckets import Assignment, Workload
 from reconciler.sizing.groups import Groups, base_names, groups_of
@@ -87,7 +88,8 @@ class WriteWork:
 
     ``rule``: which files take new rows, and how many. ``has_commits``: a write was completed on the
     table. ``blooms``: whether results carry the bloom filters of new files, half a megabyte each.
-    ``streams``: it is the batch of a stream.
+    ``streams``: it is the batch of a stream. ``index``: where every key of the table is, in which
+    partition whatsoever; None where keys belong to partitions.
     """
 
     recipe: Recipe
@@ -97,6 +99,7 @@ class WriteWork:
     has_commits: bool = True
     blooms: bool = False
     streams: bool = False
+    index: RecordIndex | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,7 +116,8 @@ class Totals:
 
     ``brought`` by the caller; ``dropped``: others of their key are written instead; ``idle``:
     deletions of keys that the table has not. ``inserts``, ``updates`` and ``deletes``: what the new
-    files count; an update that is older than the row that is there counts nowhere.
+    files count; an update that is older than the row that is there counts nowhere, one that moves
+    to another partition as an insert and a deletion.
     """
 
     brought: int

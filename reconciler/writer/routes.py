@@ -19,12 +19,13 @@ from reconciler.exchange.held import Sent
 from reconciler.hudi.arrow import booleans, integers, numbers
 from reconciler.sizing.buckets import Assignment
 from reconciler.sizing.routing import Cuts, Hashes, bits_for, by_md5, cuts, histogram
-from reconciler.writer.arrived import Chunk, chunks, located
+from reconciler.writer.arrived import Chunk, Located, chunks, located
 from reconciler.writer.packs import Kind, Pack, grouped, parted
 from reconciler.writer.request import Shared
 
-#: the column of changes that tells deletions from rows
+#: the columns of changes that tell deletions from rows, and those that no event time can stop
 DELETION: Final = "reconciler.deletion"
+FINAL: Final = "reconciler.final"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,7 +151,7 @@ class Routing:
         for chunk in chunks(place, packs, self.recipe.value):
             where = located(chunk, tags)
             yield from _new(chunk, where.new, routes)
-            yield from _changes(chunk, where.row, where.file, routes)
+            yield from _changes(chunk, where, routes)
 
 
 def _new(chunk: Chunk, rows: NDArray[np.int64], routes: Routes) -> Iterator[Sent]:
@@ -166,13 +167,12 @@ def _new(chunk: Chunk, rows: NDArray[np.int64], routes: Routes) -> Iterator[Sent
         yield to, Pack(kind=Kind.ROWS, source=chunk.source, number=chunk.number, data=some)
 
 
-def _changes(
-    chunk: Chunk, rows: NDArray[np.int64], files: NDArray[np.int64], routes: Routes
-) -> Iterator[Sent]:
-    if not len(rows):
+def _changes(chunk: Chunk, where: Located, routes: Routes) -> Iterator[Sent]:
+    if not len(where.row):
         return
-    bucket = routes.file[files]
-    batch = chunk.rows.take(integers(rows))
-    batch = batch.append_column(DELETION, booleans(chunk.is_deletion[rows]))
+    bucket = routes.file[where.file]
+    batch = chunk.rows.take(integers(where.row))
+    batch = batch.append_column(DELETION, booleans(where.is_gone(chunk)))
+    batch = batch.append_column(FINAL, booleans(where.is_moved))
     for to, some in parted(batch, bucket):
         yield to, Pack(kind=Kind.CHANGES, source=chunk.source, number=chunk.number, data=some)

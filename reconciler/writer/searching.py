@@ -6,7 +6,7 @@ back to where the rows are. No task has more than a share of keys in memory, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from reconciler.basefile.stamp import RECORD_KEY
 from reconciler.exchange.held import Sent
 from reconciler.hudi.arrow import integers, numbers
-from reconciler.sizing.routing import key_hashes
 from reconciler.storage.api import Storage
-from reconciler.writer.arrived import chunks
+from reconciler.writer.arrived import Chunk, chunks, tags_of
 from reconciler.writer.locating import held_keys
 from reconciler.writer.packs import Kind, Pack, parted
 from reconciler.writer.request import Bench, Shared, Standing
@@ -91,20 +90,34 @@ class Asking:
     search: Shared
 
     def __call__(self, place: int, pieces: Iterator[Any]) -> Iterator[Sent]:
-        search: Search = self.search.value
-        codes = {path: code for code, path in enumerate(search.partitions)}
         for chunk in chunks(place, map(Pack.unpacked, pieces), self.recipe.value):
-            keys = chunk.rows.column(RECORD_KEY)
-            where, paths = chunk.paths(np.arange(len(chunk.rows)))
-            number = np.array([codes.get(path, -1) for path in paths], np.int64)[where]
-            rows = np.flatnonzero(number >= 0)
-            batch = pa.RecordBatch.from_arrays(
-                [keys.take(integers(rows)), integers(rows.astype(np.int32))], ["key", "row"]
-            )
-            for code, some in parted(batch, number[rows]):
-                pack = Pack(kind=Kind.KEYS, source=place, number=code, data=some)
-                for to in search.places[code]:
-                    yield to, pack
+            yield from asked(chunk, np.arange(len(chunk.rows)), place, self.search.value)
+
+
+def asked(chunk: Chunk, rows: NDArray[np.int64], place: int, search: Search) -> Iterator[Sent]:
+    """The keys of some rows, sent where their partitions' files are."""
+    codes = {path: code for code, path in enumerate(search.partitions)}
+    keys = chunk.rows.column(RECORD_KEY)
+    where, paths = chunk.paths(rows)
+    number = np.array([codes.get(path, -1) for path in paths], np.int64)[where]
+    rows, number = rows[number >= 0], number[number >= 0]
+    batch = pa.RecordBatch.from_arrays(
+        [keys.take(integers(rows)), integers(rows.astype(np.int32))], ["key", "row"]
+    )
+    for code, some in parted(batch, number):
+        pack = Pack(kind=Kind.KEYS, source=place, number=code, data=some)
+        for to in search.places[code]:
+            yield to, pack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class InFile:
+    """Keys that a file holds. ``file``: its group; ``source``, ``row``: whence each key came."""
+
+    file: int
+    source: NDArray[np.int64]
+    row: NDArray[np.int32]
+    keys: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,46 +131,52 @@ class Searching:
     bench: Bench
 
     def __call__(self, place: int, pieces: Iterator[Any]) -> Iterator[Sent]:
-        search: Search = self.search.value
         storage: Storage | None = None
-        asked: list[Pack] = []
-        number = count = 0
-        for pack in map(Pack.unpacked, pieces):
-            asked.append(pack)
-            count += len(pack.batch())
-            if count >= _TOGETHER:
-                storage = storage or self.bench.open()
-                yield from self._found(search, place, number, asked, storage)
-                number, count, asked = number + 1, 0, []
-        if asked:
-            yield from self._found(search, place, number, asked, storage or self.bench.open())
+        for number, packs in enumerate(together(pieces)):
+            storage = storage or self.bench.open()
+            tags = [
+                (one.source, tags_of(one.file, one.row, one.keys))
+                for one in found(self.search.value, place, packs, storage)
+            ]
+            yield from answers(place, number, tags)
 
-    def _found(
-        self, search: Search, place: int, number: int, asked: list[Pack], storage: Storage
-    ) -> Iterator[Sent]:
-        """Number of the pack, source, row and hash of every key that a file holds, and the file."""
-        files = search.files[place]
-        found = []
-        for code in sorted({pack.number for pack in asked}):
-            packs = [pack for pack in asked if pack.number == code]
-            batches = [pack.batch() for pack in packs]
-            counts = [len(batch) for batch in batches]
-            source = np.repeat([pack.source for pack in packs], counts).astype(np.int64)
-            batch = pa.concat_batches(batches)
-            keys, row = batch.column("key"), numbers(batch.column("row"))
-            for file in files[code].tolist():
-                at = held_keys(storage, search.path[file], search.size[file], keys)
-                tags = pa.RecordBatch.from_arrays(
-                    [
-                        integers(row[at]),
-                        integers(np.full(len(at), file, np.int32)),
-                        integers(key_hashes(keys.take(integers(at)))),
-                    ],
-                    ["row", "file", "hash"],
+
+def together(pieces: Iterator[Any]) -> Iterator[list[Pack]]:
+    """Packs of keys, about as many keys at a time as a task has in memory."""
+    some: list[Pack] = []
+    count = 0
+    for pack in map(Pack.unpacked, pieces):
+        some.append(pack)
+        count += len(pack.batch())
+        if count >= _TOGETHER:
+            yield some
+            count, some = 0, []
+    if some:
+        yield some
+
+
+def found(search: Search, place: int, packs: Sequence[Pack], storage: Storage) -> Iterator[InFile]:
+    """What each file of a place holds of the keys that are looked for in its partition."""
+    for code in sorted({pack.number for pack in packs}):
+        asked = [pack for pack in packs if pack.number == code]
+        batches = [pack.batch() for pack in asked]
+        counts = [len(batch) for batch in batches]
+        source = np.repeat([pack.source for pack in asked], counts).astype(np.int64)
+        batch = pa.concat_batches(batches)
+        keys, row = batch.column("key"), numbers(batch.column("row"))
+        for file in search.files[place][code].tolist():
+            at = held_keys(storage, search.path[file], search.size[file], keys)
+            if len(at):
+                yield InFile(
+                    file=file, source=source[at], row=row[at], keys=keys.take(integers(at))
                 )
-                found.append((source[at], tags))
-        if found:
-            sources = np.concatenate([source for source, _ in found])
-            every = pa.concat_batches([tags for _, tags in found])
-            for to, some in parted(every, sources):
-                yield to, Pack(kind=Kind.TAGS, source=place, number=number, data=some)
+
+
+def answers(
+    place: int, number: int, tags: Sequence[tuple[NDArray[np.int64], Any]]
+) -> Iterator[Sent]:
+    """Tags (``tags_of``) with the source of each row, sent there in packs of this number."""
+    if tags:
+        sources = np.concatenate([source for source, _ in tags])
+        for to, some in parted(pa.concat_batches([one for _, one in tags]), sources):
+            yield to, Pack(kind=Kind.TAGS, source=place, number=number, data=some)

@@ -146,6 +146,7 @@ class History:
     promoted: int = 0
     count: int = 0
     clock: TestClock = field(default_factory=TestClock)
+    live: tuple[str, ...] = ("files",)
 
     def __post_init__(self) -> None:
         shape, file = self.shape, self.folder / "spec.yaml"
@@ -321,7 +322,7 @@ class History:
         left = [own / "lock", *own.glob(".heartbeat/*"), *own.glob(".temp/**/*.marker*")]
         assert [] == [path for path in left if path.exists()]
         storage = open_storage(self.spec.path)
-        assert load_properties(storage).metadata_partitions == ("files",)
+        assert load_properties(storage).metadata_partitions == self.live
         ms = self.clock.now_ms()
         disk = observe(storage, None, observed_ms=ms)
         listed = observe(storage, None, observed_ms=ms, listing="metadata")

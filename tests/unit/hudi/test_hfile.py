@@ -52,6 +52,24 @@ def test_a_lookup_reads_the_tail_and_the_block_that_can_hold_the_key():
     assert {} == file.get([b"zzz"])
 
 
+def test_blocks_that_lie_near_each_other_are_read_together_and_far_ones_apart():
+    noise = random.Random(1)
+    cells = [(b"q=%03d" % n, noise.randbytes(60_000)) for n in range(40)]
+    fetch = Fetch(hfile_write.encode(cells, "{}"))
+    file = hfile.open_hfile(fetch, len(fetch.data), PATH)
+    wanted = [b"a", *(cells[n][0] for n in (7, 8, 10, 31)), b"q=031x", b"z"]
+    fetch.read.clear()
+
+    met = [
+        (wanted[start:end], [key for key, _ in some]) for start, end, some in file.meeting(wanted)
+    ]
+    asked = [key for keys, _ in met for key in keys]
+    assert wanted[1:] == asked
+    assert all({*keys} & {*held} for keys, held in met[:-1])
+    assert 3 >= len(fetch.read)
+    assert 60_000 * 12 > sum(length for _, length in fetch.read)
+
+
 @pytest.mark.parametrize("cut", [*range(1, 300), *range(300, len(SMALL), 37), len(SMALL)])
 def test_a_cut_off_file_is_an_error_with_the_path(cut):
     with pytest.raises(FormatError, match="files-0000-0_0-0-0_1"):

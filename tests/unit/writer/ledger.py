@@ -57,7 +57,7 @@ def batch(*rows, schema=ROWS):
 class Ledger:
     """``write`` brings rows to files in this process, and lets the new files be the newest."""
 
-    def __init__(self, path, rule=BIG, writer=None, schema=ROWS, **more):
+    def __init__(self, path, rule=BIG, writer=None, schema=ROWS, *, is_global=False, **more):
         self.storage = open_storage(str(path))
         self.properties = properties(
             **{
@@ -67,6 +67,7 @@ class Ledger:
             }
         )
         self.rule, self.number, self.places = rule, 0, 3
+        self.is_global = is_global
         self.files = {}
         self.writer = writer or InProcess(self.storage, self.places)
         text = avro_schema(schema, "t", table_version=9)
@@ -89,7 +90,7 @@ class Ledger:
             ),
             keys=KeyRule.of(self.properties),
             folders=FolderRule.of(self.properties),
-            dedupe=DedupeRule.of(self.properties, is_global=False),
+            dedupe=DedupeRule.of(self.properties, is_global=self.is_global),
             columns=self.columns,
             brought=self.columns,
             dedupes=more.pop("dedupes", False),
