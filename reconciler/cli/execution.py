@@ -250,7 +250,6 @@ def _hands(
     from reconciler.index.spark import SparkBuilder  # noqa: PLC0415 (heavy)
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (heavy)
 
-    say("starting Spark")
     with spark_session(master, settings, in_python=not by_hudi) as session:
         workers = _Interruptible(
             executor=SparkExecutor(session),

@@ -70,7 +70,6 @@ def write_rows(reading: Reading) -> None:
 @contextmanager
 def _session(reading: Reading) -> Iterator[Any]:
     """A session; an error after an interruption is the interruption."""
-    say("starting Spark")
     with spark_session(reading.master, reading.settings) as session:
         try:
             yield session

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.cli import interruption
 from reconciler.cli.failures import DEBUG
 from reconciler.cli.logs import started_programs
+from reconciler.cli.terminal import say
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def spark_session(
     if active is not None:
         yield active
         return
+    say("starting Spark")
     use_java()
     with (
         tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder,

@@ -67,7 +67,6 @@ def _with_spark(writing: Writing) -> Outcome:
     )
     known = _known(writing.spec)
     interruption.advise("run the same write again, unless `reconciler status` shows it completed")
-    say("starting Spark")
     with spark_session(writing.master, writing.settings, in_python=True) as session:
         try:
             rows = frame_of_files(session, source, known)

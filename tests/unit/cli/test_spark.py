@@ -150,3 +150,21 @@ def test_a_setting_that_is_none_is_not_repeated_for_it_may_be_a_secret(text):
 
     named = " a" if text == "a=s3cret" else ""
     assert f"--spark-conf{named}: write it as spark.some.key=value" == str(caught.value)
+
+
+def test_a_session_that_is_there_is_not_started(monkeypatch, capsys):
+    session = object()
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: session)
+
+    with spark.spark_session(None, {}) as found:
+        assert found is session
+    assert "starting" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_session_that_is_started_is_said(monkeypatch, capsys):
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+
+    with pytest.raises(ReconcilerError, match="no Java"), spark.spark_session(None, {}):
+        pass
+    assert capsys.readouterr().err == "starting Spark\n"
