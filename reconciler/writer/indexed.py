@@ -1,17 +1,15 @@
 """The second stage where a record index knows every key of the table, whatever its partition.
 
 Keys go to tasks that read the index, each some of its file groups, and from there to tasks that
-look into the files where the index says that keys are. A key is in one place only: a row that is
-brought for another partition moves, if it is not older than the one that is there. Source:
-HoodieGlobalBloomIndex and HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded, as Hudi does where
-hoodie.record.index.update.partition.path is true.
+look into the files where the index says that keys are (``judging``). Source:
+SparkMetadataTableRecordIndex.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Never
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,29 +19,26 @@ from numpy.typing import NDArray
 from reconciler.basefile.stamp import RECORD_KEY
 from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.exchange.held import Sent
-from reconciler.hudi.arrow import booleans, flags, integers, numbers
+from reconciler.hudi.arrow import booleans, integers, numbers
 from reconciler.hudi.metadata_timeline import ROOT
 from reconciler.hudi.record_index import Place, Places, RecordIndex
-from reconciler.merge.keys import keys_of
 from reconciler.merge.logs import ordering_fields, ordering_of
-from reconciler.merge.ordering import comparable, compared
-from reconciler.merge.slice import FileSliceRef, read_slice
+from reconciler.merge.ordering import comparable
 from reconciler.storage.api import Storage
-from reconciler.writer.arrived import Chunk, Fate, chunks, located, tags_of
-from reconciler.writer.locating import held_keys
+from reconciler.writer.arrived import Chunk, chunks
 from reconciler.writer.packs import Kind, Pack, grouped, parted
 from reconciler.writer.request import Bench, Operation, Recipe, Shared, Standing
-from reconciler.writer.searching import Search, answers, asked, found, together
+from reconciler.writer.searching import together
 
-_INDEX: Final = f"{ROOT}/record_index"
-_REMEDY: Final = (
+INDEX: Final = f"{ROOT}/record_index"
+REMEDY: Final = (
     "drop the index with Hudi (DROP INDEX record_index, or a write with it switched off), which "
     "builds it anew when it is switched on again; without it keys are looked for in the partitions "
     "of their rows"
 )
 #: the columns of keys on their way, before those of event times
 _TOLD: Final = ("key", "row", "folder", "deletes")
-_TIME: Final = "time{}"
+TIME: Final = "time{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +92,7 @@ def _told_of(chunk: Chunk, recipe: Recipe, files: Standing) -> Any:
     codes, paths = chunk.paths(rows)
     known = {path: code for code, path in enumerate(files.groups.partitions)}
     folder = np.array([known.get(path, -1) for path in paths], np.int32)[codes]
-    times = _times(chunk.rows, recipe, "the rows")
+    times = times_of(chunk.rows, recipe, "the rows")
     return pa.RecordBatch.from_arrays(
         [
             chunk.rows.column(RECORD_KEY),
@@ -106,11 +101,11 @@ def _told_of(chunk: Chunk, recipe: Recipe, files: Standing) -> Any:
             booleans(chunk.is_deletion),
             *times,
         ],
-        [*_TOLD, *(_TIME.format(at) for at in range(len(times)))],
+        [*_TOLD, *(TIME.format(at) for at in range(len(times)))],
     )
 
 
-def _times(batch: Any, recipe: Recipe, where: str) -> list[Any]:
+def times_of(batch: Any, recipe: Recipe, where: str) -> list[Any]:
     """The event times by which rows win over others, comparable; none where the later one wins."""
     reading = recipe.work.reading
     if reading.rules.overwrites or recipe.operation is Operation.DELETE:
@@ -167,7 +162,7 @@ def _told(
     lost = np.flatnonzero(files[place] < 0)
     if len(lost):
         path, file_id = [*known][place[lost[0]]]
-        raise _wrong(
+        raise misplaced(
             keys,
             row[lost],
             f"in partition {path!r}, file group {file_id}, which readers do not see",
@@ -180,16 +175,16 @@ def _places(lookup: Lookup, storage: Storage, group: int, keys: Any) -> Places:
         return lookup.index.places(storage, group, keys)
     except NotFoundError as error:
         raise BusyError(
-            f"{_INDEX}: its files were cleaned while they were read ({error}); nothing of this "
+            f"{INDEX}: its files were cleaned while they were read ({error}); nothing of this "
             "write is in the table, run it again"
         ) from None
 
 
-def _wrong(keys: Any, rows: NDArray[np.int64], where: str) -> FormatError:
+def misplaced(keys: Any, rows: NDArray[np.int64], where: str) -> FormatError:
     """What is said of rows whose keys are not where the index says."""
     key = keys[int(rows[0])].as_py()
     said = f"keys are not where it says ({len(rows)} of them, first {key!r}): it says {where}"
-    return FormatError(_INDEX, said, _REMEDY)
+    return FormatError(INDEX, said, REMEDY)
 
 
 def _groups_at(files: Standing, places: Sequence[Place]) -> NDArray[np.int64]:
@@ -202,111 +197,3 @@ def _groups_at(files: Standing, places: Sequence[Place]) -> NDArray[np.int64]:
     at = pc.index_in(wanted, value_set=there).fill_null(-1)
     found = numbers(at).astype(np.int64)
     return np.where(found < 0, -1, live[found]) if len(live) else found
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """Keys of a place into what becomes of their rows, by the files that have them; picklable.
-
-    Raises FormatError naming the index for a key that is not where it says, and as ``read_slice``.
-    """
-
-    recipe: Shared
-    lookup: Shared
-    bench: Bench
-
-    def __call__(self, place: int, pieces: Iterator[Any]) -> Iterator[Sent]:
-        lookup: Lookup = self.lookup.value
-        storage: Storage | None = None
-        for number, packs in enumerate(together(pieces)):
-            storage = storage or self.bench.open()
-            batch = pa.concat_batches([pack.batch() for pack in packs])
-            tags = []
-            for file, rows in grouped(numbers(batch.column("file"))):
-                some = batch.take(integers(rows))
-                fate = _fate(some, file, self.recipe.value, lookup, storage)
-                row, source = numbers(some.column("row")), numbers(some.column("source"))
-                tags.append((source, tags_of(file, row, some.column("key"), fate)))
-            yield from answers(place, number, tags)
-
-
-def _fate(
-    batch: Any, file: int, recipe: Recipe, lookup: Lookup, storage: Storage
-) -> NDArray[np.int8]:
-    """What becomes of rows whose keys are in a file."""
-    keys, path = batch.column("key"), lookup.path(file)
-    size = int(lookup.files.groups.base[file])
-    there = held_keys(storage, path, size, keys)
-    if len(there) < len(keys):
-        lost = np.setdiff1d(np.arange(len(keys)), there, assume_unique=True)
-        raise _wrong(keys, lost, f"in {path}")
-    own = lookup.files.groups.partition[file]
-    moves = (numbers(batch.column("folder")) != own) & ~flags(batch.column("deletes"))
-    fate = np.where(moves, Fate.MOVES, Fate.CHANGES).astype(np.int8)
-    times = [batch.column(name) for name in batch.schema.names if name.startswith("time")]
-    if times and moves.any():
-        rows = np.flatnonzero(moves)
-        some = [column.take(integers(rows)) for column in times]
-        older = _older(keys.take(integers(rows)), some, FileSliceRef(base=path, base_size=size),
-                       recipe, storage)  # fmt: skip
-        fate[rows[older]] = Fate.STAYS
-    return fate
-
-
-def _older(
-    keys: Any, times: Sequence[Any], file: FileSliceRef, recipe: Recipe, storage: Storage
-) -> NDArray[np.bool_]:
-    """Whether each key has a row in the file that is newer than its event times say."""
-    reading = recipe.work.reading
-    fields = ordering_fields(reading.rules, reading.schema)
-    columns = dict.fromkeys(name.partition(".")[0] for name in (*reading.rules.keys, *fields))
-    narrow = replace(reading, columns=tuple(columns))
-    older = np.zeros(len(keys), np.bool_)
-    path = file.base or ""
-    for batch in read_slice(file, narrow, storage):
-        met = pc.index_in(keys_of(batch, reading.rules, path), value_set=keys)
-        at, which = np.flatnonzero(flags(met.is_valid())), numbers(met.drop_null())
-        old = _times(batch.take(integers(at)), recipe, path)
-        ours = [column.take(integers(which)) for column in times]
-        older[which[compared(ours, old) < 0]] = True
-    return older
-
-
-@dataclass(frozen=True, slots=True)
-class AskingMoved:
-    """Rows that are new in their partition since they leave another: their keys; picklable."""
-
-    recipe: Shared
-    search: Shared
-
-    def __call__(self, place: int, pieces: Iterator[Any]) -> Iterator[Sent]:
-        packs = [Pack.unpacked(piece) for piece in pieces]
-        tags = [pack for pack in packs if pack.kind is Kind.TAGS]
-        for chunk in chunks(place, packs, self.recipe.value):
-            where = located(chunk, tags)
-            yield from asked(chunk, where.row[where.is_moved], place, self.search.value)
-
-
-@dataclass(frozen=True, slots=True)
-class FindingTwice:
-    """Keys that the index has in one partition, and a file in another; picklable.
-
-    Such a table has keys that are only told apart by their partitions: to move rows would be to
-    lose some. Raises FormatError naming one.
-    """
-
-    search: Shared
-    bench: Bench
-
-    def __call__(self, place: int, pieces: Iterator[Any]) -> Iterator[Never]:
-        search: Search = self.search.value
-        for packs in together(pieces):
-            for one in found(search, place, packs, self.bench.open()):
-                raise FormatError(
-                    _INDEX,
-                    f"says that key {one.keys[0].as_py()!r} is in another partition, and "
-                    f"{search.path[one.file]} has it as well: keys of this table are in several "
-                    "partitions, of which the index knows one",
-                    _REMEDY,
-                )
-        yield from ()

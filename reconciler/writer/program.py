@@ -22,14 +22,8 @@ from reconciler.writer.arrived import changed
 from reconciler.writer.bucket import Bucket
 from reconciler.writer.counting import CountingRows, CountingWork, Totalled
 from reconciler.writer.filling import Filled, Filling
-from reconciler.writer.indexed import (
-    AskingIndex,
-    AskingMoved,
-    FindingTwice,
-    Judging,
-    LookingUp,
-    Lookup,
-)
+from reconciler.writer.indexed import AskingIndex, LookingUp, Lookup
+from reconciler.writer.judging import AskingMoved, FindingTwice, Judging
 from reconciler.writer.prepare import Preparing
 from reconciler.writer.request import (
     Assigned,

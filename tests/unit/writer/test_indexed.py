@@ -10,7 +10,7 @@ import pytest
 from reconciler.errors import FormatError, NotFoundError, ReconcilerError
 from reconciler.hudi.metadata_keys import record_groups
 from reconciler.hudi.record_index import Places
-from reconciler.writer import searching
+from reconciler.writer import judging, searching
 from reconciler.writer.request import Operation
 from tests.unit.writer.ledger import Ledger, batch, few_a_file, row, wide
 
@@ -82,6 +82,13 @@ def test_a_row_moves_unless_the_one_that_is_there_is_newer(table, ts, moves):
     assert where(table)[("b", 1, ts) if moves else ("a", 1, 5)] == 1
     assert sum(where(table).values()) == 3
     assert (done.totals.inserts, done.totals.deletes) == (int(moves), int(moves))
+
+
+def test_no_event_time_saves_a_row_that_another_has_left_for_its_partition(table, monkeypatch):
+    monkeypatch.setattr(judging, "_older", lambda keys, *_: np.zeros(len(keys), np.bool_))
+    table.upsert(row(1, "b", ts=0))
+
+    assert where(table) == {("b", 1, 0): 1, ("a", 2, 1): 1, ("b", 3, 1): 1}
 
 
 def test_a_row_moves_whatever_its_time_where_the_later_write_wins(tmp_path):

@@ -1,0 +1,106 @@
+"""Keys that move between partitions where a record index knows them all: by us and by real Hudi."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from reconciler.writer.asked import Way
+from tests.oracle.bundles import TABLE_VERSION
+from tests.oracle.our_writer import rows_of, spec_of, write
+from tests.oracle.test_writes import ALL, FOLDERS, LATE, ROUNDS, VERSIONS, Both
+from tests.placed import held, told
+
+pytestmark = pytest.mark.oracle
+BY_INDEX = ALL | {"hoodie.index.type": "RECORD_INDEX"}
+MOVING = BY_INDEX | {"hoodie.record.index.update.partition.path": "true"}
+#: after all that a test writes
+LATER_MS = 4_000_000_000_000
+
+
+@pytest.fixture(params=VERSIONS)
+def it(request, real_hudi, tmp_path):
+    """A table of six rows with every index, which real Hudi made."""
+    hudi, seed = real_hudi(request.param), os.environ.get("SEED", "1")
+    table = hudi.table(tmp_path / "t", options=LATE | ALL)
+    spec = spec_of(table, TABLE_VERSION[request.param])
+    found = Both(hudi=hudi, table=table, spec=spec, random=Random(f"{request.param} {seed}"))
+    rows = found.new(6)
+    hudi.write(table, rows)
+    found.put(rows)
+    return found
+
+
+def moved(it, count):
+    """Rows of keys that are there, newer, each for another folder than it is in."""
+    for key in it.random.sample(sorted(it.model), min(count, len(it.model))):
+        others = [folder for folder in FOLDERS if folder != it.model[key][1]]
+        yield it.row(key, it.random.choice(others))
+
+
+def older(rows):
+    return [[key, folder, ts - 1000, *rest] for key, folder, ts, *rest in rows]
+
+
+def assert_right(it):
+    """Both read the rows, each key once; the index says of each where it is, and of no other."""
+    it.assert_right()
+    assert "record_index" in it.table.metadata_partitions()
+    every = [f"{folder}{number}" for folder in FOLDERS for number in range(it.number + 1)]
+    places = held(it.table.path, LATER_MS)
+    assert sorted(it.model) == sorted(places)
+    assert places == told(it.table.path, every)
+
+
+def test_keys_move_by_our_writes_and_by_hudis(it):
+    for _ in range(ROUNDS):
+        rows = [*moved(it, 3), *it.new(1)]
+        write(it.spec, [*rows, *older(moved(it, 2))])
+        it.put(rows)
+        assert_right(it)
+
+        rows = [*moved(it, 2), *it.new(1)]
+        it.hudi.write(it.table, rows, options=MOVING)
+        it.put(rows)
+        assert_right(it)
+
+        rows = [*moved(it, 1)]
+        write(it.spec, rows, Way.DELETE)
+        it.drop(rows)
+        assert_right(it)
+
+        rows = [it.row(key, it.model[key][1]) for key in sorted(it.model)]
+        it.hudi.write(it.table, rows, options=BY_INDEX)
+        it.put(rows)
+        assert_right(it)
+
+
+def test_what_hudi_leaves_in_its_old_folder_by_default_is_moved_by_us(it):
+    (row,) = moved(it, 1)
+    folder = it.model[row[0]][1]
+    it.hudi.write(it.table, [row], options=BY_INDEX)
+    it.put([row])
+
+    assert held(it.table.path, LATER_MS)[row[0]][0] == folder  # although its column says another
+    row = it.row(row[0], row[1])
+    write(it.spec, [row])
+    it.put([row])
+    assert_right(it)
+    assert held(it.table.path, LATER_MS)[row[0]][0] == row[1]
+
+
+def test_an_insert_looks_no_key_up_and_the_index_knows_the_newer_row(it):
+    """As Hudi's: both rows stay, and who upserts by the index changes the newer one alone."""
+    (row,) = moved(it, 1)
+    first = it.model[row[0]]
+    it.hudi.write(it.table, [row], "insert", BY_INDEX)
+    by_hudi = told(it.table.path, [row[0]])
+    assert {row[0]: row[1]} == {key: path for key, (path, _id) in by_hudi.items()}
+    assert 2 == sum(one[0] == row[0] for one in rows_of(it.table))
+
+    third = [folder for folder in FOLDERS if folder not in (first[1], row[1])]
+    write(it.spec, [it.row(row[0], third[0])], Way.INSERT)
+    assert third[0] == told(it.table.path, [row[0]])[row[0]][0]
+    assert 3 == sum(one[0] == row[0] for one in rows_of(it.table))
