@@ -16,9 +16,9 @@ from reconciler.apply.cluster_work import (
     ClusterWork,
     action_of,
     check_results,
+    circumstances_extra,
     claims_of,
     layout_extra,
-    queries_extra,
     requested_plan,
 )
 from reconciler.apply.cut_logs import cut_logs
@@ -279,7 +279,7 @@ def _announce(table: Table, decision: _Decision, timeline: Timeline) -> ClusterW
         ),
         **layout_extra(decision.layout),
         **decision.passes,
-        **queries_extra(table),
+        **circumstances_extra(table),
         **told_of_hudi(table),
     }
     plan = requested_plan(chosen.groups, state, table.spec, decision.layout, extra)

@@ -172,21 +172,19 @@ def completed_commit(
     )
 
 
-def queries_extra(table: Table) -> dict[str, str]:
-    """What is said with a request of the declared queries, for who completes it.
+def circumstances_extra(table: Table) -> dict[str, str]:
+    """What is said with a request of what it is made under, for who completes it.
 
-    What was predicted for them, and what their limits are worked for with.
+    What was predicted for the declared queries, what their limits are worked for with, and how much
+    waits for another run.
     """
-    queries = {query.name: query.where for query in table.spec.queries}
-    if not queries:
-        return {}
     layout = table.plan.layout
     left = [one.slices for one in (layout.untouched if layout else ()) if one.rule == "budget"]
     how = Circumstances(target=(table.spec.files or FileSizes()).target, waiting=sum(left))
-    return {
-        PREDICTED: predicted_text(queries, table.plan.predictions),
-        CIRCUMSTANCES: how.text,
-    }
+    extra = {CIRCUMSTANCES: how.text}
+    if queries := {query.name: query.where for query in table.spec.queries}:
+        extra[PREDICTED] = predicted_text(queries, table.plan.predictions)
+    return extra
 
 
 def layout_extra(layout: Layout) -> dict[str, str]:

@@ -33,7 +33,8 @@ from reconciler.sizing.estimate import RecordSize
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partitions import left_out
 from reconciler.state.layout import Layout, PastClustering
-from reconciler.state.model import TableState
+from reconciler.state.measured import Circumstances
+from reconciler.state.model import PLAN_DIGEST, TableState
 
 if TYPE_CHECKING:
     from reconciler.planners.scans import Scans
@@ -194,9 +195,11 @@ def _closed_gate(table: _Table) -> Note | None:
     """The trigger that is not met; then nothing that is still open is rewritten.
 
     Commits count after the newest clustering, a pending one included. Source: Hudi's
-    ClusteringPlanActionExecutor (1.2.0).
+    ClusteringPlanActionExecutor (1.2.0). Where more than Hudi's own rule is asked for, one of ours
+    with which what is declared is not yet done does not count.
     """
-    times = [past.instant for past in table.past]
+    always, declared = table.asked.when.always, layout_of(table.asked)
+    times = [past.instant for past in table.past if always or not _goes_on(past, declared)]
     times += [given.instant for given in table.state.clusterings]
     last = max(times, default=None)
     commits = table.state.timeline.commits
@@ -210,6 +213,14 @@ def _closed_gate(table: _Table) -> Note | None:
     )
     table.standing.decide("afterCommits", table.standing.is_open, 0, lambda _: says)
     return Note(NOTHING, f"no clustering: {says}")
+
+
+def _goes_on(past: PastClustering, declared: Layout) -> bool:
+    """Whether a clustering of ours left slices to another run, or was declared otherwise."""
+    if PLAN_DIGEST not in past.extra:
+        return False
+    how = Circumstances.read(past.extra)
+    return past.layout != declared or (how is not None and how.waiting > 0)
 
 
 def _hudi_weight(table: _Table) -> NDArray[np.int64]:

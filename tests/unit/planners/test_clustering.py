@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,8 @@ from reconciler.spec.model import (
     TableSpec,
 )
 from reconciler.state.layout import Layout, PastClustering
-from reconciler.state.model import ClusteringInput, CompactionOperation
+from reconciler.state.measured import CIRCUMSTANCES, Circumstances
+from reconciler.state.model import PLAN_DIGEST, ClusteringInput, CompactionOperation
 from tests.unit.planners.cow import base, commit, stamp, table, timeline
 
 SHARE = ClusteringTrigger(small_file_share_above=0.3, overlap_above=None)
@@ -495,6 +497,29 @@ class TestGate:
             "only 2 completed commits yet, and clustering.afterCommits waits for 3"
             == (decision.because.to_pylist()[0])
         )
+
+    OURS: ClassVar = {PLAN_DIGEST: "sha256:1"}
+    X: ClassVar = Layout(columns=("x",), curve="linear", mapping="rank")
+
+    @pytest.mark.parametrize(
+        ("extra", "layout", "is_open"),
+        [
+            (OURS, Layout(), False),
+            (OURS | {CIRCUMSTANCES: Circumstances(target=1, waiting=0).text}, Layout(), False),
+            (OURS | {CIRCUMSTANCES: Circumstances(target=1, waiting=2).text}, Layout(), True),
+            (OURS, X, True),
+            ({CIRCUMSTANCES: Circumstances(target=1, waiting=2).text}, X, False),
+            ({}, None, False),
+        ],
+        ids=["all done", "nothing waits", "some wait", "other columns", "not ours", "Hudi's"],
+    )
+    def test_one_of_ours_that_left_work_does_not_count(self, extra, layout, is_open):
+        past = (PastClustering(instant=stamp(2), layout=layout, extra=extra),)
+        state = sized({"a": bases(10, 10)})
+        decision, as_hudi = decide(state, past=past), decide(state, past=past, when=ALWAYS)
+
+        assert [["afterCommits"] * 2, ["group"] * 2][is_open] == rules_of(decision)
+        assert ["afterCommits"] * 2 == rules_of(as_hudi)
 
     def test_a_pending_clustering_counts_as_the_last(self):
         state = sized({"a": bases(10, 10, 10)}, clusterings=(held("g2"),))
