@@ -103,16 +103,16 @@ def _may_be_alive(
     """Why another writer's clean must be left alone, None when it counts as left behind."""
     settings = concurrency or Concurrency()
     age = now.timestamp() - clean.started_ms / 1000
-    what = f"clean {clean.instant} of another writer is {clean.state.lower()}"
+    whose, state = f"clean {clean.instant} of another writer", clean.state.lower()
     if age <= settings.stale_after:
         return (
-            f"{what} since {max(age, 0):.0f} s and may be at work, so nothing is cleaned now; it "
-            f"counts as left behind after concurrency.staleAfter, {settings.stale_after} s"
+            f"{whose} has been {state} for {max(age, 0):.0f} s and may be at work, so nothing is "
+            f"cleaned now; it counts as left behind after concurrency.staleAfter, {settings.stale_after} s"
         )
     if settings.lock is not None and settings.lock.provider == "none":
         return (
-            f"{what}; without a lock it cannot be known to be left behind, so nothing is cleaned: "
-            "let its writer finish it, or configure concurrency.lock"
+            f"{whose} is {state}; without a lock it cannot be known to be left behind, so nothing "
+            "is cleaned: let its writer finish it, or configure concurrency.lock"
         )
     return None
 

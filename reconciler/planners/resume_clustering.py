@@ -108,10 +108,10 @@ def _of_foreign(pending: PendingClustering, now: datetime) -> str:
     where = named if len(partitions) <= _SHOWN else f"{named} and {len(partitions) - _SHOWN} more"
     age = _age(now.timestamp() - pending.started_ms / 1000)
     return (
-        f"clustering {pending.instant} of another writer is {pending.state.lower()} since {age} "
-        f"and has {plural(len(slices), 'file group')} of {where} in hand: nothing else compacts or "
-        "clusters them, and updates to them fail; let its writer finish it (run_clustering with "
-        "op => 'execute') or roll it back with Hudi, this tool leaves it alone"
+        f"clustering {pending.instant} of another writer has been {pending.state.lower()} for "
+        f"{age} and has {plural(len(slices), 'file group')} of {where} in hand: nothing else "
+        "compacts or clusters them, and updates to them fail; let its writer finish it "
+        "(run_clustering with op => 'execute') or roll it back with Hudi, this tool leaves it alone"
     )
 
 
