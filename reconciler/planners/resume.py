@@ -107,7 +107,8 @@ def _may_be_alive(
     if age <= settings.stale_after:
         return (
             f"{whose} has been {state} for {max(age, 0):.0f} s and may be at work, so nothing is "
-            f"cleaned now; it counts as left behind after concurrency.staleAfter, {settings.stale_after} s"
+            "cleaned now; it counts as left behind after concurrency.staleAfter, "
+            f"{settings.stale_after} s"
         )
     if settings.lock is not None and settings.lock.provider == "none":
         return (
