@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -40,13 +42,14 @@ class Runs:
         *,
         around=lambda storage: storage,
         living=frozenset(),
+        host="here",
         extra=None,
         **asked,
     ):
         """One run."""
         self.count += 1
         storage = around(open_storage(self.spec.path))
-        who = process(self.count, living)
+        who = replace(process(self.count, living), host=host)
         means = Means(
             open_storage=lambda ref, _options=None: around(open_storage(ref)),
             clock=self.clock,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from reconciler.apply.table import Tools
 from reconciler.errors import NotFoundError, ReconcilerError
@@ -18,6 +19,7 @@ from reconciler.transaction.hold import lock_of
 from reconciler.transaction.marked import remove_markers, remove_unnamed
 from reconciler.transaction.process import is_dead
 from reconciler.transaction.publish import completion_of
+from reconciler.transaction.store_clock import store_now_ms
 
 
 def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
@@ -44,7 +46,13 @@ def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
             continue
         owner = Owner.parse(storage.read(path))
         now_ms = tools.clock.now_ms()
-        if owner and is_dead(owner, entry.modified_ms, process=tools.process, now_ms=now_ms):
+        if owner and is_dead(
+            owner,
+            entry.modified_ms,
+            process=tools.process,
+            now_ms=now_ms,
+            store_ms=partial(store_now_ms, storage),
+        ):
             _remove_markers(storage, properties, timeline, entry.name)
             storage.delete(path)
 

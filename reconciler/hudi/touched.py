@@ -14,10 +14,10 @@ from typing import Final, Self
 from reconciler.errors import FormatError
 from reconciler.hudi.avro import file_name, names
 from reconciler.hudi.commit_record import COUNT, TEXT, Wanted
-from reconciler.hudi.schemaless import decoding
+from reconciler.hudi.schemaless import decoding, require
 
 _WANTED: Final = Wanted(
-    stat=(("fileId", TEXT), ("path", TEXT), ("numInserts", COUNT)), replaced=True
+    stat=(("fileId", TEXT), ("path", TEXT), ("numInserts", COUNT)), more=True, replaced=True
 )
 
 
@@ -26,12 +26,14 @@ class Touched:
     """``groups``: partition -> file ids that are written or replaced.
 
     ``inserts``: partitions that get new records without saying into which groups. ``files``:
-    partition and name of every file that is written, where it is said already.
+    partition and name of every file that is written, where it is said already. ``operation``:
+    Hudi's name of what it does (WriteOperationType).
     """
 
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
     inserts: frozenset[str] = frozenset()
     files: frozenset[tuple[str, str]] = frozenset()
+    operation: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -47,6 +49,8 @@ class Touched:
             raise FormatError(path, "is empty, so what it writes is not known")
         with decoding(path, "the commit metadata"):
             record = _WANTED.read(data, path)
+            operation = record.get("operationType")
+            require(operation is None or isinstance(operation, str), "its operation is no text")
             groups: dict[str, set[str]] = {}
             inserts: set[str] = set()
             files: set[tuple[str, str]] = set()
@@ -64,4 +68,5 @@ class Touched:
                 groups={partition: frozenset(ids) for partition, ids in groups.items()},
                 inserts=frozenset(inserts),
                 files=frozenset(files),
+                operation=operation,
             )

@@ -16,7 +16,8 @@ class Footprint:
     """Where a write goes.
 
     ``groups``: partition -> ids of file groups. ``inserts``: partitions into which a pending write
-    puts new records without saying where. ``is_known`` False: it may go anywhere.
+    puts new records without saying where. ``is_known`` False: it may go anywhere. ``has_new_keys``
+    False: it brings none, as what only moves rows or deletes them.
     """
 
     instant: str
@@ -25,6 +26,7 @@ class Footprint:
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
     inserts: frozenset[str] = frozenset()
     is_known: bool = True
+    has_new_keys: bool = True
 
     def __str__(self) -> str:
         return f"{self.action} {self.instant}"

@@ -23,6 +23,10 @@ _ATTEMPTS: Final = 8
 _WITH_HEARTBEAT: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 _COMPACTIONS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
 _REPLACING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
+#: what brings no key that was not there, by Hudi's names (WriteOperationType)
+_WITHOUT_NEW_KEYS: Final = frozenset(
+    {"CLUSTER", "COMPACT", "LOG_COMPACT", "DELETE", "DELETE_PREPPED", "DELETE_PARTITION"}
+)
 
 #: requested time and action, as completed, of an instant
 Known = frozenset[tuple[str, Action]]
@@ -169,6 +173,12 @@ def rolled_back_ms(
     return max(found, default=None)
 
 
+def is_being_rolled_back(hold: Hold, timeline: Timeline, own: str) -> bool:
+    """Whether somebody has begun to take a pending instant back, and has not said that it is."""
+    rollbacks = timeline.pending({Action.ROLLBACK})
+    return any(_rolls_back(hold, timeline, one) == own for one in rollbacks)
+
+
 def _rolls_back(hold: Hold, timeline: Timeline, instant: Instant) -> str:
     """The commit that a rollback is to undo."""
     file = timeline.file(instant.requested, Action.ROLLBACK, State.REQUESTED)
@@ -194,6 +204,7 @@ def _told(instant: Instant, touched: Touched) -> Footprint:
         is_completed=instant.is_completed,
         groups=touched.groups,
         inserts=touched.inserts,
+        has_new_keys=(touched.operation or "").upper() not in _WITHOUT_NEW_KEYS,
     )
 
 

@@ -83,13 +83,15 @@ class Hold:
     def announce(self, action: Action, timeline: Timeline, data: bytes) -> str:
         """Request a new write of rows; its file has no place for whose it is, a heartbeat has.
 
-        It beats before. The table's lock is held. Raises as ``Publisher.request``.
+        It beats before. The table's lock is held. Raises as ``Publisher.request``, which a writer
+        that needs no lock may be ahead of: neither its instant nor its heartbeat is touched.
         """
         beaten: list[Heartbeat] = []
 
         def beat(time: str) -> None:
-            beaten.append(self.heartbeat(time))
-            beaten[-1].beat()
+            heartbeat = self.heartbeat(time)
+            heartbeat.begin()
+            beaten.append(heartbeat)
 
         try:
             return self.publisher.request(action, timeline, data, keeps_rows=False, before=beat)

@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from reconciler.errors import AlreadyExistsError, BusyError, NotFoundError
-from reconciler.hudi.locks import has_expired, lock_path
+from reconciler.hudi.locks import LOCK_FILE, has_expired, lock_path
 from reconciler.hudi.owner import Owner
 from reconciler.storage.api import Storage
 from reconciler.transaction.process import Clock, Process, is_dead
+from reconciler.transaction.store_clock import store_now_ms
 
+#: beside the lock while somebody asks the store for its time
+LOCK_CLOCK: Final = f"{LOCK_FILE}.clock"
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 #: after breaking a stale lock: long enough for another who judged it stale too to have acted
@@ -82,10 +85,12 @@ def look(storage: Storage, path: str) -> Held | None:
         return None
 
 
-def is_left_behind(held: Held, *, process: Process, now_ms: int) -> bool:
-    """Whether it is a lock of ours whose run is dead."""
+def is_left_behind(
+    held: Held, *, process: Process, now_ms: int, store_ms: Callable[[], int]
+) -> bool:
+    """Whether it is a lock of ours whose run is dead; arguments as of ``is_dead``."""
     return held.owner is not None and is_dead(
-        held.owner, held.since_ms, process=process, now_ms=now_ms
+        held.owner, held.since_ms, process=process, now_ms=now_ms, store_ms=store_ms
     )
 
 
@@ -209,12 +214,23 @@ class FileLock:
         return held is not None and held.owner is not None and held.owner.token == self._owner.token
 
     def _is_stale(self, held: Held) -> bool:
-        now_ms = self._clock.now_ms()
-        expired = has_expired(held.since_ms, now_ms, self._expire_minutes)
-        return expired or is_left_behind(held, process=self._process, now_ms=now_ms)
+        """By two clocks, of which the one that is behind counts: the lock is another host's."""
+        times = (self._clock.now_ms, self._store_ms)
+        if all(has_expired(held.since_ms, time(), self._expire_minutes) for time in times):
+            return True
+        return self._is_left_behind(held)
 
     def _is_left_behind(self, held: Held) -> bool:
-        return is_left_behind(held, process=self._process, now_ms=self._clock.now_ms())
+        return is_left_behind(
+            held,
+            process=self._process,
+            now_ms=self._clock.now_ms(),
+            store_ms=self._store_ms,
+        )
+
+    def _store_ms(self) -> int:
+        folder, slash, _name = self._path.rpartition("/")
+        return store_now_ms(self._storage, f"{folder}{slash}{LOCK_CLOCK}")
 
     @property
     def _where(self) -> str:

@@ -37,5 +37,5 @@ def status_of_lock(
         held_by=held.describe(now_ms),
         age_seconds=max(0, now_ms - held.since_ms) // 1000,
         is_stale=has_expired(held.since_ms, now_ms, lock.expire)
-        or is_left_behind(held, process=process, now_ms=now_ms),
+        or is_left_behind(held, process=process, now_ms=now_ms, store_ms=lambda: now_ms),
     )

@@ -47,14 +47,22 @@ class Process:
         )
 
 
-def is_dead(owner: Owner, last_beat_ms: int, *, process: Process, now_ms: int) -> bool:
+def is_dead(
+    owner: Owner,
+    last_beat_ms: int,
+    *,
+    process: Process,
+    now_ms: int,
+    store_ms: Callable[[], int],
+) -> bool:
     """Whether the run that left a lock or a pending instant can't come back to it.
 
     The same host and the process gone, or a run that said it ended: at once. Elsewhere: no beat for
-    five minutes. A live process of this host is never dead, however long it pauses.
+    five minutes, by our clock and by that of the store which stamped it; ``store_ms`` is asked only
+    where it decides. A live process of this host is never dead, however long it pauses.
     """
     if owner.ended:
         return True
     if owner.host == process.host:
         return not process.is_running(owner.pid, owner.started)
-    return is_silent(last_beat_ms, now_ms)
+    return is_silent(last_beat_ms, now_ms) and is_silent(last_beat_ms, store_ms())

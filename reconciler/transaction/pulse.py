@@ -6,11 +6,13 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from reconciler.hudi.heartbeat import INTERVAL_S, heartbeat_path
 from reconciler.hudi.owner import Owner
 from reconciler.storage.api import Storage
 from reconciler.transaction.process import Clock, Process, is_dead
+from reconciler.transaction.store_clock import store_now_ms
 
 
 class Pulse:
@@ -64,6 +66,10 @@ class Heartbeat:
         self._storage, self._owner, self._clock = storage, owner, clock
         self._path = heartbeat_path(instant)
 
+    def begin(self) -> None:
+        """The first beat. Raises AlreadyExistsError where the instant is somebody else's."""
+        self._storage.create(self._path, self._content(ended=False))
+
     def beat(self) -> None:
         self._write(ended=False)
 
@@ -75,10 +81,11 @@ class Heartbeat:
         self._storage.delete(self._path)
 
     def _write(self, *, ended: bool) -> None:
+        self._storage.replace(self._path, self._content(ended=ended))
+
+    def _content(self, *, ended: bool) -> bytes:
         until_ms = self._clock.now_ms() + 2 * INTERVAL_S * 1000
-        self._storage.replace(
-            self._path, replace(self._owner, until_ms=until_ms, ended=ended).encode()
-        )
+        return replace(self._owner, until_ms=until_ms, ended=ended).encode()
 
 
 def living_owner(
@@ -97,12 +104,15 @@ def living_owner(
     """
     path = heartbeat_path(instant)
     entry = storage.stat(path)
-    if entry is not None:
-        owner, beat_ms = Owner.parse(storage.read(path)), entry.modified_ms
-        if owner is not None:
-            return None if is_dead(owner, beat_ms, process=process, now_ms=now_ms) else owner
-    if requested_by is None:
+    owner = None if entry is None else Owner.parse(storage.read(path))
+    beat_ms = requested_ms if entry is None or owner is None else entry.modified_ms
+    owner = owner or requested_by
+    if owner is None or is_dead(
+        owner,
+        beat_ms,
+        process=process,
+        now_ms=now_ms,
+        store_ms=partial(store_now_ms, storage),
+    ):
         return None
-    if is_dead(requested_by, requested_ms, process=process, now_ms=now_ms):
-        return None
-    return requested_by
+    return owner

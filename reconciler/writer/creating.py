@@ -32,6 +32,7 @@ from reconciler.hudi.new_table import NewTable
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.storage.api import Entry
 from reconciler.transaction.hold import Hold
+from reconciler.transaction.lock import LOCK_CLOCK
 
 _HOODIE: Final = ".hoodie"
 _TIMELINE: Final = f"{_HOODIE}/timeline"
@@ -72,7 +73,7 @@ def _vacant(hold: Hold, lock: str) -> Timeline:
     """What stopped runs have announced; PlanError where the folder holds anything else."""
     location = hold.storage.location
     for entry in _listed(hold, ""):
-        if entry.name not in (_HOODIE, LOCK_FILE, lock):
+        if entry.name not in (_HOODIE, LOCK_FILE, LOCK_CLOCK, lock):
             raise PlanError(
                 f"{location}: holds {entry.name} and no Hudi table, so none is made there; give an "
                 "empty folder as spec.path, or bring the table in with Hudi"
@@ -98,7 +99,9 @@ def _vacant(hold: Hold, lock: str) -> Timeline:
 
 def _is_aside(entry: Entry) -> bool:
     """The lock, and what stores and their clients lay beside files."""
-    return entry.name == LOCK_FILE or (entry.name.startswith(".") and entry.name.endswith(".crc"))
+    return entry.name in (LOCK_FILE, LOCK_CLOCK) or (
+        entry.name.startswith(".") and entry.name.endswith(".crc")
+    )
 
 
 def _create_metadata(hold: Hold, table: NewTable) -> None:

@@ -5,21 +5,22 @@ Whose a write is its heartbeat says; what Hudi requests a write with has no plac
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from reconciler.errors import NotFoundError
 from reconciler.hudi.clustering import RequestedReplace
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.load import instant_path, read_instant_file
+from reconciler.hudi.load import instant_path, load_archived, read_instant_file
 from reconciler.hudi.owner import Owner
 from reconciler.hudi.timeline import Timeline
-from reconciler.transaction.footprints import rolled_back_ms
+from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.hold import Hold
-from reconciler.transaction.marked import remove_marked, remove_markers, remove_unnamed
+from reconciler.transaction.marked import remove_markers, remove_unnamed
 from reconciler.transaction.process import Process, is_dead
-from reconciler.transaction.publish import completion_of
-from reconciler.transaction.undo import withdraw
+from reconciler.transaction.store_clock import store_now_ms
+from reconciler.transaction.undo import take_back, withdraw
 
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
@@ -42,7 +43,7 @@ def undo_dead_writes(hold: Hold, process: Process) -> tuple[str, ...]:
             hold.lock.confirm()
             if pending is None:
                 _tidy(hold, timeline, time)
-            elif rolled_back_ms(hold, timeline, time) is None:  # else Hudi is at it
+            elif not is_being_rolled_back(hold, timeline, time):
                 withdraw(hold, time, pending.action)
                 undone.append(time)
             hold.heartbeat(time).remove()
@@ -64,7 +65,13 @@ def _dead(hold: Hold, process: Process) -> list[str]:
         except NotFoundError:
             continue
         now_ms = hold.clock.now_ms()
-        if owner and is_dead(owner, entry.modified_ms, process=process, now_ms=now_ms):
+        if owner and is_dead(
+            owner,
+            entry.modified_ms,
+            process=process,
+            now_ms=now_ms,
+            store_ms=partial(store_now_ms, hold.storage),
+        ):
             found.append(entry.name)
     return sorted(found)
 
@@ -89,15 +96,19 @@ def _is_write(hold: Hold, timeline: Timeline, pending: Instant) -> bool:
 def _tidy(hold: Hold, timeline: Timeline, time: str) -> None:
     """What a completed write has left, or one that is not on the timeline any more.
 
-    The archiver takes the oldest instants, so one with an older one before it was taken back: files
-    of it must go before the timeline begins after it, from when on they would be read.
+    One that is not in the archive either was taken back: files of it must go before the timeline
+    begins after it, from when on they would be read. Savepoints keep older instants than those that
+    are archived on the timeline, so that where it begins does not tell.
     """
-    is_done = False
-    for action in _WRITES:
-        done = completion_of(timeline, time, action)
-        if done is not None:
-            is_done = True
-            remove_unnamed(hold.storage, hold.properties, timeline, done)
-    if not is_done and any(one.requested < time for one in timeline.commits):
-        remove_marked(hold.storage, time)
+    done = [one for one in timeline.instants if one.requested == time and one.is_completed]
+    for one in done:
+        if one.action in _WRITES:
+            remove_unnamed(hold.storage, hold.properties, timeline, one)
+    is_after = any(one.requested < time for one in timeline.commits)
+    if not done and is_after and not _is_archived(hold, time):
+        take_back(hold, time)
     remove_markers(hold.storage, time)
+
+
+def _is_archived(hold: Hold, time: str) -> bool:
+    return any(one.requested == time for one in load_archived(hold.storage, hold.properties))

@@ -23,6 +23,7 @@ from reconciler.plan.model import CleanStep, Plan
 from reconciler.storage.api import Storage
 from reconciler.storage.wrappers import Fault, Faulty, Recording
 from tests.crash.drill import CASES, Drill, Killed, data_files, drill, newest, process, traces
+from tests.crash.writing import at_time
 from tests.trees import unpack
 
 OLD = "cow_basic__0.15.0"
@@ -407,9 +408,10 @@ def test_an_apply_elsewhere_is_dead_only_after_five_silent_minutes(it):
     (heart,) = (it.table / ".hoodie/.heartbeat").iterdir()
     age(it, heart, seconds=290)
 
-    assert it.apply(plan).exit_code == 6
+    assert it.apply(plan, around=at_time(it.clock.ms)).exit_code == 6
     age(it, heart, seconds=310)
-    assert it.apply(plan).exit_code == 0
+    assert it.apply(plan, around=at_time(it.clock.ms - 60_000)).exit_code == 6
+    assert it.apply(plan, around=at_time(it.clock.ms)).exit_code == 0
     assert traces(it.table) == []
 
 

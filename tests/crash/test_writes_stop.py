@@ -12,20 +12,14 @@ import pytest
 from reconciler.errors import BusyError, StorageError
 from reconciler.hudi.avro import encode
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
-from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.hudi.markers import MARKER_FOLDER
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Fault, Faulty, Recording
 from reconciler.transaction.instants import instant_ms
-from reconciler.transaction.metadata_rewrite import missing
 from reconciler.writer.asked import Way
 from tests.crash.drill import Killed, process
-from tests.holding import spec_of
-from tests.written import SCHEMA, Runs, rows
+from tests.crash.writing import AFTER, BATCH, BEFORE, again, begun, left, meanwhile
+from tests.written import SCHEMA, rows
 
-BEFORE = [(1, "a", 1, "one"), (2, "b", 1, "two"), (3, "b", 1, "three")]
-BATCH = rows((1, "a", 2, "ONE"), (4, "c", 1, "four"))
-AFTER = [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "b", 1, "three"), (4, "c", 1, "four")]
 #: a plan of a clustering, as table version 6 has it
 CLUSTERS = {
     "operationType": "CLUSTER",
@@ -49,34 +43,6 @@ STORIES = {
         [BEFORE[0], (9, "b", 1, "nine")],
     ),
 }
-
-
-def begun(folder, version):
-    folder.mkdir()
-    it = Runs(spec_of(folder, version=version))
-    it.write(rows(*BEFORE))
-    return it
-
-
-def again(it, folder):
-    """The same table in another folder."""
-    shutil.copytree(Path(it.spec.path).parent, folder)
-    found = Runs(spec_of(folder, version=it.spec.table.version))
-    found.clock, found.count = it.clock, it.count
-    return found
-
-
-def left(it):
-    """What runs should not leave: markers, heartbeats, pending instants, what is listed wrong."""
-    storage = open_storage(it.spec.path)
-    properties = load_properties(storage)
-    timeline = load_timeline(storage, properties)
-    found = [one.file_name for one in timeline.instants if not one.is_completed]
-    for folder in (HEARTBEAT_FOLDER, MARKER_FOLDER):
-        path = Path(it.spec.path, folder)
-        found += [one.name for one in path.iterdir()] if path.is_dir() else []
-    found += missing(storage, properties, timeline, {"p=a": [], "p=b": [], "p=c": []})
-    return found
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -129,22 +95,6 @@ def test_a_write_that_fails_anywhere_is_taken_back_at_once(tmp_path, version):
             assert sorted(AFTER) == run.rows(), (at, call)
         shutil.rmtree(tmp_path / f"{at}")
     assert failed >= 8
-
-
-def meanwhile(it, folder, batch, way=Way.UPSERT):
-    """Storage in which another run writes a batch just before this one writes its first file."""
-    other = again(it, folder)
-    other.spec, other.count = it.spec, 50
-    seen = []
-
-    class Between(Recording):
-        def create_from(self, path, file):
-            if not seen:
-                seen.append(path)
-                other.write(batch, way, living=frozenset({it.count}))
-            super().create_from(path, file)
-
-    return Between
 
 
 def test_of_two_writes_to_the_same_rows_the_second_gives_up(tmp_path):

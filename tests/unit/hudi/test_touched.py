@@ -50,6 +50,18 @@ def test_a_completed_write_says_its_files(encoded):
     assert (frozenset(), {"p=1": frozenset({"f-0"})}) == (found.inserts, found.groups)
 
 
+@pytest.mark.parametrize("encoded", [avro_of, json_of])
+def test_a_write_says_what_it_does(encoded):
+    record = profile(p_1=[WRITTEN])
+
+    assert (
+        "CLUSTER" == Touched.parse(encoded(record | {"operationType": "CLUSTER"}), PATH).operation
+    )
+    assert Touched.parse(encoded(record), PATH).operation is None
+    with pytest.raises(FormatError, match="its operation is no text"):
+        Touched.parse(json_of(record | {"operationType": 7}), PATH)
+
+
 def test_what_is_replaced_is_touched():
     record = profile(p_1=[WRITTEN]) | {"partitionToReplaceFileIds": {"p=1": ["a"], "p=2": ["b"]}}
     found = Touched.parse(avro.encode("HoodieReplaceCommitMetadata.avsc", record), PATH)

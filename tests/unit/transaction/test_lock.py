@@ -113,6 +113,27 @@ def test_a_lock_of_another_host_goes_after_five_minutes_of_silence(shelf, silent
             lock.hold().__enter__()
 
 
+@pytest.mark.parametrize("theirs", [b"", process(host="there", pid=9).owner("theirs").encode()])
+def test_a_lock_that_was_renewed_just_now_by_the_stores_time_stays_whatever_our_clock_says(
+    shelf, theirs
+):
+    shelf.create(PATH, theirs)
+    ours = FakeClock()
+    ours.pass_seconds(3600)
+    me = process()
+    lock = FileLock(
+        shelf, PATH, me.owner("mine"), process=me, clock=ours, expire_minutes=1, wait_s=0
+    )
+
+    lock.release_stale()
+    with pytest.raises(BusyError):
+        lock.hold().__enter__()
+    assert {PATH: theirs} == {path: data for path, (data, _) in shelf.files.items()}
+    shelf.clock.pass_seconds(301)
+    with lock.hold():
+        assert b"mine" in shelf.read(PATH)
+
+
 def test_waiting_is_bounded_and_backs_off(shelf):
     shelf.create(PATH, b"")
 

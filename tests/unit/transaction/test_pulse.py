@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from reconciler.errors import StorageError
+from reconciler.errors import AlreadyExistsError, StorageError
 from reconciler.hudi.heartbeat import heartbeat_path
 from reconciler.transaction.pulse import Heartbeat, Pulse, living_owner
 from tests.unit.transaction.fakes import FakeClock, Shelf, process
@@ -19,14 +19,14 @@ def shelf() -> Shelf:
     return Shelf(FakeClock())
 
 
-def judged(shelf, requested_by=None, me=None):
+def judged(shelf, requested_by=None, me=None, fast_s=0):
     return living_owner(
         shelf,
         INSTANT,
         requested_by=requested_by,
         requested_ms=1_767_225_600_000,
         process=me or process(),
-        now_ms=shelf.clock.ms,
+        now_ms=shelf.clock.ms + fast_s * 1000,
     )
 
 
@@ -38,6 +38,24 @@ def test_a_heart_that_beats_on_another_host_is_alive_for_five_minutes(shelf):
     assert judged(shelf).token == "t"
     shelf.clock.pass_seconds(1)
     assert judged(shelf) is None
+
+
+def test_a_heart_that_beat_just_now_by_the_stores_time_is_alive_whatever_our_clock_says(shelf):
+    owner = process(host="there").owner("t")
+    Heartbeat(shelf, INSTANT, owner, shelf.clock).beat()
+
+    assert judged(shelf, fast_s=3600).token == "t"
+    shelf.clock.pass_seconds(301)
+    assert judged(shelf, fast_s=3600) is None
+    assert [heartbeat_path(INSTANT)] == list(shelf.files)
+
+
+def test_the_first_beat_takes_no_heart_of_another(shelf):
+    shelf.create(heartbeat_path(INSTANT), b"")
+
+    with pytest.raises(AlreadyExistsError):
+        Heartbeat(shelf, INSTANT, process().owner("t"), shelf.clock).begin()
+    assert b"" == shelf.read(heartbeat_path(INSTANT))
 
 
 def test_a_run_that_said_it_ended_is_dead_at_once(shelf):
