@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from reconciler.basefile.writer import WrittenFile
 from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, StorageError
 from reconciler.hudi.instant import State
 from reconciler.hudi.load import load_properties
-from reconciler.hudi.names import PARTITION_METAFILE, BaseName
+from reconciler.hudi.names import PARTITION_METAFILE
 from reconciler.hudi.write_commit import WriteCommit
 from reconciler.plan.model import Note
-from reconciler.state.columns import declared_columns
-from reconciler.state.observe import observe
 from reconciler.transaction import metadata
-from reconciler.transaction.conflicts import Claim, Footprint, conflicts
-from reconciler.transaction.footprints import Known, footprints, foreign_pending, rolled_back_ms
+from reconciler.transaction.footprints import footprints, foreign_pending, rolled_back_ms
 from reconciler.transaction.hold import Hold
 from reconciler.transaction.instants import instant_ms
 from reconciler.transaction.lock import NoLock
@@ -29,32 +24,11 @@ from reconciler.transaction.marked import is_of, marked_files, remove_files, rem
 from reconciler.transaction.metadata_commit import Told, plan_commit_sync
 from reconciler.transaction.publish import completion_of
 from reconciler.transaction.undo import drop_partitions
-from reconciler.writer.asked import Outcome, Way
-from reconciler.writer.bucket import NewBase
-from reconciler.writer.facts import Facts
-from reconciler.writer.request import Totals
-from reconciler.writer.streams import batches_of, has_batch
+from reconciler.writer.alone import check_alone
+from reconciler.writer.asked import Outcome
+from reconciler.writer.made import Written
 
 _SCHEMA: Final = "schema"
-_UNDOING: Final = ("rollback", "restore")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Written:
-    """A write whose files are there. ``known``: the writes that it has seen.
-
-    ``replaced``: indexes into the groups of ``facts`` of those that are gone with it; ``extra``:
-    of the instant.
-    """
-
-    way: Way
-    instant: str
-    facts: Facts
-    known: Known
-    files: Sequence[NewBase]
-    totals: Totals
-    replaced: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 def publish(hold: Hold, done: Written) -> Outcome:
@@ -70,7 +44,7 @@ def publish(hold: Hold, done: Written) -> Outcome:
             f"{pending[0].action} {pending[0].requested} is pending, and there is no lock: it and "
             "this write could lose each other's rows; configure concurrency.lock or wait"
         )
-    _check_alone(hold, done, found)
+    check_alone(hold, done, timeline, found)
     _remove_strays(hold, done)
     _mark_partitions(hold, done)
     notes = _tell(hold, done)
@@ -114,85 +88,6 @@ def _check_ours(hold: Hold, done: Written) -> None:
             f"another writer has rolled back {action} {done.instant} while it was being written; "
             "nothing of it is in the table, run the write again"
         )
-
-
-def _check_alone(hold: Hold, done: Written, found: Sequence[Footprint]) -> None:
-    """Raises BusyError where another write that this one did not see went to the same groups.
-
-    A pending write of rows to one of them finds this one when it completes, and gives up; a pending
-    clustering would lose it, and what undoes others may undo what this one has read. Of two writes
-    that look for keys and find them new, one does not see the other's: so no other may have written
-    to a partition into which this one brings new keys, or of which it replaces all there is.
-    """
-    undoing = [one for one in found if one.action in _UNDOING and not one.is_completed]
-    against = [one for one in found if one.is_completed or _rewrites(one)]
-    claims = [*_claims(done)]
-    hit = conflicts(claims, against)
-    if undoing:
-        raise _gives_way(f"{undoing[0]} is pending, and may undo what this write has read")
-    if hit:
-        first = min(hit)
-        raise _gives_way(f"partition {claims[first].partition!r}: {hit[first]}")
-    came = [one for one in found if one.is_completed]
-    if came and (done.way.operation.looks_up or done.way.replaces):
-        _check_partitions(done, came)
-    if came:
-        _check_table(hold, done)
-
-
-def _check_partitions(done: Written, came: Sequence[Footprint]) -> None:
-    partitions = {file.partition for file in done.files if file.counts.inserts}
-    groups = done.facts.standing.groups
-    partitions |= {groups.partitions[code] for code in groups.partition[done.replaced].tolist()}
-    for one in came:
-        both = partitions & one.groups.keys() if one.is_known else partitions
-        if done.way is Way.INSERT_OVERWRITE_TABLE:
-            both = both | one.groups.keys()
-        if both:
-            first = min(both)
-            raise _gives_way(
-                f"partition {first!r}: {one} has written to it meanwhile, perhaps the same new keys"
-            )
-
-
-def _check_table(hold: Hold, done: Written) -> None:
-    """Others have completed writes meanwhile: of other columns, or of the same batch."""
-    state = observe(hold.storage, None, observed_ms=hold.clock.now_ms(), history=False)
-    declared = declared_columns(hold.storage, hold.properties, state)
-    if declared is not None and declared.text != done.facts.declared:
-        raise _gives_way("another write has changed the columns of the table meanwhile")
-    for stream, batch in batches_of(done.extra).items():
-        if has_batch(hold.storage, stream, batch):
-            raise _gives_way(f"another run has written batch {batch} of stream {stream} meanwhile")
-
-
-def _gives_way(what: str) -> BusyError:
-    return BusyError(f"{what}; nothing of this write is in the table, run it again")
-
-
-def _rewrites(footprint: Footprint) -> bool:
-    """Whether it is a pending write that takes over file groups."""
-    return not footprint.is_completed and footprint.action in ("replacecommit", "clustering")
-
-
-def _claims(done: Written) -> Iterator[Claim]:
-    """The file groups that this write follows or replaces, by partition."""
-    groups = done.facts.standing.groups
-    ids: dict[str, set[str]] = {}
-    for file in done.files:
-        if file.before is not None:
-            ids.setdefault(file.partition, set()).add(_group_of(file.before))
-    for group in done.replaced.tolist():
-        path = groups.partitions[groups.partition[group]]
-        ids.setdefault(path, set()).add(groups.file_id[group].as_py())
-    for path, some in sorted(ids.items()):
-        yield Claim(partition=path, ids=frozenset(some), is_open=False)
-
-
-def _group_of(name: str) -> str:
-    found = BaseName.parse(name)
-    assert found is not None, "a base file of the table"
-    return found.file_id
 
 
 def _remove_strays(hold: Hold, done: Written) -> None:

@@ -22,22 +22,23 @@ from reconciler.hudi.instant import WRITES, Action, State
 from reconciler.hudi.write_commit import Profile
 from reconciler.plan.model import Note
 from reconciler.spec.model import TableSpec
-from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.transaction.footprints import (
     footprints,
     foreign_pending,
+    is_being_rolled_back,
     known_writes,
-    rolled_back_ms,
 )
 from reconciler.transaction.hold import Hold
 from reconciler.transaction.lock import NoLock
 from reconciler.transaction.marked import remove_marked, remove_markers
 from reconciler.transaction.publish import completion_of
-from reconciler.transaction.undo import withdraw
+from reconciler.transaction.undo import take_back, withdraw
+from reconciler.writer.alone import check_batches, check_way
 from reconciler.writer.asked import Ask, Outcome, Way
 from reconciler.writer.facts import Facts, facts_of
-from reconciler.writer.publishing import Written, publish, tidied
+from reconciler.writer.made import Written
+from reconciler.writer.publishing import publish, tidied
 from reconciler.writer.request import Assigned, Totals, WriteDone, Writer
 
 #: how often a timeline may change under our eyes before we let its writers be
@@ -66,13 +67,13 @@ def run_write(
 ) -> Outcome:
     """Write rows into the table; ``extra`` is kept with the instant.
 
-    ``writer``: None for a write without rows.
+    ``writer``: None for a write without rows; one that only deletes partitions has none to write.
     ``announced``: the instant that a table was just made with. What goes wrong is undone before it
     is raised: BusyError where another writer has a hand in the same file groups, what ``facts_of``
     and the ``writer`` raise, StorageError.
     """
     with hold.pulse.running():
-        begun = _begin(hold, spec, ask, announced)
+        begun = _begin(hold, spec, ask, announced, extra)
         with _beating(hold, begun.instant):
             try:
                 done = _carry_out(hold, ask, begun, writer, extra)
@@ -95,7 +96,7 @@ def _completed(hold: Hold, done: Written) -> Outcome:
             if done.files or len(done.replaced):
                 outcome = publish(hold, done)
             else:
-                withdraw(hold, done.instant, done.way.action)
+                _undo(hold, done.instant, done.way.action)
                 outcome = Outcome(how="nothing", totals=done.totals, warnings=_absent(done))
     except StorageError as error:
         if outcome is None:
@@ -112,7 +113,9 @@ def _absent(done: Written) -> tuple[Note, ...]:
     return (Note("partitions", f"the table has no such partition with files; it has {paths}"),)
 
 
-def _begin(hold: Hold, spec: TableSpec, ask: Ask, announced: str | None) -> _Begun:
+def _begin(
+    hold: Hold, spec: TableSpec, ask: Ask, announced: str | None, extra: Mapping[str, str]
+) -> _Begun:
     """Look at the table and announce the write, as long as nothing else has moved meanwhile."""
     for _attempt in range(_ATTEMPTS):
         state = observe(hold.storage, None, observed_ms=hold.clock.now_ms())
@@ -127,12 +130,14 @@ def _begin(hold: Hold, spec: TableSpec, ask: Ask, announced: str | None) -> _Beg
         instant = None
         try:
             with hold.locked():
-                instant = _announce(hold, ask.way, state, announced)
+                check_batches(hold, extra)
+                instant = _announce(hold, ask.way, facts, announced)
         except ReconcilerError:
-            if instant is not None:  # the lock could not be given back
+            action = Action.COMMIT if instant is None else ask.way.action
+            if (doomed := instant or announced) is not None:  # or the lock could not be given back
                 with contextlib.suppress(ReconcilerError):
-                    abandon(hold, instant, ask.way.action)
-                    hold.heartbeat(instant).remove()
+                    abandon(hold, doomed, action)
+                    hold.heartbeat(doomed).remove()
             raise
         if instant is not None:
             return _Begun(instant=instant, facts=facts)
@@ -142,11 +147,12 @@ def _begin(hold: Hold, spec: TableSpec, ask: Ask, announced: str | None) -> _Beg
     )
 
 
-def _announce(hold: Hold, way: Way, state: TableState, announced: str | None) -> str | None:
+def _announce(hold: Hold, way: Way, facts: Facts, announced: str | None) -> str | None:
     """The requested file; None where a write was completed since the table was looked at."""
-    timeline, found = footprints(hold, known_writes(state.timeline), announced)
+    timeline, found = footprints(hold, known_writes(facts.state.timeline), announced)
     if any(one.is_completed for one in found):
         return None
+    check_way(way, found, has_groups=bool(facts.standing.groups.is_live.any()))
     pending = foreign_pending(timeline, announced)
     if isinstance(hold.lock, NoLock) and pending:
         raise BusyError(
@@ -194,7 +200,7 @@ def _carry_out(
     def assigned(found: Assigned) -> None:
         hold.publisher.start(instant, ask.way.action, _inflight(hold, ask.way, facts, found))
 
-    if writer is None:
+    if writer is None or ask.way is Way.DELETE_PARTITION:
         hold.publisher.start(instant, ask.way.action, b"")
         done = None
     else:
@@ -256,13 +262,19 @@ def abandon(hold: Hold, instant: str, action: Action) -> None:
     Takes the lock.
     """
     with hold.locked():
-        timeline = hold.reread()
-        if completion_of(timeline, instant, action) is not None:
-            return
-        hold.lock.confirm()
-        is_there = timeline.file(instant, action, State.REQUESTED) is not None
-        if is_there and rolled_back_ms(hold, timeline, instant) is None:
-            withdraw(hold, instant, action)
-        else:  # a rollback that is pending takes the rest
-            remove_marked(hold.storage, instant)
-            remove_markers(hold.storage, instant)
+        _undo(hold, instant, action)
+
+
+def _undo(hold: Hold, instant: str, action: Action) -> None:
+    """As ``abandon``, under the lock. What a rollback that is pending may count on stays to it."""
+    timeline = hold.reread()
+    if completion_of(timeline, instant, action) is not None:
+        return
+    hold.lock.confirm()
+    if is_being_rolled_back(hold, timeline, instant):
+        remove_marked(hold.storage, instant)
+        remove_markers(hold.storage, instant)
+    elif timeline.file(instant, action, State.REQUESTED) is not None:
+        withdraw(hold, instant, action)
+    else:  # nobody else looks for what was told to the metadata table since
+        take_back(hold, instant)

@@ -41,7 +41,7 @@ def batches_of(extra: Mapping[str, str]) -> dict[str, int]:
     return {
         key.removeprefix(_STREAM): int(value)
         for key, value in extra.items()
-        if key.startswith(_STREAM)
+        if key.startswith(_STREAM) and value.isdigit()
     }
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reconciler.errors import PlanError, RowsError, SpecError
+from reconciler.errors import PlanError, RowsError, SpecError, UnsupportedError
+from reconciler.storage.wrappers import Recording
 from reconciler.writer.asked import Way
 from tests.holding import spec_of
 from tests.written import Runs, rows
@@ -73,6 +74,38 @@ def test_partitions_are_deleted(it):
     it.write(rows(), Way.DELETE_PARTITION, partitions=["p=a"])
 
     assert [(2, "b", 1, "two")] == it.rows()
+
+
+def test_a_deletion_of_partitions_writes_no_rows_that_come_with_it(it):
+    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    done = it.write(rows((3, "a", 1, "three")), Way.DELETE_PARTITION, partitions=["p=a"])
+
+    assert (0, 1) == (done.files, done.replaced)
+    assert [(2, "b", 1, "two")] == it.rows()
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ("secondary_index_x", "secondary index x, .* or drop the index and create it again"),
+        ("expr_index_x", "expression index x, .* or drop the index and create it again"),
+        ("vector_index_x", "partition 'vector_index_x' is unknown .* let Hudi write the rows"),
+    ],
+)
+def test_an_index_that_cannot_be_kept_is_named_before_anything_is_written(it, index, said):
+    it.write(rows((1, "a", 1, "one")))
+    properties = Path(it.spec.path, ".hoodie/hoodie.properties")
+    live = "hoodie.table.metadata.partitions=files"
+    text = properties.read_text()
+    assert live in text
+    properties.write_text(text.replace(live, f"{live},{index}"))
+    record = []
+
+    with pytest.raises(UnsupportedError, match=said):
+        it.write(
+            rows((2, "a", 1, "two")), around=lambda s: record.append(Recording(s)) or record[-1]
+        )
+    assert [] == [call for call in record[0].mutations if "lock" not in call.paths[0]]
 
 
 def cast(batch, name, kind):

@@ -1,0 +1,197 @@
+"""Whether a write may stand beside what others do to the table: asked when it begins, and again.
+
+Hudi compares file groups alone (SimpleConcurrentFileWritesConflictResolutionStrategy). A write that
+looks for keys and finds them new has to know of other new keys of their partitions as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.errors import BusyError
+from reconciler.hudi.instant import WRITES
+from reconciler.hudi.load import load_properties
+from reconciler.hudi.metadata_partitions import RECORD_INDEX
+from reconciler.hudi.names import BaseName
+from reconciler.hudi.timeline import Timeline
+from reconciler.state.columns import declared_columns
+from reconciler.state.observe import observe
+from reconciler.transaction.conflicts import Claim, Footprint, conflicts
+from reconciler.transaction.hold import Hold
+from reconciler.writer.asked import Way
+from reconciler.writer.made import Written
+from reconciler.writer.streams import batches_of, has_batch
+
+_UNDOING: Final = ("rollback", "restore")
+#: what an Avro schema says beside its columns; writers spell it differently
+_ASIDE: Final = frozenset({"doc", "namespace"})
+
+
+def check_way(way: Way, pending: Sequence[Footprint], *, has_groups: bool) -> None:
+    """Raises BusyError for what is pending already when a write begins, and would end it.
+
+    ``has_groups``: the table has file groups that the write may follow or replace.
+    """
+    for one in pending:
+        if one.action in _UNDOING:
+            raise BusyError(
+                f"{one} is pending, and may undo what this write would read; wait until it is "
+                "done, or let Hudi finish it, then write again"
+            )
+        if has_groups and (way.operation.looks_up or way.replaces) and _takes_anything(one):
+            raise BusyError(
+                f"{one} of another writer is pending and may replace any file group, so that this "
+                "write could not be completed beside it; wait until it is done or, if its writer "
+                "is dead, let Hudi roll it back, then write again"
+            )
+
+
+def check_alone(hold: Hold, done: Written, timeline: Timeline, found: Sequence[Footprint]) -> None:
+    """Raises BusyError where another write that this one did not see went to the same groups.
+
+    A pending write of rows to one of them finds this one when it completes, and gives up; a pending
+    clustering would lose it, and what undoes others may undo what this one has read. Of two writes
+    that look for keys and find them new, one does not see the other's: so no other may have written
+    to a partition into which this one brings new keys, or of which it replaces all there is.
+    """
+    undoing = [one for one in found if one.action in _UNDOING and not one.is_completed]
+    against = [one for one in found if one.is_completed or _rewrites(one)]
+    claims = [*_claims(done)]
+    hit = conflicts(claims, against)
+    if undoing:
+        raise _gives_way(f"{undoing[0]} is pending, and may undo what this write has read")
+    if hit:
+        first = min(hit)
+        raise _gives_way(f"partition {claims[first].partition!r}: {hit[first]}")
+    _check_seen(done, timeline)
+    _check_index(hold, done)
+    came = [one for one in found if one.is_completed]
+    if came and (done.way.operation.looks_up or done.way.replaces):
+        _check_partitions(done, came)
+    if came:
+        _check_table(hold, done)
+
+
+def _check_seen(done: Written, timeline: Timeline) -> None:
+    """What was pending at the beginning and is gone may be completed, where others were archived.
+
+    The archiver passes no pending write, so it is only those before this one.
+    """
+    before, now = done.facts.state.timeline, {one.requested for one in timeline.instants}
+    if all(one.requested in now for one in before.commits):
+        return
+    for one in before.pending(WRITES):
+        if one.requested not in now:
+            raise _gives_way(
+                f"{one.action} {one.requested}, which was pending when this write began, is not on "
+                "the timeline any more, nor are others that were archived: where it went is not "
+                "known"
+            )
+
+
+def _check_index(hold: Hold, done: Written) -> None:
+    """Keys were looked for where they have to be unique: an indexer waits for no write of ours."""
+    if not done.way.operation.looks_up:
+        return
+    before, now = done.facts.properties, load_properties(hold.storage)
+    if RECORD_INDEX in set(now.metadata_partitions) - set(before.metadata_partitions):
+        raise _gives_way(
+            "a record index has begun meanwhile, which may make keys unique in all partitions"
+        )
+
+
+def _check_partitions(done: Written, came: Sequence[Footprint]) -> None:
+    partitions = {file.partition for file in done.files if file.counts.inserts}
+    groups = done.facts.standing.groups
+    partitions |= {groups.partitions[code] for code in groups.partition[done.replaced].tolist()}
+    for one in came:
+        if not one.has_new_keys and not done.way.replaces:
+            continue
+        if partitions and done.facts.index is not None and done.way.operation.looks_up:
+            raise _gives_way(
+                f"{one} has written to the table meanwhile, perhaps the same new keys: its record "
+                "index makes them unique in all partitions"
+            )
+        both = partitions & one.groups.keys() if one.is_known else partitions
+        if done.way is Way.INSERT_OVERWRITE_TABLE:
+            both = both | one.groups.keys()
+        if both:
+            first = min(both)
+            raise _gives_way(
+                f"partition {first!r}: {one} has written to it meanwhile, perhaps the same new keys"
+            )
+
+
+def _check_table(hold: Hold, done: Written) -> None:
+    """Others have completed writes meanwhile: of other columns, or of the same batch."""
+    state = observe(hold.storage, None, observed_ms=hold.clock.now_ms(), history=False)
+    declared = declared_columns(hold.storage, hold.properties, state)
+    if declared is not None and not _is_same(declared.text, done.facts.declared):
+        raise _gives_way("another write has changed the columns of the table meanwhile")
+    check_batches(hold, done.extra)
+
+
+def check_batches(hold: Hold, extra: Mapping[str, str]) -> None:
+    """Raises BusyError where another run has brought the batch of a stream that this one brings.
+
+    ``extra``: of the instant. Asked under the lock: nobody knows how long it was waited for.
+    """
+    for stream, batch in batches_of(extra).items():
+        if has_batch(hold.storage, stream, batch):
+            raise _gives_way(f"another run has written batch {batch} of stream {stream} meanwhile")
+
+
+def _is_same(schema: str, before: str | None) -> bool:
+    """Whether two schemas have the same columns, whatever writers call the records."""
+    if before is None or schema == before:
+        return before is not None
+    return bool(_columns(json.loads(schema)) == _columns(json.loads(before)))
+
+
+def _columns(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_columns(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_record = schema.get("type") == "record"
+    return {
+        key: _columns(value)
+        for key, value in schema.items()
+        if key not in _ASIDE and not (is_record and key == "name")
+    }
+
+
+def _gives_way(what: str) -> BusyError:
+    return BusyError(f"{what}; nothing of this write is in the table, run it again")
+
+
+def _rewrites(footprint: Footprint) -> bool:
+    """Whether it is a pending write that takes over file groups."""
+    return not footprint.is_completed and footprint.action in ("replacecommit", "clustering")
+
+
+def _takes_anything(footprint: Footprint) -> bool:
+    """Whether it does, and does not say which."""
+    return _rewrites(footprint) and not footprint.is_known
+
+
+def _claims(done: Written) -> Iterator[Claim]:
+    """The file groups that this write follows or replaces, by partition."""
+    groups = done.facts.standing.groups
+    ids: dict[str, set[str]] = {}
+    for file in done.files:
+        if file.before is not None:
+            ids.setdefault(file.partition, set()).add(_group_of(file.before))
+    for group in done.replaced.tolist():
+        path = groups.partitions[groups.partition[group]]
+        ids.setdefault(path, set()).add(groups.file_id[group].as_py())
+    for path, some in sorted(ids.items()):
+        yield Claim(partition=path, ids=frozenset(some), is_open=False)
+
+
+def _group_of(name: str) -> str:
+    found = BaseName.parse(name)
+    assert found is not None, "a base file of the table"
+    return found.file_id
