@@ -12,6 +12,9 @@ _SHORTEST: Final = 4
 """Shorter texts are parts of common words; nothing so short is a secret."""
 _PART: Final = 8
 _INSTEAD: Final = "***"
+_URL: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>]+)")
+#: of hosts that ask who somebody is; before the @ of other stores is a container's name
+_WEB: Final = ("http", "https", "ftp", "sftp")
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
@@ -24,6 +27,41 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
     for part in sorted(parts, key=len, reverse=True):
         text = text.replace(part, _INSTEAD)
     return text
+
+
+def without_credentials(text: str, url: str = "") -> str:
+    """The text without what its URLs, and ``url``, say to open a store.
+
+    That is a key and its secret before an @, and a query.
+
+    >>> without_credentials("s3://key:se/cret@lake/a.csv: gone, https://x/b.avro?sv=1&sig=abc")
+    's3://***@lake/a.csv: gone, https://x/b.avro?***'
+    >>> without_credentials("/key:secret@lake/a.csv: gone", "s3://key:secret@lake/a.csv")
+    '/***@lake/a.csv: gone'
+    >>> without_credentials("hdfs://host:8020/a@b.csv, abfs://box@account/c?.parquet")
+    'hdfs://host:8020/a@b.csv, abfs://box@account/c?.parquet'
+    """
+    found = [
+        secret for said in _URL.finditer(f"{url} {text}") for secret in _opening(*said.groups())
+    ]
+    for secret in found:  # those of URLs are hidden however short they are
+        text = text.replace(f"://{secret}@", f"://{_INSTEAD}@").replace(
+            f"?{secret}", f"?{_INSTEAD}"
+        )
+    return redacted(text, found)
+
+
+def _opening(scheme: str, rest: str) -> Iterator[str]:
+    """What a URL says to open a store; before the @ of some stores is no secret, but a name."""
+    place, _, query = rest.partition("?")
+    who, at, _ = place.rpartition("@")
+    named, _, secret = who.partition(":")
+    if at and (secret and not re.match(r"\d+/", secret)):
+        yield from (who, secret)
+    elif at and scheme.lower() in _WEB and "/" not in named:
+        yield who
+    if "=" in query:
+        yield query
 
 
 def _parts(secret: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ from reconciler.errors import UnsupportedError
 from reconciler.exchange.holding.spark import Holding, holding_of
 from reconciler.reader.spark import reading
 from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.redaction import redacted
+from reconciler.storage.redaction import redacted, without_credentials
 from reconciler.writer.asked import Ask, check_ask, way_of
 from reconciler.writer.program import written
 from reconciler.writer.request import Assigned, Engine, WriteDone, WriteWork
@@ -73,7 +73,7 @@ class SparkWriter:
                 job(
                     self._context,
                     described,
-                    lambda said: redacted(said, ref.secrets),
+                    lambda said: without_credentials(redacted(said, ref.secrets)),
                     alone=True,
                 )
             )

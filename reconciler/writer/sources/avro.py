@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from reconciler.errors import FormatError, StorageError
 from reconciler.merge.avro_schema import arrow_schema
+from reconciler.storage.redaction import without_credentials
 
 #: rows that are objects at once
 _TOGETHER: Final = 10_000
@@ -31,20 +32,24 @@ def avro_batches(path: str, schema: str, options: Mapping[str, Any]) -> Iterator
 
     Raises FormatError naming the file for damage and for rows that do not fit the schema.
     """
-    columns = arrow_schema(schema, path)
+    columns = arrow_schema(schema, without_credentials(path))
     with _opened(path, options, json.loads(schema)) as file:
         while rows := _some(file, path):
             try:
                 yield pa.RecordBatch.from_pylist(rows, schema=columns)
             except (pa.ArrowException, ValueError, TypeError) as error:
-                raise FormatError(path, str(error), _REMEDY) from error
+                raise _damaged(path, str(error)) from error
 
 
 def _some(file: Any, path: str) -> list[Any]:
     try:
         return list(islice(file, _TOGETHER))
     except Exception as error:  # fastavro raises what comes of the bytes
-        raise FormatError(path, f"its rows cannot be read: {error}", _REMEDY) from error
+        raise _damaged(path, f"its rows cannot be read: {error}") from error
+
+
+def _damaged(path: str, said: str) -> FormatError:
+    return FormatError(without_credentials(path), without_credentials(said, path), _REMEDY)
 
 
 class _opened:  # noqa: N801 (a function, as contextlib's are)
@@ -60,12 +65,13 @@ class _opened:  # noqa: N801 (a function, as contextlib's are)
         try:
             self._file = fsspec.open(self._path, "rb", **self._options).open()
         except OSError as error:
-            raise StorageError(self._path, error.strerror or str(error)) from error
+            said = without_credentials(error.strerror or str(error), self._path)
+            raise StorageError(without_credentials(self._path), said) from error
         try:
             return fastavro.reader(self._file, self._schema)
         except Exception as error:
             self._file.close()
-            raise FormatError(self._path, f"is no Avro file: {error}", _REMEDY) from error
+            raise _damaged(self._path, f"is no Avro file: {error}") from error
 
     def __exit__(self, *_raised: object) -> None:
         self._file.close()

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from reconciler.errors import StorageError, UsageError
+from reconciler.storage.redaction import without_credentials
 
 
 class SourceFormat(StrEnum):
@@ -36,26 +37,29 @@ def files_of(sources: Sequence[str], options: Mapping[str, Any]) -> list[str]:
     """Every file at the paths or URLs, folders with all that is below them; sorted in each.
 
     ``options`` go to the store's client. Raises StorageError for a path where nothing is, and for a
-    store that cannot be asked.
+    store that cannot be asked. No error repeats what a URL says to open a store.
     """
     import fsspec  # noqa: PLC0415 (slow)
 
     found: list[str] = []
     for source in sources:
+        shown_source = without_credentials(source)
         try:
             store, path = fsspec.core.url_to_fs(source, **options)
         except (ValueError, ImportError) as error:
-            raise UsageError(f"{source}: no store that can be read: {error}") from error
+            said = without_credentials(str(error), source)
+            raise UsageError(f"{shown_source}: no store that can be read: {said}") from error
         try:
             is_folder = store.isdir(path)
             names = sorted(store.find(path)) if is_folder else [path] if store.exists(path) else []
         except OSError as error:
-            raise StorageError(source, error.strerror or str(error)) from error
+            said = without_credentials(error.strerror or str(error), source)
+            raise StorageError(shown_source, said) from error
         if not names:
-            raise StorageError(source, "holds no file" if is_folder else "is not there")
+            raise StorageError(shown_source, "holds no file" if is_folder else "is not there")
         shown = [name for name in names if not is_folder or _is_shown(name[len(path) :])]
         if not shown:
-            raise StorageError(source, "holds no file but hidden ones")
+            raise StorageError(shown_source, "holds no file but hidden ones")
         found += [name if "://" not in source else store.unstrip_protocol(name) for name in shown]
     return found
 
@@ -73,7 +77,7 @@ def format_of(files: Sequence[str]) -> SourceFormat:
     said = {_said(name) for name in files}
     if len(said) == 1 and (only := said.pop()) is not None:
         return only
-    names = ", ".join(sorted({name.rpartition("/")[2] for name in files})[:3])
+    names = ", ".join(sorted({without_credentials(name).rpartition("/")[2] for name in files})[:3])
     raise UsageError(
         f"the names of the files ({names}) don't say what they are; say --source-format "
         f"{', '.join(found.value for found in SourceFormat)}"

@@ -16,6 +16,7 @@ from reconciler.errors import FormatError
 from reconciler.merge.avro_schema import arrow_schema
 from reconciler.reader.arrow_spark import spark_schema
 from reconciler.reader.failures import sentence
+from reconciler.storage.redaction import without_credentials
 from reconciler.writer.sources.avro import avro_batches, avro_schema_of
 from reconciler.writer.sources.formats import SourceFormat, files_of, format_of
 
@@ -76,8 +77,11 @@ def _read(
     try:
         return (reader if columns is None else reader.schema(columns)).load(paths)
     except (PySparkException, Py4JError) as error:
-        said = f"cannot be read as {kind.value}: {sentence(str(error))}"
-        raise FormatError(files[0], said, "name the right files, or say --source-format") from error
+        said = (
+            f"cannot be read as {kind.value}: {without_credentials(sentence(str(error)), files[0])}"
+        )
+        first = without_credentials(files[0])
+        raise FormatError(first, said, "name the right files, or say --source-format") from error
 
 
 def _text(
@@ -98,7 +102,7 @@ def _text(
         found = _read(session, kind, source, files, **guess)
     if _CORRUPT in set(found.columns) - set(types):
         raise FormatError(
-            files[0],
+            without_credentials(files[0]),
             f"it, or a file beside it, has lines that are no {kind.value}",
             "of JSON every line is an object; a document over many lines needs --source-option "
             "multiLine=true",
@@ -137,17 +141,14 @@ def _avro(session: SparkSession, files: Sequence[str], store: Mapping[str, Any])
         } - known
         if more:
             raise FormatError(
-                name,
-                f"has columns that {files[0]} has not: {', '.join(sorted(more))}",
+                without_credentials(name),
+                f"has columns that {without_credentials(files[0])} has not: "
+                f"{', '.join(sorted(more))}",
                 "write files of one schema at a time",
             )
-    columns = StructType.fromJson(spark_schema(arrow_schema(schema, files[0])))
+    columns = StructType.fromJson(spark_schema(arrow_schema(schema, without_credentials(files[0]))))
     named = session.createDataFrame([(name,) for name in files], "file string")
     return named.repartition(len(files)).mapInArrow(_Reading(schema, dict(store)), columns)
-
-
-def _names(schema: str) -> set[str]:
-    return {field["name"] for field in json.loads(schema)["fields"]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,55 @@
+"""Files that rows come from: what is said of them never repeats what opens their store."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import ReconcilerError, UsageError
+from reconciler.writer.sources.avro import avro_batches, avro_schema_of
+from reconciler.writer.sources.formats import files_of, format_of
+
+SECRETS = ("hunter22", "c2Vjcm/V0MQ")
+NOTHING = '{"type": "record", "name": "r", "fields": []}'
+SOURCES = [
+    "memory://key:hunter22@lake/{name}",
+    "memory://key:c2Vjcm/V0MQ@lake/{name}",
+    "memory://lake/{name}?sv=1&sig=c2Vjcm/V0MQ",
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda url: files_of([url.format(name="gone.csv")], {}),
+        lambda url: format_of([url.format(name="what")]),
+        lambda url: avro_schema_of(url.format(name="gone.avro"), {}),
+        lambda url: next(avro_batches(url.format(name="gone.avro"), NOTHING, {})),
+    ],
+    ids=["listed", "named", "avro", "rows"],
+)
+def test_no_error_repeats_a_credential(source, ask):
+    with pytest.raises(ReconcilerError) as error:
+        ask(source)
+
+    said = str(error.value)
+    assert not any(secret in said for secret in SECRETS)
+    assert "lake" in said or "what" in said
+
+
+def test_a_store_that_nobody_knows_is_named_without_its_credentials():
+    with pytest.raises(
+        UsageError, match=r"^nowhere://\*\*\*@lake/a\.csv: no store that can be read"
+    ):
+        files_of(["nowhere://key:hunter22@lake/a.csv"], {})
+
+
+def test_damage_is_said_of_the_file_without_its_credentials():
+    import fsspec  # noqa: PLC0415 (slow)
+
+    store = fsspec.filesystem("memory")
+    url = "memory://key:hunter22@lake/x.avro"
+    store.pipe_file(store._strip_protocol(url), b"no avro")
+
+    with pytest.raises(ReconcilerError, match=r"^memory://\*\*\*@lake/x\.avro: is no Avro file"):
+        avro_schema_of(url, {})
