@@ -83,7 +83,7 @@ def _observed(
     if predicts and (spec.files is not None or simulates):
         from reconciler.state.writes import with_writes  # noqa: PLC0415 (few specs have files)
 
-        state = with_writes(storage, state)
+        state = with_writes(storage, state, weighs=simulates)
     if not spec.queries:
         return state
     from reconciler.foresight.ask import with_foresight  # noqa: PLC0415 (few specs have queries)

@@ -103,6 +103,7 @@ def _simulated(
         "hudi" if state.is_merge_on_read else files.assign,
         sizes,
         written,
+        footers=state.writes.footers,
         declared=files.record_size,
     )
     if insert.rows * _per_row(rule) > _MOST_FILES * sizes.target:

@@ -32,10 +32,14 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Writes:
-    """The ``newest`` completed writes, oldest first; ``doubt``: why there are none to look at."""
+    """The ``newest`` completed writes, oldest first; ``doubt``: why there are none to look at.
+
+    ``footers``: of a few files, where they are to tell of rows and past writes do not.
+    """
 
     newest: tuple[Written, ...] = ()
     doubt: Doubt | None = None
+    footers: Footers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
 from reconciler.errors import NotFoundError, RowsError, UnsupportedError
+from reconciler.hudi.metadata_partitions import write_verdicts
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.record_index import RecordIndex
 from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
@@ -24,6 +25,7 @@ from reconciler.reader.model import ReadRequest
 from reconciler.rewrite.ground import form_of
 from reconciler.rewrite.names import seed_of
 from reconciler.sizing.choose import rule_for
+from reconciler.sizing.estimate import tells
 from reconciler.sizing.groups import Groups, base_names, groups_of
 from reconciler.sizing.rules import Rule, Sizes
 from reconciler.spec.model import FileSizes, TableSpec
@@ -37,6 +39,7 @@ from reconciler.state.history import read_written
 from reconciler.state.model import TableState
 from reconciler.state.renames import FOLDER
 from reconciler.state.view import view_of
+from reconciler.state.weighing import few_footers
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata import record_index_of
 from reconciler.transaction.metadata_rewrite import indexed_columns
@@ -146,6 +149,7 @@ def facts_of(
     files = spec.files or FileSizes()
     whole = with_meta_columns(arrow_schema(evolution.avro, _ROWS))
     index = record_index_of(storage, properties, state.timeline)
+    written = read_written(storage, properties, state.timeline, newest=20)
     return Facts(
         state=state,
         properties=properties,
@@ -166,7 +170,10 @@ def facts_of(
         rule=rule_for(
             files.assign,
             Sizes(target=files.target, small=files.small),
-            read_written(storage, properties, state.timeline, newest=20),
+            written,
+            footers=few_footers(storage, groups, bases)
+            if files.assign == "steady" and not tells(written)
+            else None,
             declared=files.record_size,
         ),
         target=files.target,
@@ -195,6 +202,12 @@ def _refuse(storage: Storage, properties: TableProperties, state: TableState) ->
         raise UnsupportedError(
             f"table {name} keeps change data (hoodie.table.cdc.enabled), which only Hudi writes; "
             "write it with Hudi"
+        )
+    if properties.metadata_partitions:  # what cannot be kept is known before the first row is read
+        write_verdicts(
+            properties.metadata_partitions,
+            table_version=properties.table_version,
+            inflight=properties.metadata_partitions_inflight,
         )
     if _has_versions(storage):
         raise UnsupportedError(

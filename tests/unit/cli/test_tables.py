@@ -125,10 +125,10 @@ def test_the_next_rows_are_simulated_and_not_written(spec, table, tmp_path, caps
     run("plan", spec, *NOW, *asked, "-o", tmp_path / "plan.json", "--format", "markdown")
 
     said = capsys.readouterr().out
-    assert "= next insert  1 000 rows in 1 partition: 1 000 into 9 new files" in said, said
+    assert "= next insert  1 000 rows in 1 partition: 1 000 into 1 new file" in said
     found = sizes_of(tmp_path / "plan.json")["nextInsert"]
-    assert (1000, 1, 4) == (found["rows"], found["into"], found["total"]["new"])
-    assert "all of them into p=9; 434656 bytes a row" in found["because"]
+    assert (1000, 1, 1) == (found["rows"], found["into"], found["total"]["new"])
+    assert "all of them into p=9; 554 bytes a row beside 434103 of every file" in found["because"]
     assert before == fingerprint(table)
 
 

@@ -1,0 +1,245 @@
+"""However inserts come, a partition has at most one small file that nothing holds.
+
+With a cap on what is written again it may have more; the files of these tests are below what any
+file may be written again for, so that there is none.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import tempfile
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import reconciler
+from reconciler.hudi.instant import Action
+from reconciler.sizing.assign import assign
+from reconciler.sizing.buckets import inserts_only
+from reconciler.sizing.choose import rule_for
+from reconciler.sizing.history import Footers, Written
+from reconciler.sizing.rules import CopyOnWrite, Sizes
+from reconciler.sizing.simulate import simulate_inserts
+from reconciler.state.observe import observe
+from reconciler.state.view import newest_bases, view_of
+from reconciler.storage.open import open_storage
+from reconciler.writer.asked import Way
+from tests.unit.sizing.piles import pile
+from tests.written import SCHEMA, Runs
+
+LAW = settings(
+    max_examples=int(os.environ.get("SMALL_FILES", "12")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: sales.orders}}
+spec:
+  path: {path}
+  timezone: UTC
+  files: {{target: {target}, small: {small}, recordSize: {record}}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+  table:
+    {{type: COPY_ON_WRITE, version: {version}, recordKey: [id], partitionBy: [p], ordering: []}}
+"""
+TARGET, SMALL = 900_000, 720_000
+#: the first file of a table that knows no rows yet takes up to so many times the target
+FULL = 1.08
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_syncing():
+    real = os.fsync
+    os.fsync = lambda _handle: None
+    yield
+    os.fsync = real
+
+
+class Table(Runs):
+    """Inserts into a table of rows that are all about as wide."""
+
+    def __init__(self, folder: Path, *, version: int, width: int, record: int) -> None:
+        folder.mkdir()
+        text = SPEC.format(
+            path=folder / "table", target=TARGET, small=SMALL, version=version, record=record
+        )
+        (folder / "spec.yaml").write_text(text)
+        super().__init__(reconciler.load_specs(folder / "spec.yaml")[0])
+        self.width, self.key = width, 0
+
+    def insert(self, counts, way=Way.INSERT):
+        """So many new rows into each partition."""
+        found = []
+        for partition, count in counts.items():
+            for _ in range(count):
+                self.key += 1
+                noise = random.Random(self.key).randbytes(self.width)
+                found.append((self.key, partition, 1, base64.b64encode(noise).decode()))
+        columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in SCHEMA]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+        self.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), way)
+
+    def files(self):
+        """Sizes and keys of the files that readers see, by partition."""
+        storage = open_storage(self.spec.path)
+        state = observe(storage, None, observed_ms=self.clock.now_ms())
+        found = defaultdict(list)
+        for row in newest_bases(view_of(state)).tolist():
+            path = state.files.partitions[state.files.partition[row]]
+            data = storage.read(f"{path}/{state.files.name[row].as_py()}")
+            keys = pq.read_table(pa.BufferReader(data), columns=["id"]).column("id").to_pylist()
+            found[path].append((len(data), sorted(keys)))
+        return found
+
+
+batches = st.lists(
+    st.fixed_dictionaries({name: st.integers(0, 110) for name in "ab"}).filter(
+        lambda counts: sum(counts.values())
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@LAW
+@given(
+    counts=batches,
+    version=st.sampled_from([6, 9]),
+    width=st.sampled_from([2_000, 6_000, 12_000]),
+    record=st.sampled_from([1, 1024]),
+    way=st.sampled_from([Way.INSERT, Way.UPSERT]),
+)
+def test_whole_runs_leave_a_partition_at_most_one_small_file(counts, version, width, record, way):
+    """And none that is too big; and which row is in which file is the same every time."""
+    with tempfile.TemporaryDirectory() as folder:
+        table, other = (
+            Table(Path(folder, name), version=version, width=width, record=record)
+            for name in ("one", "two")
+        )
+        rows = defaultdict(int)
+        for batch in counts:
+            table.insert(batch, way)
+            other.insert(batch, way)
+            found = table.files()
+            for name, count in batch.items():
+                rows[name] += count
+                files = found[f"p={name}"]
+                assert rows[name] == sum(len(keys) for _, keys in files)
+                assert sum(size < SMALL for size, _ in files) <= 1
+                assert all(size <= 1.15 * TARGET for size, _ in files)
+            assert in_files(found) == in_files(other.files())
+
+
+def in_files(found):
+    """Which keys are together, by partition."""
+    return {path: sorted(keys for _, keys in files) for path, files in found.items() if files}
+
+
+class Simulated:
+    """Partitions of files of so many rows, whose sizes a line through their rows tells."""
+
+    def __init__(self, fixed, per_row, sizes, pinned):
+        self.fixed, self.per_row, self.sizes, self.pinned = fixed, per_row, sizes, pinned
+        self.files, self.history, self.made = {"p": {}, "q": {}}, [], 0
+
+    def bytes_of(self, rows):
+        return round(self.fixed + rows * self.per_row)
+
+    def groups(self):
+        held = {name for files in self.files.values() for name in files if self.is_pinned(name)}
+        sizes = {
+            path: {name: self.bytes_of(rows) for name, rows in files.items()}
+            for path, files in self.files.items()
+        }
+        return pile({path: files for path, files in sizes.items() if files}, clustering=held)
+
+    def is_pinned(self, name):
+        return int(name[1:]) in self.pinned
+
+    def rule(self):
+        """What a writer knows: its last writes, else footers, else what is declared."""
+        rows = np.array([n for files in self.files.values() for n in files.values()], np.int64)
+        sizes = np.array([self.bytes_of(n) for n in rows.tolist()], np.int64)
+        data = np.rint(rows * self.per_row).astype(np.int64)
+        footers = Footers(rows=rows, bytes=sizes, data=data) if len(rows) else None
+        found = rule_for("steady", self.sizes, self.history[-20:], footers=footers, declared=1)
+        return replace(found, cap=None)
+
+    def insert(self, counts):
+        groups, rule = self.groups(), self.rule()
+        ids = groups.file_id.to_pylist()
+        workload = inserts_only(counts)
+        commits = bool(self.history)
+        found = assign(groups, workload, CopyOnWrite(), rule, has_commits=commits)
+        said = simulate_inserts(groups, counts, CopyOnWrite(), rule, has_commits=commits)
+        written = []
+        for code, outlook in enumerate(said):
+            path, place = workload.partitions[code], found.taking(code)
+            assert outlook.rows == found.inserts[place].sum() == counts[path]
+            for at, rows in zip(found.group[place], found.inserts[place].tolist(), strict=True):
+                name = ids[at] if at >= 0 else None
+                written += self.fill(path, name, int(rows))
+        self.history.append(
+            Written(
+                instant=f"{len(self.history)}",
+                action=Action.COMMIT,
+                rows=np.array(written, np.int64),
+                bytes=np.array([self.bytes_of(rows) for rows in written], np.int64),
+                is_base=np.ones(len(written), np.bool_),
+            )
+        )
+
+    def fill(self, path, name, rows):
+        """A bucket as the writer writes it: what would be too big goes on in the next file."""
+        rows += self.files[path].get(name, 0)
+        full = max(int((FULL * self.sizes.target - self.fixed) / self.per_row), 1)
+        if self.bytes_of(rows) <= 1.15 * self.sizes.target:
+            full = rows
+        while rows:
+            if name is None:
+                self.made += 1
+                name = f"f{self.made:03}"
+            self.files[path][name] = min(rows, full)
+            yield self.files[path][name]
+            rows -= self.files[path][name]
+            name = None
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    first=st.fixed_dictionaries({"p": st.integers(1, 1_000), "q": st.integers(0, 1_000)}),
+    counts=st.lists(
+        st.fixed_dictionaries({"p": st.integers(0, 3_000), "q": st.integers(0, 900)}), max_size=12
+    ),
+    fixed=st.integers(0, 400),
+    per_row=st.floats(1, 20),
+    pinned=st.sets(st.integers(1, 30)),
+)
+def test_what_is_learned_of_rows_on_the_way_leaves_at_most_one_small_file(
+    first, counts, fixed, per_row, pinned
+):
+    """Of several partitions, by the record size that past writes or footers tell at each step.
+
+    The first write knows none: it is of rows that are declared no bigger than they are, and of so
+    few that it expects one file of them.
+    """
+    sizes = Sizes(target=1_200, small=1_000)
+    table = Simulated(fixed, per_row, sizes, pinned)
+    for batch in (first, *counts):
+        table.insert({path: rows for path, rows in batch.items() if rows})
+
+        for files in table.files.values():
+            free = [table.bytes_of(n) for name, n in files.items() if not table.is_pinned(name)]
+            assert sum(size < sizes.small for size in free) <= 1
+            assert all(table.bytes_of(n) <= 1.15 * sizes.target + 1 for n in files.values())
