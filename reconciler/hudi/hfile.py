@@ -32,6 +32,8 @@ _BATCH: Final = 8 * 1024 * 1024  # data blocks read and verified together
 _NEAR: Final = 256 * 1024  # bytes between two blocks that are worth less than one more read
 _DEEPEST: Final = 6
 _PUT: Final = 4
+_CELL: Final = struct.Struct(">iih")  # lengths of cell key, value and record key
+_ONE_BYTE: Final = 127  # the greatest number of Hadoop's that takes one
 _CELL_TAIL: Final = 10  # family length, timestamp and type behind the record key
 
 
@@ -335,16 +337,23 @@ def _record_key(cell: bytes) -> bytes:
 
 def _cells(data: bytes, *, has_version: bool) -> list[Cell]:
     """The (record key, value) of a data block; raises ValueError, struct.error, IndexError."""
-    at, cells = 0, []
-    while at < len(data):
-        key_length, value_length = struct.unpack_from(">ii", data, at)
-        start = at + 8
-        middle = start + key_length
+    at, cells, size = 0, [], len(data)
+    while at < size:  # for every row of a record index: as little as can be
+        key_length, value_length, length = _CELL.unpack_from(data, at)
+        start = at + _CELL.size
+        middle = at + 8 + key_length
         end = middle + value_length
-        require(start < middle <= end <= len(data), "a cell that passes the end")
-        key = _record_key(data[start:middle])
-        require(len(key) + 2 + _CELL_TAIL <= key_length, "a cell key that is cut off")
-        require(data[middle - 1] == _PUT, f"a cell of type {data[middle - 1]}")
-        cells.append((key, data[middle:end]))
-        at = blocks.hadoop_vint(data, end)[1] if has_version else end
+        if not start < middle <= end <= size:
+            raise ValueError("a cell that passes the end")
+        if not 0 <= length <= key_length - 2 - _CELL_TAIL:
+            raise ValueError("a cell key that is cut off")
+        if data[middle - 1] != _PUT:
+            raise ValueError(f"a cell of type {data[middle - 1]}")
+        cells.append((data[start : start + length], data[middle:end]))
+        if not has_version:
+            at = end
+        elif data[end] <= _ONE_BYTE:
+            at = end + 1
+        else:
+            at = blocks.hadoop_vint(data, end)[1]
     return cells
