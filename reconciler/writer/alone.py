@@ -54,7 +54,8 @@ def check_alone(hold: Hold, done: Written, timeline: Timeline, found: Sequence[F
     A pending write of rows to one of them finds this one when it completes, and gives up; a pending
     clustering would lose it, and what undoes others may undo what this one has read. Of two writes
     that look for keys and find them new, one does not see the other's: so no other may have written
-    to a partition into which this one brings new keys, or of which it replaces all there is.
+    to a partition into which this one brings new keys, or of which it replaces all there is; nor to
+    any at all where a record index knows every key.
     """
     undoing = [one for one in found if one.action in _UNDOING and not one.is_completed]
     against = [one for one in found if one.is_completed or _rewrites(one)]

@@ -1,0 +1,120 @@
+"""Whole runs that write to a table with a record index: a key is in one partition, everywhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import BusyError
+from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.storage.open import open_storage
+from reconciler.writer.asked import Way
+from tests.crash.writing import meanwhile, when
+from tests.holding import spec_of
+from tests.placed import held, index_keys, told
+from tests.written import Runs, rows
+
+
+@pytest.fixture(params=[6, 8, 9])
+def it(request, tmp_path):
+    (tmp_path / "t").mkdir()
+    found = Runs(spec_of(tmp_path / "t", version=request.param))
+    found.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    index_keys(found.spec.path, found.clock.now_ms())
+    return found
+
+
+def assert_placed(it):
+    """The index is live, and says of every key where it is, and of no other."""
+    assert "record_index" in load_properties(open_storage(it.spec.path)).metadata_partitions
+    keys = [str(number) for number in range(12)]
+    assert held(it.spec.path, it.clock.now_ms()) == told(it.spec.path, keys)
+
+
+def test_a_key_that_comes_with_another_partition_moves_there(it):
+    assert_placed(it)
+    done = it.write(rows((1, "b", 2, "ONE"), (3, "a", 1, "three")))
+
+    assert (2, 0, 1) == (done.totals.inserts, done.totals.updates, done.totals.deletes)
+    assert [(1, "b", 2, "ONE"), (2, "b", 1, "two"), (3, "a", 1, "three")] == it.rows()
+    assert_placed(it)
+
+
+def test_a_key_goes_there_and_back(it):
+    for number, folder in enumerate("bcab"):
+        it.write(rows((1, folder, 2 + number, folder)))
+        assert_placed(it)
+
+    assert [(1, "b", 5, "b"), (2, "b", 1, "two")] == it.rows()
+
+
+def test_a_key_is_deleted_wherever_it_is(it):
+    it.write(rows((1, "c", 9, None), (2, "b", 9, None)), Way.DELETE)
+    assert [] == it.rows()
+    assert_placed(it)
+
+    it.write(rows((1, "b", 1, "again")))
+    assert [(1, "b", 1, "again")] == it.rows()
+    assert_placed(it)
+
+
+def test_a_row_that_is_older_moves_nothing_and_leaves_nothing(it):
+    before = len(load_timeline(*opened(it)).commits)
+    done = it.write(rows((1, "b", 0, "older")))
+
+    assert "nothing" == done.how
+    assert before == len(load_timeline(*opened(it)).commits)
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.rows()
+
+
+def opened(it):
+    storage = open_storage(it.spec.path)
+    return storage, load_properties(storage)
+
+
+def test_an_insert_that_dedupes_keeps_one_row_a_key_of_all_partitions(it):
+    it.write(rows((5, "a", 3, "new"), (5, "b", 2, "old")), Way.INSERT, dedupes=True)
+
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (5, "a", 3, "new")] == it.rows()
+    assert_placed(it)
+
+
+def test_an_index_by_partition_leaves_keys_to_their_partitions(tmp_path):
+    it = Runs(spec_of(tmp_path, version=9))
+    it.write(rows((1, "a", 1, "one")))
+    index_keys(it.spec.path, it.clock.now_ms(), by_partition=True)
+    it.write(rows((1, "b", 2, "other")))
+
+    assert [(1, "a", 1, "one"), (1, "b", 2, "other")] == it.rows()
+
+
+def test_a_write_of_the_same_new_key_into_another_partition_makes_one_give_way(it, tmp_path):
+    between = meanwhile(it, tmp_path / "unused", rows((8, "d", 1, "first")))
+
+    with pytest.raises(BusyError, match=r"perhaps the same new keys.*run it again"):
+        it.write(rows((8, "e", 1, "second")), around=between)
+
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (8, "d", 1, "first")] == it.rows()
+    it.write(rows((8, "e", 1, "second")))
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (8, "e", 1, "second")] == it.rows()
+    assert_placed(it)
+
+
+def test_a_write_that_brings_no_new_key_stands_beside_others(it, tmp_path):
+    between = meanwhile(it, tmp_path / "unused", rows((8, "d", 1, "first")))
+    it.write(rows((1, "a", 5, "changed")), around=between)
+
+    assert [(1, "a", 5, "changed"), (2, "b", 1, "two"), (8, "d", 1, "first")] == it.rows()
+    assert_placed(it)
+
+
+def test_an_index_that_begins_meanwhile_makes_a_write_give_way(tmp_path):
+    it = Runs(spec_of(tmp_path, version=9))
+    it.write(rows((1, "a", 1, "one")))
+    begins = when(r"\.parquet$", lambda: index_keys(it.spec.path, it.clock.now_ms()))
+
+    with pytest.raises(BusyError, match=r"record index .*run it again"):
+        it.write(rows((1, "b", 2, "ONE")), around=begins)
+    assert [(1, "a", 1, "one")] == it.rows()
+    it.write(rows((1, "b", 2, "ONE")))
+    assert [(1, "b", 2, "ONE")] == it.rows()
+    assert_placed(it)
