@@ -116,7 +116,7 @@ batches = st.lists(
 @given(
     counts=batches,
     version=st.sampled_from([6, 9]),
-    width=st.sampled_from([2_000, 6_000, 12_000]),
+    width=st.sampled_from([2_000, 4_000, 6_000]),
     record=st.sampled_from([1, 1024]),
     way=st.sampled_from([Way.INSERT, Way.UPSERT]),
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.basefile.form import GREATEST_KEY, LEAST_KEY, FileForm
@@ -113,6 +113,7 @@ def test_damage_is_an_error_that_names_the_file():
         held(data[:40] + b"PAR1", "a")
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.text(max_size=6), min_size=1, unique=True),
     st.lists(st.text(max_size=6), unique=True),
