@@ -18,7 +18,9 @@ import pyarrow as pa
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.arrow import strings
 from reconciler.index import slim
+from reconciler.index.askable import Starts, starts_of
 from reconciler.index.chunks import PAIRS, Chunks, File
+from reconciler.index.compact import MalformedError
 from reconciler.index.forms import Forms
 from reconciler.index.keys import index_in_order
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex, fields_within, kept_type
@@ -161,7 +163,7 @@ class _Reading:
                 groups=len(groups),
                 pairs=found.metadata or {},
             )
-            if self._read(found, [file], groups):
+            if self._read(found, [file], groups, _chunks_of(footer)):
                 self.rows[nth] = file.rows
 
     def add_groups(self, name: str, footer: Any) -> None:
@@ -175,7 +177,7 @@ class _Reading:
             File(nth=nth, name=name, rows=found.row_group(nth).num_rows, groups=1, pairs=pairs)
             for nth in groups
         ]
-        is_read = self._read(found, files, groups)
+        is_read = self._read(found, files, groups, _chunks_of(footer))
         self.rows = [file.rows if is_read else UNKNOWN for file in files]
 
     def _read_held(self) -> None:
@@ -190,7 +192,8 @@ class _Reading:
         found = _parsed(glued([cut for _, cut in files]))
         many = range(sum(file.groups for file, _ in files))
         is_whole = found is not None and found.num_row_groups == len(many)
-        if is_whole and self._read(found, [file for file, _ in files], many):
+        chunks = [(cut.groups, starts) for _, cut in files for starts in cut.chunks]
+        if is_whole and self._read(found, [file for file, _ in files], many, chunks):
             return
         if len(files) > 1:
             for one in files:
@@ -198,10 +201,12 @@ class _Reading:
         else:
             self.rows[files[0][0].nth] = UNKNOWN
 
-    def _read(self, found: Any, files: Sequence[File], numbers: range) -> bool:
+    def _read(
+        self, found: Any, files: Sequence[File], numbers: range, chunks: Sequence[Starts] | None
+    ) -> bool:
         """What one footer says of its row groups, and so of files; False if that is nothing."""
         try:
-            form = self.forms.of(found)
+            form = self.forms.of(found, chunks)
             groups = [found.row_group(number) for number in numbers]
             rows = [group.num_rows for group in groups]
         except (pa.ArrowException, OSError, ValueError):  # names that are no text
@@ -209,6 +214,8 @@ class _Reading:
         if any(group.num_columns != len(form.schema) for group in groups):
             return False
         if not _add_up(files, rows):
+            return False
+        if chunks is not None and not form.can_be_asked(chunks, len(groups)):
             return False
         for column, place in zip(self.wanted, form.places, strict=True):
             self._chunks.setdefault(column, Chunks()).read(column, place, files, groups, rows)
@@ -228,6 +235,20 @@ def _add_up(files: Sequence[File], rows: Sequence[int]) -> bool:
     """Whether files have the rows of their row groups, which come in the files' order."""
     left = iter(rows)
     return all(sum(islice(left, file.groups)) == file.rows for file in files)
+
+
+def _chunks_of(footer: Any) -> list[Starts] | None:
+    """Of each row group of a footer where its column chunks begin; none of one that is damaged.
+
+    None: nobody knows. What pyarrow has read, it does not give back.
+    """
+    if not isinstance(footer, bytes | memoryview):
+        return None
+    data = bytes(footer)
+    try:
+        return [(data, starts) for starts in starts_of(data)]
+    except MalformedError:
+        return []
 
 
 def _parsed(footer: Any) -> Any:

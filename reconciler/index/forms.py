@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from reconciler.index.askable import Leaf, Starts, path_of
+from reconciler.index.compact import MalformedError
 from reconciler.index.kinds import Kind
 from reconciler.index.writers import Writer
 
@@ -18,7 +20,8 @@ UNTOLD: Final = -2
 class Place:
     """Where files of one schema have a column; ``code``: of its kind and writer.
 
-    ``hides_nulls``: where the column has a dictionary, more of it may be null than is counted.
+    ``hides_nulls``: where the column has a dictionary, more of it may be null than is counted;
+    ``leaf``: what must hold of its chunks before pyarrow is asked about them.
     """
 
     at: int
@@ -26,6 +29,7 @@ class Place:
     writer: Writer = field(default_factory=Writer)
     code: int = -1
     hides_nulls: bool = False
+    leaf: Leaf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,18 @@ class Form:
     schema: Any
     created_by: str | None
     places: tuple[Place, ...]
+
+    def can_be_asked(self, chunks: Sequence[Starts], groups: int) -> bool:
+        """Whether pyarrow may be asked about the chunks of so many row groups in these places.
+
+        Those of a writer that is not believed it is not asked about.
+        """
+        leaves = [(p.leaf, p.at) for p in self.places if p.leaf and p.writer.is_known]
+        return not leaves or (
+            len(chunks) == groups
+            and all(len(starts) == len(self.schema) for _, starts in chunks)
+            and all(leaf.is_askable(data, at[nth]) for leaf, nth in leaves for data, at in chunks)
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,10 +65,12 @@ class Forms:
     kinds: dict[tuple[Kind, Writer], int] = field(default_factory=dict)
     _met: list[Form] = field(default_factory=list)
 
-    def of(self, found: Any) -> Form:
+    def of(self, found: Any, chunks: Sequence[Starts] | None = None) -> Form:
         """The form of pyarrow's FileMetaData; files of a table are alike, so the last one tells.
 
-        Raises UnicodeDecodeError where names are no text.
+        ``chunks``: of its row groups, by which a form that was not met yet is checked. Raises
+        UnicodeDecodeError where names are no text, and MalformedError where the schema names other
+        columns than the chunks do: one of them would be taken for a column that there is not.
         """
         schema, created_by = _schema_of(found), found.created_by
         for form in reversed(self._met):
@@ -60,6 +78,9 @@ class Forms:
                 return form
         writer = Writer.of(created_by)
         paths = [schema.column(at).path for at in range(len(schema))]
+        for data, starts in (chunks or ())[:1]:
+            if paths != [path_of(data, at).decode() for at in starts]:
+                raise MalformedError("chunks of other columns")
         places = tuple(self._place(column, paths, schema, writer) for column in self.wanted)
         form = Form(schema, created_by, places)
         self._met.append(form)
@@ -75,7 +96,8 @@ class Forms:
             return Place(UNTOLD)
         kind = Kind.of(found)
         code = self.kinds.setdefault((kind, writer), len(self.kinds))
-        return Place(ats[0], kind, writer, code, writer.hides_nulls and "." in column)
+        hides_nulls = writer.hides_nulls and "." in column
+        return Place(ats[0], kind, writer, code, hides_nulls, Leaf.of(found))
 
 
 def _may_be_read_for(path: str, column: str) -> bool:

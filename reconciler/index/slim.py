@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from reconciler.index import compact
+from reconciler.index import compact, shapes
 from reconciler.index.compact import BINARY, LIST, STOP, STRUCT, MalformedError
 
 _MAGIC: Final = b"PAR1"
@@ -44,7 +44,8 @@ class Slim:
     """A footer cut apart.
 
     ``form``: what is before the count of rows and after the pairs; ``rows``: of the file;
-    ``groups``: so ``many`` row groups, as they are written; ``pairs``: those that were asked for.
+    ``groups``: so ``many`` row groups, as they are written; ``chunks``: of each where in them its
+    column chunks begin; ``pairs``: those that were asked for.
     ``first``, ``last``: how many bytes of the footer are before the longest value of another pair
     and after it, the file's last eight among them.
     """
@@ -53,6 +54,7 @@ class Slim:
     rows: int
     groups: bytes
     many: int
+    chunks: tuple[tuple[int, ...], ...]
     pairs: Mapping[bytes, bytes]
     first: int
     last: int
@@ -101,9 +103,10 @@ class Slimmer:
         many, kind, start = compact.listed(data, _value(data, at, _ROWS, (_GROUPS, LIST)))
         if kind != STRUCT:
             raise MalformedError("no row groups")
-        at = start
+        at, begins = start, []
         for _ in range(many):
-            at = compact.row_group(data, at)
+            at, chunks = shapes.row_group(data, at)
+            begins.append(tuple(chunk - start for chunk in chunks))
         groups = data[start:at]
         number, kind, place = compact.field(data, at, _GROUPS)
         found: dict[bytes, bytes] = {}
@@ -119,6 +122,7 @@ class Slimmer:
             rows=compact.unzigzag(rows),
             groups=groups,
             many=many,
+            chunks=tuple(begins),
             pairs=found,
             first=first,
             last=len(data) - behind,
@@ -159,7 +163,7 @@ def _pairs(
     if kind != STRUCT:
         raise MalformedError("pairs of another kind")
     for _ in range(size):
-        key, at = compact.key_of_pair(data, at)
+        key, at = shapes.key_of_pair(data, at)
         start, at = compact.binary(data, at)
         length = at - start
         if gap and at > hole:

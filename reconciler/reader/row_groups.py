@@ -11,6 +11,7 @@ import pyarrow as pa
 from reconciler import parallel
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.arrow import flags, integers
+from reconciler.index.askable import can_be_asked
 from reconciler.index.tails import Tails
 from reconciler.reader.skipping import GroupTest, has_logs
 
@@ -56,12 +57,13 @@ def measured(storage: Storage, kept: Scan) -> RowGroups | None:
 
     def counted(file: dict[str, Any]) -> tuple[int, int, int, int] | None:
         try:
-            footer = _footer(tails.read(file["base"], file["base_size"]))
+            tail = tails.read(file["base"], file["base_size"])
         except ReconcilerError:
             return None
+        footer = _footer(tail)
         if footer is None:
             return None
-        mask = test.may_match(file["base"], footer, kept.values(file["partition"]))
+        mask = test.may_match(file["base"], tail, kept.values(file["partition"]))
         sizes = np.array([_bytes(footer.row_group(at)) for at in range(len(mask))], np.int64)
         return len(mask), int(mask.sum()), int(sizes.sum()), int(sizes[mask].sum())
 
@@ -82,7 +84,8 @@ def _footer(tail: bytes) -> Any:
     import pyarrow.parquet as pq  # noqa: PLC0415 (heavy)
 
     try:
-        return pq.read_metadata(pa.BufferReader(tail))
+        found = pq.read_metadata(pa.BufferReader(tail))
+        return found if can_be_asked(tail, pq.ParquetSchema(found)) else None
     except (pa.ArrowException, OSError, ValueError):
         return None
 

@@ -298,8 +298,8 @@ class GroupTest:
     def may_match(self, path: str, footer: Any, values: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Per row group whether a row of it may match.
 
-        ``footer``: pyarrow's FileMetaData; ``values``: of the partition's columns, as Arrow scalars
-        or Python values.
+        ``footer``: pyarrow's FileMetaData, or the file's end from the footer's first byte on;
+        ``values``: of the partition's columns, as Arrow scalars or Python values.
         """
         name = path.rpartition("/")[2]
         index = index_of_groups(

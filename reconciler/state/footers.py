@@ -10,6 +10,7 @@ from typing import Any, Final
 from reconciler import parallel
 from reconciler.errors import FormatError, NotFoundError, PermissionDeniedError
 from reconciler.hudi.metadata_stats import Bound
+from reconciler.index.askable import can_be_asked
 from reconciler.index.tails import Tails, damaged
 from reconciler.storage.api import Storage
 
@@ -67,6 +68,8 @@ class _Reading:
 
         try:
             found = pq.read_metadata(pa.BufferReader(_MAGIC + tail))
+            if not can_be_asked(tail, pq.ParquetSchema(found)):
+                raise damaged(path, "its footer cannot be read")
             groups = [found.row_group(nth) for nth in range(found.num_row_groups)]
             return Footer(
                 rows=found.num_rows,

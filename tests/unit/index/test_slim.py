@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.index import compact, footers
+from reconciler.index import compact, footers, shapes
 from reconciler.index.compact import MalformedError
 from reconciler.index.footers import index_of
 from reconciler.index.slim import Ends, Slim, Slimmer, glued
@@ -104,19 +104,22 @@ def test_a_row_group_ends_where_its_fields_do(footer):
     found = slim(footer).groups
     at = 0
     while at < len(found):
-        end = compact.row_group(found, at)
+        end, chunks = shapes.row_group(found, at)
         assert compact.fields(found, at) == end
+        assert len(SCHEMA) + 1 == len(chunks)
+        assert list(chunks[1:]) == [compact.fields(found, chunk) for chunk in chunks[:-1]]
         at = end
 
 
 @pytest.mark.parametrize("text", ["x" * 127, "x" * 128, "\x00" * 5])
-def test_the_usual_row_groups_are_walked_quickly(text):
-    found = slim(footer_of(pa.table({"s": [text], "n": [1]}))).groups
-    _, _, start = compact.field(found, 0, 0)
-    size, _, start = compact.listed(found, start)
+def test_the_usual_chunks_are_walked_quickly(text):
+    found = slim(footer_of(pa.table({"s": [text], "n": [1]})))
+    (starts,) = found.chunks
+    chunk, rest = shapes._chunk_and_rest()
 
-    assert (len(text) < 128) == (compact._row_group_of(size)(found, start) is not None)
-    assert len(found) == compact.row_group(found, 0)
+    assert [len(text) < 128, True] == [chunk(found.groups, at) is not None for at in starts]
+    assert rest(found.groups, compact.fields(found.groups, starts[-1])) is not None
+    assert (len(found.groups), starts) == shapes.row_group(found.groups, 0)
 
 
 def with_bloom(size=3000, **pairs):

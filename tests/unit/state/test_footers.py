@@ -145,6 +145,19 @@ def test_a_chunk_of_another_type_than_its_column_s_is_unknown():
     assert footer.problem is None
 
 
+def test_a_file_whose_chunks_have_other_levels_than_its_columns_is_damaged():
+    """Asked for such a chunk, whichever it is, pyarrow would end the process."""
+    levels, file = b"<)\x06\x19&\x00\x04\x00", written([1, 2])
+    assert file.count(levels) == 1
+    data = file.replace(levels, b"<)\x06\x19\x16\x04\x00")
+    data = data[:-8] + (int.from_bytes(data[-8:-4], "little") - 1).to_bytes(4, "little") + b"PAR1"
+    storage = open_storage(f"memory://footers/{next(_number)}")
+    storage.create("bad.parquet", data)
+    (footer,) = read_footers(storage, [("bad.parquet", len(data))], [])
+
+    assert "bad.parquet: its footer cannot be read; restore the file from a copy" == footer.problem
+
+
 def test_a_file_that_is_gone_is_a_problem_of_its_own():
     storage, files = stored(pa.table({"x": [1]}))
     gone, _ = read_footers(storage, [("gone.parquet", 100), *files], ["x"])
