@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -26,8 +27,8 @@ SCHEMA: Final = pa.schema(
 )
 #: what a deletion has to know of a row
 _KEY: Final = ["order_id", "day"]
-#: orders of a day that a shift at the counter brings, and that the web shop does
-_COUNTER: Final = 1_000
+#: orders of a day that the shifts at the counter bring, and that the web shop does
+_COUNTER: Final = {"morning": 1_000, "noon": 500, "evening": 1_500}
 _WEB: Final = 19_500
 _CUSTOMERS: Final = 2_000
 #: every so many orders one is shipped, and this customer asks to be forgotten
@@ -51,11 +52,12 @@ class Batch:
 
 def batches() -> tuple[Batch, ...]:
     """What is written, one after the other."""
+    firsts = accumulate(_COUNTER.values(), initial=0)
     counter = [
-        Batch(name=shift, operation="bulk-insert", rows=_orders(at * _COUNTER, _COUNTER))
-        for at, shift in enumerate(("morning", "noon", "evening"))
+        Batch(name=shift, operation="bulk-insert", rows=_orders(first, count))
+        for first, (shift, count) in zip(firsts, _COUNTER.items(), strict=False)
     ]
-    web = Batch(name="web", operation="insert", rows=_orders(len(counter) * _COUNTER, _WEB))
+    web = Batch(name="web", operation="insert", rows=_orders(sum(_COUNTER.values()), _WEB))
     brought = pa.concat_tables([batch.rows for batch in (*counter, web)])
     forgotten = brought.filter(pc.equal(brought.column("customer_id"), _FORGOTTEN)).select(_KEY)
     return (

@@ -79,7 +79,9 @@ def test_a_pipe_gets_no_colour(shown):
 def test_the_readme_shows_what_it_prints(shown):
     (walk,) = (
         block
-        for block in re.findall(r"^```\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+        for block in re.findall(
+            r"^```\w*\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE
+        )
         if "$ reconciler apply plan.json" in block
     )
     printed, at = lasting(shown[0]), 0
