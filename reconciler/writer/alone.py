@@ -137,7 +137,8 @@ def _check_table(hold: Hold, done: Written) -> None:
 def check_batches(hold: Hold, extra: Mapping[str, str]) -> None:
     """Raises BusyError where another run has brought the batch of a stream that this one brings.
 
-    ``extra``: of the instant. Asked under the lock: nobody knows how long it was waited for.
+    ``extra``: of the instant. Asked when the table has been looked at: what was completed before
+    is none of what comes to a write while it runs.
     """
     for stream, batch in batches_of(extra).items():
         if has_batch(hold.storage, stream, batch):

@@ -121,6 +121,7 @@ def _begin(
         state = observe(hold.storage, None, observed_ms=hold.clock.now_ms())
         try:
             facts = facts_of(hold.storage, hold.properties, spec, state, ask)
+            check_batches(hold, extra)  # what is completed from now on is asked of at the end
         except ReconcilerError:
             if announced is not None:
                 with contextlib.suppress(ReconcilerError):
@@ -130,7 +131,6 @@ def _begin(
         instant = None
         try:
             with hold.locked():
-                check_batches(hold, extra)
                 instant = _announce(hold, ask.way, facts, announced)
         except ReconcilerError:
             action = Action.COMMIT if instant is None else ask.way.action
