@@ -11,6 +11,7 @@ import pytest
 
 import reconciler
 from tests.command import run
+from tests.placed import held, index_keys, told
 from tests.spark.frames import PYSPARK
 
 pytestmark = PYSPARK
@@ -23,6 +24,8 @@ spec:
   concurrency: {lock: {provider: filesystem}}
   table: {type: COPY_ON_WRITE, version: 9, recordKey: [id], partitionBy: [p], ordering: [ts]}
 """
+#: after all that a test writes
+AFTER_MS = 4_000_000_000_000
 AVRO = {
     "type": "record",
     "name": "r",
@@ -92,3 +95,29 @@ def test_rows_that_do_not_fit_are_shown_column_by_column(spec, tmp_path, capsys)
     assert "error: the rows do not fit the schema of table orders:" in said
     assert any(line.startswith("  x: the table has string, the rows have nothing") for line in said)
     assert run("write", spec, tmp_path / "less.csv", "--fill-missing") == 0
+
+
+def test_a_key_moves_to_the_partition_that_it_comes_with_where_an_index_knows_all_keys(
+    spark, spec, tmp_path, capsys
+):
+    columns = {"id": [*range(40)], "p": ["a", "b"] * 20, "ts": [1] * 40, "x": ["one"] * 40}
+    pq.write_table(pa.table(columns), tmp_path / "first.parquet")
+    assert run("write", spec, tmp_path / "first.parquet") == 0
+    index_keys(tmp_path / "orders", AFTER_MS, groups=3)
+    lines = [{"id": n, "p": "c", "ts": 2, "x": "two"} for n in range(0, 40, 4)]
+    lines += [{"id": n, "p": "c", "ts": 0, "x": "old"} for n in range(1, 40, 4)]
+    lines += [{"id": n, "p": "b", "ts": 2, "x": "two"} for n in range(39, 50, 2)]
+    (tmp_path / "second.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    capsys.readouterr()
+
+    assert run("write", spec, tmp_path / "second.jsonl", "--format", "json") == 0
+    counts = json.loads(capsys.readouterr().out)["rows"]
+    assert (15, 1, 10) == (counts["inserted"], counts["updated"], counts["deleted"])
+    model = {n: ("ab"[n % 2], "one") for n in range(40)} | {
+        line["id"]: (line["p"], line["x"]) for line in lines if line["ts"] == 2
+    }
+    wanted = sorted(((n, *values) for n, values in model.items()), key=str)
+    assert rows_of(spark, tmp_path, "id", "p", "x") == wanted
+    assert held(tmp_path / "orders", AFTER_MS) == told(
+        tmp_path / "orders", [str(number) for number in range(60)]
+    )
