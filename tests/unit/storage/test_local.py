@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -245,3 +246,17 @@ def test_a_file_where_a_folder_should_be_is_named(storage, tmp_path):
         storage.create("f/g", b"x")
     with pytest.raises(NotFoundError):
         storage.list("g")
+
+
+def test_a_disk_that_takes_no_more_is_the_tables_and_not_that_of_the_copied_file(storage, tmp_path):
+    (tmp_path / "local").write_bytes(b"x" * 10_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(StorageError, match="File too large") as failed:
+            storage.create_from("f", str(tmp_path / "local"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert str(tmp_path / "f") == failed.value.path
+    assert not (tmp_path / "f").exists()
