@@ -14,6 +14,8 @@ from reconciler.curves.drawn import spread
 from reconciler.errors import FormatError, StorageError, UnsupportedError
 from reconciler.hudi.arrow import integers
 from reconciler.hudi.files import Files
+from reconciler.index.askable import can_be_asked
+from reconciler.index.tails import Tails, damaged
 from reconciler.merge.calendar import PROLEPTIC, Calendar, in_calendar
 from reconciler.merge.evolve import evolve_batch
 from reconciler.merge.ordering import column_at
@@ -108,10 +110,12 @@ class Reading:
         folder = self.files.partitions[int(self.files.partition[row])]
         name = self.files.name[row].as_py()
         path = f"{folder}/{name}" if folder else name
+        size = int(self.files.size[row])
         try:
             with reading_parquet(path):
                 file = pq.ParquetFile(
-                    open_range(self.storage, path, int(self.files.size[row])),
+                    open_range(self.storage, path, size),
+                    metadata=self._footer(path, size),
                     pre_buffer=True,
                     coerce_int96_timestamp_unit="us",
                 )
@@ -124,6 +128,16 @@ class Reading:
         of = found.num_row_groups
         sizes = np.array([found.row_group(at).num_rows for at in range(of)], np.int64)
         return Opened(row, path, file, list(range(of)), sizes, found.num_rows, of, wanted)
+
+    def _footer(self, path: str, size: int) -> Any:
+        """Pyarrow's FileMetaData, of which every chunk may be asked for."""
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        tail = Tails(self.storage).read(path, size)
+        found = pq.read_metadata(pa.BufferReader(tail))
+        if not can_be_asked(tail, pq.ParquetSchema(found)):
+            raise damaged(path, "its footer cannot be read")
+        return found
 
     def rows(self, one: Opened, share: float) -> Any | None:
         """The columns of so many of a file's rows; None where they cannot be read."""

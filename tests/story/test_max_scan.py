@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import reconciler
+from reconciler.foresight.reading import Reading, Wanted
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
 from tests.crash.clustering import Clustering
 from tests.crash.drill import NOW
 from tests.laid import laid, orders
@@ -168,6 +173,22 @@ def damaged_page(it):
     return file.name
 
 
+def damaged_levels(it):
+    """A file of which pyarrow ends the process that asks for the chunk of a column no query names.
+
+    Its levels are not as many as its column has.
+    """
+    file = sorted(it.table.glob("*.parquet"))[3]
+    data = file.read_bytes()
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    levels = re.search(rb"<\)\x06\x19&(.).", data[end:-8], re.DOTALL)
+    assert levels is not None
+    first, last = levels.span()
+    footer = data[end:-8][:first] + b"<)\x06\x19\x16" + levels[1] + data[end:-8][last:]
+    file.write_bytes(data[:end] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    return file.name
+
+
 def test_where_no_row_may_be_sampled_the_limit_is_not_judged(tmp_path):
     """Files of a bootstrapped table may hold keys alone, so none is looked into."""
     archive = Path(__file__).parents[1] / "tables/v8_bootstrap.zip"
@@ -207,7 +228,7 @@ def test_a_file_without_a_footer_is_read_by_every_query_and_named(table):
     assert () == after.steps
 
 
-@pytest.mark.parametrize("damage", [damaged_end, damaged_page])
+@pytest.mark.parametrize("damage", [damaged_end, damaged_page, damaged_levels])
 def test_what_cannot_be_read_joins_no_group_of_small_files(damage, table):
     it = table("100%")
     clustering = it.spec.clustering
@@ -224,6 +245,20 @@ def test_what_cannot_be_read_joins_no_group_of_small_files(damage, table):
     assert f"{name}: " in said
     assert "left out of" in said
     assert 0 == it.apply(plan).exit_code
+
+
+def test_a_sample_asks_nothing_of_a_file_that_pyarrow_would_die_of(table):
+    it = table("100%")
+    name = damaged_levels(it)
+    storage = open_storage(str(it.table))
+    files = observe(storage, None, observed_ms=0).files
+    row = files.name.to_pylist().index(name)
+    reading = Reading(storage, files, ("customer",), pa.schema([("customer", pa.int64())]))
+
+    assert reading.open(Wanted(row, 0, 0, 0)) is None
+    assert (
+        f"{name}: its footer cannot be read; restore the file from a copy" == reading.damaged[row]
+    )
 
 
 def with_logs(it):
