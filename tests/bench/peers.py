@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from tests.bench.meter import Cost, Meter
 
@@ -33,10 +33,12 @@ NAMES = {
 class Peer:
     """A process with a Spark session that is warm; ``folder`` has its tables."""
 
+    PROGRAM: ClassVar[str] = "tests.bench.peer"
+
     def __init__(self, system: str, heap: str, folder: Path) -> None:
         self.system, self.folder = system, folder
         (folder / "work").mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tests.bench.peer", system, heap, str(folder / "work")]
+        command = [sys.executable, "-m", self.PROGRAM, system, heap, str(folder / "work")]
         usual = {"TZ": "UTC", "PYSPARK_PYTHON": sys.executable}
         with (folder / f"{system}.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -57,6 +59,10 @@ class Peer:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def table(self) -> Path:
@@ -85,7 +91,7 @@ class Peer:
         queries: Sequence[str] = (),
     ) -> Cost:
         """Rewrite the table; ``exact``: no more files than the system plans."""
-        with Meter(self._process.pid) as meter:
+        with Meter(self.pid) as meter:
             self.ask("cluster", columns=columns, target=target, exact=exact, queries=queries)
         return meter.cost
 
