@@ -67,6 +67,10 @@ class FileForm:
             return replace(form, codec=_CODECS.get(name, "gzip"))
         return form
 
+    def is_of(self, compression: str, created_by: str) -> bool:
+        """Whether a column chunk is encoded as ours are: by pyarrow's writer, with this codec."""
+        return created_by.startswith("parquet-cpp") and _CODECS.get(compression) == self.codec
+
     @property
     def compression_level(self) -> int | None:
         return _LEVELS.get(self.codec) if self.level is None else self.level

@@ -136,14 +136,29 @@ class BaseFileWriter:
     def estimated_bytes(self) -> int:
         """About the file's size if it were closed now: what tells where to end it."""
         groups = self._groups
-        waiting = 0
-        if self._waiting:
-            if not groups.arrow and groups.sampled < min(_SAMPLE, groups.waiting_rows / 4):
-                self._sample()
-            waiting = int(groups.waiting * groups.share)
-        chunks = (groups.count + bool(self._waiting)) * len(self._columns)
+        is_first = bool(self._waiting) and not groups.arrow
+        if is_first and groups.sampled < min(_SAMPLE, groups.waiting_rows / 4):
+            self._sample()
+        return self._bytes(groups.waiting * groups.share)
+
+    def room(self, full: float) -> int:
+        """Bytes of Arrow's memory that fit for sure into ``full`` bytes of the file.
+
+        Rows take no more in a file than in memory, so that nothing has to be encoded to know.
+        """
+        return max(int(full) - self._bytes(self._groups.waiting), 0)
+
+    def expect(self, encoded: int) -> None:
+        """What was written until now takes about so many bytes, as a file shows that has it."""
+        groups = self._groups
+        if groups.waiting and not groups.arrow:  # else its own row groups show it
+            groups.share, groups.sampled = encoded / groups.waiting, groups.waiting_rows
+
+    def _bytes(self, waiting: float) -> int:
+        """The file's size if what waits takes so many bytes."""
+        chunks = (self._groups.count + bool(self._waiting)) * len(self._columns)
         footer = _FOOTER + _CHUNK_FOOTER * chunks + len(self._schema.avro) + self._keys.text_bytes
-        return int(self._sink.tell()) + waiting + footer
+        return int(self._sink.tell()) + int(waiting) + footer
 
     def close(self) -> WrittenFile:
         """End the file. Raises FormatError where a column that may not be null is."""

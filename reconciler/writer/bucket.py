@@ -7,7 +7,7 @@ Hudi roll over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,8 +33,9 @@ _MOST: Final = 1.15
 _FULL: Final = 1.08
 #: and no less than this when an estimate was wrong
 _LEAST: Final = 0.25
-#: of a file, between two looks at its size; and rows
+#: of a file, in Arrow's memory: what is written between two looks at its size
 _STEP: Final = 0.02
+#: rows that any file takes, as far as they are no more than its target: a filter may be more alone
 _FEWEST: Final = 64
 
 
@@ -174,9 +175,10 @@ class BucketWriting:
         self, records: LogRecords | None, new: _New, storage: Storage, full: float
     ) -> NewBase:
         """The next base file of a group that there is."""
-        bucket, reading = self.bucket, self.work.reading
+        bucket, work, reading = self.bucket, self.work, self.work.reading
         assert bucket.base is not None, "there is one"
-        old = read_slice(bucket.base, reading, storage)
+        footers: list[Any] = []
+        old = read_slice(bucket.base, reading, storage, on_footer=footers.append)
         counts = Counts()
         with self._open(0) as file:
             if records is None:
@@ -190,6 +192,8 @@ class BucketWriting:
                 for batch in merging.rest():
                     file.write(batch)
                 counts = merging.counts
+            if (width := _row_bytes(footers, work.form)) is not None:
+                file.expect(int(width * file.rows))
             added = new.into(file, full)
             written = replace(file.close(), footer=None)
         return NewBase(
@@ -237,12 +241,13 @@ class _New:
         """Rows until the file has about ``full`` bytes, at least one in an empty file; how many."""
         taken = 0
         while self._waiting is not None:
-            size = file.estimated_bytes
-            if file.rows and size >= full:
+            room = file.room(full)
+            if not room and file.rows and file.estimated_bytes >= full:
                 break
             rows = self._waiting
-            step = _STEP * self._work.target * max(file.rows, 1) / max(size, 1)
-            count = min(len(rows), max(int(step), _FEWEST) if file.rows else _FEWEST)
+            count = _first(rows, max(room, _STEP * self._work.target))
+            if not file.rows:
+                count = max(count, _first(rows.slice(0, _FEWEST), self._work.target))
             file.write(self._stamped(rows.slice(0, count)))
             taken += count
             self._waiting = rows.slice(count) if count < len(rows) else None
@@ -277,3 +282,21 @@ class _New:
 
     def _fetch(self) -> None:
         self._waiting = next((batch for batch in self._batches if len(batch)), None)
+
+
+def _first(rows: Any, most: float) -> int:
+    """How many of the first rows have no more than so many bytes, at least one."""
+    count = len(rows)
+    while count > 1 and (size := rows.slice(0, count).nbytes) > most:
+        count = max(min(int(count * most / size), count - 1), 1)
+    return count
+
+
+def _row_bytes(footers: Sequence[Any], form: FileForm) -> float | None:
+    """What a row takes in a file, by a footer; None where it was written in another way."""
+    for footer in footers:
+        groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+        chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
+        if footer.num_rows and form.is_of(chunks[0].compression, footer.created_by):
+            return float(sum(chunk.total_compressed_size for chunk in chunks) / footer.num_rows)
+    return None

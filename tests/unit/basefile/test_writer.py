@@ -168,6 +168,35 @@ def test_the_size_is_known_before_the_file_ends(kind):
         assert writer.close().size == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+@pytest.mark.parametrize("kind", ["random", "repeated"])
+def test_rows_that_there_is_room_for_do_not_make_a_file_bigger_than_was_said(kind, codec):
+    numbers = np.random.default_rng(7).integers(0, 2**62 if kind == "random" else 9, 40_000)
+    batch = rows([f"key-{n:09}" for n in range(40_000)], numbers.tolist())
+    full, width, at = 1_000_000, batch.nbytes / len(batch), 0
+    writer = BaseFileWriter(io.BytesIO(), NAME, SCHEMA, replace(FORM, codec=codec))
+    while (count := int(writer.room(full) / width)) and at < len(batch):
+        writer.write(batch.slice(at, min(count, 2_000)))
+        at += min(count, 2_000)
+
+    assert 0 < at < len(batch)
+    assert 0 == writer.room(full / 2)
+    assert writer.close().size <= full
+
+
+def test_nothing_is_encoded_to_know_the_size_where_a_file_tells(monkeypatch):
+    batch = rows(f"key-{n:09}" for n in range(4_000))
+    known = write_base_file([batch], io.BytesIO(), NAME, SCHEMA, FORM)
+    group = known.footer.row_group(0)
+    data = sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+    writer = BaseFileWriter(io.BytesIO(), NAME, SCHEMA, FORM)
+    writer.write(batch)
+    writer.expect(data)
+    monkeypatch.setattr(writer, "_sample", lambda: pytest.fail("it encodes"))
+
+    assert writer.estimated_bytes == pytest.approx(known.size, rel=0.05)
+
+
 def test_a_pyarrow_stream_is_as_good_a_sink():
     sink = pa.BufferOutputStream()
     made = write_base_file([rows("a")], sink, NAME, SCHEMA, FORM)

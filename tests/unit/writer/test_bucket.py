@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.basefile.writer import BaseFileWriter
 from reconciler.errors import FormatError
 from reconciler.hudi.names import BaseName
 from reconciler.merge.logs import LogRecords
@@ -33,9 +35,9 @@ def it(request, tmp_path):
     return Subject(storage, work, group.partition, base, old, tmp_path / "local")
 
 
-def noise(number):
+def noise(number, length=64):
     """Text that no codec makes smaller than half."""
-    return hashlib.sha256(str(number).encode()).hexdigest()
+    return hashlib.shake_256(str(number).encode()).hexdigest(length // 2)
 
 
 class Subject:
@@ -184,6 +186,34 @@ def test_what_a_group_has_no_room_for_begins_another(it):
         f"{PREFIX}-{n + 1}" for n in range(len(more))
     ]
     assert it.keys_of([old, *more]) == [*it.keys(it.old), *(str(n) for n in range(5000, 25_000))]
+
+
+@pytest.mark.parametrize("base", [True, False])
+def test_rows_of_any_width_end_a_file_in_time(it, base):
+    """Some are so wide that two of them are more than a file may have beyond its target."""
+    rows = [it.rows(*range(5000, 5200), name=lambda n: noise(n, 300_000 if n % 20 == 7 else 64))]
+
+    made = it.write(Rows(inserts=lambda: rows), base=base, target=1_500_000)
+
+    assert len(made) > 1
+    assert all(one.file.size <= 1.15 * 1_500_000 for one in made)
+    assert it.keys_of(made)[-200:] == [str(n) for n in range(5000, 5200)]
+
+
+def test_a_file_that_goes_on_is_not_encoded_twice(it, monkeypatch):
+    (made,) = it.write(Rows(inserts=lambda: [it.rows(*range(5000, 9000), name=noise)]))
+    storage, path = it.storage, f"{made.partition}/{made.file.name}"
+    it.base = replace(it.base, base=path, base_size=storage.stat(path).size)
+    encoded = []
+    monkeypatch.setattr(BaseFileWriter, "_sample", lambda self: encoded.append(self.name))
+    target = int(1.2 * made.file.size)
+
+    new = [it.rows(*range(20_000, 24_000), name=noise)]
+    one, *more = it.write(Rows(inserts=lambda: new), target=target, attempt=4)
+
+    assert more
+    assert one.file.name not in encoded
+    assert one.file.size == pytest.approx(1.08 * target, rel=0.05)
 
 
 def test_every_file_comes_after_its_marker_and_nothing_stays_on_the_local_disk(it):
