@@ -25,6 +25,7 @@ from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.damage import damaged_input
 from reconciler.apply.delegate_cluster import carry_out_by_hudi, check_layout, told_of_hudi
 from reconciler.apply.execute import with_heartbeat
+from reconciler.apply.lost_files import lost_files
 from reconciler.apply.measure import measure, new_files_of
 from reconciler.apply.patience import Waits, patiently
 from reconciler.apply.payloads import own_metadata
@@ -211,6 +212,7 @@ def _decide(table: Table, step: ClusterStep, look: Look) -> _Decision:
         done=_done_before(table, look),
         refusal=ground.refusal,
         cut=cut_logs(table.storage, properties, look.state, step.groups),
+        lost=lost_files(table.storage, properties, look.state, step.groups),
     )
     if len(chosen.groups):
         rewrite_verdicts(

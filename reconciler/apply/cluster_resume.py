@@ -16,6 +16,7 @@ from reconciler.apply.cluster import carry_out, needed_rewriter, refuse_unlocked
 from reconciler.apply.cluster_work import ClusterWork, action_of, claims_of, requested_plan
 from reconciler.apply.cut_logs import cut_logs
 from reconciler.apply.execute import with_heartbeat
+from reconciler.apply.lost_files import lost_files
 from reconciler.apply.patience import Waits, patiently
 from reconciler.apply.regroup import Regrouped, regroup
 from reconciler.apply.result import Rewritten as Done
@@ -85,6 +86,7 @@ def _work_on(table: Table, pending: PendingClustering) -> StepOutcome:
         ours=pending.instant,
         refusal=ground.refusal,
         cut=cut_logs(table.storage, table.properties, state, planned),
+        lost=lost_files(table.storage, table.properties, state, planned),
     )
     begun = patiently(table, partial(_begin_again, table, pending, chosen, state))
     assert begun is not None, "it waits no longer"

@@ -43,7 +43,7 @@ class Regrouped:
     gone: int = 0
 
 
-def regroup(
+def regroup(  # noqa: PLR0913 (each says why another slice stays)
     reviewed: Rewrites,
     state: TableState,
     *,
@@ -51,12 +51,14 @@ def regroup(
     done: Collection[str] = (),
     refusal: str = "",
     cut: Mapping[tuple[str, str], str] = _NOTHING,
+    lost: Mapping[tuple[str, str], str] = _NOTHING,
 ) -> Regrouped:
     """Reviewed ∩ fresh. ``ours``: the pending clustering that has these slices in hand itself.
 
     ``done``: completed clusterings of this very plan; what they replaced is done, while what any
     other write replaced has fallen out. ``refusal``: why slices with log files of this table cannot
-    be merged, empty where they can. ``cut``: damaged log files, by partition and name.
+    be merged, empty where they can. ``cut``: damaged log files, by partition and name; ``lost``:
+    file groups of which a file is gone, by partition and file id.
     """
     found = candidates(state, view_of(state))
     keys = paths(reviewed)
@@ -70,6 +72,7 @@ def regroup(
     )
     because.say(rows < 0, lambda at: f"file group {_id(reviewed, at)} is no longer there")
     _say_held(because, reviewed, found, rows, ours)
+    _say_lost(because, reviewed, lost)
     _say_changed(because, reviewed, found, rows)
     _say_unreadable(because, reviewed, refusal)
     _say_cut(because, reviewed, cut)
@@ -197,6 +200,12 @@ def _say_cut(because: _Reasons, reviewed: Rewrites, cut: Mapping[tuple[str, str]
         for folder, names in zip(folders, reviewed.logs.to_pylist(), strict=True)
     ]
     because.say(np.array([one is not None for one in said], np.bool_), said.__getitem__)
+
+
+def _say_lost(because: _Reasons, reviewed: Rewrites, lost: Mapping[tuple[str, str], str]) -> None:
+    if lost:
+        said = [lost.get(pair) for pair in _pairs(paths(reviewed))]
+        because.say(np.array([one is not None for one in said], np.bool_), said.__getitem__)
 
 
 def _replaced_by(reviewed: Rewrites, state: TableState) -> list[str | None]:

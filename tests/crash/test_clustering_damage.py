@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from reconciler.apply.cut_logs import cut_logs
+from reconciler.apply.lost_files import lost_files
 from reconciler.hudi.load import load_properties
 from tests.crash.clustering import clustering
 
@@ -45,3 +48,47 @@ def test_the_log_files_of_version_6_are_compared_with_every_write(tmp_path):
     found = cut_logs(it.storage, load_properties(it.storage), it.state(), step.groups)
 
     assert {(first.parent.relative_to(it.table).as_posix().strip("."), first.name): said} == found
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("clustering/orders", "*_20261121210336964.parquet"),  # newer than others of their groups
+        ("v9_mor_part", ".e6c3a2d0-*.log.1_0-536-816"),
+    ],
+)
+def test_a_group_of_which_a_committed_file_is_gone_stays_as_it_is(name, pattern, tmp_path):
+    it = clustering(TABLES / f"{name}.zip", tmp_path / "t")
+    before = it.copy(tmp_path / "whole")
+    gone = min(it.table.rglob(pattern))
+    gone.unlink()
+    found = it.apply(it.plan()).tables[0].outcomes[0].rewritten
+    whole = before.apply(before.plan()).tables[0].outcomes[0].rewritten
+    (left,) = [one for one in found.left if gone.name in one.because]
+
+    assert left.because == (
+        f"its file {gone.name} is gone, which a completed write made: restore it from a copy, or "
+        "roll that write back with Hudi"
+    )
+    assert (found.groups, len(found.left)) == (whole.groups - 1, len(whole.left) + 1)
+
+
+def test_what_went_away_after_the_review_is_no_newer_file_slice(tmp_path):
+    it = clustering(TABLES / "clustering/orders.zip", tmp_path / "t")
+    plan = it.plan()
+    gone = min(it.table.rglob("*_20261121210336964.parquet"))
+    gone.unlink()
+    (left,) = it.apply(plan).tables[0].outcomes[0].rewritten.left
+
+    assert left.because.startswith(f"its file {gone.name} is gone, which a completed write made")
+
+
+def test_log_files_of_version_6_are_missed_by_the_slice_that_they_are_of(tmp_path):
+    it = clustering(TABLES / "v6_lazy_mor_tls.zip", tmp_path / "t")
+    (gone,) = it.table.rglob(".d5140d99-*.log.1_*")
+    gone.unlink()
+    (step,) = it.plan().tables[0].steps
+    found = lost_files(it.storage, load_properties(it.storage), it.state(), step.groups)
+
+    folder = gone.parent.relative_to(it.table).as_posix().strip(".")
+    assert [(folder, gone.name[1:].partition("_")[0])] == list(found)
