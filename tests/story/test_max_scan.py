@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,10 +180,9 @@ def damaged_levels(it):
     file = sorted(it.table.glob("*.parquet"))[3]
     data = file.read_bytes()
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    levels = re.search(rb"<\)\x06\x19&(.).", data[end:-8], re.DOTALL)
-    assert levels is not None
-    first, last = levels.span()
-    footer = data[end:-8][:first] + b"<)\x06\x19\x16" + levels[1] + data[end:-8][last:]
+    levels = b"<)\x06\x19&\x00"
+    assert levels in data[end:]
+    footer = data[end:-8].replace(levels, b"<)\x06\x19\x16", 1)
     file.write_bytes(data[:end] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
     return file.name
 
