@@ -211,11 +211,12 @@ class _Looking:
         yield from said
         if is_bound or said:
             return
-        if any(one[0].lower() in self.fixed for one in parts):
+        if parts and all(one[0].lower() in self.fixed for one in parts):
             because = "is about partitions alone, which are left out by their names as it is"
         else:
+            helps = "is tried for" if self.indexed(query) else "and no index helps"
             because = (
-                "bounds no column in every alternative, so no layout and no index helps it; "
+                f"bounds no column in every alternative, so no layout {helps} it; "
                 "compare one with a value, as in customer_id = 42"
             )
         yield Note("queries", f"query {query.name!r} {because}")

@@ -93,6 +93,27 @@ def test_fields_of_structs_are_indexed_and_not_ordered_by():
                 "it; compare one with a value, as in customer_id = 42"
             ),
         ),
+        *(
+            (
+                where,
+                "queries",
+                (
+                    "query 'q' bounds no column in every alternative, so no layout is tried for "
+                    "it; compare one with a value, as in customer_id = 42"
+                ),
+            )
+            for where in (
+                "dt = '2026-01-01' or customer_id = 3",
+                "customer_id = 3 or amount > 5",
+                "customer_id + 1 = 5",
+                "customer_id is null",
+            )
+        ),
+        (
+            "dt = '2026-01-01' or dt like '2025%'",
+            "queries",
+            "query 'q' is about partitions alone, which are left out by their names as it is",
+        ),
         (
             "dt = '2026-01-01'",
             "queries",
