@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.hudi.instant import Action
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata_attempt import earlier_attempt
@@ -40,6 +41,21 @@ def take_back(hold: Hold, instant: str) -> None:
         drop_partitions(hold, properties, ())
     remove_marked(storage, instant)
     remove_markers(storage, instant)
+
+
+def clear(hold: Hold, instant: str) -> None:
+    """As ``take_back``, of an instant that somebody has taken off the timeline.
+
+    Its data files go whatever becomes of the rest: once the timeline begins after it they would be
+    read. Log files of the metadata table that hold another instant's blocks too stay.
+    """
+    try:
+        take_back(hold, instant)
+    except ReconcilerError as error:
+        remove_marked(hold.storage, instant)
+        remove_markers(hold.storage, instant)
+        if not isinstance(error, UnsupportedError):
+            raise
 
 
 def drop_partitions(hold: Hold, properties: TableProperties, names: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from reconciler.transaction.hold import Hold
 from reconciler.transaction.marked import remove_markers, remove_unnamed
 from reconciler.transaction.process import Process, is_dead
 from reconciler.transaction.store_clock import store_now_ms
-from reconciler.transaction.undo import take_back, withdraw
+from reconciler.transaction.undo import clear, withdraw
 
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
@@ -106,7 +106,7 @@ def _tidy(hold: Hold, timeline: Timeline, time: str) -> None:
             remove_unnamed(hold.storage, hold.properties, timeline, one)
     is_after = any(one.requested < time for one in timeline.commits)
     if not done and is_after and not _is_archived(hold, time):
-        take_back(hold, time)
+        clear(hold, time)
     remove_markers(hold.storage, time)
 
 

@@ -33,7 +33,7 @@ from reconciler.transaction.hold import Hold
 from reconciler.transaction.lock import NoLock
 from reconciler.transaction.marked import remove_marked, remove_markers
 from reconciler.transaction.publish import completion_of
-from reconciler.transaction.undo import take_back, withdraw
+from reconciler.transaction.undo import clear, withdraw
 from reconciler.writer.alone import check_batches, check_way
 from reconciler.writer.asked import Ask, Outcome, Way
 from reconciler.writer.facts import Facts, facts_of
@@ -277,4 +277,4 @@ def _undo(hold: Hold, instant: str, action: Action) -> None:
     elif timeline.file(instant, action, State.REQUESTED) is not None:
         withdraw(hold, instant, action)
     else:  # nobody else looks for what was told to the metadata table since
-        take_back(hold, instant)
+        clear(hold, instant)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import AlreadyExistsError, BusyError
+from reconciler.errors import AlreadyExistsError, BusyError, UnsupportedError
 from reconciler.hudi.avro import encode
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.instant import Action, Instant, State
@@ -15,6 +15,7 @@ from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.names import BaseName
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Recording
+from reconciler.transaction import undo
 from reconciler.transaction.metadata import ghosts
 from reconciler.writer import left as leftovers
 from reconciler.writer.asked import Way
@@ -101,6 +102,25 @@ def test_what_the_metadata_table_heard_of_a_write_after_its_rollback_is_taken_ba
     timeline = load_timeline(storage, properties)
     assert {} == ghosts(storage, properties, timeline, ["p=a", "p=b", "p=c"])
     assert sorted(BEFORE) == it.rows()
+
+
+def test_files_that_came_after_a_rollback_go_whatever_becomes_of_the_metadata_table(
+    it, monkeypatch
+):
+    def shared(*_):
+        raise UnsupportedError("a log file holds blocks of other instants, too")
+
+    instants = []
+
+    def rolled_back():
+        instants.append(instant_now(it))
+        rolls_back(it, instants[0], is_done=True)
+
+    monkeypatch.setattr(undo, "take_back", shared)
+    with pytest.raises(BusyError, match="has rolled back commit"):
+        it.write(BATCH, around=when(r"\.parquet$", rolled_back))
+
+    assert ([], sorted(BEFORE)) == (files_of(it, instants[0]), it.rows())
 
 
 # what is left of runs
