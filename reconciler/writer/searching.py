@@ -158,10 +158,10 @@ def together(pieces: Iterator[Any]) -> Iterator[list[Pack]]:
 def found(search: Search, place: int, packs: Sequence[Pack], storage: Storage) -> Iterator[InFile]:
     """What each file of a place holds of the keys that are looked for in its partition."""
     for code in sorted({pack.number for pack in packs}):
-        asked = [pack for pack in packs if pack.number == code]
-        batches = [pack.batch() for pack in asked]
+        some = [pack for pack in packs if pack.number == code]
+        batches = [pack.batch() for pack in some]
         counts = [len(batch) for batch in batches]
-        source = np.repeat([pack.source for pack in asked], counts).astype(np.int64)
+        source = np.repeat([pack.source for pack in some], counts).astype(np.int64)
         batch = pa.concat_batches(batches)
         keys, row = batch.column("key"), numbers(batch.column("row"))
         for file in search.files[place][code].tolist():
