@@ -20,7 +20,7 @@ def written_text(name: str, operation: str, done: Outcome) -> str:
     rows = []
     if totals is not None:
         rows = [
-            f"{number} {what}"
+            f"{words.number(number)} {what}"
             for number, what in (
                 (totals.inserts, "new"),
                 (totals.updates, "changed"),
@@ -34,7 +34,7 @@ def written_text(name: str, operation: str, done: Outcome) -> str:
     if rows:
         lines.append(f"  rows   {', '.join(rows)}")
     groups = [
-        f"{number} {what}"
+        f"{words.number(number)} {what}"
         for number, what in (
             (done.begun, "begun"),
             (done.filled, f"written again ({words.size(done.rewritten)} before)"),
