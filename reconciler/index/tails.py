@@ -41,8 +41,11 @@ class Tails:
         """
         length = min(self.length, size)
         tail = self.storage.read_range(path, size - length, length)
-        if len(tail) != length or length < _TAIL.size:
+        if len(tail) != length:
             raise damaged(path, "it is shorter than it was listed")
+        if size < _TAIL.size:
+            said = f"it has {size} bytes, which are too few for a parquet file"
+            raise damaged(path, said if size else "it is empty")
         whole = _length(tail, size)
         if not whole:
             raise damaged(path, "it does not end as a parquet file does")

@@ -109,7 +109,7 @@ def test_files_that_cannot_be_read_are_unknown_and_the_first_few_are_said():
     rows = dict(zip(built.index.name.to_pylist(), built.index.rows.tolist(), strict=True))
     assert {f"f{n}.parquet" for n in range(6)} == {name for name in rows if rows[name] == -1}
     assert (6, 12) == (built.unread, sum(told))
-    damaged = "it is shorter than it was listed; restore the file from a copy"
+    damaged = "it has 4 bytes, which are too few for a parquet file; restore the file from a copy"
     assert (
         "/t/f0.parquet: is not there",
         "/t/f1.parquet: may not be read",
