@@ -46,6 +46,7 @@ from reconciler.hudi.metadata_partitions import rewrite_verdicts
 from reconciler.hudi.timeline import Timeline
 from reconciler.plan.model import ClusterStep, Note
 from reconciler.planners.passes import passes_extra
+from reconciler.planners.phrases import plural
 from reconciler.rewrite.ground import Ground, ground_of
 from reconciler.rewrite.model import Rewriter, Rewritten
 from reconciler.state.layout import Layout
@@ -171,8 +172,8 @@ def checked(
     notes = tuple(
         Note(
             "metadataListing",
-            f"the metadata table and the disk differ in {len(names)} files of partition {path!r}, "
-            f"for example {', '.join(names[:5])}",
+            f"the metadata table and the disk differ in {plural(len(names), 'file')} of partition "
+            f"{path!r}, for example {', '.join(names[:5])}",
         )
         for path, names in sorted(found.items())
     )
