@@ -9,7 +9,7 @@ exceptions pyarrow does not catch; ColumnChunk in parquet.thrift.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Self
@@ -52,16 +52,18 @@ class Leaf:
         levels = (column.max_repetition_level, column.max_definition_level)
         return cls(physical, _LENGTHS.get(physical, fixed), levels)
 
-    def is_askable(self, data: bytes, at: int) -> bool:
-        """Whether pyarrow may be asked about the chunk of this column that begins here."""
-        if _usual(self)(data, at):
-            return True
+    def are_askable(self, chunks: Iterable[tuple[bytes, int]]) -> bool:
+        """Whether pyarrow may be asked about chunks of this column, which begin at these places."""
+        match = _usual(self)
+        return all(match(data, at) or self._is_whole(data, at) for data, at in chunks)
+
+    def _is_whole(self, data: bytes, at: int) -> bool:
         try:
-            return self._is_whole(data, at)
+            return self._is_plain(data, at)
         except MalformedError:
             return False
 
-    def _is_whole(self, data: bytes, at: int) -> bool:
+    def _is_plain(self, data: bytes, at: int) -> bool:
         for number, kind, start in _fields(data, at):
             if number == _CRYPTO:
                 return False
@@ -119,7 +121,7 @@ def can_be_asked(tail: bytes, schema: Any) -> bool:
         return False
     return all(
         len(starts) == len(leaves)
-        and all(leaf.is_askable(tail, at) for leaf, at in zip(leaves, starts, strict=True))
+        and all(leaf.are_askable([(tail, at)]) for leaf, at in zip(leaves, starts, strict=True))
         for starts in groups
     )
 

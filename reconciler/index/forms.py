@@ -49,7 +49,9 @@ class Form:
         return not leaves or (
             len(chunks) == groups
             and all(len(starts) == len(self.schema) for _, starts in chunks)
-            and all(leaf.is_askable(data, at[nth]) for leaf, nth in leaves for data, at in chunks)
+            and all(
+                leaf.are_askable((data, at[nth]) for data, at in chunks) for leaf, nth in leaves
+            )
         )
 
 

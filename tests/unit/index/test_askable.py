@@ -80,7 +80,7 @@ def test_whatever_pyarrow_writes_it_can_be_asked_about(footer):
     leaves = leaves_of(parsed(footer).schema)
     for starts in starts_of(footer):
         for leaf, at in zip(leaves, starts, strict=True):
-            assert leaf.is_askable(footer, at)
+            assert leaf.are_askable([(footer, at)])
             assert leaf._is_whole(footer, at)
             is_short = b"x" * 128 not in footer
             assert not is_short or _usual(leaf)(footer, at)
