@@ -11,11 +11,12 @@ from reconciler.writer.asked import Way
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.our_writer import rows_of, spec_of, write
 from tests.oracle.test_writes import ALL, FOLDERS, LATE, ROUNDS, VERSIONS, Both
-from tests.placed import held, told
+from tests.placed import held, index_of, told
 
 pytestmark = pytest.mark.oracle
 BY_INDEX = ALL | {"hoodie.index.type": "RECORD_INDEX"}
 MOVING = BY_INDEX | {"hoodie.record.index.update.partition.path": "true"}
+BY_PARTITION = {"hoodie.metadata.record.level.index.enable": "true"}
 #: after all that a test writes
 LATER_MS = 4_000_000_000_000
 
@@ -104,3 +105,18 @@ def test_an_insert_looks_no_key_up_and_the_index_knows_the_newer_row(it):
     write(it.spec, [it.row(row[0], third[0])], Way.INSERT)
     assert third[0] == told(it.table.path, [row[0]])[row[0]][0]
     assert 3 == sum(one[0] == row[0] for one in rows_of(it.table))
+
+
+def test_an_index_that_hudi_keeps_by_partition_leaves_keys_to_their_partitions(real_hudi, tmp_path):
+    hudi = real_hudi("1.2.0")
+    table = hudi.table(tmp_path / "t", options=LATE | BY_PARTITION)
+    hudi.write(table, [["k1", "a", 1, "one", 1.0], ["k2", "b", 1, "two", 2.0]])
+    assert "record_index" in table.metadata_partitions()
+    assert index_of(table.path) is None
+
+    done = write(spec_of(table, TABLE_VERSION["1.2.0"]), [["k1", "b", 2, "other", 3.0]])
+    rows = [["k1", "a", 1, "one", 1.0], ["k1", "b", 2, "other", 3.0], ["k2", "b", 1, "two", 2.0]]
+    assert rows == rows_of(table) == hudi.rows(table, metadata=True)
+    assert "record_index" not in table.metadata_partitions()
+    (note,) = done.warnings
+    assert "record_index was dropped: the record index keeps keys by partition" in note.because
