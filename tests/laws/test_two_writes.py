@@ -1,0 +1,146 @@
+"""Of two writes that run at once, what is in the table is what one after the other would have left.
+
+The second runs as a whole just before one of the calls by which the first changes the table.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import BusyError
+from reconciler.storage.wrappers import Recording
+from reconciler.writer.asked import Way
+from tests.crash.writing import left
+from tests.holding import spec_of
+from tests.written import Runs, rows
+
+LAW = settings(
+    max_examples=int(os.environ.get("TWO_WRITES", "25")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+FIRST = [(1, "a", 1, "one"), (2, "b", 1, "two"), (3, "b", 1, "three")]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_syncing():
+    real = os.fsync
+    os.fsync = lambda _handle: None
+    yield
+    os.fsync = real
+
+
+def unique_by_key(found):
+    return {(row[1], row[0]): row for row in found}.values()
+
+
+writes = st.tuples(
+    st.sampled_from([Way.UPSERT, Way.UPSERT, *Way]),
+    st.lists(
+        st.tuples(
+            st.integers(1, 5), st.sampled_from("abc"), st.integers(1, 4), st.sampled_from("xy")
+        ),
+        min_size=1,
+        max_size=4,
+    ).map(unique_by_key),
+)
+
+
+#: a row in a partition that has none
+NEW = (Way.UPSERT, [(4, "c", 1, "x")])
+
+
+def after(table, write, who):
+    """The rows of a table once a write is done; each row says whose it is."""
+    way, found = write
+    new = {(p, key): (key, p, ts, f"{x}{who}") for key, p, ts, x in found}
+    folders = {p for _, p, _, _ in found}
+    others = [row for row in table if (row[1], row[0]) not in new]
+    match way:
+        case Way.UPSERT:
+            same = {(row[1], row[0]) for row in table} & new.keys()
+            changed = [
+                max(new[row[1], row[0]], row, key=lambda one: one[2])
+                for row in table
+                if (row[1], row[0]) in same
+            ]
+            return [*others, *changed, *(row for key, row in new.items() if key not in same)]
+        case Way.DELETE:
+            return others
+        case Way.INSERT | Way.BULK_INSERT:
+            return [*table, *new.values()]
+        case Way.INSERT_OVERWRITE:
+            return [*(row for row in table if row[1] not in folders), *new.values()]
+        case Way.INSERT_OVERWRITE_TABLE:
+            return [*new.values()]
+        case Way.DELETE_PARTITION:
+            return [row for row in table if row[1] not in folders]
+
+
+def run(it, write, who, **how):
+    """Whether it is completed."""
+    way, found = write
+    if way is Way.DELETE_PARTITION:
+        how["partitions"] = sorted({f"p={p}" for _, p, _, _ in found})
+    batch = rows(*[(key, p, ts, f"{x}{who}") for key, p, ts, x in found])
+    try:
+        it.write(batch, way, **how)
+    except BusyError:
+        return False
+    return True
+
+
+def before(number, act):
+    """Storage in which somebody acts just before so many changes were made."""
+    seen = []
+
+    class Before(Recording):
+        def _gate(self, call, what, torn=None):
+            if call.mutates:
+                seen.append(call)
+                if len(seen) == number:
+                    act()
+            return super()._gate(call, what, torn)
+
+    return Before
+
+
+@LAW
+@given(one=writes, other=writes, number=st.integers(1, 30), version=st.sampled_from([6, 9]))
+@example(one=NEW, other=NEW, number=6, version=9)
+@example(one=(Way.INSERT_OVERWRITE, NEW[1]), other=NEW, number=6, version=6)
+def test_two_writes_at_once_leave_what_one_after_the_other_leaves(one, other, number, version):
+    with tempfile.TemporaryDirectory() as folder:
+        it = Runs(spec_of(Path(folder), version=version))
+        it.write(rows(*FIRST))
+        second = Runs(it.spec)
+        second.clock, second.count = it.clock, 50
+        done = []
+
+        def act():
+            done.append(run(second, other, "B", living=frozenset({it.count})))
+
+        is_first = run(it, one, "A", around=before(number, act), living=frozenset({51}))
+        is_second = any(done)
+
+        event(f"{is_first}, {is_second}")
+        orders = []
+        if is_first and is_second:
+            orders = [
+                after(after(FIRST, one, "A"), other, "B"),
+                after(after(FIRST, other, "B"), one, "A"),
+            ]
+        elif is_first:
+            orders = [after(FIRST, one, "A")]
+        elif is_second:
+            orders = [after(FIRST, other, "B")]
+        else:
+            orders = [FIRST]
+        assert it.rows() in [sorted(found, key=str) for found in orders]
+        assert [] == left(it)
