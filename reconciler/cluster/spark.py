@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import shutil
+import sys
 import tempfile
 import threading
 import time
+import zipimport
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +32,10 @@ _LOOKS_AT_THE_END: Final = 150
 _LOOK_EVERY_S: Final = 0.1
 _OF_A_JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _JOBS: Final = itertools.count(1)
+#: archives that Spark puts on its workers' path, and that never change
+_OF_SPARK: Final = re.compile(
+    r"[\\/](pyspark|py4j-[^\\/]*-src)\.zip$|[\\/]spark-core_[^\\/]*\.jar$"
+)
 
 
 def ship(context: Any) -> None:
@@ -58,6 +65,19 @@ def _ship(context: Any) -> None:
         )
         archive = Path(made).replace(Path(SparkFiles.getRootDirectory()) / _ARCHIVE)
     context.addPyFile(str(archive))
+
+
+def unburden() -> None:
+    """Spare the next tasks of this worker to read the contents of Spark's own archives again.
+
+    Before every task PySpark has all importers forget what they know (``pyspark.worker``), and one
+    of an archive then reads its whole directory: the jar of Spark's core, which holds no Python,
+    takes most of what a small task takes. They come back, with what Python remembers of them, when
+    something is imported that was not before; archives of others are left as they are.
+    """
+    for path, finder in [*sys.path_importer_cache.items()]:
+        if isinstance(finder, zipimport.zipimporter) and _OF_SPARK.search(finder.archive):
+            sys.path_importer_cache.pop(path, None)
 
 
 def why(message: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from reconciler.cluster.spark import is_one_host
+from reconciler.cluster.spark import is_one_host, unburden
 from reconciler.exchange.held import Receive, Sent, shelved
 from reconciler.exchange.shelves import Kept, Piece, pieces_of
 
@@ -75,6 +75,7 @@ class _Shelved:
         self._send, self._folder = send, folder
 
     def __call__(self, items: Iterator[Any]) -> Iterator[Kept]:
+        unburden()
         yield shelved(self._send(items), self._folder)
 
 
@@ -85,6 +86,7 @@ class Fetched:
         self._receive, self._files = receive, files
 
     def __call__(self, places: Iterator[int]) -> Iterator[Any]:
+        unburden()
         for place in places:
             yield from self._receive(place, pieces_of(self._files, place))
 
@@ -121,6 +123,7 @@ class Framed:
         self._send = send
 
     def __call__(self, items: Iterator[Any]) -> Iterator[bytes]:
+        unburden()
         for place, piece in self._send(items):
             yield struct.pack("!q", place)
             yield written(piece)

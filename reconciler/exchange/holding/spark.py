@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from reconciler.cluster.spark import is_one_host
+from reconciler.cluster.spark import is_one_host, unburden
 from reconciler.exchange.held import Brought, Held, Receive, Resend, shelved
 from reconciler.exchange.shelves import Kept, pieces_of
 from reconciler.exchange.spark import Fetched, Framed, scratch, written
@@ -64,6 +64,7 @@ class _ShelvedFrame:
         self._resend, self._folder = resend, folder
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        unburden()
         kept = shelved(self._resend(_task(), batches), self._folder)
         yield pa.RecordBatch.from_pydict({"kept": pa.array([pickle.dumps(kept)], pa.binary())})
 
@@ -97,6 +98,7 @@ class _Reshelved:
         self._resend, self._files, self._folder = resend, files, folder
 
     def __call__(self, places: Iterator[int]) -> Iterator[Kept]:
+        unburden()
         for place in places:
             yield shelved(self._resend(place, pieces_of(self._files, place)), self._folder)
 
@@ -129,6 +131,7 @@ class _FramedFrame:
         self._resend = resend
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        unburden()
         for place, piece in self._resend(_task(), batches):
             data = pa.array([written(piece)], pa.binary())
             yield pa.RecordBatch.from_arrays([pa.array([place], pa.int64()), data], _ROW)
