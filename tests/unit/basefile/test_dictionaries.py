@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from reconciler.basefile.dictionaries import dictionary_paths, without_dictionary
 from reconciler.basefile.form import FileForm
@@ -39,6 +40,25 @@ def test_few_values_get_one_in_whatever_order_they_come():
     assert not plain(np.sort(EVERY % 10_000))
     assert not plain(pa.array(EVERY % 3000).cast(pa.string()))
     assert not plain(np.random.default_rng(1).integers(0, 20_000, ROWS).round(2) / 4)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        *((values, pa.float64()) for values in (5_000, 30_000, 180_000, 600_000)),
+        *((values, pa.string()) for values in (5_000, 30_000, 600_000)),
+    ],
+)
+def test_a_column_has_one_where_it_is_smaller_so(values, kind):
+    drawn = pa.array(np.random.default_rng(1).integers(0, values, ROWS) + 10**6).cast(kind)
+    table = pa.table({"x": drawn})
+    sizes = {}
+    for has_dictionary in (True, False):
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, use_dictionary=has_dictionary, compression="none")
+        sizes[has_dictionary] = sink.tell()
+
+    assert plain(drawn) == (sizes[False] < sizes[True])
 
 
 def test_few_rows_and_columns_mostly_null_say_nothing():
