@@ -52,7 +52,7 @@ class Indexed(History):
         rows = step.rows
         while True:
             drawn = [(one, self.row(0, *one)) for one in rows]
-            paths = {self.path(row) for _, row in drawn}
+            paths = {path for path, _ in self.brought(step, [row for _, row in drawn])}
             gone = {
                 Way.INSERT_OVERWRITE: paths,
                 Way.INSERT_OVERWRITE_TABLE: {path for path, _ in self.model},
