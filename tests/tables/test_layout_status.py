@@ -55,7 +55,7 @@ def test_a_pending_clustering_says_what_it_has_in_hand(tmp_path):
         "! stuck clustering 20261121043517557 requested for 19.4 hours, 2 file groups in 1 "
         "partition in hand; longer than concurrency.staleAfter"
     ) in text_of(found)
-    assert 1 == text_of(found).count("requested for")
+    assert 1 == text_of(found).count("20261121043517557 requested for")
     assert found.layout.last_clustering is None
     assert "last clustering none on the active timeline" in text_of(found)
     assert "1" == metrics_of(found)['reconciler_pending_clusterings{table="t"}']
