@@ -7,13 +7,14 @@ it: in the new order, as many together as a new file has.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.basefile.parquet import encoded_bytes
+from reconciler.basefile.parquet import Encoded, encoded_bytes
 from reconciler.curves.drawn import mixed
 from reconciler.curves.layout import Layout, files, keys, order
 from reconciler.hudi.arrow import integers
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 #: fewer rows than this tell nothing of a group
 FEWEST: Final = 1000
 _TIES: Final = 7
+#: one of so many rows is encoded again, to see what rows take that are further apart
+_THIN: Final = 4
+#: so much at least, and at most, of what sampled rows take, all rows are said to take
+_DENSER: Final = (0.85, 1.0)
 
 Floats = NDArray[np.float64]
 
@@ -96,6 +101,33 @@ class Regrowing:
     def _encoded(
         self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
     ) -> tuple[Floats, float]:
+        counts, found = self._pieces_of(whole, file, by)
+        each = np.array([one.rows for one in found]) / counts
+        then = np.zeros(len(by))
+        then[by] = np.repeat(each, counts) * self._denser(whole, file, by, _mean(each, counts))
+        return then, float(np.mean([one.footer for one in found]))
+
+    def _denser(
+        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64], mean: float
+    ) -> float:
+        """What all rows take of what these take, which lie further apart than all of them will.
+
+        The fewer rows there are in the order, the less neighbours have in common: by how much for
+        every doubling, a quarter of the rows tells.
+        """
+        doublings = math.log2(max(self._group.rows / len(by), 1.0))
+        thin = by[::_THIN]
+        if not doublings or len(thin) < FEWEST or mean <= 0:
+            return 1.0
+        counts, found = self._pieces_of(whole, file, thin)
+        sparse = _mean(np.array([one.rows for one in found]) / counts, counts)
+        slope = (sparse - mean) / math.log2(_THIN)
+        return float(np.clip(1 - slope * doublings / mean, *_DENSER))
+
+    def _pieces_of(
+        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], list[Encoded]]:
+        """The rows of each piece, and their bytes."""
         piece = _pieces(file[by], max(self._group.rows // self._group.outputs, 1))
         starts = np.flatnonzero(np.diff(piece, prepend=-1))
         counts = np.diff(np.append(starts, len(piece)))
@@ -103,9 +135,11 @@ class Regrowing:
             encoded_bytes(whole.rows.take(integers(self._here[by[at : at + count]])), whole.form)
             for at, count in zip(starts.tolist(), counts.tolist(), strict=True)
         ]
-        then = np.zeros(len(by))
-        then[by] = np.repeat(np.array([one.rows for one in found]) / counts, counts)
-        return then, float(np.mean([one.footer for one in found]))
+        return counts, found
+
+
+def _mean(each: Floats, counts: NDArray[np.int64]) -> float:
+    return float((each * counts).sum() / max(counts.sum(), 1))
 
 
 def _pieces(file: NDArray[np.int64], each: int) -> NDArray[np.int64]:

@@ -114,3 +114,15 @@ def test_few_rows_tell_nothing():
     assert grown(rows, count=FEWEST - 1) is None
     assert Regrowing(group(), None).growth(by_x()) is None
     assert FEWEST / ROWS == grown(rows, count=FEWEST).share
+
+
+@pytest.mark.parametrize("part", [2, 4, 8])
+def test_what_a_sample_takes_is_corrected_for_its_rows_being_further_apart(part, monkeypatch):
+    rows = pa.table({"x": X, "stamp": (X * 1e9).astype(np.int64) // 1000})
+
+    everything = grown(rows).of_all
+    corrected = grown(rows, count=ROWS // part).of_all
+    monkeypatch.setattr("reconciler.planners.regrown._DENSER", (1, 1))
+    as_it_is = grown(rows, count=ROWS // part).of_all
+
+    assert abs(corrected - everything) < 0.85 * abs(as_it_is - everything)
