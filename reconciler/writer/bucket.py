@@ -35,8 +35,10 @@ _FULL: Final = 1.08
 _LEAST: Final = 0.25
 #: of a file, in Arrow's memory: what is written between two looks at its size
 _STEP: Final = 0.02
-#: rows that any file takes, as far as they are no more than its target: a filter may be more alone
+#: rows that any file takes, as far as they are no more than it may have
 _FEWEST: Final = 64
+#: of the target: what has to be left for rows beside the filter, which may be more alone
+_SPARE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -247,13 +249,22 @@ class _New:
             rows = self._waiting
             count = _first(rows, max(room, _STEP * self._work.target))
             if not file.rows:
-                count = max(count, _first(rows.slice(0, _FEWEST), self._work.target))
+                count = max(count, _first(rows.slice(0, _FEWEST), self._floor(file)))
             file.write(self._stamped(rows.slice(0, count)))
             taken += count
             self._waiting = rows.slice(count) if count < len(rows) else None
             if self._waiting is None:
                 self._fetch()
         return taken
+
+    def _floor(self, file: BaseFileWriter) -> int:
+        """Bytes that an empty file takes, whatever else is known: all that it may have.
+
+        Where its filter leaves it next to nothing it becomes too big, rather than one of thousands.
+        """
+        target = self._work.target
+        left = file.room(_MOST * target)
+        return left if left >= _SPARE * target else target
 
     def stamped_table(self, table: Any) -> Any:
         """Records with the columns that this write gives them."""

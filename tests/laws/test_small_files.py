@@ -141,6 +141,16 @@ def test_whole_runs_leave_a_partition_at_most_one_small_file(counts, version, wi
             assert in_files(found) == in_files(other.files())
 
 
+@pytest.mark.parametrize("width", [9_000, 12_000, 40_000])
+def test_the_first_file_of_wide_rows_is_not_too_big(width, tmp_path):
+    """Though half of it is a bloom filter, and nothing tells yet how wide they are."""
+    table = Table(tmp_path / "one", version=9, width=width, record=1024)
+    table.insert({"a": 110})
+
+    assert 110 == sum(len(keys) for _, keys in table.files()["p=a"])
+    assert all(size <= 1.15 * TARGET for size, _ in table.files()["p=a"])
+
+
 def in_files(found):
     """Which keys are together, by partition."""
     return {path: sorted(keys for _, keys in files) for path, files in found.items() if files}
