@@ -40,6 +40,15 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(YOUNG)
 
 
+@pytest.fixture(scope="session")
+def without_syncing() -> Iterator[None]:
+    """For those who write thousands of small files and do not ask what a disk keeps of them."""
+    real = os.fsync
+    os.fsync = lambda _handle: None
+    yield
+    os.fsync = real
+
+
 def _holds_programs(disk: Path) -> bool:
     """Whether there is room, and tests can start the programs that they write."""
     if not (disk.is_dir() and os.access(disk, os.W_OK)):

@@ -24,7 +24,7 @@ from reconciler.index.slim import Slim, Slimmer
 from reconciler.index.tails import SlimTails, Tails, damaged
 from reconciler.storage.api import Storage, StorageRef
 
-#: files from which on a job on a cluster is worth its start: threads read 10 000 in 2 CPU seconds
+#: files from which on a job on a cluster is worth its start: 10 000 take 3 CPU seconds here
 WORTH_A_JOB: Final = 16_000
 #: files at once: reading waits for the store
 _AT_ONCE: Final = 16

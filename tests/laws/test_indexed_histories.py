@@ -5,27 +5,17 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.writer.asked import Way
 from tests.laws.test_write_histories import LAW, History, Model, Step, shapes, steps
 from tests.placed import held, index_keys, told
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _without_syncing():
-    real = os.fsync
-    os.fsync = lambda _handle: None
-    yield
-    os.fsync = real
 
 
 @dataclass

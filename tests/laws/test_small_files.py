@@ -58,14 +58,6 @@ TARGET, SMALL = 900_000, 720_000
 FULL = 1.08
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _without_syncing():
-    real = os.fsync
-    os.fsync = lambda _handle: None
-    yield
-    os.fsync = real
-
-
 class Table(Runs):
     """Inserts into a table of rows that are all about as wide."""
 

@@ -9,7 +9,6 @@ import os
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
@@ -26,14 +25,6 @@ LAW = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 FIRST = [(1, "a", 1, "one"), (2, "b", 1, "two"), (3, "b", 1, "three")]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _without_syncing():
-    real = os.fsync
-    os.fsync = lambda _handle: None
-    yield
-    os.fsync = real
 
 
 def unique_by_key(found):

@@ -65,14 +65,6 @@ FOLDERS = ("a", "ů", "b c", None, "", "x/y", "\U0001f600")
 PROMOTED = (pa.int32(), pa.int64(), pa.float64())
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _without_syncing():
-    real = os.fsync
-    os.fsync = lambda _handle: None
-    yield
-    os.fsync = real
-
-
 @dataclass(frozen=True)
 class Shape:
     """What table it is."""
