@@ -262,6 +262,17 @@ class TestAStreamsBatch:
             ("new", 50, 0),
         ]
 
+    def test_what_fills_no_small_files_goes_to_new_ones(self):
+        """As a bulk insert, and what replaces the files that there are."""
+        groups = pile({"p": {"a": 90, "b": 40, "c": 110}})
+        rows = inserts_only({"p": 250})
+
+        found = assign(groups, rows, COW, hudi(), has_commits=False, streams=True)
+
+        assert [(-1, 120), (-1, 120), (-1, 10)] == [
+            *zip(found.group.tolist(), found.inserts.tolist(), strict=True)
+        ]
+
     def test_files_that_only_change_have_buckets_beside_them(self):
         groups = pile({"p": {"a": 90, "b": 40, "c": 110}})
 

@@ -200,6 +200,40 @@ def test_rows_of_any_width_end_a_file_in_time(it, base):
     assert it.keys_of(made)[-200:] == [str(n) for n in range(5000, 5200)]
 
 
+def test_a_few_rows_too_many_begin_no_small_file(it):
+    """Of one file that was planned, when its rows turn out to be somewhat wider than was thought."""
+    rows = [it.rows(*range(n, n + 500), name=noise) for n in range(5000, 9000, 500)]
+    (whole,) = it.write(Rows(inserts=lambda: rows), base=False)
+    target = int(whole.file.size / 1.12)
+
+    made = it.write(Rows(inserts=lambda: rows), base=False, target=target, attempt=4)
+
+    assert [4000] == [one.file.rows for one in made]
+
+
+def test_a_row_that_is_too_wide_for_a_file_begins_the_next_one(it):
+    (made,) = it.write(Rows(inserts=lambda: [it.rows(*range(5000, 9000), name=noise)]))
+    path = f"{made.partition}/{made.file.name}"
+    it.base = replace(it.base, base=path, base_size=made.file.size)
+    target = int(made.file.size / 0.8)
+
+    wide = it.rows(20_000, name=lambda n: noise(n, target))
+    found = it.write(Rows(inserts=lambda: [wide]), target=target, attempt=4)
+
+    assert [made.file.rows, 1] == [one.file.rows for one in found]
+    assert all(one.file.size <= 1.15 * target for one in found)
+
+
+@pytest.mark.parametrize("base", [True, False])
+def test_a_row_beyond_the_target_leaves_the_others_together(it, base):
+    target = 1_500_000
+    wide = it.rows(*range(5000, 9000), name=lambda n: noise(n, 6 * target if n == 7000 else 64))
+
+    made = it.write(Rows(inserts=lambda: [wide]), base=base, target=target)
+
+    assert [2000, 1, 1999] == [one.counts.inserts for one in made]
+
+
 def test_a_file_that_goes_on_is_not_encoded_twice(it, monkeypatch):
     (made,) = it.write(Rows(inserts=lambda: [it.rows(*range(5000, 9000), name=noise)]))
     storage, path = it.storage, f"{made.partition}/{made.file.name}"

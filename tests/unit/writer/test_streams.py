@@ -50,7 +50,7 @@ def test_what_is_no_number_is_damage(it):
         of(it, "orders")
 
 
-def brought(it, number, *found):
+def brought(it, number, *found, way=Way.INSERT):
     """How a batch of the stream ``orders`` ends."""
     batch = rows(*found)
     storage = open_storage(it.spec.path)
@@ -63,7 +63,7 @@ def brought(it, number, *found):
     )
     done = write_table(
         it.spec,
-        Ask(way=Way.INSERT, rows=[[batch]], schema=batch.schema),
+        Ask(way=way, rows=[[batch]], schema=batch.schema),
         means=means,
         token=f"run-{number}-{len(found)}",
         writer=lambda _ref: InProcess(storage, places=2),
@@ -90,3 +90,14 @@ def test_by_hudis_rule_a_batch_goes_into_one_file_after_the_other(tmp_path):
 
     found = [pq.read_metadata(path).num_rows for path in Path(it.spec.path).rglob("*.parquet")]
     assert [50, 100, 100] == sorted(found)
+
+
+@pytest.mark.parametrize("way", [Way.BULK_INSERT, Way.INSERT_OVERWRITE])
+def test_by_hudis_rule_a_batch_fills_no_small_file_that_another_write_would_not(tmp_path, way):
+    it = Runs(spec_of(tmp_path))
+    it.spec = replace(it.spec, files=FileSizes(assign="hudi"))
+    first, second = (1, "a", 1, "x"), (2, "a", 1, "x")
+    brought(it, 0, first)
+
+    assert "completed" == brought(it, 1, second, way=way)
+    assert [first, second][way.replaces :] == it.rows()
