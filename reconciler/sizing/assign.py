@@ -100,7 +100,7 @@ class _Assigning:
         _, shares = Assigner(per_file=rows_of_a_new_file(rule)).insert(
             path,
             rows,
-            look=lambda: rooms(self.groups, path, self.kind, rule),
+            look=lambda: rooms(self.groups, path, self.kind, rule) if self.has_commits else (),
             draw=lambda: next(drawn),
         )
         at = small_files(self.groups, path, self.kind, rule, has_commits=self.has_commits)
