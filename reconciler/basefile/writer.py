@@ -148,6 +148,10 @@ class BaseFileWriter:
         """
         return max(int(full) - self._bytes(self._groups.waiting), 0)
 
+    def encoded(self, arrow: int) -> int:
+        """About the bytes of the file that so many of Arrow's memory take, as its others do."""
+        return int(arrow * self._groups.share)
+
     def expect(self, encoded: int) -> None:
         """What was written until now takes about so many bytes, as a file shows that has it."""
         groups = self._groups

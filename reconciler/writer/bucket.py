@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
-from reconciler.basefile.stamp import COMMIT_TIME, FILE_NAME, SEQUENCE, Stamp
+from reconciler.basefile.stamp import Stamp
 from reconciler.basefile.stat import created_stat, merged_stat
 from reconciler.basefile.writer import BaseFileWriter, WrittenFile
 from reconciler.hudi.markers import create_marker
@@ -25,20 +25,11 @@ from reconciler.hudi.names import BaseName
 from reconciler.merge.logs import LogRecords
 from reconciler.merge.slice import FileSliceRef, SliceReading, read_slice
 from reconciler.storage.api import Storage
+from reconciler.writer.incoming import FULL, MOST, Incoming
 from reconciler.writer.merging import Counts, Merging
 
-#: a file may be so many times the target, as Hudi's writers allow too,
-_MOST: Final = 1.15
-#: and takes new rows up to so many times: its size is only estimated until it is closed
-_FULL: Final = 1.08
-#: and no less than this when an estimate was wrong
+#: what a file is filled to is no less of the target than this when an estimate was wrong
 _LEAST: Final = 0.25
-#: of a file, in Arrow's memory: what is written between two looks at its size
-_STEP: Final = 0.02
-#: rows that any file takes, as far as they are no more than it may have
-_FEWEST: Final = 64
-#: of the target: what has to be left for rows beside the filter, which may be more alone
-_SPARE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -147,12 +138,12 @@ class BucketWriting:
 
     def _files(self, rows: Rows, storage: Storage) -> list[NewBase]:
         """The finished files on the local disk; filled less where one turned out too big."""
-        full = _FULL * self.work.target
+        full = FULL * self.work.target
         while True:
             found = [*self._filled(rows, storage, full)]
-            rest = [one.file.size for one in found if one.counts.inserts > 1]
+            rest = [one.file.size for one in found if one.counts.inserts and one.file.rows > 1]
             too_big = max(rest, default=0) / self.work.target
-            if too_big <= _MOST or full < _LEAST * self.work.target:
+            if too_big <= MOST or full < _LEAST * self.work.target:
                 return found
             full /= too_big
             for one in found:
@@ -160,7 +151,12 @@ class BucketWriting:
 
     def _filled(self, rows: Rows, storage: Storage, full: float) -> Iterator[NewBase]:
         """Files that take new rows up to about ``full`` bytes, the last one what is left."""
-        new = _New(rows.inserts(), self.work, self.bucket.number)
+        new = Incoming(
+            rows.inserts(),
+            stamp=Stamp(instant=self.work.instant, task=self.bucket.number),
+            columns=self.work.reading.wanted.columns,
+            target=self.work.target,
+        )
         if self.bucket.base is not None:
             yield self._merged(rows.records, new, storage, full)
         nth = int(self.bucket.base is not None)
@@ -174,7 +170,7 @@ class BucketWriting:
             nth += 1
 
     def _merged(
-        self, records: LogRecords | None, new: _New, storage: Storage, full: float
+        self, records: LogRecords | None, new: Incoming, storage: Storage, full: float
     ) -> NewBase:
         """The next base file of a group that there is."""
         bucket, work, reading = self.bucket, self.work, self.work.reading
@@ -222,85 +218,6 @@ class BucketWriting:
         local = self.folder / file.name
         storage.create_from(f"{partition}/{file.name}" if partition else file.name, str(local))
         local.unlink()
-
-
-class _New:
-    """New rows of a bucket on their way into files: stamped, counted, a small step at a time."""
-
-    def __init__(self, batches: Iterable[Any], work: Work, number: int) -> None:
-        self._work, self._stamp = work, Stamp(instant=work.instant, task=number)
-        self._batches = iter(batches)
-        self._count = 0
-        self._waiting: Any = None
-        self._fetch()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether a row is left."""
-        return self._waiting is not None
-
-    def into(self, file: BaseFileWriter, full: float) -> int:
-        """Rows until the file has about ``full`` bytes, at least one in an empty file; how many."""
-        taken = 0
-        while self._waiting is not None:
-            room = file.room(full)
-            if not room and file.rows and file.estimated_bytes >= full:
-                break
-            rows = self._waiting
-            count = _first(rows, max(room, _STEP * self._work.target))
-            if not file.rows:
-                count = max(count, _first(rows.slice(0, _FEWEST), self._floor(file)))
-            file.write(self._stamped(rows.slice(0, count)))
-            taken += count
-            self._waiting = rows.slice(count) if count < len(rows) else None
-            if self._waiting is None:
-                self._fetch()
-        return taken
-
-    def _floor(self, file: BaseFileWriter) -> int:
-        """Bytes that an empty file takes, whatever else is known: all that it may have.
-
-        Where its filter leaves it next to nothing it becomes too big, rather than one of thousands.
-        """
-        target = self._work.target
-        left = file.room(_MOST * target)
-        return left if left >= _SPARE * target else target
-
-    def stamped_table(self, table: Any) -> Any:
-        """Records with the columns that this write gives them."""
-        batches = table.combine_chunks().to_batches()
-        columns = self._work.reading.wanted.columns
-        return pa.Table.from_batches([self._stamped(batch) for batch in batches], columns)
-
-    def _stamped(self, batch: Any) -> Any:
-        """Rows with all columns of the table, commit time and sequence number this write's."""
-        columns = []
-        for wanted in self._work.reading.wanted.columns:
-            match wanted.name:
-                case name if name == COMMIT_TIME:
-                    column = pa.repeat(pa.scalar(self._stamp.instant, wanted.type), len(batch))
-                case name if name == SEQUENCE:
-                    column = self._stamp.sequence(self._count, len(batch))
-                case name if name == FILE_NAME:
-                    column = pa.nulls(len(batch), wanted.type)  # the file's writer fills it in
-                case name:
-                    column = batch.column(name)
-                    if pa.types.is_dictionary(column.type):
-                        column = column.dictionary_decode()
-            columns.append(column.cast(wanted.type))
-        self._count += len(batch)
-        return pa.RecordBatch.from_arrays(columns, schema=self._work.reading.wanted.columns)
-
-    def _fetch(self) -> None:
-        self._waiting = next((batch for batch in self._batches if len(batch)), None)
-
-
-def _first(rows: Any, most: float) -> int:
-    """How many of the first rows have no more than so many bytes, at least one."""
-    count = len(rows)
-    while count > 1 and (size := rows.slice(0, count).nbytes) > most:
-        count = max(min(int(count * most / size), count - 1), 1)
-    return count
 
 
 def _row_bytes(footers: Sequence[Any], form: FileForm) -> float | None:

@@ -201,7 +201,7 @@ def test_rows_of_any_width_end_a_file_in_time(it, base):
 
 
 def test_a_few_rows_too_many_begin_no_small_file(it):
-    """Of one file that was planned, when its rows turn out to be somewhat wider than was thought."""
+    """Of one file that was planned, and whose rows are somewhat wider than was thought."""
     rows = [it.rows(*range(n, n + 500), name=noise) for n in range(5000, 9000, 500)]
     (whole,) = it.write(Rows(inserts=lambda: rows), base=False)
     target = int(whole.file.size / 1.12)
