@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.basefile.form import FileForm
 from reconciler.basefile.schema import FileSchema
-from reconciler.errors import NotFoundError, RowsError, UnsupportedError
+from reconciler.errors import FormatError, NotFoundError, RowsError, UnsupportedError
+from reconciler.hudi.arrow import integers
 from reconciler.hudi.metadata_partitions import write_verdicts
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.record_index import RecordIndex
@@ -41,6 +43,7 @@ from reconciler.state.renames import FOLDER
 from reconciler.state.view import view_of
 from reconciler.state.weighing import few_footers
 from reconciler.storage.api import Storage
+from reconciler.transaction.lost import REMEDY, lost_of
 from reconciler.transaction.metadata import record_index_of
 from reconciler.transaction.metadata_rewrite import indexed_columns
 from reconciler.writer.asked import Ask, Way
@@ -59,6 +62,8 @@ _KEYS: Final = 100
 #: file ids that begin with the number of a bucket, as a bucket index makes them
 _BUCKET: Final = r"^0000\d{4}-"
 _ROWS: Final = "the schema of the rows"
+#: what carries rows of older files over into new ones
+_REWRITING: Final = (Way.UPSERT, Way.INSERT, Way.DELETE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,6 +148,8 @@ def facts_of(
     """
     _refuse(storage, properties, state)
     groups, bases = _groups(state)
+    if ask.way in _REWRITING:
+        _check_whole(storage, properties, state, groups)
     declared = declared_columns(storage, properties, state)
     evolution = _evolved(properties, declared, ask)
     schema = FileSchema.of(evolution.avro, f"the schema of table {properties.table_name}")
@@ -238,6 +245,22 @@ def _groups(state: TableState) -> tuple[Groups, Any]:
             "index), into which only Hudi sorts rows; write it with Hudi"
         )
     return groups, base_names(view)
+
+
+def _check_whole(
+    storage: Storage, properties: TableProperties, state: TableState, groups: Groups
+) -> None:
+    """Raises FormatError naming a file that a completed write made and that is gone.
+
+    Without it an older one of its file group passes for the newest, and a write would make that so.
+    """
+    live = np.flatnonzero(groups.is_live)
+    ids = groups.file_id.take(integers(live)).to_pylist()
+    folders = [groups.partitions[code] for code in groups.partition[live].tolist()]
+    lost = lost_of(storage, properties, state, zip(folders, ids, strict=True))
+    for (folder, _), name in sorted(lost.items()):
+        path = f"{folder}/{name}" if folder else name
+        raise FormatError(path, "is gone, which a completed write made", REMEDY)
 
 
 def _evolved(properties: TableProperties, declared: Declared | None, ask: Ask) -> Evolution:

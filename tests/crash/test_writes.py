@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reconciler.errors import PlanError, RowsError, SpecError, UnsupportedError
+from reconciler.errors import FormatError, PlanError, RowsError, SpecError, UnsupportedError
 from reconciler.storage.wrappers import Recording
 from reconciler.writer.asked import Way
 from tests.holding import spec_of
@@ -171,3 +171,30 @@ def test_partitions_that_are_not_there_are_named(it):
 
     assert ("nothing", ["partitions"]) == (done.how, [note.rule for note in done.warnings])
     assert "p=a" in done.warnings[0].because
+
+
+def newest_in(it, partition):
+    """The path of its base file that was written last."""
+    return max(Path(it.spec.path, partition).glob("*.parquet"), key=lambda p: p.name.split("_")[2])
+
+
+@pytest.mark.parametrize("way", [Way.UPSERT, Way.INSERT, Way.DELETE])
+def test_older_rows_do_not_pass_for_the_newest_where_a_committed_file_is_gone(it, way):
+    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    it.write(rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
+    gone = newest_in(it, "p=a")
+    gone.unlink()
+    timeline = sorted(Path(it.spec.path, ".hoodie").rglob("*.commit*"))
+
+    with pytest.raises(FormatError, match=f"p=a/{gone.name}: is gone, .*; restore it from a copy"):
+        it.write(rows((3, "a", 9, "new")), way)
+    assert timeline == sorted(Path(it.spec.path, ".hoodie").rglob("*.commit*"))
+
+
+def test_what_is_overwritten_may_have_lost_its_files(it):
+    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    it.write(rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
+    newest_in(it, "p=a").unlink()
+    it.write(rows((5, "a", 1, "five")), Way.INSERT_OVERWRITE)
+
+    assert [(2, "b", 1, "two"), (5, "a", 1, "five")] == it.rows()
