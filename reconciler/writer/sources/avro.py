@@ -24,7 +24,10 @@ def avro_schema_of(path: str, options: Mapping[str, Any]) -> str:
     Raises FormatError for what is no Avro file, StorageError.
     """
     with _opened(path, options) as file:
-        return json.dumps(file.writer_schema)
+        schema = file.writer_schema
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise _damaged(path, "holds no records, but single values, which have no columns")
+    return json.dumps(schema)
 
 
 def avro_batches(path: str, schema: str, options: Mapping[str, Any]) -> Iterator[Any]:

@@ -37,7 +37,8 @@ def files_of(sources: Sequence[str], options: Mapping[str, Any]) -> list[str]:
     """Every file at the paths or URLs, folders with all that is below them; sorted in each.
 
     ``options`` go to the store's client. Raises StorageError for a path where nothing is, and for a
-    store that cannot be asked. No error repeats what a URL says to open a store.
+    store that cannot be asked; UsageError for a folder of a Hudi table. No error repeats what a URL
+    says to open a store.
     """
     import fsspec  # noqa: PLC0415 (slow)
 
@@ -57,6 +58,11 @@ def files_of(sources: Sequence[str], options: Mapping[str, Any]) -> list[str]:
             raise StorageError(shown_source, said) from error
         if not names:
             raise StorageError(shown_source, "holds no file" if is_folder else "is not there")
+        if is_folder and any("/.hoodie" in name[len(path) :] for name in names):
+            raise UsageError(
+                f"{shown_source}: is a Hudi table, whose files hold rows that were changed or "
+                "deleted since; read it with reconciler.read, and write that DataFrame"
+            )
         shown = [name for name in names if not is_folder or _is_shown(name[len(path) :])]
         if not shown:
             raise StorageError(shown_source, "holds no file but hidden ones")

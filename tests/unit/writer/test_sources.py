@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.errors import ReconcilerError, UsageError
+from reconciler.errors import FormatError, ReconcilerError, UsageError
 from reconciler.writer.sources.avro import avro_batches, avro_schema_of
 from reconciler.writer.sources.formats import files_of, format_of
 
@@ -53,3 +53,27 @@ def test_damage_is_said_of_the_file_without_its_credentials():
 
     with pytest.raises(ReconcilerError, match=r"^memory://\*\*\*@lake/x\.avro: is no Avro file"):
         avro_schema_of(url, {})
+
+
+@pytest.mark.parametrize("below", [".hoodie/hoodie.properties", "p=a/.hoodie_partition_metadata"])
+def test_files_of_a_hudi_table_are_no_source_since_old_rows_are_among_them(below):
+    import fsspec  # noqa: PLC0415 (slow)
+
+    store = fsspec.filesystem("memory")
+    for name in (below, "p=a/f_0_1.parquet", "p=a/f_0_2.parquet"):
+        store.pipe_file(f"/table-{len(below)}/{name}", b"")
+
+    with pytest.raises(UsageError, match=r"is a Hudi table, .* reconciler\.read"):
+        files_of([f"memory://table-{len(below)}"], {})
+
+
+def test_avro_files_of_values_that_are_no_records_are_refused():
+    import fastavro  # noqa: PLC0415 (slow)
+    import fsspec  # noqa: PLC0415
+
+    store = fsspec.filesystem("memory")
+    with store.open("/lake/words.avro", "wb") as file:
+        fastavro.writer(file, {"type": "string"}, ["one"])
+
+    with pytest.raises(FormatError, match=r"^memory://lake/words\.avro: holds no records"):
+        avro_schema_of("memory://lake/words.avro", {})
