@@ -193,7 +193,11 @@ def _refuse(storage: Storage, properties: TableProperties, state: TableState) ->
     if state.is_merge_on_read:
         raise UnsupportedError(
             f"table {name} merges on read: only tables that are copied on write are written here; "
-            "write it with Hudi"
+            + (
+                "write it with Hudi"
+                if state.timeline.commits
+                else "it is there, without rows; write them with Hudi"
+            )
         )
     if drops_partition_columns(properties):
         raise UnsupportedError(

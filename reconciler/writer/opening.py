@@ -6,11 +6,19 @@ from collections import Counter
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
-from reconciler.errors import BlockedError, PlanError, RowsError, SpecError
+from reconciler.errors import (
+    BlockedError,
+    FormatError,
+    PlanError,
+    RowsError,
+    SpecError,
+    UnsupportedError,
+)
 from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
 from reconciler.hudi.new_table import NewTable
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
+from reconciler.merge.avro_schema import arrow_schema
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.hold import Hold, Means, open_hold
@@ -52,8 +60,8 @@ def open_for_writing(
         if announced is not None:
             return hold, announced
     properties = load_properties(storage)
-    _check_declared(spec, properties)
     timeline = load_timeline(storage, properties)
+    _check_declared(spec, properties, timeline)
     zone = _zone(spec, properties)
     hold = open_hold(spec, storage, properties, timeline, zone, owner=owner, means=means)
     hold.lock.release_stale()
@@ -76,6 +84,7 @@ def _check_first(spec: TableSpec, table: NewTable, ask: Ask) -> None:
                 f"{spec.name}: the rows have no column {absent[0]}, which spec.table.{what} names; "
                 f"they have {', '.join(names)}"
             )
+    _check_schema(spec, table)
     folded = Counter(name.lower() for name in names)
     doubled = sorted(name for name in names if folded[name.lower()] > 1)
     if doubled:
@@ -85,19 +94,39 @@ def _check_first(spec: TableSpec, table: NewTable, ask: Ask) -> None:
         )
 
 
-def _check_declared(spec: TableSpec, properties: TableProperties) -> None:
+def _check_schema(spec: TableSpec, table: NewTable) -> None:
+    """Whether the schema that is declared is one: the table would never be read again."""
+    if table.schema is None:
+        return
+    try:
+        columns = arrow_schema(table.schema, "spec.table.schema")
+    except (FormatError, UnsupportedError) as error:
+        said = error.problem if isinstance(error, FormatError) else str(error)
+        raise SpecError(
+            f"{spec.name}: spec.table.schema is no Avro schema of a table: {said}"
+        ) from None
+    if not columns.names:
+        raise SpecError(f"{spec.name}: spec.table.schema is no Avro schema of a table: no fields")
+
+
+def _check_declared(spec: TableSpec, properties: TableProperties, timeline: Timeline) -> None:
     """Whether a table that is there is the declared one."""
     if spec.table is None:
         return
+    instead = "make another table"
+    if not timeline.instants:
+        instead = "remove its folder: nothing was written to it yet"
     for what, declared, actual in (
         ("recordKey", spec.table.record_key, properties.record_keys),
         ("partitionBy", spec.table.partition_by, properties.partition_fields),
+        ("ordering", spec.table.ordering, properties.ordering_fields),
     ):
-        if tuple(declared) != tuple(actual):
+        is_silent = what == "ordering" and not declared  # as specs of tables of Hudi's often are
+        if not is_silent and tuple(declared) != tuple(actual):
             raise SpecError(
                 f"{spec.name}: spec.table.{what} is {', '.join(declared) or 'nothing'}, and the "
                 f"table at {spec.path} has {', '.join(actual) or 'none'}; a table keeps what it "
-                "was made with, so correct the spec, or make another table"
+                f"was made with, so correct the spec, or {instead}"
             )
 
 

@@ -157,6 +157,39 @@ def test_a_table_keeps_the_keys_that_it_was_made_with(it):
         it.write(rows((1, "a", 2, "two")))
 
 
+def test_rows_are_not_ordered_by_another_column_than_the_spec_says(it):
+    it.write(rows((1, "a", 1, "one")))
+    it.spec = replace(it.spec, table=replace(it.spec.table, ordering=("x",)))
+
+    with pytest.raises(SpecError, match=r"ordering is x, and the table .* has ts"):
+        it.write(rows((1, "a", 2, "two")))
+
+
+def test_a_table_without_rows_that_was_made_with_other_keys_can_be_removed(it):
+    with pytest.raises(RowsError, match="record key id: null or empty"):
+        it.write(rows((None, "a", 1, "one")))
+    it.spec = replace(it.spec, table=replace(it.spec.table, record_key=("x",)))
+
+    with pytest.raises(SpecError, match=r"recordKey is x, .* nothing was written to it yet"):
+        it.write(rows((1, "a", 1, "one")))
+
+
+@pytest.mark.parametrize("schema", [{"type": "recrd"}, {"type": "string"}, {"type": "record"}])
+def test_no_table_is_made_with_a_schema_that_is_none(it, schema):
+    it.spec = replace(it.spec, table=replace(it.spec.table, schema=schema))
+
+    with pytest.raises(SpecError, match=r"spec\.table\.schema is no Avro schema"):
+        it.write(rows((1, "a", 1, "one")))
+    assert [] == [*Path(it.spec.path).glob("**/*.properties")]
+
+
+def test_a_table_that_was_made_to_merge_on_read_says_that_it_is_there_without_rows(it):
+    it.spec = replace(it.spec, table=replace(it.spec.table, type="MERGE_ON_READ"))
+
+    with pytest.raises(UnsupportedError, match="it is there, without rows; write them with Hudi"):
+        it.write(rows((1, "a", 1, "one")))
+
+
 def test_a_table_is_not_emptied_by_rows_that_are_not_there(it):
     it.write(rows((1, "a", 1, "one")))
 
