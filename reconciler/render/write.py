@@ -15,7 +15,10 @@ def written_text(name: str, operation: str, done: Outcome) -> str:
     if done.how == "nothing":
         said = "there was nothing to write, and nothing was"
         if totals is not None and totals.idle:
-            said = f"none of the {words.count(totals.idle, 'key')} is in the table"
+            keys = words.count(totals.idle, "key")
+            said = f"none of the {keys} is in the table"
+            if totals.idle == 1:
+                said = f"the {keys} is not in the table"
         return f"{name}: {operation}: {said}\n"
     rows = []
     if totals is not None:

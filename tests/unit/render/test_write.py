@@ -35,3 +35,11 @@ def test_a_deletion_of_what_is_not_there_says_so():
     assert written_text("orders", "delete", done) == (
         "orders: delete: none of the 2 keys is in the table\n"
     )
+
+
+def test_a_deletion_of_one_key_that_is_not_there_says_so():
+    done = Outcome(how="nothing", totals=Totals(**{**NOTHING, "brought": 1, "idle": 1}))
+
+    assert written_text("orders", "delete", done) == (
+        "orders: delete: the 1 key is not in the table\n"
+    )
