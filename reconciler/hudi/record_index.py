@@ -9,7 +9,7 @@ Source: HoodieBackedTableMetadata.readRecordIndex, HoodieTableMetadataUtil
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.hudi.arrow import flags, numbers
+from reconciler.hudi.arrow import booleans, flags, integers, numbers
 from reconciler.hudi.hfile import HFile
 from reconciler.hudi.metadata_index import is_partitioned
 from reconciler.hudi.metadata_keys import record_groups
@@ -101,6 +101,23 @@ class RecordIndex:
             if not found.is_open.any():
                 break
         return found.places()
+
+
+def keys_in(
+    index: RecordIndex, source: Source, keys: Any, places: Collection[Place]
+) -> Iterator[Any]:
+    """Those of the keys of a string array that the index has in one of some places.
+
+    Each once, in arrays. Reads and raises as ``RecordIndex.places`` does.
+    """
+    keys = pc.unique(keys)
+    groups = index.groups(keys)
+    for group in np.unique(groups).tolist():
+        some = keys.filter(booleans(groups == group))
+        found = index.places(source, group, some)
+        is_one = np.array([place in places for place in found.known], np.bool_)
+        if len(found.key):
+            yield some.take(integers(found.key[is_one[found.place]]))
 
 
 class _Sorted(Sequence[bytes]):

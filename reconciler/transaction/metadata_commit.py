@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.hudi.metadata_commit_sync import Writing, commit_sync
 from reconciler.hudi.metadata_partitions import COLUMN_STATS
 from reconciler.hudi.metadata_read import read_listing
 from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.metadata_told import RewriteSync
+from reconciler.hudi.names import BaseName
 from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.record_index import Place, RecordIndex, keys_in
 from reconciler.hudi.timeline import Timeline
 from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
 from reconciler.storage.api import Storage
+from reconciler.transaction.metadata import record_index_of
 from reconciler.transaction.metadata_rewrite import keys_of, newest_schema
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 #: path and size of a base file
 File = tuple[str, int]
+#: keys that are looked up at a time
+_TOGETHER: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,8 @@ def plan_commit_sync(  # noqa: PLR0913
         data=timeline,
         live=properties.metadata_partitions,
     )
-    moved = _Moved(storage, told)
+    index = record_index_of(storage, properties, timeline) if told.replaced else None
+    moved = _Moved(storage, told, index)
     writing = Writing(
         instant=instant,
         completed=completed,
@@ -106,6 +112,7 @@ class _Moved:
 
     storage: Storage
     told: Told
+    index: RecordIndex | None
 
     def new(self, path: str, size: int) -> Iterator[Any]:
         """The keys of a new file that the one before has not."""
@@ -125,8 +132,37 @@ class _Moved:
         for path, before in self.told.before.items():
             after = keys_of(self.storage, path, sizes[path])
             yield from _not_in(keys_of(self.storage, *before), after)
-        for file in self.told.replaced:
-            yield from keys_of(self.storage, *file)
+        for keys in self._replaced():
+            if self.index is None:
+                yield keys
+            else:
+                places = {_place(path) for path, _size in self.told.replaced}
+                yield from keys_in(self.index, self.storage, keys, places)
+
+    def _replaced(self) -> Iterator[Any]:
+        """The keys of file groups that are gone, many at a time.
+
+        The index keeps those that it has elsewhere, unlike Hudi's: an insert may have brought a key
+        again, and the row that it brought stays. Whoever looked for it would bring it once more.
+        """
+        import pyarrow as pa  # noqa: PLC0415
+
+        some: list[Any] = []
+        for keys in (keys for file in self.told.replaced for keys in keys_of(self.storage, *file)):
+            some.append(keys)
+            if sum(map(len, some)) >= _TOGETHER:
+                yield pa.concat_arrays(some)
+                some = []
+        if some:
+            yield pa.concat_arrays(some)
+
+
+def _place(path: str) -> Place:
+    """The partition and the file group of a base file."""
+    partition, _, name = path.rpartition("/")
+    found = BaseName.parse(name)
+    assert found is not None, "a base file of the table"
+    return partition, found.file_id
 
 
 def _not_in(some: Iterable[Any], others: Iterable[Any]) -> Iterator[Any]:

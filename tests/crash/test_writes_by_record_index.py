@@ -118,3 +118,16 @@ def test_an_index_that_begins_meanwhile_makes_a_write_give_way(tmp_path):
     it.write(rows((1, "b", 2, "ONE")))
     assert [(1, "b", 2, "ONE")] == it.rows()
     assert_placed(it)
+
+
+@pytest.mark.parametrize("way", [Way.DELETE_PARTITION, Way.INSERT_OVERWRITE])
+def test_a_key_that_an_insert_brought_again_stays_known_when_its_older_row_goes(it, way):
+    it.write(rows((1, "b", 2, "again")), Way.INSERT)
+    partitions = ["p=a"] if way is Way.DELETE_PARTITION else None
+    it.write(rows((5, "a", 1, "five")), way, partitions=partitions)
+    assert_placed(it)
+
+    it.write(rows((1, "b", 3, "newer")))
+    others = [] if partitions else [(5, "a", 1, "five")]
+    assert [(1, "b", 3, "newer"), (2, "b", 1, "two"), *others] == it.rows()
+    assert_placed(it)
