@@ -11,12 +11,15 @@ from reconciler import api, world
 from reconciler.cli import interruption
 from reconciler.cli.spark import spark_session
 from reconciler.cli.terminal import emit, say
+from reconciler.errors import ReconcilerError
 from reconciler.hudi.load import PROPERTIES, load_properties
 from reconciler.merge.avro_schema import arrow_schema
+from reconciler.reader.failures import LINE
 from reconciler.render.write import written_json, written_text
 from reconciler.spec.model import TableSpec
 from reconciler.state.columns import declared_columns
 from reconciler.state.observe import observe
+from reconciler.storage.redaction import without_credentials
 from reconciler.storage.wrappers import ReadOnly
 from reconciler.writer.asked import Outcome, check_ask, way_of
 from reconciler.writer.sources.formats import SourceFormat
@@ -78,9 +81,16 @@ def _with_spark(writing: Writing) -> Outcome:
                 dedupe=writing.dedupe,
                 fill_missing=writing.fill_missing,
             )
-        except Exception:
+        except Exception as error:
             interruption.check()
+            if isinstance(error, ReconcilerError) and str(error).startswith(LINE):
+                raise ReconcilerError(f"{_shown(source.paths)}: {error}") from error
             raise
+
+
+def _shown(paths: Sequence[str]) -> str:
+    """The sources where nobody knows of which one something is said."""
+    return " or ".join(without_credentials(path) for path in paths)
 
 
 def _known(spec: TableSpec) -> pa.Schema | None:

@@ -99,13 +99,18 @@ def why(message: str) -> str:
 
 @contextlib.contextmanager
 def job(
-    context: Any, described: str, hide: Callable[[str], str], *, alone: bool = False
+    context: Any,
+    described: str,
+    hide: Callable[[str], str],
+    *,
+    alone: bool = False,
+    say: Callable[[str], str] = why,
 ) -> Iterator[None]:
     """A group for the jobs of the block; when it fails, its tasks have ended afterwards.
 
     ``alone``: so have overtaken attempts at them when it succeeds; Spark does not wait for those.
-    What Spark says of a failure is raised as a ReconcilerError of one sentence, which ``hide`` has
-    gone over.
+    What Spark says of a failure is raised as a ReconcilerError of one sentence, which ``say`` has
+    made of it and ``hide`` has gone over.
     """
     from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped] # noqa: PLC0415
 
@@ -118,7 +123,7 @@ def job(
         with contextlib.suppress(Exception):  # Java itself may be gone
             _end(context, group)
         if (java := getattr(error, "java_exception", None)) is not None:
-            raise ReconcilerError(hide(why(str(java.getMessage())))) from error
+            raise ReconcilerError(hide(say(str(java.getMessage())))) from error
         if isinstance(error, ConnectionError | Py4JNetworkError):
             raise ReconcilerError("the Java process of Spark's driver has ended") from error
         raise

@@ -19,6 +19,15 @@ _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.*)$", re.MULTILI
 _AWAITED: Final = re.compile(r"Exception thrown in awaitResult:\s*$", re.MULTILINE)
 _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (.*)")
 _TASK: Final = re.compile(r"^Task .*? most recent failure: Lost task .*?\): ")
+_MALFORMED: Final = re.compile(
+    r"Malformed records are detected in record parsing: (.*?)\.?\s*$", re.MULTILINE
+)
+_HEADER: Final = re.compile(
+    r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)\s+"
+    r"(?:Expected: .*\s+)?CSV file: (.*)"
+)
+#: what an error about a line of a source begins with where Spark does not say of which file
+LINE: Final = "a line cannot be read"
 _CLASS: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]+: ")
 _CALLED: Final = re.compile(r"^An error occurred while calling [\w.]+\s*:?\s*")
 
@@ -44,12 +53,34 @@ def sentence(message: str) -> str:
             f"{gone[1]}: went away after the read began: a clean or a rollback has removed it; "
             "read again"
         )
-    if file := _READING.search(message):
-        causes = _CAUSE.findall(message.partition("Driver stacktrace:")[0])
-        because = f": {causes[-1]}" if causes else ""
-        return f"{file[1]}: cannot be read as parquet{because}"
+    if source := _source(message):
+        return source
     aborted = _ABORTED.search(message)
-    if not aborted and _AWAITED.search(message) and (causes := _CAUSE.findall(message)):
-        return str(causes[-1])
+    if _AWAITED.search(aborted[0] if aborted else message) and (causes := _causes(message)):
+        return causes[-1]
     said = _TASK.sub("", aborted[1]) if aborted else _CALLED.sub("", message.strip())
     return _CLASS.sub("", said.strip()).partition("\n")[0]
+
+
+def _source(message: str) -> str | None:
+    """What is wrong with a file that Spark itself reads, and with which."""
+    if header := _HEADER.search(message):
+        return (
+            f"{header[3]}: its columns are {header[1]}, and those of the files before it "
+            f"{header[2]}; files that are read together have the same ones in the same order"
+        )
+    file, line = _READING.search(message), _MALFORMED.search(message)
+    if not file and not line:
+        return None
+    causes = _causes(message)
+    because = f": {causes[-1]}" if causes else ""
+    named = f"{file[1]}: " if file else ""
+    if line:
+        return f"{named}{LINE}{because}; as far as it can be read it is {line[1]}"
+    kind = " as parquet" if named.endswith(".parquet: ") else ""
+    return f"{named}cannot be read{kind}{because}"
+
+
+def _causes(message: str) -> list[str]:
+    found: list[str] = _CAUSE.findall(message.partition("Driver stacktrace:")[0])
+    return found

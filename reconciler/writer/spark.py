@@ -18,6 +18,7 @@ import pyarrow as pa
 from reconciler.cluster.spark import job, ship
 from reconciler.errors import UnsupportedError
 from reconciler.exchange.holding.spark import Holding, holding_of
+from reconciler.reader.failures import sentence
 from reconciler.reader.spark import reading
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redacted, without_credentials
@@ -75,6 +76,7 @@ class SparkWriter:
                     described,
                     lambda said: without_credentials(redacted(said, ref.secrets)),
                     alone=True,
+                    say=sentence,
                 )
             )
             engine = Engine(

@@ -47,3 +47,24 @@ def test_every_line_of_an_apply_is_one_object(tmp_path):
         record["message"] for record in records if record.get("event") == "spark"
     ]
     assert {"orders"} == {record.get("table") for record in records if "deleting" in str(record)}
+
+
+@pytest.mark.spark
+def test_a_source_that_cannot_be_read_is_one_line_and_no_trace_of_java(tmp_path):
+    table = "table: {type: COPY_ON_WRITE, version: 9, recordKey: [id]}"
+    (tmp_path / "orders.yaml").write_text(f"{SPEC}  {table}\n")
+    (tmp_path / "day.csv").write_text("id,x\n1,a,more\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", "write", "orders.yaml", "day.csv"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+
+    assert (1, 1) == (done.returncode, len(said))
+    assert "day.csv: a line cannot be read: [MALFORMED_CSV_RECORD]" in said[0]
+    assert "\tat " not in done.stderr
+    assert "spark: " not in done.stderr

@@ -81,7 +81,10 @@ def test_text_that_is_none_of_its_columns_type_writes_nothing(spark, spec, tmp_p
     assert run("write", spec, tmp_path / "good.csv") == 0
 
     assert run("write", spec, tmp_path / "bad.csv") == 1
-    assert "Traceback" not in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f'error: {tmp_path}/bad.csv: a line cannot be read: For input string: "three"; as far as '
+        "it can be read it is [null,a,1,three]"
+    )
     assert [(1, "one")] == rows_of(spark, tmp_path, "id", "x")
 
 
@@ -121,3 +124,12 @@ def test_a_key_moves_to_the_partition_that_it_comes_with_where_an_index_knows_al
     assert held(tmp_path / "orders", AFTER_MS) == told(
         tmp_path / "orders", [str(number) for number in range(60)]
     )
+
+
+def test_what_is_wrong_with_a_row_is_said_without_the_task_that_found_it(spec, tmp_path, capsys):
+    (tmp_path / "late.csv").write_text("id,p,ts,x\n1,a,,one\n")
+    (tmp_path / "first.csv").write_text("id,p,ts,x\n1,a,1,one\n")
+    assert run("write", spec, tmp_path / "first.csv") == 0
+
+    assert run("write", spec, tmp_path / "late.csv") == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: ordering column ts: null in")

@@ -32,6 +32,27 @@ READING = (
     "Details:\n\tat x\nCaused by: org.apache.parquet.io.ParquetDecodingException: Can not read "
     "value at 0\n\tat y\nCaused by: java.io.IOException: could not read page\n\tat z"
 )
+MALFORMED = (
+    "org.apache.spark.SparkException: [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed "
+    "records are detected in record parsing: [null,a,1,x].\nParse Mode: FAILFAST. To process "
+    "malformed records as null result, try setting the option 'mode' as 'PERMISSIVE'. \n\tat x\n"
+    "Caused by: org.apache.spark.sql.catalyst.util.BadRecordException: java.lang.NumberFormat"
+    'Exception: For input string: "three"\n\tat y\n'
+    'Caused by: java.lang.NumberFormatException: For input string: "three"\n\tat z'
+)
+OF_A_FILE = (
+    "org.apache.spark.SparkException: Encountered error while reading file file:///t/day.csv. "
+    "Details:\n\tat x\nCaused by: " + MALFORMED
+)
+HEADER = (
+    "java.lang.IllegalArgumentException: CSV header does not conform to the schema.\n Header: id, "
+    "ts, p\n Schema: id, p, ts\nExpected: p but found: ts\nCSV file: file:///t/b.csv\n\tat x"
+)
+FOOTER = (
+    "org.apache.spark.SparkException: Exception thrown in awaitResult: \n\tat x\n"
+    "Caused by: java.io.IOException: Could not read footer for file: FileStatus{path=x}\n\tat y\n"
+    "Caused by: java.lang.RuntimeException: file:/t/cut.parquet is not a Parquet file. Expected\n"
+)
 GONE = (
     "file:/t/a b.parquet: went away after the read began: a clean or a rollback has removed it; "
     "read again"
@@ -64,6 +85,32 @@ GONE = (
         (
             TASK.format(error=READING),
             "file:///t/a b.parquet: cannot be read as parquet: could not read page",
+        ),
+        (
+            TASK.format(error=OF_A_FILE),
+            (
+                'file:///t/day.csv: a line cannot be read: For input string: "three"; as far as it '
+                "can be read it is [null,a,1,x]"
+            ),
+        ),
+        (
+            TASK.format(error=MALFORMED),
+            (
+                'a line cannot be read: For input string: "three"; as far as it can be read it is '
+                "[null,a,1,x]"
+            ),
+        ),
+        (
+            TASK.format(error=HEADER),
+            (
+                "file:///t/b.csv: its columns are id, ts, p, and those of the files before it id, "
+                "p, ts; files that are read together have the same ones in the same order"
+            ),
+        ),
+        (TASK.format(error=FOOTER), "file:/t/cut.parquet is not a Parquet file. Expected"),
+        (
+            TASK.format(error=READING.replace("a b.parquet", "a.csv.gz")),
+            "file:///t/a.csv.gz: cannot be read: could not read page",
         ),
         ("[CAST] The value 'x' is none.\n== SQL ==", "[CAST] The value 'x' is none."),
     ],
