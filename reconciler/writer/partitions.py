@@ -64,7 +64,8 @@ def partition_paths(batch: Any, rule: FolderRule) -> Any:
     """The partition path of every row: a dictionary array of strings without nulls.
 
     ``""`` for a table without partitions. Raises RowsError naming column and value where a path
-    would lead elsewhere (``..``, an empty or a hidden folder), and as ``texts_at`` does.
+    would lead elsewhere (``..``, an empty or a hidden folder) or Hudi could not open it (a colon in
+    the outermost folder), and as ``texts_at`` does.
     """
     if not rule.fields:
         return pa.array([""], pa.string()).dictionary_encode().take(pa.repeat(0, len(batch)))
@@ -90,6 +91,11 @@ def _folder(text: str, name: str, rule: FolderRule) -> str:
     if "\0" in path or any(part in ("", ".", "..") or part.startswith(".hoodie") for part in parts):
         hint = "" if rule.is_encoded else f"; a table with {_ENCODED} escapes slashes"
         raise RowsError(f"partition column {name}: {text!r} does not name a folder{hint}")
+    if name == rule.fields[0] and ":" in parts[0]:  # a path of Hadoop would begin with a scheme
+        raise RowsError(
+            f"partition column {name}: {text!r} has a colon, and Hudi cannot open a table of which "
+            "an outermost folder has one; partition it by a column without, as a day"
+        )
     return path
 
 

@@ -101,3 +101,21 @@ def test_readers_find_the_values_again_in_the_folders(is_hive):
     _, columns = partition_columns(found, batch.schema, said)
 
     assert batch.to_pydict() == dict(zip("ab", (c.to_pylist() for c in columns), strict=True))
+
+
+@pytest.mark.parametrize(("value", "is_hive"), [("10:30", False), ("10:30", True), ("a:b/c", True)])
+def test_a_colon_in_the_first_folder_is_refused_since_hudi_could_not_open_the_table(value, is_hive):
+    rule = FolderRule(fields=("p",), is_hive=is_hive)
+
+    with pytest.raises(RowsError, match=r"column p: '.*' has a colon"):
+        partition_paths(pa.record_batch({"p": [value]}), rule)
+
+
+def test_a_colon_further_below_or_escaped_is_a_folder_like_others():
+    rule = FolderRule(fields=("d", "p"))
+    below = partition_paths(pa.record_batch({"d": ["a"], "p": ["10:30"]}), rule)
+    escaped = partition_paths(
+        pa.record_batch({"p": ["10:30"]}), FolderRule(fields=("p",), is_encoded=True)
+    )
+
+    assert (["a/10:30"], ["10%3A30"]) == (below.to_pylist(), escaped.to_pylist())
