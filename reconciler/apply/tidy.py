@@ -77,12 +77,13 @@ def tidy_index(storage: Storage) -> None:
 def _remove_markers(
     storage: Storage, properties: TableProperties, timeline: Timeline, instant: str
 ) -> None:
-    """Remove the markers of a clustering that is completed, and files that it does not name.
+    """Remove the markers of a clustering or write that is completed, and files it does not name.
 
     They are of attempts that did not count; as files of a completed instant they would be read. Who
     took it over may have removed their markers before they were there.
     """
-    done = completion_of(timeline, instant, Action.REPLACECOMMIT)
-    if done is not None:
-        remove_unnamed(storage, properties, timeline, done)
-        remove_markers(storage, instant)
+    for action in (Action.REPLACECOMMIT, Action.COMMIT):
+        done = completion_of(timeline, instant, action)
+        if done is not None:
+            remove_unnamed(storage, properties, timeline, done)
+            remove_markers(storage, instant)
