@@ -79,7 +79,7 @@ def _observed(
     from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
 
     storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
-    state = look(storage, spec, observed_ms=world.epoch_ms(now or world.now()))
+    state = look(storage, spec, observed_ms=world.epoch_ms(now or world.now()), lives=world.lives)
     if predicts and (spec.files is not None or simulates):
         from reconciler.state.writes import with_writes  # noqa: PLC0415 (few specs have files)
 

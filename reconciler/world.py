@@ -16,6 +16,7 @@ from reconciler.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from reconciler.hudi.owner import Owner
     from reconciler.spec.model import Option
     from reconciler.storage.api import Storage, StorageRef
     from reconciler.transaction.process import Process
@@ -115,6 +116,11 @@ def process() -> Process:
         tool=tool(),
         is_running=is_running,
     )
+
+
+def lives(owner: Owner) -> bool | None:
+    """Whether the process of an owner runs; None where it is of another host."""
+    return process().lives(owner)
 
 
 def is_running(pid: int, started: str) -> bool:

@@ -133,7 +133,8 @@ def look_at(
     clean would leave all of them to the end of the replaced groups.
     """
     now = tools.moment()
-    state = observe(storage, spec, observed_ms=tools.clock.now_ms())
+    observed_ms = tools.clock.now_ms()
+    state = observe(storage, spec, observed_ms=observed_ms, lives=tools.process.lives)
     planned, asked = state, spec
     if spec.queries and not clustered:
         from reconciler.foresight.ask import with_foresight  # noqa: PLC0415 (few specs have queries)

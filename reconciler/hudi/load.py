@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ from reconciler.hudi.files import Files, build_files
 from reconciler.hudi.instant import COMMITS, Instant
 from reconciler.hudi.layout_v1 import read_archive
 from reconciler.hudi.layout_v2 import newest_archived, read_history
+from reconciler.hudi.names import BaseName
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.schemaless import decoding
 from reconciler.hudi.timeline import Timeline, TimelineFile
@@ -148,28 +149,35 @@ def load_metadata_listing(
 class Listing:
     """The files of every partition, and the folders that hold a partition metafile.
 
-    ``stray_partitions`` hold something else too: files of other names, or folders.
+    ``stray_partitions`` hold something else too: files of other names, or folders. ``unlisted``:
+    folder, name and size of base files of asked instants in folders that are no partitions.
     """
 
     files: Files
     metafile_partitions: frozenset[str]
     stray_partitions: frozenset[str] = frozenset()
+    unlisted: tuple[tuple[str, str, int], ...] = ()
 
 
 def load_listing(
-    storage: Storage, properties: TableProperties, known: Iterable[str] = ()
+    storage: Storage,
+    properties: TableProperties,
+    known: Iterable[str] = (),
+    instants: Collection[str] = (),
 ) -> Listing:
     """List the table's folders in one pass.
 
     A partition is a folder with a metafile, and what lies below it is not looked at, as in Hudi's
     FSUtils.getAllPartitionPaths; ``known`` are partitions too, even without metafile or folder.
+    ``instants``: pending ones, whose files may be where no partition is yet.
     """
-    sorting = _Sorting(set(known))
+    sorting = _Sorting(set(known), frozenset(instants))
     files = build_files(sorting.partitions(storage), properties.base_extension)
     return Listing(
         files=files,
         metafile_partitions=frozenset(sorting.marked),
         stray_partitions=frozenset(sorting.with_strays(files)),
+        unlisted=tuple(sorted(sorting.unlisted)),
     )
 
 
@@ -184,10 +192,13 @@ def _check_text(partition: str) -> None:
 class _Sorting:
     """Sorts the folders of one walk into partitions and others.
 
-    ``marked`` hold a metafile; ``held``: partition -> number of its files without metafiles.
+    ``marked`` hold a metafile; ``held``: partition -> number of its files without metafiles;
+    ``unlisted``: what the ``instants`` have written elsewhere.
     """
 
     known: set[str]
+    instants: frozenset[str] = frozenset()
+    unlisted: list[tuple[str, str, int]] = field(default_factory=list)
     marked: set[str] = field(default_factory=set)
     held: dict[str, int] = field(default_factory=dict)
     with_folders: set[str] = field(default_factory=set)
@@ -202,6 +213,7 @@ class _Sorting:
                 _check_text(folder.path)
                 self.marked.add(folder.path)
             elif folder.path not in self.known:
+                self.unlisted.extend(_written_by(self.instants, folder.path, names, sizes))
                 continue
             self.held[folder.path] = len(names)
             yield folder.path, names, sizes
@@ -233,6 +245,16 @@ def _data_files(folder: Folder) -> tuple[list[str], list[int], bool]:
         end += 1
     del names[start:end], sizes[start:end]
     return names, sizes, end > start
+
+
+def _written_by(
+    instants: Collection[str], folder: str, names: Sequence[str], sizes: Sequence[int]
+) -> Iterator[tuple[str, str, int]]:
+    """The base files of some instants, with their folder."""
+    for name, size in zip(names, sizes, strict=True) if instants else ():
+        found = BaseName.parse(name)
+        if found is not None and found.instant in instants:
+            yield folder, name, size
 
 
 def files_of_listing(listing: MetadataListing, properties: TableProperties) -> Files:

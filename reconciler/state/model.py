@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.hudi.clustering_plan import ClusteringPlan
 from reconciler.hudi.files import Files
+from reconciler.hudi.heartbeat import is_silent
 from reconciler.hudi.instant import WRITES, Action, Instant
+from reconciler.hudi.owner import Owner
 from reconciler.hudi.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -113,6 +115,30 @@ class PendingClustering:
         return PLAN_DIGEST in self.extra
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingWrite:
+    """A requested or inflight write of rows whose heartbeat says that it is ours.
+
+    ``beat_ms``: its last beat, epoch milliseconds. ``lives``: whether its process runs, None where
+    nobody here can know. ``unlisted``: folder, name and size of files that it has written where no
+    partition is yet; those in partitions are among the state's files.
+    """
+
+    instant: str
+    action: Action
+    state: str
+    owner: Owner
+    beat_ms: int
+    lives: bool | None = None
+    unlisted: tuple[tuple[str, str, int], ...] = ()
+
+    def is_dead(self, now_ms: int) -> bool:
+        """Whether its run looks dead; whoever undoes it asks the clock of the store as well."""
+        if self.owner.ended or self.lives is False:
+            return True
+        return self.lives is None and is_silent(self.beat_ms, now_ms)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableState:
     """A table at one moment.
@@ -131,6 +157,7 @@ class TableState:
     ``foresight``: what predictions are made from; None where the spec has no queries, and before
     it was asked for.
     ``writes``: what the files were written by; None where nobody looks at how big they are.
+    ``pending_writes``: those of ours, oldest first; nothing where nobody asked whose they are.
     """
 
     location: str
@@ -162,6 +189,7 @@ class TableState:
     foresight: Foresight | None = None
     writes: Writes | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
+    pending_writes: tuple[PendingWrite, ...] = ()
 
     @property
     def foreign_writes(self) -> tuple[Instant, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from reconciler.errors import BlockedError, FormatError, NotFoundError, StorageError
 from reconciler.hudi.files import FileKind, Files
-from reconciler.hudi.instant import COMMITS, Action
+from reconciler.hudi.instant import COMMITS, Action, Instant
 from reconciler.hudi.load import (
     Listing,
     archived_completions,
@@ -30,7 +30,8 @@ from reconciler.hudi.load import (
 from reconciler.hudi.properties import TableProperties
 from reconciler.hudi.timeline import Timeline
 from reconciler.spec.model import TableSpec
-from reconciler.state.model import CompletedClean, TableState
+from reconciler.state.model import CompletedClean, PendingWrite, TableState
+from reconciler.state.pending_writes import Lives, candidates, pending_writes
 from reconciler.state.reading import Reader, clustering_inputs
 from reconciler.storage.api import Storage
 
@@ -51,19 +52,22 @@ def observe(
     observed_ms: int,
     listing: ListingSource = "storage",
     history: bool = True,
+    lives: Lives | None = None,
 ) -> TableState:
     """The table as it is now. ``spec`` says how much has to be read (None: a full scan's share).
 
     ``listing``: where names and sizes of files come from. ``history``: False for those who want
     the newest slices only: nothing is read of what says which old ones were removed or must stay,
-    the cleans, the savepoints, and what pending clusterings read. A timeline that moves while it is
-    read is read again, a few times, and so is a file that is not whole and was just written.
+    the cleans, the savepoints, and what pending clusterings read. ``lives``: whether the process
+    of an owner runs, as far as that is known here; None for those who do not ask whose the pending
+    writes are. A timeline that moves while it is read is read again, a few times, and so is a file
+    that is not whole and was just written.
     Raises FormatError, UnsupportedError, StorageError; BlockedError while a restore is pending: the
     table is in pieces then.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            return _Look(storage, spec, observed_ms, listing, history).state()
+            return _Look(storage, spec, observed_ms, listing, history, lives).state()
         except NotFoundError as moved:
             if attempt == _ATTEMPTS:
                 raise StorageError(
@@ -98,11 +102,17 @@ class _Look:
     observed_ms: int
     listing: ListingSource
     history: bool
+    lives: Lives | None
 
     def state(self) -> TableState:
         properties = load_properties(self.storage)
         timeline = load_timeline(self.storage, properties)
         _refuse_restore(timeline)
+        reader = Reader(self.storage, properties, timeline)
+        clusterings = reader.pending_clusterings() if self.history else ()
+        pending: tuple[Instant, ...] = ()
+        if self.lives is not None:
+            pending = candidates(timeline, {one.instant for one in clusterings})
         metadata = load_metadata_listing(self.storage, properties, timeline)
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
@@ -110,10 +120,9 @@ class _Look:
                 files=files_of_listing(metadata, properties), metafile_partitions=frozenset(known)
             )
         else:
-            listed = load_listing(self.storage, properties, known)
-        reader = Reader(self.storage, properties, timeline)
+            instants = {one.requested for one in pending}
+            listed = load_listing(self.storage, properties, known, instants)
         cleans = reader.completed_cleans() if self.history else ()
-        clusterings = reader.pending_clusterings() if self.history else ()
         zone = _zone(properties, self.spec)
         state = TableState(
             location=self.storage.location,
@@ -137,12 +146,21 @@ class _Look:
             cleans=cleans,
             pending_cleans=reader.pending_cleans() if self.history else (),
             pending_clusterings=clusterings,
+            pending_writes=self._pending_writes(pending, listed),
             touched=self._touched(reader, cleans),
             completions=self._completions(properties, timeline, listed.files, zone),
             v6_completions=_v6_completions(properties, timeline, zone),
             observed_ms=self.observed_ms,
         )
         return state if self.spec is None else self._asked(self.spec, properties, state)
+
+    def _pending_writes(
+        self, pending: tuple[Instant, ...], listed: Listing
+    ) -> tuple[PendingWrite, ...]:
+        """Those of ours, where somebody asks for them."""
+        if self.lives is None:
+            return ()
+        return pending_writes(self.storage, pending, self.lives, listed.unlisted)
 
     def _asked(self, spec: TableSpec, properties: TableProperties, state: TableState) -> TableState:
         """The state with what only blocks of the spec ask for; few tables need it."""

@@ -35,6 +35,10 @@ class Process:
     tool: str
     is_running: Callable[[int, str], bool]
 
+    def lives(self, owner: Owner) -> bool | None:
+        """Whether an owner's process runs; None where it is of another host."""
+        return self.is_running(owner.pid, owner.started) if owner.host == self.host else None
+
     def owner(self, token: str) -> Owner:
         """What this process writes into locks and heartbeats during one run."""
         return Owner(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from reconciler.errors import BlockedError, FormatError, StorageError
 from reconciler.hudi import avro
 from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
+from reconciler.hudi.owner import Owner
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -305,3 +307,83 @@ def test_a_file_that_stays_damaged_or_is_old_is_an_error(reads, age_ms):
     with pytest.raises(FormatError, match="replacecommit"):
         observe(storage, None, observed_ms=now_of(storage) + age_ms)
     assert 0 == storage.left
+
+
+# whose the pending writes are
+
+WRITTEN = "20260104000000000"
+NOBODY = Owner(who="ann", host="a", pid=7, started="1", tool="t", token="x")
+
+
+def pending_table(beats):
+    """A completed write, pending ones of some actions, and heartbeats."""
+    names = {
+        "20260101000000000.commit": UPDATE,
+        f"{WRITTEN}.commit.requested": b"",
+        f"{WRITTEN}.inflight": b"",
+        "20260105000000000.deltacommit.requested": b"",
+        "20260106000000000.replacecommit.requested": b"",
+        "20260107000000000.clean.requested": PLAN,
+    }
+    return table({**names, **{f".heartbeat/{name}": data for name, data in beats.items()}})
+
+
+def asked(storage, lives=lambda _owner: None):
+    return observe(storage, None, observed_ms=7, lives=lives)
+
+
+def test_a_pending_write_is_ours_where_its_heartbeat_says_whose_it_is():
+    beats = {
+        "20260101000000000": NOBODY.encode(),
+        WRITTEN: replace(NOBODY, ended=True).encode(),
+        "20260105000000000": NOBODY.encode(),
+        "20260106000000000": NOBODY.encode(),
+        "20260107000000000": NOBODY.encode(),
+    }
+    heard = []
+    state = asked(pending_table(beats), lives=lambda owner: heard.append(owner) or False)
+
+    assert [
+        (WRITTEN, "commit", "INFLIGHT", True, False),
+        ("20260106000000000", "replacecommit", "REQUESTED", False, False),
+    ] == [
+        (one.instant, one.action.value, one.state, one.owner.ended, one.lives)
+        for one in state.pending_writes
+    ]
+    assert [replace(NOBODY, ended=True), NOBODY] == heard
+
+
+def test_heartbeats_of_others_are_not_read():
+    storage = pending_table({WRITTEN: b"", "20260102000000000": NOBODY.encode()})
+
+    assert () == asked(storage).pending_writes
+    assert not [name for name in reads(storage) if ".heartbeat" in name]
+
+
+def test_who_does_not_ask_whose_pending_writes_are_pays_for_no_answer():
+    storage = pending_table({WRITTEN: NOBODY.encode()})
+
+    assert () == look(storage).pending_writes
+    assert not [call for call in storage.calls if ".heartbeat" in call.paths[0]]
+
+
+def test_a_table_on_which_no_write_is_pending_is_asked_for_no_heartbeat():
+    files = {"20260101000000000.commit": UPDATE, ".heartbeat/20260101000000000": NOBODY.encode()}
+    one, other = table(files), table(files)
+
+    assert () == asked(one).pending_writes
+    look(other)
+    assert [call.method for call in other.calls] == [call.method for call in one.calls]
+
+
+def test_files_of_a_pending_write_are_found_where_no_partition_is_yet():
+    storage = pending_table({WRITTEN: NOBODY.encode()})
+    storage.create("p=1/.hoodie_partition_metadata", b"")
+    for name in (f"p=1/a_0_{WRITTEN}.parquet", f"p=9/b_0_{WRITTEN}.parquet", f"c_0_{WRITTEN}.orc"):
+        storage.create(name, b"four")
+    storage.create("p=9/b_0_20260101000000000.parquet", b"")
+    storage.create("other/notes.txt", b"")
+
+    (write,) = asked(storage).pending_writes
+
+    assert (("", f"c_0_{WRITTEN}.orc", 4), ("p=9", f"b_0_{WRITTEN}.parquet", 4)) == write.unlisted

@@ -1,0 +1,73 @@
+"""Pending writes of ours: whose they are says their heartbeat, for their requested file cannot.
+
+Nothing is asked of a store where no write is pending, and nothing of another tool's heartbeats but
+their names: they are empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from reconciler.errors import NotFoundError
+from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
+from reconciler.hudi.instant import Action, Instant
+from reconciler.hudi.owner import Owner
+from reconciler.hudi.timeline import Timeline
+from reconciler.state.model import PendingWrite
+from reconciler.storage.api import Entry, Storage
+
+#: whether an owner's process runs; None where that cannot be known here
+Lives = Callable[[Owner], bool | None]
+
+_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+
+
+def candidates(timeline: Timeline, clusterings: Collection[str]) -> tuple[Instant, ...]:
+    """Pending instants that may be writes of ours; ``clusterings`` are none."""
+    return tuple(i for i in timeline.pending(_WRITES) if i.requested not in clusterings)
+
+
+def pending_writes(
+    storage: Storage,
+    pending: Iterable[Instant],
+    lives: Lives,
+    unlisted: Iterable[tuple[str, str, int]],
+) -> tuple[PendingWrite, ...]:
+    """Those of the pending instants that are ours, oldest first.
+
+    ``unlisted``: folder, name and size of what they have written where no partition is. Raises
+    StorageError.
+    """
+    instants = tuple(pending)
+    entries = _beaten(storage) if instants else {}
+    written = tuple(unlisted)
+    found = []
+    for instant in instants:
+        entry = entries.get(instant.requested)
+        if entry is None or not entry.size:
+            continue
+        owner = Owner.parse(storage.read(heartbeat_path(instant.requested)))
+        if owner is not None:
+            ours = tuple(one for one in written if f"_{instant.requested}." in one[1])
+            found.append(
+                PendingWrite(
+                    instant=instant.requested,
+                    action=instant.action,
+                    state=instant.state.value,
+                    owner=owner,
+                    beat_ms=entry.modified_ms,
+                    lives=lives(owner),
+                    unlisted=ours,
+                )
+            )
+    return tuple(found)
+
+
+def _beaten(storage: Storage) -> dict[str, Entry]:
+    """The heartbeats that there are, by instant."""
+    try:
+        entries = storage.list(HEARTBEAT_FOLDER)
+    except NotFoundError:
+        return {}
+    return {entry.name: entry for entry in entries if not entry.is_folder}
