@@ -47,6 +47,24 @@ def remove_marked(
     return remove_files(storage, doomed)
 
 
+def marked_there(
+    storage: Storage, instant: str, *, besides: Collection[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Marked base files of an instant that are there, but for some; sorted.
+
+    Lists the partitions of those that are asked for. Raises StorageError, FormatError.
+    """
+    asked: dict[str, list[str]] = {}
+    for partition, name in marked_files(storage, instant):
+        if (partition, name) not in besides and is_of(name, instant):
+            asked.setdefault(partition, []).append(name)
+    found = []
+    for partition, names in asked.items():
+        there = {entry.name for entry in _list(storage, partition)}
+        found += [(partition, name) for name in names if name in there]
+    return found
+
+
 def remove_files(storage: Storage, files: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
     """Delete files given by partition and name; gives what was there. Raises StorageError."""
     listed = list(files)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.hudi.instant import Action
@@ -12,7 +13,13 @@ from reconciler.hudi.metadata_table import open_metadata
 from reconciler.hudi.properties import TableProperties
 from reconciler.transaction import metadata_rewrite
 from reconciler.transaction.hold import Hold
-from reconciler.transaction.marked import remove_marked, remove_markers
+from reconciler.transaction.marked import (
+    is_of,
+    marked_there,
+    remove_files,
+    remove_marked,
+    remove_markers,
+)
 
 
 def withdraw(hold: Hold, instant: str, action: Action) -> None:
@@ -25,8 +32,48 @@ def withdraw(hold: Hold, instant: str, action: Action) -> None:
     hold.publisher.withdraw(instant, action)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """``removed``: files that went. ``unnamed``: files that nobody has named, in whose way it is.
+
+    With such the instant is pending still.
+    """
+
+    removed: Sequence[tuple[str, str]] = ()
+    unnamed: Sequence[tuple[str, str]] = ()
+
+
+def withdraw_named(
+    hold: Hold, instant: str, action: Action, named: Collection[tuple[str, str]]
+) -> Withdrawn:
+    """As ``withdraw``, and no file goes but the named ones of the instant.
+
+    A file that came meanwhile would be read once nothing on the timeline speaks against it: it is
+    looked for before the first delete, and before the instant goes. Raises StorageError,
+    FormatError.
+    """
+    removed: list[tuple[str, str]] = []
+    unnamed = marked_there(hold.storage, instant, besides=named)
+    if not unnamed:
+        _take_back_told(hold, instant)
+        doomed = sorted(file for file in named if is_of(file[1], instant))
+        removed = remove_files(hold.storage, doomed)
+        unnamed = marked_there(hold.storage, instant, besides=named)
+    if not unnamed:
+        remove_markers(hold.storage, instant)
+        hold.publisher.withdraw(instant, action)
+    return Withdrawn(removed=removed, unnamed=unnamed)
+
+
 def take_back(hold: Hold, instant: str) -> None:
     """Remove what attempts at a pending write of ours have left beside the timeline."""
+    _take_back_told(hold, instant)
+    remove_marked(hold.storage, instant)
+    remove_markers(hold.storage, instant)
+
+
+def _take_back_told(hold: Hold, instant: str) -> None:
+    """Remove what the metadata table was told, and what is left of partitions that it lost."""
     storage = hold.storage
     properties = load_properties(storage)
     if properties.metadata_partitions:
@@ -39,8 +86,6 @@ def take_back(hold: Hold, instant: str) -> None:
         for path in earlier_attempt(opened, instant, indexes=True).paths:
             storage.delete(path)
         drop_partitions(hold, properties, ())
-    remove_marked(storage, instant)
-    remove_markers(storage, instant)
 
 
 def clear(hold: Hold, instant: str) -> None:

@@ -1,25 +1,20 @@
-"""What runs that died have left of their writes: it is taken back, or tidied where it is done.
-
-Whose a write is its heartbeat says; what Hudi requests a write with has no place for it.
-"""
+"""What runs that died have left of their writes: it is taken back, or tidied where it is done."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from reconciler.errors import NotFoundError
-from reconciler.hudi.clustering import RequestedReplace
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.load import instant_path, load_archived, read_instant_file
+from reconciler.hudi.instant import Action
+from reconciler.hudi.load import load_archived
 from reconciler.hudi.owner import Owner
 from reconciler.hudi.timeline import Timeline
+from reconciler.transaction.dead_writes import Beat, is_write, pending_of
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.hold import Hold
 from reconciler.transaction.marked import remove_markers, remove_unnamed
-from reconciler.transaction.process import Process, is_dead
-from reconciler.transaction.store_clock import store_now_ms
+from reconciler.transaction.process import Process
 from reconciler.transaction.undo import clear, withdraw
 
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
@@ -37,8 +32,8 @@ def undo_dead_writes(hold: Hold, process: Process) -> tuple[str, ...]:
     with hold.locked():
         for time in _dead(hold, process):
             timeline = hold.reread()
-            pending = _pending(timeline, time)
-            if pending is not None and not _is_write(hold, timeline, pending):
+            pending = pending_of(timeline, time)
+            if pending is not None and not is_write(hold, timeline, pending):
                 continue  # an apply finishes it, and knows by the heartbeat whose it is
             hold.lock.confirm()
             if pending is None:
@@ -64,33 +59,9 @@ def _dead(hold: Hold, process: Process) -> list[str]:
             owner = Owner.parse(hold.storage.read(heartbeat_path(entry.name)))
         except NotFoundError:
             continue
-        now_ms = hold.clock.now_ms()
-        if owner and is_dead(
-            owner,
-            entry.modified_ms,
-            process=process,
-            now_ms=now_ms,
-            store_ms=partial(store_now_ms, hold.storage),
-        ):
+        if owner and Beat(owner, entry.modified_ms).is_last(hold, process):
             found.append(entry.name)
     return sorted(found)
-
-
-def _pending(timeline: Timeline, time: str) -> Instant | None:
-    """What is pending of a time."""
-    found = (one for one in timeline.instants if one.requested == time)
-    return next((one for one in found if not one.is_completed), None)
-
-
-def _is_write(hold: Hold, timeline: Timeline, pending: Instant) -> bool:
-    """Whether it is a write of rows, and no table service."""
-    if pending.action is not Action.REPLACECOMMIT:
-        return pending.action is Action.COMMIT
-    file = timeline.file(pending.requested, pending.action, State.REQUESTED)
-    if file is None:
-        return True
-    data = read_instant_file(hold.storage, hold.properties, file)
-    return not RequestedReplace.parse(data, instant_path(hold.properties, file)).is_clustering
 
 
 def _tidy(hold: Hold, timeline: Timeline, time: str) -> None:
