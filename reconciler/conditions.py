@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from reconciler import units
-from reconciler.plan.model import ResumeStep, TablePlan
+from reconciler.plan.model import ResumeStep, RollbackStep, TablePlan
 from reconciler.spec.model import TableSpec
 
 ConditionType = Literal["Synced", "Healthy"]
@@ -58,7 +58,7 @@ def synced(spec: TableSpec, plan: TablePlan) -> Condition:
     if plan.refusals:
         is_same: Truth = "False" if differences else "True"
         return _sync(is_same, "Suspended", _joined((plan.refusals[0].because, *differences)))
-    if is_unmanaged(spec):
+    if is_unmanaged(spec) and not left_behind(plan):
         return _sync("Unknown", "Unmanaged", "the spec has no retention block")
     if differences:
         return _sync("False", "Drifted", _joined(differences))
@@ -81,6 +81,12 @@ def healthy(plan: TablePlan, *, stuck: Sequence[str], stale_lock: str | None) ->
     return _health(reasons[0], [line for reason in reasons for line in found[reason]])
 
 
+def left_behind(plan: TablePlan) -> tuple[str, ...]:
+    """What runs that died have left, a sentence each."""
+    steps = (step for step in plan.steps if isinstance(step, ResumeStep | RollbackStep))
+    return tuple(step.because for step in steps)
+
+
 def about(seconds: int) -> str:
     """An age, in units large enough to be read.
 
@@ -100,8 +106,7 @@ def longer_than(seconds: int) -> str:
 
 def _differences(plan: TablePlan) -> tuple[str, ...]:
     drift = tuple(f"{finding.field}: {finding.because}" for finding in plan.drift)
-    resumes = tuple(step.because for step in plan.steps if isinstance(step, ResumeStep))
-    found = (*resumes, *drift)
+    found = (*left_behind(plan), *drift)
     return found or (("the plan is not empty",) if plan.steps else ())
 
 

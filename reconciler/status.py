@@ -20,6 +20,7 @@ from reconciler.conditions import (
     about,
     healthy,
     is_unmanaged,
+    left_behind,
     longer_than,
     synced,
 )
@@ -27,7 +28,7 @@ from reconciler.hudi.arrow import flags, strings
 from reconciler.hudi.files import FileKind
 from reconciler.index_status import IndexStatus, index_status
 from reconciler.layout_status import LayoutStatus, SizeClass, layout_status
-from reconciler.plan.model import Note, ResumeStep, TablePlan
+from reconciler.plan.model import Note, TablePlan
 from reconciler.plan.safety import timeline_zone
 from reconciler.planners.slices import view_of
 from reconciler.sizing.history import Written
@@ -321,13 +322,13 @@ def _last_apply(state: TableState, zone: tzinfo | None) -> LastApply | None:
 
 def _sync(spec: TableSpec, plan: TablePlan) -> tuple[Sync, tuple[str, ...]]:
     drift = tuple(f"{finding.field}: {finding.because}" for finding in plan.drift)
-    resumes = tuple(step.because for step in plan.steps if isinstance(step, ResumeStep))
+    left = left_behind(plan)
     if plan.refusals:
         return "blocked", (*(note.because for note in plan.refusals), *drift)
-    if is_unmanaged(spec):
+    if is_unmanaged(spec) and not left:
         return "unmanaged", ("the spec has no retention block",)
     if drift or plan.steps:
-        return "drifted", (*resumes, *drift)
+        return "drifted", (*left, *drift)
     return "in sync", ()
 
 

@@ -26,6 +26,7 @@ from reconciler.plan.model import (
     Note,
     Removal,
     ResumeStep,
+    RollbackStep,
     Step,
     TablePlan,
     removals,
@@ -66,7 +67,7 @@ def refuse(
 
     ``reviewed``: the steps that are to run.
     """
-    unlocked = _unlocked(look, spec) if _needs_lock(look, reviewed) else ()
+    unlocked = _unlocked(look, spec, reviewed) if _needs_lock(look, reviewed) else ()
     notes = (*look.plan.refusals, *apply_refusals(spec, look.state, now), *unlocked)
     if notes:
         raise RefusedError(tuple(dict.fromkeys(notes)))
@@ -101,7 +102,8 @@ def running(reviewed: TablePlan, look: Look) -> TablePlan:
     ]
     left = [step for step in rest if len(step.files) or step.delete_partitions]
     sized = (replace(step, files=as_large_as(step.files, look.state.files)) for step in left)
-    others = [step for step in reviewed.steps if isinstance(step, ClusterStep | IndexStep)]
+    kinds = RollbackStep | ClusterStep | IndexStep
+    others = [step for step in reviewed.steps if isinstance(step, kinds)]
     return counted(replace(reviewed, steps=(*resumed, *others, *sized)))
 
 
@@ -160,11 +162,15 @@ def _needs_lock(look: Look, reviewed: Sequence[Step]) -> bool:
     return any(not isinstance(step, IndexStep) or step.targets != (_ZINDEX,) for step in reviewed)
 
 
-def _unlocked(look: Look, spec: TableSpec) -> Iterator[Note]:
-    """Without a lock a pending write and we could write the metadata table at once."""
+def _unlocked(look: Look, spec: TableSpec, reviewed: Sequence[Step]) -> Iterator[Note]:
+    """Without a lock a pending write and we could write the metadata table at once.
+
+    A write that is rolled back first does not: else the apply ends there.
+    """
     state = look.state
     lock = spec.concurrency.lock if spec.concurrency else None
-    writes = state.foreign_writes
+    undone = {step.instant for step in reviewed if isinstance(step, RollbackStep)}
+    writes = [one for one in state.foreign_writes if one.requested not in undone]
     if lock is not None and lock.provider == "none" and state.metadata_partitions and writes:
         yield Note(
             "lock",

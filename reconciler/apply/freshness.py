@@ -21,6 +21,7 @@ from reconciler.plan.model import (
     KEEP_RULES,
     CleanStep,
     KeptFiles,
+    NamedFiles,
     Note,
     RemovedFiles,
     ResumeStep,
@@ -169,7 +170,7 @@ def as_large_as(files: RemovedFiles, present: Files) -> RemovedFiles:
     return replace(files, bytes=sizes)
 
 
-def keys(files: RemovedFiles | KeptFiles | Rows) -> Any:
+def keys(files: RemovedFiles | KeptFiles | NamedFiles | Rows) -> Any:
     """``partition/name`` per row: names may repeat across partitions, keys do not."""
     return pc.binary_join_element_wise(
         files.partition.dictionary.take(files.partition.indices), files.name, "/"

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
-Phase = Literal["observe", "resume", "request", "rewrite", "index", "delete", "complete", "check"]
+Phase = Literal[
+    "observe", "resume", "rollback", "request", "rewrite", "index", "delete", "complete", "check"
+]
 
 
 class Progress(Protocol):

@@ -184,18 +184,21 @@ class Indexed:
 class StepOutcome:
     """What became of one step.
 
-    ``instant`` is the instant written or finished, None when nothing was published.
+    ``instant`` is the instant written or finished, of a rollback the one taken back; None when
+    nothing was done.
     ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone`` (a
-    pending clean with nothing left to do was removed); ``inflight`` (deletes failed, the next apply
-    goes on); ``nothing`` (all of it was done before, or all of it fell out); ``failed`` (an index
-    could not be written: the next apply builds it; a clustering's file is damaged: it was undone).
+    pending clean with nothing left to do was removed, or a dead write taken back); ``inflight``
+    (deletes failed, the next apply goes on); ``nothing`` (all of it was done before, or all of it
+    fell out); ``failed`` (an index could not be written: the next apply builds it; a clustering's
+    file is damaged: it was undone; the metadata table cannot forget a write: it stays pending).
     ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``left_out`` was reviewed
-    and stays; ``failed`` could not be deleted. ``partitions_left`` has a note per partition whose
-    folder stays, its rule the path. ``differences`` is what the check afterwards found wrong.
+    and stays, or keeps a dead write pending; ``failed`` could not be deleted. ``partitions_left``
+    has a note per partition whose folder stays, its rule the path. ``differences`` is what the
+    check afterwards found wrong.
     ``rewritten``: of a clustering, resumed ones too. ``indexed``: of an index step.
     """
 
-    kind: Literal["clean", "resume", "cluster", "index"]
+    kind: Literal["clean", "resume", "rollback", "cluster", "index"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = 0
@@ -253,7 +256,8 @@ class TableResult:
     @property
     def instants(self) -> tuple[str, ...]:
         """Instants written or finished, in the order of execution."""
-        return tuple(o.instant for o in self.outcomes if o.instant is not None)
+        found = (o.instant for o in self.outcomes if o.how != "undone")
+        return tuple(instant for instant in found if instant is not None)
 
     @property
     def rewritten(self) -> tuple[Rewritten, ...]:

@@ -20,6 +20,7 @@ from reconciler.apply.origin import Origin
 from reconciler.apply.progress import Progress, Silent
 from reconciler.apply.result import Result, StepOutcome, TableResult
 from reconciler.apply.resume import resume_pending, resume_reviewed
+from reconciler.apply.rollback import run_rollback
 from reconciler.apply.table import Table, Tools, open_table
 from reconciler.apply.tidy import tidy
 from reconciler.apply.ties import left_out_by_specs, of_other_specs
@@ -35,6 +36,7 @@ from reconciler.plan.model import (
     Note,
     Plan,
     ResumeStep,
+    RollbackStep,
     TablePlan,
 )
 from reconciler.rewrite.model import Rewriter
@@ -285,6 +287,9 @@ def _steps(table: Table, look: Look) -> Iterator[StepOutcome]:
             case ResumeStep():
                 if step.instant not in pending:
                     yield resume_reviewed(look, step)
+            case RollbackStep():
+                yield run_rollback(table, step, fresh)
+                fresh = None
             case ClusterStep():
                 yield _remembered(table, run_cluster(table, step, fresh))
                 fresh = None

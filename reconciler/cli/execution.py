@@ -27,7 +27,7 @@ from reconciler.errors import ReconcilerError, StaleError
 from reconciler.index.build import WORTH_A_JOB
 from reconciler.plan.document import plan_digest, spec_digest
 from reconciler.plan.guard import judge
-from reconciler.plan.model import IndexStep, Plan, TablePlan
+from reconciler.plan.model import IndexStep, Plan, RollbackStep, Step, TablePlan
 from reconciler.render import words
 from reconciler.rewrite.model import Group, Rewrite, Rewriter, Rewritten
 from reconciler.spec.document import spec_from_document
@@ -44,6 +44,7 @@ _Done = TypeVar("_Done")
 _PHASES: Mapping[Phase, str] = {
     "observe": "looking at the table again",
     "resume": "finishing pending work",
+    "rollback": "taking a dead write back",
     "request": "writing down what is going to be done",
     "rewrite": "rewriting files",
     "index": "reading footers for the index",
@@ -264,8 +265,13 @@ def _hands(
 
 
 def _needs_workers(table: TablePlan) -> bool:
-    """Whether the steps of a table are more than an index of a few files."""
-    return any(not isinstance(step, IndexStep) or step.files >= WORTH_A_JOB for step in table.steps)
+    """Whether a table has more to do than this process can do alone."""
+
+    def is_small(step: Step) -> bool:
+        is_index = isinstance(step, IndexStep) and step.files < WORTH_A_JOB
+        return is_index or isinstance(step, RollbackStep)
+
+    return not all(map(is_small, table.steps))
 
 
 def _hudi(session: Any) -> Hudi:

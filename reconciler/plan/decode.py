@@ -19,6 +19,7 @@ from reconciler.plan.model import (
     KeptFiles,
     LayoutChange,
     LayoutFigures,
+    NamedFiles,
     Note,
     Observed,
     PendingInstant,
@@ -26,6 +27,7 @@ from reconciler.plan.model import (
     RemovedFiles,
     ResumeStep,
     Rewrites,
+    RollbackStep,
     Sampled,
     Selection,
     Step,
@@ -39,11 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The ``partitions`` and the ``groups`` of one step."""
+    """The ``partitions`` and the ``groups`` of one step; ``named``: the ``files`` of a rollback."""
 
     files: RemovedFiles
     delete_partitions: tuple[str, ...]
     groups: Rewrites | None
+    named: NamedFiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,12 @@ def no_files() -> RemovedFiles:
         rule=np.empty(0, np.int8),
         because=columns.dictionary(np.empty(0, np.int32), []),
     )
+
+
+def no_names() -> NamedFiles:
+    """The columns of a rollback of a write that has written no file."""
+    nowhere = columns.dictionary(np.empty(0, np.int32), [])
+    return NamedFiles(partition=nowhere, name=arrow.strings([]))
 
 
 def plan(document: Mapping[str, Any], lists: Sequence[Lists]) -> Plan:
@@ -156,6 +165,13 @@ def _step(step: Mapping[str, Any], parts: Parts) -> Step:
             add=tuple(step["add"]),
             drop=tuple(step["drop"]),
             files=step["files"],
+            because=step["because"],
+        )
+    if step["kind"] == "rollback":
+        return RollbackStep(
+            instant=step["instant"],
+            action=step["action"],
+            files=parts.named or no_names(),
             because=step["because"],
         )
     if step["kind"] == "resume":

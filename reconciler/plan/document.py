@@ -26,7 +26,17 @@ from reconciler.hudi import arrow
 from reconciler.plan import columns, decode, encode, formatted, groups, rows, shape
 from reconciler.plan.decode import Lists, Parts
 from reconciler.plan.encode import spec_digest
-from reconciler.plan.model import Plan, RemovedFiles, Rewrites, TablePlan, removals, rewritten
+from reconciler.plan.model import (
+    CleanStep,
+    NamedFiles,
+    Plan,
+    RemovedFiles,
+    ResumeStep,
+    Rewrites,
+    RollbackStep,
+    TablePlan,
+    rewritten,
+)
 
 __all__ = ["dump", "load", "plan_digest", "spec_digest", "steps_digest"]
 
@@ -71,6 +81,7 @@ _KINDS = (
         (b']}],"instant":"', b']}],"kind":"'),
         groups.read_groups,
     ),
+    _Kind("files", b'"files":[{"name":"', (b'"}],"instant":"',), rows.read_named),
 )
 _STEPS_END = b'],"stepsDigest":"'
 
@@ -181,7 +192,8 @@ def _lifted(data: bytes) -> tuple[dict[str, Any], list[Lists]]:
 
 def _parts(step: dict[str, Any], blocks: Sequence[Any]) -> Parts:
     files, deleted = _taken(step, "partitions", blocks) or (decode.no_files(), ())
-    return Parts(files, deleted, _taken(step, "groups", blocks))
+    named = _taken(step, "files", blocks) if step["kind"] == "rollback" else None
+    return Parts(files, deleted, _taken(step, "groups", blocks), named)
 
 
 def _taken(holder: dict[str, Any], key: str, blocks: Sequence[Any]) -> Any:
@@ -237,6 +249,7 @@ def _is_inside(parts: Parts) -> bool:
         and _are_names(parts.files)
         and bool((parts.files.bytes >= 0).all())
         and (parts.groups is None or _are_inside(parts.groups))
+        and (parts.named is None or _are_names(parts.named))
     )
 
 
@@ -269,8 +282,13 @@ def _check_once(plan: Plan) -> None:
         if before == after:
             raise PlanError(f"lists table {after} twice")
     for table in plan.tables:
-        for one, other in itertools.combinations(removals(table.steps), 2):
-            twice = _in_both(one.files, other.files)
+        lists = [
+            step.files
+            for step in table.steps
+            if isinstance(step, ResumeStep | RollbackStep | CleanStep)
+        ]
+        for one, other in itertools.combinations(lists, 2):
+            twice = _in_both(one, other)
             if twice:
                 raise PlanError(f"lists file {twice!r} of table {table.name} in two steps")
         again = _again([groups.paths(each) for each in rewritten(table.steps)])
@@ -290,7 +308,7 @@ def _again(paths: Sequence[Any]) -> str | None:
     return str(encoded.dictionary[int(counts.argmax())].as_py())
 
 
-def _in_both(one: RemovedFiles, other: RemovedFiles) -> str | None:
+def _in_both(one: RemovedFiles | NamedFiles, other: RemovedFiles | NamedFiles) -> str | None:
     fewer, more = sorted((one, other), key=len)
     if not len(fewer):
         return None
@@ -299,6 +317,6 @@ def _in_both(one: RemovedFiles, other: RemovedFiles) -> str | None:
     return str(rows_[0].as_py()) if len(rows_) else None
 
 
-def _paths(files: RemovedFiles) -> Any:
+def _paths(files: RemovedFiles | NamedFiles) -> Any:
     folders = files.partition.dictionary.take(files.partition.indices)
     return pc.binary_join_element_wise(folders, files.name, arrow.strings(["/"])[0])

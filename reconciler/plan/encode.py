@@ -18,11 +18,13 @@ from reconciler.plan.model import (
     KeptFiles,
     LayoutChange,
     LayoutFigures,
+    NamedFiles,
     Note,
     Observed,
     Plan,
     RemovedFiles,
     ResumeStep,
+    RollbackStep,
     Sampled,
     Selection,
     Step,
@@ -158,6 +160,8 @@ def _step(step: Step) -> Iterator[Chunk]:
             yield b"]," + canonical.dumps(after)[1:-1] + b',"partitions":['
             yield from _partitions(step.files, step.delete_partitions)
             yield b"]}"
+        case RollbackStep():
+            yield from _rollback(step)
         case ClusterStep():
             before = {"columns": list(step.columns), "curve": step.curve}
             yield canonical.dumps(before)[:-1] + b',"groups":['
@@ -194,12 +198,20 @@ def _partitions(files: RemovedFiles, deleted: tuple[str, ...]) -> Iterator[Chunk
     yield from rows.partitions_text(files, deleted)
 
 
+def _rollback(step: RollbackStep) -> Iterator[Chunk]:
+    before = {"action": step.action, "because": step.because}
+    yield canonical.dumps(before)[:-1] + b',"files":['
+    _must_be_sorted(step.files)
+    yield from rows.named_text(step.files)
+    yield b"]," + canonical.dumps({"instant": step.instant, "kind": step.kind})[1:]
+
+
 def _kept(kept: KeptFiles) -> Iterator[Chunk]:
     _must_be_sorted(kept)
     yield from rows.kept_text(kept)
 
 
-def _must_be_sorted(files: RemovedFiles | KeptFiles) -> None:
+def _must_be_sorted(files: RemovedFiles | KeptFiles | NamedFiles) -> None:
     """The order is part of the format; a planner that breaks it has a bug worth stopping for."""
     if not columns.is_increasing(columns.ranked(files.partition)[1], files.name):
         raise ValueError("the files of a plan must be sorted by (partition, name), each once")

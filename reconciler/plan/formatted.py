@@ -24,6 +24,7 @@ from reconciler.plan.model import (
     KEEP_RULES,
     REMOVAL_RULES,
     KeptFiles,
+    NamedFiles,
     Plan,
     RemovedFiles,
 )
@@ -119,6 +120,8 @@ def _check_order(table: Mapping[str, Any]) -> None:
                 raise PlanError(
                     f"lists partition {partition['path']!r} of table {table['name']} for nothing"
                 )
+        if step["kind"] == "rollback":
+            _rising([(f["partition"], f["name"]) for f in step["files"]], "file", table)
     _rising([(k["partition"], k["name"]) for k in table["kept"]], "kept file", table)
 
 
@@ -151,6 +154,14 @@ def _parts(step: Mapping[str, Any]) -> Parts:
         ),
         delete_partitions=tuple(p["path"] for p in partitions if p["deletePartition"]),
         groups=groups.from_values(step.get("groups", ())),
+        named=_named(step["files"]) if step["kind"] == "rollback" else None,
+    )
+
+
+def _named(files: Sequence[Mapping[str, Any]]) -> NamedFiles:
+    return NamedFiles(
+        partition=_encoded(f["partition"] for f in files),
+        name=arrow.strings([f["name"] for f in files]),
     )
 
 

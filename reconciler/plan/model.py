@@ -68,6 +68,20 @@ class KeptFiles:
         return len(self.rule)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedFiles:
+    """Files by nothing but their names, sorted by (partition, name), one row a file.
+
+    ``partition``: pyarrow dictionary<int32, string>; ``name``: pyarrow string.
+    """
+
+    partition: Any
+    name: Any
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CleanStep:
     """Remove files that no read within the retention needs.
@@ -125,6 +139,21 @@ class ResumeStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RollbackStep:
+    """Take back a write of ours whose run is dead, as if it had never been announced.
+
+    ``files``: what it has written so far. No reader has ever seen them, so they count in no figure
+    of the plan and for no guardrail.
+    """
+
+    kind: Literal["rollback"] = "rollback"
+    instant: str
+    action: str
+    files: NamedFiles
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterStep:
     """Rewrite groups of file slices, rows in the order of ``columns`` along ``curve``.
 
@@ -156,14 +185,13 @@ class IndexStep:
     because: str
 
 
-# The other member of DESIGN §4 (rollback) joins with its planner.
-Step = ResumeStep | ClusterStep | IndexStep | CleanStep
-#: a step that removes files
+Step = ResumeStep | RollbackStep | ClusterStep | IndexStep | CleanStep
+#: a step that removes files which a completed write has made
 Removal = ResumeStep | CleanStep
 
 
 def removals(steps: Iterable[Step]) -> tuple[Removal, ...]:
-    """The steps that remove files, in their order."""
+    """The steps that remove files of completed writes, in their order."""
     return tuple(step for step in steps if isinstance(step, ResumeStep | CleanStep))
 
 

@@ -20,12 +20,19 @@ from numpy.typing import NDArray
 from reconciler import canonical
 from reconciler.hudi import arrow
 from reconciler.plan import columns
-from reconciler.plan.model import FILE_KINDS, KEEP_RULES, REMOVAL_RULES, KeptFiles, RemovedFiles
+from reconciler.plan.model import (
+    FILE_KINDS,
+    KEEP_RULES,
+    REMOVAL_RULES,
+    KeptFiles,
+    NamedFiles,
+    RemovedFiles,
+)
 
 _CHUNK_ROWS = 1 << 15
 _CHUNK_BYTES = 1 << 23
-_ROW = b'{"because":"'
-_REMOVED_QUOTES, _KEPT_QUOTES = 18, 16
+_ROW, _NAMED_ROW = b'{"because":"', b'{"name":"'
+_REMOVED_QUOTES, _KEPT_QUOTES, _NAMED_QUOTES = 18, 16, 8
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -63,6 +70,16 @@ def kept_text(kept: KeptFiles) -> Iterator[bytes | memoryview]:
         _constants('{}"}}', KEEP_RULES, kept.rule),
     )
     yield from _Forward(_chunks(len(kept), parts)).rows(0, len(kept))
+
+
+def named_text(files: NamedFiles) -> Iterator[bytes | memoryview]:
+    """What stands between the brackets of the ``files`` of a rollback."""
+    opens = arrow.strings([',{"name":"'])[0]
+    parts = (
+        lambda rows: pc.binary_join_element_wise(opens, columns.escaped(files.name[rows]), _EMPTY),
+        _by_code('","partition":"', files.partition, '"}'),
+    )
+    yield from _Forward(_chunks(len(files), parts)).rows(0, len(files))
 
 
 def _removed_parts(files: RemovedFiles) -> tuple[_Part, ...]:
@@ -169,6 +186,16 @@ def read_kept(document: bytes, start: int, end: int) -> KeptFiles:
     )
 
 
+def read_named(document: bytes, start: int, end: int) -> NamedFiles:
+    """The inverse of ``named_text``; raises as ``read_partitions``."""
+    names, partitions = [], []
+    for block in _cuts(document, start, end, _NAMED_ROW):
+        at = columns.quotes(block).reshape(-1, _NAMED_QUOTES)
+        names.append(_value(block, at, 2))
+        partitions.append(_value(block, at, 6).dictionary_encode())
+    return NamedFiles(partition=_one_dictionary(partitions), name=pa.concat_arrays(names))
+
+
 @dataclass(frozen=True, slots=True)
 class _Removed:
     """One chunk; ``partition`` counts the partitions that open in it, -1 the one before.
@@ -208,10 +235,10 @@ def _removed_rows(block: bytes) -> _Removed:
     )
 
 
-def _cuts(document: bytes, start: int, end: int) -> Iterator[bytes]:
+def _cuts(document: bytes, start: int, end: int, row: bytes = _ROW) -> Iterator[bytes]:
     """The bytes from start to end in pieces, each but the first beginning with a row."""
     while start < end:
-        stop = document.find(_ROW, min(start + _CHUNK_BYTES, end), end)
+        stop = document.find(row, min(start + _CHUNK_BYTES, end), end)
         stop = end if stop < 0 else stop
         yield document[start:stop]
         start = stop

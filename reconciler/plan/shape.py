@@ -187,8 +187,6 @@ def _step(value: Any, path: str) -> None:
     _object(value, path)
     kind = value.get("kind")
     _text(kind, f"{path}.kind")
-    if kind in _FUTURE:
-        _refuse(path, f'is a step of kind "{kind}", which this version cannot apply yet')
     if kind not in _STEPS:
         _refuse(path, f"has kind {_short(kind)}; known are {', '.join(_STEPS)}")
     _STEPS[kind](value, path)
@@ -244,6 +242,13 @@ _STEPS: Mapping[str, Check] = {
         groups=_GROUPS,
         because=_text,
     ),
+    "rollback": _record(
+        kind=_text,
+        instant=_instant,
+        action=_text,
+        files=_list(_record(partition=_partition, name=_file_name)),
+        because=_text,
+    ),
     "cluster": _record(
         kind=_text,
         columns=_list(_text),
@@ -267,7 +272,6 @@ _STEPS: Mapping[str, Check] = {
         partitions=_PARTITIONS,
     ),
 }
-_FUTURE = ("rollback",)
 _FIGURES = _record(
     files=_count,
     small=_count,

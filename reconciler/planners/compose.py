@@ -43,6 +43,7 @@ from reconciler.planners.clean import CleanDecision, plan_clean
 from reconciler.planners.readable import earliest_readable
 from reconciler.planners.resume import plan_resumes
 from reconciler.planners.resume_clustering import ClusteringResumes, plan_clustering_resumes
+from reconciler.planners.rollback import plan_rollbacks
 from reconciler.planners.slices import view_of
 from reconciler.planners.window import Window, shrinking, window_of
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
@@ -88,7 +89,8 @@ def plan_table(
     laid = None if blocked or spec.clustering is None else _laid(spec, state, view, foreseen)
     resumes = _clustering_resumes(spec, state, now)
     found = drift(spec, state, cleaning.excess, laid.misfit if laid else None)
-    steps = _in_order(() if blocked else resumes.steps, cleaning.steps, laid)
+    pending: tuple[Step, ...] = () if blocked else (*resumes.steps, *plan_rollbacks(state))
+    steps = _in_order(pending, cleaning.steps, laid)
     indexed = None
     if not blocked and spec.index is not None:
         indexed = _indexed(spec, state, steps, cleaning.is_removed)
@@ -181,12 +183,15 @@ def _clustering_resumes(spec: TableSpec, state: TableState, now: datetime) -> Cl
 
 
 def _in_order(
-    resumes: tuple[Step, ...], steps: tuple[Step, ...], laid: Relayout | None
+    pending: tuple[Step, ...], steps: tuple[Step, ...], laid: Relayout | None
 ) -> tuple[Step, ...]:
-    """Resumes, clustering, clean: the newest slices, which it rewrites, no clean of now removes."""
+    """What is pending, clustering, clean: that removes no newest slice, which is rewritten.
+
+    ``pending``: resumes and rollbacks, beside the resumes among the ``steps`` of the retention.
+    """
     first = [step for step in steps if isinstance(step, ResumeStep)]
     clustering = () if laid is None or laid.step is None else (laid.step,)
-    return (*first, *resumes, *clustering, *steps[len(first) :])
+    return (*first, *pending, *clustering, *steps[len(first) :])
 
 
 def _with_index(steps: tuple[Step, ...], index: IndexStep | None) -> tuple[Step, ...]:

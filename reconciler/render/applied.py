@@ -82,6 +82,8 @@ def _troubles(table: TableResult) -> list[str]:
         left = outcome.rewritten.left if outcome.rewritten else ()
         found += [f"stayed: {left_line(one)}" for one in left]
         found += _not_indexed(outcome.indexed) if outcome.indexed else []
+        if outcome.kind == "rollback" and outcome.how == "failed":
+            found += [f"a write is not taken back: {note.because}" for note in outcome.warnings]
     return [f"- {label} {name}: {inert(clipped(line, _LONGEST_REASON))}\n" for line in found]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from reconciler.conditions import left_behind
 from reconciler.render import words
 
 if TYPE_CHECKING:
@@ -168,7 +169,8 @@ def _planned(table: TablePlan) -> TableNotice | None:
     elif table.refusals:
         event, because = "blocked", tuple(note.because for note in table.refusals)
     elif table.has_changes:
-        event, because = "drift", tuple(f"{found.field}: {found.because}" for found in table.drift)
+        drift = tuple(f"{found.field}: {found.because}" for found in table.drift)
+        event, because = "drift", drift or left_behind(table)
     else:
         return None
     return TableNotice(name=table.name, path=table.path, event=event, because=because)
@@ -219,6 +221,8 @@ def _outcome(outcome: StepOutcome) -> Iterable[str]:
     yield from _rows(outcome.failed, "could not be deleted")
     yield from _rows(outcome.left_out, "left out")
     yield from (note.because for note in outcome.differences)
+    if outcome.kind == "rollback" and outcome.how == "failed":
+        yield from (f"a write is not taken back: {note.because}" for note in outcome.warnings)
     yield from (f"{note.rule or 'the table'}: {note.because}" for note in outcome.partitions_left)
 
 

@@ -137,6 +137,8 @@ def _what_happened(outcome: StepOutcome) -> str:
         return what_was_rewritten(outcome, outcome.rewritten)
     if outcome.indexed is not None:
         return what_was_indexed(outcome, outcome.indexed)
+    if outcome.kind == "rollback":
+        return _taken_back(outcome)
     removed = words.count(outcome.removed, "file")
     size = f", {words.size(outcome.bytes)}" if outcome.removed else ""
     gone = f", {words.count(outcome.gone, 'file')} gone before" if outcome.gone else ""
@@ -149,6 +151,17 @@ def _what_happened(outcome: StepOutcome) -> str:
         "nothing": f"nothing to do any more{gone}",
         "failed": "nothing was done",
     }[outcome.how]
+
+
+def _taken_back(outcome: StepOutcome) -> str:
+    gone = f", {words.count(outcome.gone, 'file')} gone before" if outcome.gone else ""
+    files = f"removed {words.count(outcome.removed, 'file')}, {words.size(outcome.bytes)}"
+    files = f"{files}, that no reader has seen" if outcome.removed else "there was no file of it"
+    if outcome.how == "undone":
+        return f"the dead write is taken back; {files}{gone}"
+    if outcome.left_out or outcome.how == "failed":
+        return "the write is not taken back" + (f"; {files}" if outcome.removed else "")
+    return f"nothing to do any more{gone}"
 
 
 def _rows(label: str, what: str, rows: Rows, paint: Callable[[str], str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from reconciler.plan.model import (
     Note,
     Plan,
     RemovedFiles,
+    RollbackStep,
     TablePlan,
 )
 from reconciler.render import words
@@ -46,7 +47,8 @@ class Reasons:
 class Totals:
     """Of a whole plan. Files and bytes are of the tables that would change; blocked ones apart.
 
-    ``rewritten``: bytes that are read and written anew; ``indexed``: tables with an index step.
+    ``rewritten``: bytes that are read and written anew; ``indexed``: tables with an index step;
+    ``undone``: writes that are taken back, whose files are in none of these figures.
     """
 
     tables: int
@@ -58,6 +60,7 @@ class Totals:
     bytes: int
     rewritten: int
     indexed: int
+    undone: int
 
 
 def verdict(table: TablePlan) -> Verdict:
@@ -83,6 +86,7 @@ def totals(plan: Plan) -> Totals:
         bytes=sum(table.impact.bytes_removed for table in changing),
         rewritten=sum(table.impact.bytes_rewritten for table in changing),
         indexed=sum(any(isinstance(s, IndexStep) for s in table.steps) for table in changing),
+        undone=sum(isinstance(s, RollbackStep) for table in changing for s in table.steps),
     )
 
 

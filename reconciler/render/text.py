@@ -18,10 +18,19 @@ from reconciler.plan.model import (
     Removal,
     RemovedFiles,
     ResumeStep,
+    RollbackStep,
     Step,
     TablePlan,
 )
-from reconciler.render import file_sizes, index_step, predictions, relayout, summary, words
+from reconciler.render import (
+    file_sizes,
+    index_step,
+    predictions,
+    relayout,
+    rollback_step,
+    summary,
+    words,
+)
 from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
 
@@ -85,13 +94,16 @@ def effect(sums: summary.Totals, strong: Callable[[str], str] = str) -> str:
     if not sums.change:
         return "Nothing to apply."
     does = []
+    if sums.undone:
+        does.append(f"takes back {strong(words.count(sums.undone, 'dead write'))}")
     if sums.rewritten:
         does.append(f"rewrites {strong(words.size(sums.rewritten))}")
     if sums.indexed:
         does.append(f"brings the index of {words.count(sums.indexed, 'table')} up to date")
     before = ", ".join(does)
     if not sums.files:
-        return f"Applying {before} and removes no files." if does else "Applying removes no files."
+        none = "removes no other files" if sums.undone else "removes no files"
+        return f"Applying {before} and {none}." if does else f"Applying {none}."
     files, size = words.count(sums.files, "file"), words.size(sums.bytes)
     removes = f"removes {strong(files)} and frees {strong(size)}"
     return f"Applying {', '.join((*does, removes))}."
@@ -110,6 +122,8 @@ def _last(plan: Plan, digest: str, paint: Paint) -> str:
     what = words.count(sums.files, "file") + " to remove"
     size = f" ({words.size(sums.bytes)})" if sums.files else ""
     rewrite = f", {words.size(sums.rewritten)} to rewrite" if sums.rewritten else ""
+    if sums.undone:
+        rewrite += f", {words.count(sums.undone, 'dead write')} to take back"
     if sums.indexed:
         rewrite += f", {words.count(sums.indexed, 'index', 'indexes')} to update"
     return f"{paint.strong('Plan:')} {outcome(plan)}; {what}{size}{rewrite}.  digest {digest}"
@@ -171,23 +185,29 @@ def _step(step: Step, table: TablePlan, paint: Paint, *, full: bool) -> Iterator
             what = f"{step.action} {step.instant}, {amount}"
             yield from item(paint.warn("+ resume"), f"{what}: {step.because}")
             yield from _removed(step, full=full)
+        case RollbackStep():
+            yield from rollback_step.step_lines(step, paint, full=full)
         case CleanStep():
-            whole = 0 if table.observed is None else table.observed.bytes
-            removed = int(step.files.bytes.sum())
-            share = f" ({words.share(removed, whole)} of the table)" if removed else ""
-            yield from item(paint.bad("- clean"), _amount(step.files) + share)
-            boundary = step.earliest_instant_to_retain
-            since = ""
-            if boundary is not None:
-                since = f"; earliest instant to retain {boundary} ({words.date(boundary)})"
-            yield from more(f"{summary.retention(table.spec)}{since}")
-            yield from _removed(step, full=full)
+            yield from _clean(step, table, paint, full=full)
         case ClusterStep():
             yield from relayout.step_lines(step, paint, full=full)
         case IndexStep():
             yield from index_step.step_lines(step, paint)
         case _:
             assert_never(step)
+
+
+def _clean(step: CleanStep, table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
+    whole = 0 if table.observed is None else table.observed.bytes
+    removed = int(step.files.bytes.sum())
+    share = f" ({words.share(removed, whole)} of the table)" if removed else ""
+    yield from item(paint.bad("- clean"), _amount(step.files) + share)
+    boundary = step.earliest_instant_to_retain
+    since = ""
+    if boundary is not None:
+        since = f"; earliest instant to retain {boundary} ({words.date(boundary)})"
+    yield from more(f"{summary.retention(table.spec)}{since}")
+    yield from _removed(step, full=full)
 
 
 def _removed(step: Removal, *, full: bool) -> Iterator[str]:

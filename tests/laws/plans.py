@@ -29,16 +29,17 @@ from reconciler.plan.model import (
     KeptFiles,
     LayoutChange,
     LayoutFigures,
+    NamedFiles,
     Note,
     Observed,
     PendingInstant,
     Plan,
     RemovedFiles,
     ResumeStep,
+    RollbackStep,
     Selection,
     TablePlan,
     Untouched,
-    removals,
     rewritten,
 )
 from reconciler.plan.sizes import FileSizeReport, Simulated
@@ -121,6 +122,14 @@ def kept(draw: Any) -> KeptFiles:
     )
 
 
+@st.composite
+def named(draw: Any) -> NamedFiles:
+    rows = draw(keys)
+    return NamedFiles(
+        partition=encoded([p for p, _ in rows]), name=arrow.strings([n for _, n in rows])
+    )
+
+
 deleted = st.lists(partitions, max_size=3, unique=True).map(lambda p: tuple(sorted(p)))
 _groups = st.lists(
     st.fixed_dictionaries(
@@ -161,6 +170,7 @@ resumes = st.builds(
     groups=rewrites,
     because=texts,
 )
+rollbacks = st.builds(RollbackStep, instant=instants, action=texts, files=named(), because=texts)
 clusters = st.builds(
     ClusterStep,
     columns=st.lists(texts, max_size=2).map(tuple),
@@ -191,7 +201,8 @@ def _have_nothing_in_common(steps: Sequence[Any]) -> bool:
     slices = [path for groups in rewritten(steps) for path in paths(groups).to_pylist()]
     files = [
         (partition, name)
-        for step in removals(steps)
+        for step in steps
+        if isinstance(step, ResumeStep | RollbackStep | CleanStep)
         for partition, name in zip(
             step.files.partition.to_pylist(), step.files.name.to_pylist(), strict=True
         )
@@ -294,7 +305,7 @@ tables = st.builds(
     drift=st.lists(
         st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
     ).map(tuple),
-    steps=st.lists(resumes | clusters | indexes | cleans, max_size=3)
+    steps=st.lists(resumes | rollbacks | clusters | indexes | cleans, max_size=3)
     .filter(_have_nothing_in_common)
     .map(tuple),
     kept=st.none() | kept(),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import reconciler
 from reconciler import world
 from reconciler.errors import UnsupportedError
 from reconciler.spec.model import TableSpec
@@ -29,6 +30,7 @@ from tests.oracle.hudi import (
     directory_listing,
     keep_commits,
 )
+from tests.oracle.our_clustering import applied_here
 from tests.oracle.our_writer import rows_of, spec_of, write
 
 pytestmark = pytest.mark.oracle
@@ -355,6 +357,31 @@ def test_hudi_goes_on_after_a_write_that_died_and_rolls_it_back(real_hudi, tmp_p
         it.assert_right()
         we_upsert(it)
     it.assert_right()
+
+
+def test_hudi_goes_on_after_an_apply_has_taken_dead_writes_back(real_hudi, tmp_path):
+    hudi = real_hudi("1.2.0")
+    table = hudi.table(tmp_path / "t", options=LATE | ALL)
+    spec = spec_of(table, TABLE_VERSION["1.2.0"])
+    it = Both(hudi=hudi, table=table, spec=spec, random=Random(7), options=ALL)
+    rows = it.new(6)
+    hudi.write(table, rows, options=COMPACT_METADATA)
+    it.put(rows)
+
+    for done, path in DEATHS.items():
+        die(it, path)
+        instant = table.last_instant()
+        plan = reconciler.plan(spec)
+        assert ["rollback"] == [step.kind for step in plan.tables[0].steps], done
+
+        result = applied_here(plan)
+
+        assert 0 == result.exit_code, (done, result.tables)
+        assert not [name for name in table.instants() if name.startswith(instant)], done
+        it.assert_right()
+        hudi_upserts_with(it, {})
+        it.assert_right()
+        assert () == reconciler.plan(spec).tables[0].steps, done
 
 
 def hudi_upserts_with(it: Both, options: dict[str, str]) -> None:

@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 
 from reconciler.conditions import HEALTH_REASONS, SYNC_REASONS, healthy, synced
-from reconciler.plan.model import Finding, Note, ResumeStep, TablePlan
+from reconciler.plan.model import Finding, Note, ResumeStep, RollbackStep, TablePlan
 from reconciler.spec.model import Policy, Retention, TableSpec
 
 SPEC = TableSpec(name="t", path="/t", retention=Retention(policy=Policy.COMMITS, keep=1))
 PLAN = TablePlan(name="t", path="/t", spec={}, spec_digest="")
 DRIFT = (Finding("retention.commits", 1, 3, "2 file slices exceed it"),)
 RESUME = (ResumeStep(instant="1", action="clean", files=None, because="clean 1 was left"),)
+ROLLBACK = (RollbackStep(instant="2", action="commit", files=None, because="commit 2 was left"),)
 SUSPENDED = Note("suspend", "suspend: true in the spec")
 
 
@@ -21,6 +22,7 @@ SUSPENDED = Note("suspend", "suspend: true in the spec")
         ({}, "True", "InSync", "the plan is empty"),
         ({"drift": DRIFT}, "False", "Drifted", "retention.commits: 2 file slices exceed it"),
         ({"steps": RESUME}, "False", "Drifted", "clean 1 was left"),
+        ({"steps": RESUME + ROLLBACK}, "False", "Drifted", "clean 1 was left; commit 2 was left"),
         ({"refusals": (SUSPENDED,)}, "True", "Suspended", "suspend: true in the spec"),
         (
             {"refusals": (SUSPENDED,), "drift": DRIFT},
@@ -52,6 +54,12 @@ def test_what_nothing_is_declared_for_is_not_known_to_be_in_sync():
     found = synced(replace(SPEC, retention=None), PLAN)
 
     assert ("Unknown", "Unmanaged") == (found.status, found.reason)
+
+
+def test_what_a_dead_write_has_left_is_told_of_a_table_that_nothing_is_declared_for():
+    found = synced(replace(SPEC, retention=None), replace(PLAN, steps=ROLLBACK))
+
+    assert ("False", "Drifted", "commit 2 was left") == (found.status, found.reason, found.message)
 
 
 def test_drift_and_refusals_make_no_table_unhealthy():

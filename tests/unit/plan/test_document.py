@@ -13,15 +13,17 @@ from reconciler import canonical
 from reconciler.errors import PlanError
 from reconciler.hudi import arrow
 from reconciler.plan import columns
-from reconciler.plan.decode import no_files
+from reconciler.plan.decode import no_files, no_names
 from reconciler.plan.document import _read_canonical as read_canonical
 from reconciler.plan.document import dump, load, plan_digest, spec_digest
 from reconciler.plan.model import (
     CleanStep,
     KeptFiles,
+    NamedFiles,
     Plan,
     RemovedFiles,
     ResumeStep,
+    RollbackStep,
     Selection,
     TablePlan,
 )
@@ -66,6 +68,19 @@ def resealed(change: Callable[[dict[str, Any]], None]) -> bytes:
     covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
     document["digest"] = canonical.digest(covered)
     return canonical.dumps(document) + b"\n"
+
+
+def rolls_back(document: dict[str, Any], *, name: str = "f", partition: str = "p=9") -> Any:
+    """Add a rollback of one file, and give it."""
+    step = {
+        "kind": "rollback",
+        "instant": "1",
+        "action": "commit",
+        "files": [{"name": name, "partition": partition}],
+        "because": "it died",
+    }
+    document["tables"][0]["steps"].insert(0, step)
+    return step
 
 
 def partition(document: dict[str, Any], number: int = 0) -> dict[str, Any]:
@@ -158,10 +173,30 @@ def test_rows_out_of_order_are_a_bug_of_the_planner():
         dump(plan(clean(odd)))
 
 
+def named(*paths: str) -> NamedFiles:
+    files = removed(*paths)
+    return NamedFiles(partition=files.partition, name=files.name)
+
+
+def test_names_out_of_order_are_a_bug_of_the_planner():
+    files = replace(named("p=1/a", "p=1/b"), name=arrow.strings(["b", "a"]))
+    step = RollbackStep(instant="3", action="commit", files=files, because="")
+
+    with pytest.raises(ValueError, match="sorted"):
+        dump(plan(step))
+
+
 def test_canonical_bytes_never_take_the_slow_path():
     steps = (
         ResumeStep(instant="1", action="clean", files=removed("p=1/x"), because='q"}]},{"'),
         ResumeStep(instant="2", action="clean", files=removed("p=1/y")),
+        RollbackStep(
+            instant="3",
+            action="commit",
+            files=named("p=1/z", 'p=2/"}],"instant":"'),
+            because='"files":[{"name":"',
+        ),
+        RollbackStep(instant="4", action="replacecommit", files=no_names(), because=""),
         clean(removed("p=1/a", "p=2/a"), delete_partitions=("p=3",)),
     )
     rows = removed("p=1/k")
@@ -301,13 +336,41 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda d: d["tables"].append(d["tables"][0]),
         "lists table t twice",
     ),
-    "a step is of the future": (
-        lambda d: d["tables"][0]["steps"][0].update(kind="rollback"),
-        'is a step of kind "rollback", which this version cannot apply yet',
-    ),
     "a step is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(kind="drop"),
-        "has kind 'drop'; known are resume, cluster, index, clean",
+        "has kind 'drop'; known are resume, rollback, cluster, index, clean",
+    ),
+    "a rollback names a file elsewhere": (
+        lambda d: rolls_back(d, name="../../x"),
+        "must be the name of a file in its partition, not '../../x'",
+    ),
+    "a rollback names the folder above": (
+        lambda d: rolls_back(d, name=".."),
+        "must be the name of a file in its partition, not '..'",
+    ),
+    "a rollback names a partition elsewhere": (
+        lambda d: rolls_back(d, partition="../t"),
+        "must be the path of a partition inside the table, not '../t'",
+    ),
+    "a rollback names a file of the timeline": (
+        lambda d: rolls_back(d, partition=".hoodie"),
+        "must be the path of a partition inside the table, not '.hoodie'",
+    ),
+    "a rollback is of no instant": (
+        lambda d: rolls_back(d).update(instant="x"),
+        "must be an instant (digits), not 'x'",
+    ),
+    "a rollback names a file twice": (
+        lambda d: rolls_back(d)["files"].append({"name": "f", "partition": "p=9"}),
+        "lists file ('p=9', 'f') of table t twice",
+    ),
+    "a rollback names files out of order": (
+        lambda d: rolls_back(d)["files"].append({"name": "e", "partition": "p=9"}),
+        "lists file ('p=9', 'e') of table t out of order",
+    ),
+    "a file goes with a rollback and a clean": (
+        lambda d: rolls_back(d, name="a", partition="p=1"),
+        "lists file 'p=1/a' of table t in two steps",
     ),
     "an instant leads elsewhere": (
         lambda d: d["tables"][0]["steps"][0].update(earliestInstantToRetain="../1"),

@@ -207,7 +207,7 @@ def _everywhere(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-SOUND = document(STEPS["resume"], STEPS["cluster"], STEPS["clean"])
+SOUND = document(STEPS["resume"], STEPS["rollback"], STEPS["cluster"], STEPS["clean"])
 
 
 @pytest.mark.parametrize("path", _everywhere(SOUND), ids=lambda path: ".".join(map(str, path)))

@@ -114,6 +114,7 @@ def test_a_plan_tells_errors_refusals_and_changes():
             planned("gone", error="is not there"),
             planned("held", refusals=(Note("suspend", "suspend: true"),), steps=STEPS),
             planned("moved", steps=STEPS, drift=(Finding("retention.commits", 1, 2, "2 exceed"),)),
+            planned("left", steps=STEPS),
             planned("fine"),
         ),
     )
@@ -122,6 +123,7 @@ def test_a_plan_tells_errors_refusals_and_changes():
         ("gone", "failed", ("is not there",)),
         ("held", "blocked", ("suspend: true",)),
         ("moved", "drift", ("retention.commits: 2 exceed",)),
+        ("left", "drift", ("left",)),
     ] == [(t.name, t.event, t.because) for t in of_plan(plan)]
 
 

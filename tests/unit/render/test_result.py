@@ -155,3 +155,36 @@ def test_nothing_of_others_moves_the_cursor():
     found = result_text(result(table("a\x1b[2J", error="b\r\x9b31m", code=1)), color=False)
 
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"how": "undone", "instant": "1", "removed": 2, "bytes": 2048},
+            "rollback 1  the dead write is taken back; removed 2 files, 2.0 KiB, that no reader",
+        ),
+        (
+            {"how": "undone", "instant": "1", "gone": 1},
+            "rollback 1  the dead write is taken back; there was no file of it, 1 file gone",
+        ),
+        ({"how": "nothing", "gone": 2}, "rollback  nothing to do any more, 2 files gone before"),
+        ({"how": "nothing", "left_out": rows("it came late")}, "rollback  the write is not taken"),
+    ],
+)
+def test_of_a_rollback_it_is_said_what_became_of_the_write(fields, said):
+    outcome = StepOutcome(kind="rollback", **fields)
+    lines = result_text(result(table(outcomes=(outcome,))), color=False).splitlines()
+
+    assert said in " ".join(line.strip() for line in lines).replace("  the", "  the")
+    assert (4 if "left_out" in fields else 0) == outcome.exit_code
+
+
+def test_an_instant_that_was_taken_back_is_none_that_was_written():
+    outcome = StepOutcome(kind="rollback", how="undone", instant="1", removed=2, bytes=3)
+    found = json.loads(result_json(result(table(outcomes=(outcome,)))))["tables"][0]
+
+    assert ([], 2, 3) == (found["instants"], found["filesRemoved"], found["bytesRemoved"])
+    assert ("rollback", "undone", "1") == tuple(
+        found["outcomes"][0][key] for key in ("kind", "how", "instant")
+    )

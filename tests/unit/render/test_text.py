@@ -3,9 +3,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from reconciler.plan.model import Impact, Note, Observed, Selection
+from reconciler.hudi import arrow
+from reconciler.plan import columns
+from reconciler.plan.model import Impact, NamedFiles, Note, Observed, RollbackStep, Selection
+from reconciler.render.markdown import plan_markdown
 from reconciler.render.text import plan_text
 from tests.unit.render.test_markdown import plan, table
 
@@ -149,3 +153,44 @@ def test_the_full_text_names_every_file_once():
     assert 1 == text(table("t", says="name.parquet"), full=True).count(
         "- name.parquet  base, 5 bytes"
     )
+
+
+def rollback(*names: str) -> RollbackStep:
+    partition = columns.dictionary(np.zeros(len(names), np.int32), ["p=1"])
+    return RollbackStep(
+        instant="20261121041500123",
+        action="commit",
+        files=NamedFiles(partition=partition, name=arrow.strings(sorted(names))),
+        because="commit 1 of ann was left inflight: its process is gone; apply takes it back",
+    )
+
+
+def test_a_dead_write_is_told_of_with_its_files_and_is_no_removal():
+    lines = text(table("t", steps=(rollback("a", "b"),), impact=Impact())).splitlines()
+
+    assert "Applying takes back 1 dead write and removes no other files." == lines[1]
+    (at,) = [number for number, line in enumerate(lines) if "- rollback" in line]
+    assert "  - rollback  commit 20261121041500123, 2 files: commit 1 of ann was left" == lines[at]
+    assert "; no files to remove, 1 dead write to take back." in lines[-1]
+
+
+def test_a_dead_write_beside_other_work_is_told_of_first():
+    step = table("t").steps[0]
+    lines = text(table("t", steps=(rollback(), step))).splitlines()
+
+    assert "Applying takes back 1 dead write, removes 1 file and frees 5 bytes." == lines[1]
+    assert any("- rollback  commit 20261121041500123, no files: " in line for line in lines)
+
+
+def test_the_full_text_names_every_file_of_a_dead_write():
+    said = text(table("t", steps=(rollback("a", "\x1b[2Jb"),), impact=Impact()), full=True)
+
+    assert "      p=1\n        - \\x1b[2Jb\n        - a\n" in said
+
+
+def test_a_comment_tells_of_a_dead_write_as_the_text_does():
+    step = rollback("a", "b")
+    comment = plan_markdown(plan(table("t", steps=(step,), impact=Impact())))
+
+    assert "Applying takes back **1 dead write** and removes no other files." in comment
+    assert "\n- rollback  commit 20261121041500123, 2 files: " in comment

@@ -1,0 +1,259 @@
+"""A write that died is taken back by an apply, as it was reviewed, and nothing beside it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
+from reconciler.plan.model import RollbackStep
+from reconciler.storage.wrappers import Fault, Faulty, Recording
+from reconciler.writer.asked import Way
+from tests.command import run
+from tests.crash.drill import Killed, process
+from tests.crash.rolling import (
+    applied,
+    declared,
+    died,
+    files_of,
+    named,
+    planned,
+    steps_of,
+    writes_late,
+)
+from tests.crash.writing import (
+    AFTER,
+    BATCH,
+    BEFORE,
+    again,
+    begun,
+    dies_at,
+    instant_now,
+    left,
+    timeline_of,
+)
+from tests.holding import spec_of
+from tests.written import Runs, rows
+
+
+@pytest.fixture(params=[6, 9])
+def it(request, tmp_path):
+    return died(tmp_path / "t", request.param)
+
+
+# as it should be
+
+
+def test_a_dead_write_is_named_taken_back_and_planned_no_more(it):
+    instant = instant_now(it)
+    plan = planned(it)
+    (step,) = steps_of(plan)
+
+    assert isinstance(step, RollbackStep)
+    assert (instant, "commit", files_of(it, instant)) == (step.instant, step.action, named(step))
+    assert f"commit {instant} of ann on here, process 2 (reconciler test) was left" in step.because
+    assert "its process is gone; apply takes it back, with 2 files" in step.because
+    assert (0, 0) == (plan.tables[0].impact.files_removed, plan.tables[0].impact.bytes_removed)
+
+    result = applied(it, plan)
+
+    (done,) = result.tables[0].outcomes
+    assert (0, "rollback", "undone", 2) == (result.exit_code, done.kind, done.how, done.removed)
+    assert (instant, ()) == (done.instant, result.tables[0].instants)
+    assert done.bytes > 1000
+    assert ([], [], sorted(BEFORE)) == (left(it), files_of(it, instant), it.rows())
+    assert () == steps_of(planned(it))
+    assert 0 == applied(it, plan).exit_code
+    it.write(BATCH)
+    assert (sorted(AFTER), []) == (it.rows(), left(it))
+
+
+def test_wherever_a_write_died_an_apply_takes_it_back(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    record = []
+    again(it, tmp_path / "calls").write(
+        BATCH, around=lambda s: record.append(Recording(s)) or record[-1]
+    )
+    undone = 0
+    for at in range(1, len(record[0].mutations) + 1):
+        run_ = again(it, tmp_path / f"{at}")
+        with pytest.raises(Killed):
+            run_.write(BATCH, around=lambda s, at=at: Faulty(s, Fault(at=at), Killed()))
+        plan = planned(run_)
+        undone += len(steps_of(plan))
+
+        result = applied(run_, plan)
+
+        assert 0 == result.exit_code, (at, result.tables)
+        assert run_.rows() in (sorted(BEFORE), sorted(AFTER)), at
+        assert () == steps_of(planned(run_)), at
+        shutil.rmtree(tmp_path / f"{at}")
+    assert undone >= 7
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+def test_wherever_the_apply_stops_the_next_one_ends_it(it, tmp_path, how):
+    record = []
+    copy = again(it, tmp_path / "calls")
+    applied(copy, planned(copy), around=lambda s: record.append(Recording(s)) or record[-1])
+    changes = sum(len(one.mutations) for one in record)
+    assert changes >= 10
+    for at in range(1, changes + 1):
+        copy = again(it, tmp_path / f"{at}")
+        there = planned(copy)
+        with pytest.raises(Killed):
+            applied(
+                copy,
+                there,
+                around=lambda s, at=at: Faulty(s, Fault(at=at, how=how), Killed()),
+            )
+        assert sorted(BEFORE) == copy.rows(), at
+
+        by_write = again(copy, tmp_path / f"{at}-write")
+        result = applied(copy, there)
+        assert 0 == result.exit_code, (at, result.tables)
+        assert (sorted(BEFORE), []) == (copy.rows(), left(copy)), at
+        assert () == steps_of(planned(copy)), at
+        by_write.write(BATCH)
+        assert (sorted(AFTER), []) == (by_write.rows(), left(by_write)), at
+        shutil.rmtree(tmp_path / f"{at}")
+        shutil.rmtree(tmp_path / f"{at}-write")
+
+
+def test_a_clean_goes_on_beside_it_and_nothing_is_left_to_do_in_the_end(tmp_path):
+    it = declared(begun(tmp_path / "t", 9), "retention: {commits: 2}")
+    for ts in range(2, 7):
+        it.write(rows((1, "a", ts, f"{ts}")))
+    with pytest.raises(Killed):
+        it.write(BATCH, around=dies_at(r"\.parquet$"))
+    paused = frozenset({it.count})
+    for ts in range(7, 10):
+        it.write(rows((2, "b", ts, f"{ts}")), living=paused)
+    before = it.rows()
+    plan = planned(it)
+    assert ["rollback", "clean"] == [step.kind for step in steps_of(plan)]
+
+    result = applied(it, plan)
+
+    assert (0, ["undone", "completed"]) == (
+        result.exit_code,
+        [one.how for one in result.tables[0].outcomes],
+    )
+    (rest,) = steps_of(planned(it))
+    assert "clean" == rest.kind  # what the dead write held back
+    assert 0 == applied(it, planned(it)).exit_code
+    assert () == steps_of(planned(it))
+    assert (before, []) == (it.rows(), left(it))
+
+
+def test_an_overwrite_that_died_is_taken_back(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    with pytest.raises(Killed):
+        it.write(
+            rows((9, "b", 1, "nine")),
+            Way.INSERT_OVERWRITE,
+            around=dies_at(r"_\d+\.replacecommit$"),
+        )
+    (step,) = steps_of(planned(it))
+
+    assert "replacecommit" == step.action
+    assert 0 == applied(it, planned(it)).exit_code
+    assert (sorted(BEFORE), []) == (it.rows(), left(it))
+
+
+def test_without_a_lock_a_dead_write_does_not_stand_in_its_own_way(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    file = Path(it.spec.path).parent / "spec.yaml"
+    file.write_text(file.read_text().replace("provider: filesystem", "provider: none"))
+    it = Runs(replace(spec_again(file), table=it.spec.table))
+    it.count = 7
+    with pytest.raises(Killed):
+        it.write(BATCH, around=dies_at(r"_\d+\.commit$"))
+
+    assert 0 == applied(it, planned(it)).exit_code
+    assert (sorted(BEFORE), []) == (it.rows(), left(it))
+
+
+def spec_again(file):
+    (spec,) = reconciler.load_specs(file)
+    return spec
+
+
+def test_what_late_tasks_wrote_for_a_write_that_is_completed_goes(tmp_path):
+    """Its run died before it tidied up; as files of a completed instant they would be read."""
+    it = begun(tmp_path / "t", 9)
+    done = it.write(BATCH)
+    late = writes_late(it, done.instant)
+    heart = Path(it.spec.path, HEARTBEAT_FOLDER, done.instant)
+    heart.write_bytes(process(77).owner("dead").encode())
+
+    assert 0 == applied(it, planned(it)).exit_code
+
+    assert (False, False) == (heart.exists(), Path(it.spec.path, late).exists())
+    assert (sorted(AFTER), []) == (it.rows(), left(it))
+
+
+# as people run it
+
+DIES = """\
+import os, signal, sys
+import pyarrow as pa
+import reconciler
+from reconciler import world
+from reconciler.storage.wrappers import Recording
+from reconciler.transaction.hold import Means
+from reconciler.writer.asked import Ask, Way
+from reconciler.writer.local import InProcess
+from reconciler.writer.opening import open_for_writing
+from reconciler.writer.run import run_write
+
+class Dies(Recording):
+    def create(self, path, data):
+        if path.endswith('.commit'):
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().create(path, data)
+
+(spec,) = reconciler.load_specs(sys.argv[1])
+storage = Dies(world.open_storage(spec.path))
+means = Means(open_storage=lambda *_: storage, clock=world.SystemClock(), process=world.process(),
+              waits=lambda *_: None, check=lambda: None)
+batch = pa.RecordBatch.from_pylist([{'id': 1, 'p': 'a', 'ts': 2, 'x': 'ONE'},
+                                    {'id': 4, 'p': 'c', 'ts': 1, 'x': 'four'}])
+ask = Ask(way=Way.UPSERT, rows=[[batch]], schema=batch.schema)
+hold, announced = open_for_writing(spec, storage, means, world.token(), ask)
+run_write(hold, spec, ask, InProcess(storage), extra={}, announced=announced)
+"""
+
+
+def test_a_killed_process_has_its_write_taken_back_by_the_command(tmp_path, capfd):
+    (tmp_path / "t").mkdir()
+    it = Runs(spec_of(tmp_path / "t"))
+    it.clock.ms = 1_700_000_000_000
+    it.write(rows(*BEFORE))
+    spec = tmp_path / "t" / "spec.yaml"
+    died = subprocess.run([sys.executable, "-c", DIES, spec], check=False)
+    assert -signal.SIGKILL == died.returncode
+    instant = instant_now(it)
+
+    assert 2 == run("plan", spec, "--detailed-exitcode")
+    shown = capfd.readouterr().out
+    assert "Applying takes back 1 dead write and removes no other files." in shown
+    assert f"- rollback commit {instant}, 2 files: commit {instant} of " in " ".join(shown.split())
+    assert 0 == run("status", spec)
+    assert "its process is gone" in " ".join(capfd.readouterr().out.split())
+
+    assert 0 == run("apply", spec, "--auto-approve", "--master", "no Spark is needed")
+
+    shown = capfd.readouterr().out
+    assert f"rollback {instant}" in shown
+    assert "the dead write is taken back" in " ".join(shown.split())
+    assert ([], [], sorted(BEFORE)) == (left(it), files_of(it, instant), it.rows())
+    assert not list(timeline_of(it).glob(f"{instant}*"))
+    assert 0 == run("plan", spec, "--detailed-exitcode")
