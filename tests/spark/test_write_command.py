@@ -133,3 +133,15 @@ def test_what_is_wrong_with_a_row_is_said_without_the_task_that_found_it(spec, t
 
     assert run("write", spec, tmp_path / "late.csv") == 1
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: ordering column ts: null in")
+
+
+def test_a_new_field_inside_of_a_column_of_json_is_taken_as_a_new_column_is(spark, spec, tmp_path):
+    first = {"id": 1, "p": "a", "ts": 1, "o": {"k": 1, "in": [{"u": "x"}]}}
+    second = {"id": 2, "p": "a", "ts": 1, "o": {"k": 2, "new": 5, "in": [{"u": "y", "v": True}]}}
+    (tmp_path / "first.jsonl").write_text(json.dumps(first))
+    (tmp_path / "second.jsonl").write_text(json.dumps(second))
+    assert run("write", spec, tmp_path / "first.jsonl") == 0
+    assert run("write", spec, tmp_path / "second.jsonl") == 0
+
+    found = rows_of(spark, tmp_path, "id", "o.k", "o.new", "o.in.v")
+    assert [(1, 1, None, [None]), (2, 2, 5, [True])] == found

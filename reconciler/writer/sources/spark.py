@@ -108,12 +108,33 @@ def _text(
             "multiLine=true",
         )
     columns = StructType(
-        [StructField(f.name, types.get(f.name, f.dataType)) for f in found.schema.fields]
+        [
+            StructField(f.name, joined(types.get(f.name, f.dataType), f.dataType))
+            for f in found.schema.fields
+        ]
     )
     strict = {"mode": "FAILFAST", **more}
     if kind is SourceFormat.CSV:
         strict |= {"enforceSchema": "false"}  # files of other columns are no rows of these
     return _read(session, kind, source, files, columns, **strict)
+
+
+def joined(known: Any, found: Any) -> Any:
+    """A known type, with the fields that only values have: they are new as columns are."""
+    from pyspark.sql.types import ArrayType, StructField, StructType  # noqa: PLC0415 (heavy)
+
+    match known, found:
+        case StructType(), StructType():
+            brought = {field.name: field for field in found.fields}
+            fields = []
+            for field in known.fields:
+                new = brought.pop(field.name, field)
+                fields.append(StructField(field.name, joined(field.dataType, new.dataType)))
+            return StructType([*fields, *brought.values()])
+        case ArrayType(), ArrayType():
+            return ArrayType(joined(known.elementType, found.elementType))
+        case _:
+            return known
 
 
 def _for_spark(name: str) -> str:

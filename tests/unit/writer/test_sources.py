@@ -7,6 +7,7 @@ import pytest
 from reconciler.errors import FormatError, ReconcilerError, UsageError
 from reconciler.writer.sources.avro import avro_batches, avro_schema_of
 from reconciler.writer.sources.formats import files_of, format_of
+from reconciler.writer.sources.spark import joined
 
 SECRETS = ("hunter22", "c2Vjcm/V0MQ")
 NOTHING = '{"type": "record", "name": "r", "fields": []}'
@@ -77,3 +78,15 @@ def test_avro_files_of_values_that_are_no_records_are_refused():
 
     with pytest.raises(FormatError, match=r"^memory://lake/words\.avro: holds no records"):
         avro_schema_of("memory://lake/words.avro", {})
+
+
+def test_fields_that_only_values_have_are_joined_to_a_known_type():
+    from pyspark.sql.types import ArrayType, LongType, StringType, StructType  # noqa: PLC0415
+
+    known = StructType().add("k", LongType()).add("in", ArrayType(StructType().add("u", "string")))
+    inner = StructType().add("u", LongType()).add("v", "boolean")
+    found = StructType().add("new", LongType()).add("in", ArrayType(inner)).add("k", StringType())
+
+    said = "struct<k:bigint,in:array<struct<u:string,v:boolean>>,new:bigint>"
+    assert said == joined(known, found).simpleString()
+    assert known == joined(known, known)
