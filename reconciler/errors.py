@@ -49,6 +49,10 @@ class FormatError(ReconcilerError):
         return f"{self.path}: {self.problem}" + (f"; {self.remedy}" if self.remedy else "")
 
 
+class NoTableError(FormatError):
+    """There is no table: nothing says what one would be."""
+
+
 class UnsupportedError(ReconcilerError):
     """The table uses something that this tool knows by name and must not touch."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from reconciler.errors import FormatError, NotFoundError
+from reconciler.errors import FormatError, NoTableError, NotFoundError
 from reconciler.hudi import layout_v1, layout_v2
 from reconciler.hudi.avro import text_map
 from reconciler.hudi.commit import CommitMetadata
@@ -34,7 +34,8 @@ _METAFILE: Final = ".hoodie_partition_metadata"
 def load_properties(storage: Storage) -> TableProperties:
     """The table's properties, from the backup while a writer is replacing the file.
 
-    Raises FormatError when neither is a valid file, UnsupportedError for what is not known.
+    Raises NoTableError where there is neither, FormatError when none is a valid file,
+    UnsupportedError for what is not known.
     """
     problem: FormatError | None = None
     # a writer deletes the file while the backup is whole, and the backup once the file is: who
@@ -46,7 +47,7 @@ def load_properties(storage: Storage) -> TableProperties:
             continue
         except FormatError as damage:
             problem = problem or damage
-    raise problem or FormatError(
+    raise problem or NoTableError(
         f"{storage.location}/{PROPERTIES}",
         "is not there",
         "is the path the folder of a Hudi table?",

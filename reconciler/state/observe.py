@@ -15,7 +15,13 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from reconciler.errors import BlockedError, FormatError, NotFoundError, StorageError
+from reconciler.errors import (
+    BlockedError,
+    FormatError,
+    NoTableError,
+    NotFoundError,
+    StorageError,
+)
 from reconciler.hudi.files import FileKind, Files
 from reconciler.hudi.instant import COMMITS, Action, Instant
 from reconciler.hudi.load import (
@@ -104,8 +110,17 @@ class _Look:
     history: bool
     lives: Lives | None
 
+    def _properties(self) -> TableProperties:
+        try:
+            return load_properties(self.storage)
+        except NoTableError as nothing:
+            if self.spec is None or self.spec.table is None:
+                raise
+            remedy = "nobody has made the table that is declared; reconciler write makes it"
+            raise NoTableError(nothing.path, nothing.problem, remedy) from None
+
     def state(self) -> TableState:
-        properties = load_properties(self.storage)
+        properties = self._properties()
         timeline = load_timeline(self.storage, properties)
         _refuse_restore(timeline)
         reader = Reader(self.storage, properties, timeline)

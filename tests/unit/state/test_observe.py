@@ -11,7 +11,7 @@ from reconciler.errors import BlockedError, FormatError, StorageError
 from reconciler.hudi import avro
 from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.hudi.owner import Owner
-from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.spec.model import NewTable, Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Recording
@@ -235,6 +235,24 @@ def test_no_table_is_one_clear_error():
 
     with pytest.raises(FormatError, match="is the path the folder of a Hudi table"):
         look(open_storage("memory://observed/nothing"))
+
+
+def test_a_table_that_is_declared_and_not_made_yet_says_who_makes_it():
+    new = NewTable(type="COPY_ON_WRITE", version=9, record_key=("id",))
+    spec = TableSpec(name="t", path="memory://observed/nothing", table=new)
+
+    with pytest.raises(FormatError, match="reconciler write makes it"):
+        look(open_storage("memory://observed/nothing"), spec)
+
+
+def test_damaged_properties_of_a_declared_table_are_damage():
+    new = NewTable(type="COPY_ON_WRITE", version=9, record_key=("id",))
+    storage = table()
+    storage.replace(".hoodie/hoodie.properties", b"")
+
+    with pytest.raises(FormatError) as damaged:
+        look(storage, TableSpec(name="t", path="memory://observed/t", table=new))
+    assert "makes it" not in str(damaged.value)
 
 
 def test_properties_are_read_from_the_backup_while_they_are_replaced():
