@@ -334,3 +334,43 @@ def test_a_write_that_cannot_be_read_is_no_fact_and_no_error(folder, tmp_path, c
 
     assert [] == rules
     assert "error" not in text
+
+
+def test_lint_says_it_where_the_field_is_and_ends_with_0(folder, tmp_path, monkeypatch, capsys):
+    (tmp_path / "orders").symlink_to(folder)
+    (tmp_path / "orders.yaml").write_text(
+        SPEC.format(block="  files: {target: 100kB, small: 90kB}")
+    )
+    monkeypatch.chdir(tmp_path)
+
+    assert 0 == run("lint", "orders.yaml", "--tables")
+    said = capsys.readouterr()
+    assert said.out == "1 table, 1 warning of what writers did\n"
+    warning = "orders.yaml:7:1: warning: spec.files: 10 of the newest base files below files.small"
+    assert any(line.startswith(warning) for line in said.err.splitlines()), said.err
+
+    assert 0 == run("lint", "orders.yaml")
+    assert capsys.readouterr().out == "1 table, no problems\n"
+
+
+def test_lint_of_a_table_that_cannot_be_read_ends_with_1(tmp_path, monkeypatch, capsys):
+    (tmp_path / "orders.yaml").write_text(SPEC.format(block="  retention: {commits: 3}"))
+    monkeypatch.chdir(tmp_path)
+
+    assert 1 == run("lint", "orders.yaml", "--tables")
+    said = capsys.readouterr()
+    assert said.out == "1 table, no warnings of what writers did, 1 table not read\n"
+    assert "orders: error: " in said.err
+    assert "hoodie.properties: is not there" in said.err
+
+
+def test_a_warning_is_at_the_spec_where_a_default_declares_the_field(folder, tmp_path, capsys):
+    (tmp_path / "orders").symlink_to(folder)
+    (tmp_path / "orders.yaml").write_text(SPEC.format(block=""))
+    (tmp_path / "defaults.yaml").write_text(
+        "apiVersion: reconciler/v1\nkind: TableDefaults\nmetadata: {name: all}\n"
+        "spec:\n  files:\n    target: 100kB\n    small: 90kB\n"
+    )
+
+    assert 0 == run("lint", tmp_path, "--tables")
+    assert "defaults.yaml:6:1: warning: spec.files: " in capsys.readouterr().err
