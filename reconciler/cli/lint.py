@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler import world
-from reconciler.cli.failures import explain, explain_crash
+from reconciler.cli.failures import explain
 from reconciler.cli.options import TABLES_AT_ONCE, ChangedSince, Env, Excluded, Labels, Names, Specs
-from reconciler.cli.terminal import emit, progress, say
+from reconciler.cli.terminal import emit, say
 from reconciler.errors import SpecError
 from reconciler.render import words
 
@@ -90,19 +90,10 @@ def lint(  # noqa: PLR0913 (options of a command)
 
 def _hold_against(chosen: Selected, counted: str) -> int:
     """Warn of what tables say against their specs; 1 where one of them cannot be read."""
-    from reconciler import api  # noqa: PLC0415 (heavy)
-    from reconciler.cli.environment import check_variables  # noqa: PLC0415
     from reconciler.cli.evidence import contradictions  # noqa: PLC0415
+    from reconciler.cli.looking import look  # noqa: PLC0415
 
-    check_variables(chosen.tables)
-    with progress("looking", len(chosen.tables), "tables") as tell:
-        looked = api.status(
-            chosen.tables,
-            now=world.now(),
-            on_table=lambda table: tell(1, table.name, table.name),
-            on_crash=lambda spec, error: explain_crash(spec.name, error),
-            parallelism=TABLES_AT_ONCE,
-        )
+    looked = look(chosen.tables, world.now(), TABLES_AT_ONCE)
     warnings = list(contradictions(chosen.tables, looked))
     for warning in warnings:
         say(str(warning), level="warning")

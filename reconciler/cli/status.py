@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from reconciler.cli.environment import name_of
-from reconciler.cli.failures import explain_crash
+from reconciler.cli.looking import look
 from reconciler.cli.moment import moment
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
@@ -24,7 +24,7 @@ from reconciler.cli.options import (
     StatusOutput,
 )
 from reconciler.cli.targets import check_target, write_whole
-from reconciler.cli.terminal import emit, progress, wants_color
+from reconciler.cli.terminal import emit, wants_color
 from reconciler.cli.webhook import Webhook, open_hook
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def status(  # noqa: PLR0913 (options of a command)
 
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     chosen = selected_specs(specs, selectors, env)
-    tables = _look(chosen, at, parallelism)
+    tables = look(chosen.tables, at, parallelism)
     as_format = _renderer(tables, chosen, at, env)
     if output is not None:
         is_metrics = format is StatusFormat.PROMETHEUS
@@ -80,21 +80,6 @@ def status(  # noqa: PLR0913 (options of a command)
     code = 1 if any(table.error is not None for table in tables) else 0
     hook.tell_status(tables, code)
     return code
-
-
-def _look(chosen: Selected, at: datetime, parallelism: int) -> tuple[TableStatus, ...]:
-    from reconciler import api  # noqa: PLC0415 (heavy)
-    from reconciler.cli.environment import check_variables  # noqa: PLC0415
-
-    check_variables(chosen.tables)
-    with progress("looking", len(chosen.tables), "tables") as tell:
-        return api.status(
-            chosen.tables,
-            now=at,
-            on_table=lambda table: tell(1, table.name, table.name),
-            on_crash=lambda spec, error: explain_crash(spec.name, error),
-            parallelism=parallelism,
-        )
 
 
 def _renderer(
