@@ -17,6 +17,8 @@ README = Path(__file__).parents[2] / "README.md"
 CHANGES = (
     (r"\s+", " "),
     (r",? in [\d.]+ (seconds?|minutes?)", ""),
+    # of a quick run both spans are as many seconds
+    (r"\((shrinks from [\d.]+ \w+ to|stays about) [\d.]+ \w+\)", "(SPAN)"),
     (r"(?<![\w.])/[\w./-]+", "PATH"),
     (r"\b[0-9a-f]{8}-[0-9a-f-]{27}-0|\b[0-9a-f]{8} ", "ID "),
     (r"sha256:[0-9a-f]+", "DIGEST"),
