@@ -171,7 +171,8 @@ def _said(rule: Rule, state: TableState) -> str:
     """How big a row is taken for, and whose rule that is."""
     if isinstance(rule, Steady):
         fixed = f" beside {rule.record.fixed} of every file" if rule.record.fixed else ""
-        return f"{_bytes(rule.record.per_row)} a row{fixed} ({rule.record.because})"
+        weighed = "; so few rows tell nothing sure, and a write weighs its own" * rule.weighs
+        return f"{_bytes(rule.record.per_row)} a row{fixed} ({rule.record.because}{weighed})"
     size = f"{_bytes(rule.average)} a row by Hudi's rule"
     if not state.is_merge_on_read:
         return size

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 from reconciler.sizing.average import average_record_size
 from reconciler.sizing.estimate import RecordSize, record_size
 from reconciler.sizing.history import Footers, Written
-from reconciler.sizing.rules import ByHudi, Rule, Sizes, Steady
+from reconciler.sizing.rules import RECORD_SIZE, ByHudi, Rule, Sizes, Steady
+
+#: of fewer rows, what every column of a file has beside its values is a good part of each
+_ENOUGH: Final = 1000
 
 
 def rule_for(
@@ -18,14 +21,15 @@ def rule_for(
     history: Sequence[Written],
     *,
     footers: Footers | None = None,
-    declared: int = 1024,
+    declared: int = RECORD_SIZE,
     version: Literal["1.x", "0.15"] = "1.x",
 ) -> Rule:
     """How rows are assigned, by ``files.assign`` and record sizes as far as they are known.
 
     ``history``: completed writes in the order of requested times; ``footers``: of small files,
     which tell where history does not; ``declared``: bytes of a record where nothing tells;
-    ``version``: the Hudi whose writers are imitated.
+    ``version``: the Hudi whose writers are imitated. Where neither a thousand rows tell nor anybody
+    has declared another size than Hudi's default, a steady write weighs its own rows.
     """
     match way:
         case "hudi":
@@ -34,7 +38,9 @@ def rule_for(
             )
             return ByHudi(sizes=sizes, average=average)
         case "steady":
-            return Steady(sizes=sizes, record=_told(history, footers, declared))
+            record = _told(history, footers, declared)
+            weighs = record.rows < _ENOUGH and declared == RECORD_SIZE
+            return Steady(sizes=sizes, record=record, weighs=weighs)
         case _:
             assert_never(way)
 
@@ -43,4 +49,5 @@ def _told(history: Sequence[Written], footers: Footers | None, declared: int) ->
     found = record_size(history, footers, fallback=declared)
     if found.per_row > 0:
         return found
-    return replace(found, per_row=float(declared), because="declared: footers tell of no bytes")
+    because = "declared: footers tell of no bytes"
+    return replace(found, per_row=float(declared), because=because, rows=0)

@@ -34,6 +34,8 @@ _INSTANTS: Final = 20
 class RecordSize:
     """A base file of n rows has about ``fixed`` + n * ``per_row`` bytes; ``because`` says whence.
 
+    ``rows``: so many tell it, 0 where it is declared.
+
     >>> size = RecordSize(fixed=440_000, per_row=100.0, because="an example")
     >>> size.bytes_of(10_000)
     1440000
@@ -42,6 +44,7 @@ class RecordSize:
     fixed: int
     per_row: float
     because: str
+    rows: int = 0
 
     def bytes_of(self, rows: int) -> int:
         """Bytes of one file of so many rows."""
@@ -88,7 +91,9 @@ def record_size(
     rows, sizes = _told(history, of)
     if rows.sum() > 0:
         per_row = float(sizes.sum() / rows.sum())
-        return RecordSize(fixed=0, per_row=per_row, because=f"the mean of {rows.sum()} rows")
+        total = int(rows.sum())
+        because = f"the mean of {total} rows"
+        return RecordSize(fixed=0, per_row=per_row, because=because, rows=total)
     return RecordSize(fixed=0, per_row=float(fallback), because="declared: no write tells yet")
 
 
@@ -106,7 +111,7 @@ def _fitted(history: Sequence[Written], of: Collection[Action]) -> RecordSize | 
         return None
     fixed, per_row = line
     because = f"fitted over {len(rows)} base files of past writes"
-    return RecordSize(fixed=round(fixed), per_row=per_row, because=because)
+    return RecordSize(fixed=round(fixed), per_row=per_row, because=because, rows=int(rows.sum()))
 
 
 def _told(
@@ -152,4 +157,5 @@ def _of_footers(footers: Footers) -> RecordSize:
         fixed=round(fixed),
         per_row=float(footers.data.sum() / footers.rows.sum()),
         because=f"read from {len(footers.rows)} footers",
+        rows=int(footers.rows.sum()),
     )

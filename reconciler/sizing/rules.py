@@ -8,6 +8,8 @@ from typing import Final
 from reconciler.sizing.estimate import RecordSize
 
 MIB: Final = 1024 * 1024
+#: bytes of a record where nobody says any (hoodie.copyonwrite.record.size.estimate)
+RECORD_SIZE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +85,14 @@ class Cap:
 class Steady:
     """Ours: files that are written anyway, then smallest first; a file's fixed cost counts.
 
-    ``cap`` None: small files are filled whatever it takes.
+    ``cap`` None: small files are filled whatever it takes. ``weighs``: next to nothing is known of
+    rows, so that a write has to look at its own before it assigns them.
     """
 
     sizes: Sizes
     record: RecordSize
     cap: Cap | None = Cap()
+    weighs: bool = False
 
     def __post_init__(self) -> None:
         assert self.record.per_row > 0, "a row has bytes"

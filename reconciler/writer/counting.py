@@ -18,6 +18,7 @@ from reconciler.sizing.routing import Hashes
 from reconciler.writer.arrived import Chunk, Located, chunks, located
 from reconciler.writer.packs import Kind, Pack
 from reconciler.writer.request import Shared
+from reconciler.writer.weighing import Sample, Weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +54,24 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class CountingWork:
-    """The rows of a place, and where they go, as numbers; picklable."""
+    """The rows of a place, and where they go, as numbers; picklable.
+
+    ``weighed``: of so many new rows the weight is told, too.
+    """
 
     recipe: Shared
+    weighed: int = 0
 
-    def __call__(self, place: int, pieces: Iterator[Any]) -> Iterator[Counted]:
+    def __call__(self, place: int, pieces: Iterator[Any]) -> Iterator[Counted | Weight]:
         packs = [Pack.unpacked(piece) for piece in pieces]
         tags = [pack for pack in packs if pack.kind is Kind.TAGS]
+        sample = Sample(self.weighed)
         for chunk in chunks(place, packs, self.recipe.value):
-            yield counted(chunk, located(chunk, tags))
+            where = located(chunk, tags)
+            sample.add(chunk.rows, where.new)
+            yield counted(chunk, where)
+        if sample.rows:
+            yield sample.weight(self.recipe.value.work)
 
 
 def counted(chunk: Chunk, where: Located) -> Counted:
@@ -111,12 +121,16 @@ class Totalled:
     moves: Counter[str] = field(default_factory=Counter)
     changes: dict[int, Tally] = field(default_factory=dict)
     deletes: Counter[int] = field(default_factory=Counter)
+    weight: Weight = Weight()  # noqa: RUF009 (frozen)
 
     @classmethod
-    def of(cls, found: Iterable[Counted]) -> Totalled:
+    def of(cls, found: Iterable[Counted | Weight]) -> Totalled:
         """The sums."""
         total = cls()
         for one in found:
+            if isinstance(one, Weight):
+                total.weight = total.weight.plus(one)
+                continue
             total.brought += one.brought
             total.dropped += one.dropped
             total.idle += one.idle

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reconciler.errors import ReconcilerError, UnsupportedError
@@ -17,7 +18,7 @@ from reconciler.rewrite.model import Tally
 from reconciler.rewrite.names import output_id
 from reconciler.sizing.assign import assign
 from reconciler.sizing.buckets import Assignment
-from reconciler.sizing.rules import CopyOnWrite, Steady
+from reconciler.sizing.rules import CopyOnWrite, Rule, Steady
 from reconciler.writer.arrived import changed
 from reconciler.writer.bucket import Bucket
 from reconciler.writer.counting import CountingRows, CountingWork, Totalled
@@ -36,6 +37,7 @@ from reconciler.writer.request import (
 )
 from reconciler.writer.routes import Binning, Cutting, Routes, Routing
 from reconciler.writer.searching import Asking, Search, Searching
+from reconciler.writer.weighing import sample_of
 
 
 def written(
@@ -47,7 +49,8 @@ def written(
     held = rows.sent(Preparing(recipe, engine.places), engine.places)
     if work.recipe.operation.looks_up:
         held = _tagged(held, work, engine, recipe)
-    total = Totalled.of(held.collected(CountingWork(recipe)))
+    weighed = sample_of(engine.places) if _weighs(work.rule) else 0
+    total = Totalled.of(held.collected(CountingWork(recipe, weighed)))
     _check_moves(held, total, work, engine, recipe)
     found = _assigned(total, work)
     assigned(found)
@@ -105,7 +108,7 @@ def _check_moves(held: Held, total: Totalled, work: WriteWork, engine: Engine, r
 
 
 def _assigned(total: Totalled, work: WriteWork) -> Assigned:
-    groups, rule = work.standing.groups, work.rule
+    groups, rule = work.standing.groups, _rule(total, work)
     _refuse_pending(total, work.standing)
     per_row = rule.record.per_row if isinstance(rule, Steady) else 0.0
     codes = groups.partition.tolist() if total.changes else []
@@ -115,6 +118,19 @@ def _assigned(total: Totalled, work: WriteWork) -> Assigned:
         groups, workload, CopyOnWrite(), rule, has_commits=fills, streams=work.streams
     )
     return Assigned(workload=workload, assignment=assignment)
+
+
+def _rule(total: Totalled, work: WriteWork) -> Rule:
+    """By what these rows weigh, where fewer were known of before."""
+    match work.rule:
+        case Steady(record=known) as rule if total.weight.rows > known.rows:
+            return replace(rule, record=total.weight.record)
+        case rule:
+            return rule
+
+
+def _weighs(rule: Rule) -> bool:
+    return isinstance(rule, Steady) and rule.weighs
 
 
 def _refuse_pending(total: Totalled, standing: Standing) -> None:

@@ -168,6 +168,14 @@ def test_where_rows_merge_on_read_the_rule_is_that_of_hudi_s_writers():
     assert "1 byte a row by Hudi's rule, since Hudi's writers write tables" in found.because
 
 
+def test_where_few_rows_tell_how_big_they_are_it_is_said_that_a_write_weighs_its_own():
+    few = simulated(state_of(), NextInsert(rows=5, partition="a"), replace(FILES, record_size=1024))
+    declared = simulated(state_of(), NextInsert(rows=5, partition="a"))
+
+    assert few.because.endswith("so few rows tell nothing sure, and a write weighs its own)")
+    assert "weighs" not in declared.because
+
+
 def test_a_declared_assignment_is_simulated():
     files = replace(FILES, assign="hudi")
     found = simulated(state_of(), NextInsert(rows=5, partition="a"), files)

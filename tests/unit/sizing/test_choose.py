@@ -47,6 +47,20 @@ def test_without_history_the_declared_size_holds():
     assert 77.0 == rule_for("steady", SIZES, [], declared=77).record.per_row
 
 
+def test_where_fewer_than_a_thousand_rows_tell_a_steady_write_weighs_its_own():
+    few = Footers(rows=np.array([999]), bytes=np.array([70_000]), data=np.array([20_000]))
+    enough = Footers(rows=np.array([1000]), bytes=np.array([70_000]), data=np.array([20_000]))
+
+    assert rule_for("steady", SIZES, []).weighs
+    assert rule_for("steady", SIZES, [], footers=few).weighs
+    assert not rule_for("steady", SIZES, [], footers=enough).weighs
+    assert not rule_for("steady", SIZES, [commit((1000, 9_000))]).weighs
+
+
+def test_what_is_declared_saves_the_weighing():
+    assert not rule_for("steady", SIZES, [], declared=77).weighs
+
+
 def test_footers_tell_before_the_declaration_does():
     footers = Footers(rows=np.array([10]), bytes=np.array([700]), data=np.array([200]))
 
@@ -62,6 +76,6 @@ def test_footers_without_any_bytes_of_rows_tell_nothing():
 
     assert isinstance(found, Steady)
     assert (
-        RecordSize(fixed=500, per_row=77.0, because="declared: footers tell of no bytes")
+        RecordSize(fixed=500, per_row=77.0, because="declared: footers tell of no bytes", rows=0)
         == found.record
     )

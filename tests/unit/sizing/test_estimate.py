@@ -61,7 +61,7 @@ def test_files_alike_in_rows_leave_the_two_to_the_footers():
 def test_without_footers_alike_files_give_the_mean():
     found = record_size([written((100, 1_000), (100, 1_200))])
 
-    assert RecordSize(fixed=0, per_row=11.0, because="the mean of 200 rows") == found
+    assert RecordSize(fixed=0, per_row=11.0, because="the mean of 200 rows", rows=200) == found
 
 
 def test_without_any_write_the_declared_size_holds():
@@ -87,7 +87,7 @@ def test_log_files_and_empty_files_say_nothing():
     logs = written((5_000, 10), action=Action.DELTACOMMIT, is_base=False)
     found = record_size([written((0, 440_000), (100, 1_000)), logs])
 
-    assert RecordSize(fixed=0, per_row=10.0, because="the mean of 100 rows") == found
+    assert RecordSize(fixed=0, per_row=10.0, because="the mean of 100 rows", rows=100) == found
 
 
 def test_only_the_instants_asked_for_count():

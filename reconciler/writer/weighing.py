@@ -1,0 +1,110 @@
+"""What new rows weigh in a file, where a table has too few to tell: some are written into memory.
+
+Hudi takes 1024 bytes a record until its timeline tells, and what few rows tell is mostly the size
+of empty columns: a first big write then makes many files that are too small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.basefile.stamp import Stamp
+from reconciler.basefile.writer import BaseFileWriter
+from reconciler.hudi.arrow import integers
+from reconciler.sizing.estimate import RecordSize
+from reconciler.writer.bucket import Work
+from reconciler.writer.incoming import Incoming
+
+#: rows that all places weigh together, and the least and the most of one
+_ROWS: Final = 256 * 1024
+_LEAST: Final = 4 * 1024
+_MOST: Final = 64 * 1024
+#: bytes of Arrow's memory that a place weighs at most, but for one row
+_BYTES: Final = 32 * 1024 * 1024
+#: more than any file has
+_ENDLESS: Final = 1 << 60
+
+
+def sample_of(places: int) -> int:
+    """How many new rows each of so many places weighs.
+
+    >>> sample_of(1), sample_of(16), sample_of(10_000)
+    (65536, 16384, 4096)
+    """
+    return max(_LEAST, min(_ROWS // places, _MOST))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """``rows`` in ``files`` that have so many bytes: ``data`` of row groups, ``fixed`` beside."""
+
+    rows: int = 0
+    files: int = 0
+    data: int = 0
+    fixed: int = 0
+
+    def plus(self, other: Weight) -> Weight:
+        """Of both together."""
+        return Weight(
+            rows=self.rows + other.rows,
+            files=self.files + other.files,
+            data=self.data + other.data,
+            fixed=self.fixed + other.fixed,
+        )
+
+    @property
+    def record(self) -> RecordSize:
+        """The size of a record by it; there are rows."""
+        return RecordSize(
+            fixed=round(self.fixed / self.files),
+            per_row=self.data / self.rows,
+            because=f"{self.rows} new rows were weighed",
+            rows=self.rows,
+        )
+
+
+@dataclass(slots=True)
+class Sample:
+    """The first new rows of a place, up to ``most`` of them."""
+
+    most: int
+    rows: int = 0
+    _bytes: int = 0
+    _kept: list[Any] = field(default_factory=list)
+
+    def add(self, batch: Any, new: NDArray[np.int64]) -> None:
+        """The rows of these numbers, as far as there is room for them."""
+        if self.rows >= self.most or self._bytes >= _BYTES or not len(new):
+            return
+        width = max(batch.nbytes / len(batch), 1.0)
+        count = min(self.most - self.rows, int((_BYTES - self._bytes) / width) + 1)
+        kept = batch.take(integers(new[:count]))
+        self._kept.append(kept)
+        self.rows += len(kept)
+        self._bytes += int(kept.nbytes)
+
+    def weight(self, work: Work) -> Weight:
+        """Of its rows, at least one, in one file as ``work`` writes it; errors are the writer's."""
+        sink = pa.BufferOutputStream()
+        file = BaseFileWriter(sink, "the new rows", work.schema, work.form)
+        rows = Incoming(
+            self._kept,
+            stamp=Stamp(instant=work.instant, task=0),
+            columns=work.reading.wanted.columns,
+            target=_ENDLESS,
+        )
+        try:
+            rows.into(file, _ENDLESS)
+            written = file.close()
+        except BaseException:
+            file.abandon()
+            raise
+        groups = [written.footer.row_group(at) for at in range(written.footer.num_row_groups)]
+        chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
+        data = sum(chunk.total_compressed_size for chunk in chunks)
+        return Weight(rows=written.rows, files=1, data=data, fixed=max(written.size - data, 0))
