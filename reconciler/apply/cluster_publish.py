@@ -256,7 +256,7 @@ def _complete(
             added=_by_partition(work, results, kept),
         )
         table.lock.confirm()
-        drop_partitions(table, properties, sync.drops)
+        drop_partitions(table.storage, properties, sync.drops)
         metadata.write_sync(storage, sync.sync)
         dropped = tuple(
             Note("metadata", f"the metadata partition {name} was dropped: {why}")

@@ -124,7 +124,7 @@ def _begin_again(
         return None
     chosen = without(chosen, conflicts(claims, found))
     table.lock.confirm()
-    take_back(table, pending.instant)
+    take_back(table.storage, pending.instant)
     if not len(chosen.groups):
         table.publisher.withdraw(pending.instant, action)
     elif chosen.left or chosen.gone:

@@ -8,27 +8,27 @@ from functools import partial
 from reconciler.apply.table import Tools
 from reconciler.errors import NotFoundError, ReconcilerError
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
-from reconciler.hudi.instant import Action
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.owner import Owner
 from reconciler.hudi.properties import TableProperties
-from reconciler.hudi.timeline import Timeline
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.hold import lock_of
-from reconciler.transaction.marked import remove_markers, remove_unnamed
+from reconciler.transaction.lock import TableLock
 from reconciler.transaction.process import is_dead
-from reconciler.transaction.publish import completion_of
+from reconciler.transaction.remains import is_known, remove_remains
 from reconciler.transaction.store_clock import store_now_ms
 
 
 def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
-    """Release a stale lock of ours; remove heartbeats and markers of our instants that are done.
+    """Release a stale lock of ours; remove heartbeats and remains of our instants that are done.
 
-    Heartbeats only of dead runs, and markers where such a heartbeat is: it is removed after them.
-    Nothing is written to a table on which nothing was left. Other tools' files are not looked into.
+    Heartbeats only of dead runs, and what is left where such a heartbeat is: it is removed after
+    that. Nothing is written to a table on which nothing was left. Other tools' files are not looked
+    into. Raises BusyError where what was taken off the timeline has left more and the lock is held.
     """
-    lock_of(spec, storage, tools.process.owner(tools.new_token()), tools.means).release_stale()
+    lock = lock_of(spec, storage, tools.process.owner(tools.new_token()), tools.means)
+    lock.release_stale()
     if spec.index is not None:
         tidy_index(storage)
     try:
@@ -46,14 +46,17 @@ def tidy(storage: Storage, spec: TableSpec, tools: Tools) -> None:
             continue
         owner = Owner.parse(storage.read(path))
         now_ms = tools.clock.now_ms()
-        if owner and is_dead(
-            owner,
-            entry.modified_ms,
-            process=tools.process,
-            now_ms=now_ms,
-            store_ms=partial(store_now_ms, storage),
+        if (
+            owner
+            and is_dead(
+                owner,
+                entry.modified_ms,
+                process=tools.process,
+                now_ms=now_ms,
+                store_ms=partial(store_now_ms, storage),
+            )
+            and _remove_remains(storage, spec, lock, properties, entry.name)
         ):
-            _remove_markers(storage, properties, timeline, entry.name)
             storage.delete(path)
 
 
@@ -74,16 +77,19 @@ def tidy_index(storage: Storage) -> None:
             tidy_versions(storage, versions, found[0] if found else None)
 
 
-def _remove_markers(
-    storage: Storage, properties: TableProperties, timeline: Timeline, instant: str
-) -> None:
-    """Remove the markers of a clustering or write that is completed, and files it does not name.
+def _remove_remains(
+    storage: Storage, spec: TableSpec, lock: TableLock, properties: TableProperties, time: str
+) -> bool:
+    """Whether nothing is left of an instant but its heartbeat.
 
-    They are of attempts that did not count; as files of a completed instant they would be read. Who
-    took it over may have removed their markers before they were there.
+    A table whose lock nobody has declared is not written to.
     """
-    for action in (Action.REPLACECOMMIT, Action.COMMIT):
-        done = completion_of(timeline, instant, action)
-        if done is not None:
-            remove_unnamed(storage, properties, timeline, done)
-            remove_markers(storage, instant)
+    timeline = load_timeline(storage, properties)
+    if is_known(timeline, time):
+        remove_remains(storage, properties, timeline, time)
+        return True
+    if spec.concurrency is None or spec.concurrency.lock is None:
+        return False
+    with lock.hold():
+        remove_remains(storage, properties, load_timeline(storage, properties), time)
+    return True

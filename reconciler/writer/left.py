@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from reconciler.errors import NotFoundError
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
-from reconciler.hudi.instant import Action
-from reconciler.hudi.load import load_archived
 from reconciler.hudi.owner import Owner
-from reconciler.hudi.timeline import Timeline
 from reconciler.transaction.dead_writes import Beat, is_write, pending_of
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.hold import Hold
-from reconciler.transaction.marked import remove_markers, remove_unnamed
 from reconciler.transaction.process import Process
-from reconciler.transaction.undo import clear, withdraw
-
-_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
+from reconciler.transaction.remains import remove_remains
+from reconciler.transaction.undo import withdraw
 
 
 def undo_dead_writes(hold: Hold, process: Process) -> tuple[str, ...]:
@@ -37,7 +30,7 @@ def undo_dead_writes(hold: Hold, process: Process) -> tuple[str, ...]:
                 continue  # an apply finishes it, and knows by the heartbeat whose it is
             hold.lock.confirm()
             if pending is None:
-                _tidy(hold, timeline, time)
+                remove_remains(hold.storage, hold.properties, timeline, time)
             elif not is_being_rolled_back(hold, timeline, time):
                 withdraw(hold, time, pending.action)
                 undone.append(time)
@@ -62,24 +55,3 @@ def _dead(hold: Hold, process: Process) -> list[str]:
         if owner and Beat(owner, entry.modified_ms).is_last(hold, process):
             found.append(entry.name)
     return sorted(found)
-
-
-def _tidy(hold: Hold, timeline: Timeline, time: str) -> None:
-    """What a completed write has left, or one that is not on the timeline any more.
-
-    One that is not in the archive either was taken back: files of it must go before the timeline
-    begins after it, from when on they would be read. Savepoints keep older instants than those that
-    are archived on the timeline, so that where it begins does not tell.
-    """
-    done = [one for one in timeline.instants if one.requested == time and one.is_completed]
-    for one in done:
-        if one.action in _WRITES:
-            remove_unnamed(hold.storage, hold.properties, timeline, one)
-    is_after = any(one.requested < time for one in timeline.commits)
-    if not done and is_after and not _is_archived(hold, time):
-        clear(hold, time)
-    remove_markers(hold.storage, time)
-
-
-def _is_archived(hold: Hold, time: str) -> bool:
-    return any(one.requested == time for one in load_archived(hold.storage, hold.properties))

@@ -135,7 +135,7 @@ def _tell(hold: Hold, done: Written) -> tuple[Note, ...]:
         instant_ms=instant_ms(done.instant, hold.publisher.zone),
     )
     hold.lock.confirm()
-    drop_partitions(hold, properties, sync.drops)
+    drop_partitions(storage, properties, sync.drops)
     metadata.write_sync(storage, sync.sync)
     return tuple(
         Note("metadata", f"the metadata partition {name} was dropped: {why}")

@@ -277,4 +277,4 @@ def _undo(hold: Hold, instant: str, action: Action) -> None:
     elif timeline.file(instant, action, State.REQUESTED) is not None:
         withdraw(hold, instant, action)
     else:  # nobody else looks for what was told to the metadata table since
-        clear(hold, instant)
+        clear(hold.storage, instant)

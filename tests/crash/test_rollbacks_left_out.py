@@ -202,6 +202,32 @@ def test_what_a_rollback_of_hudi_is_about_to_undo_is_left_to_it(it):
     assert before == everything(it)
 
 
+def test_what_came_after_a_rollback_of_hudi_goes_before_nothing_tells_of_it(it):
+    """Once the timeline begins after it, files of an instant that nobody knows would be read."""
+    instant = instant_now(it)
+    rolls_back(it, instant, is_done=True)
+    late = writes_late(it, instant)
+    assert {late} == set(files_of(it, instant))
+
+    result = applied(it, planned(it))
+
+    assert (0, [], sorted(BEFORE)) == (result.exit_code, files_of(it, instant), it.rows())
+    assert [] == left(it)  # the metadata table had heard of the write
+
+
+def test_what_came_after_a_rollback_of_hudi_waits_for_the_lock(it):
+    instant = instant_now(it)
+    rolls_back(it, instant, is_done=True)
+    writes_late(it, instant)
+    plan = planned(it)
+    Path(it.spec.path, ".hoodie/lock").write_bytes(b"")
+    before = everything(it)
+
+    result = applied(it, plan)
+
+    assert (6, before) == (result.exit_code, everything(it))
+
+
 def test_a_write_whose_heartbeat_is_gone_is_nobodys_to_take_back(it):
     plan = planned(it)
     Path(it.spec.path, HEARTBEAT_FOLDER, instant_now(it)).unlink()

@@ -15,12 +15,12 @@ from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.names import BaseName
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import Recording
-from reconciler.transaction import undo
+from reconciler.transaction import remains, undo
 from reconciler.transaction.metadata import ghosts
 from reconciler.writer import left as leftovers
 from reconciler.writer.asked import Way
 from reconciler.writer.streams import batch_extra
-from tests.crash.drill import process
+from tests.crash.drill import Killed, process
 from tests.crash.writing import (
     AFTER,
     BATCH,
@@ -29,6 +29,7 @@ from tests.crash.writing import (
     again,
     begun,
     completed_name,
+    dies_at,
     instant_now,
     put,
     rolls_back,
@@ -36,8 +37,8 @@ from tests.crash.writing import (
     timeline_of,
     when,
 )
-from tests.holding import held
-from tests.written import rows
+from tests.holding import held, spec_of
+from tests.written import Runs, rows
 
 #: what Hudi requests an insert-overwrite with
 OVERWRITES = encode(
@@ -138,11 +139,31 @@ def test_files_of_a_write_that_was_archived_from_behind_a_savepoint_stay(it, mon
     for path in timeline_of(it).glob(f"{done.instant}*"):
         path.unlink()
     archived = (Instant(done.instant, Action.COMMIT, State.COMPLETED, done.instant),)
-    monkeypatch.setattr(leftovers, "load_archived", lambda *_: archived)
+    monkeypatch.setattr(remains, "load_archived", lambda *_: archived)
 
     it.write(rows((2, "b", 5, "TWO")))
 
     assert 2 == len(files_of(it, done.instant))
+
+
+def test_files_of_the_first_write_of_a_table_that_hudi_rolled_back_go_after_later_ones(tmp_path):
+    """Nothing is before them on the timeline, and nothing was ever archived."""
+    (tmp_path / "t").mkdir()
+    it = Runs(spec_of(tmp_path / "t"))
+    with pytest.raises(Killed):
+        it.write(rows(*BEFORE), around=dies_at(r"_\d+\.commit$"))
+    first = instant_now(it)
+    heart = Path(it.spec.path, HEARTBEAT_FOLDER, first).read_bytes()
+    for path in timeline_of(it).glob(f"{first}*"):
+        path.unlink()
+    Path(it.spec.path, HEARTBEAT_FOLDER, first).unlink()
+    it.write(BATCH)
+    Path(it.spec.path, HEARTBEAT_FOLDER, first).write_bytes(heart)
+    assert 2 == len(files_of(it, first))
+
+    it.write(rows((2, "b", 5, "TWO")))
+
+    assert [] == files_of(it, first)
 
 
 def test_what_a_completed_clean_told_the_metadata_table_stays(it):

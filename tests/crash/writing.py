@@ -114,7 +114,7 @@ def dies_at(pattern):
 
     class Dies(Recording):
         def _gate(self, call, what, torn=None):
-            if call.mutates and re.search(pattern, call.paths[0]):
+            if call.mutates and any(re.search(pattern, path) for path in call.paths[:1]):
                 dead.append(call)
             if dead:
                 raise Killed
