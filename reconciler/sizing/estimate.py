@@ -156,6 +156,6 @@ def _of_footers(footers: Footers) -> RecordSize:
     return RecordSize(
         fixed=round(fixed),
         per_row=float(footers.data.sum() / footers.rows.sum()),
-        because=f"read from {len(footers.rows)} footers",
+        because=f"by the footers of {len(footers.rows)} of its files",
         rows=int(footers.rows.sum()),
     )

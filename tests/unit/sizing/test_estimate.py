@@ -55,7 +55,7 @@ def test_files_alike_in_rows_leave_the_two_to_the_footers():
     found = record_size(history, footers((1_000, 540_000, 100_000), (3_000, 740_000, 300_000)))
 
     assert (440_000, 100.0) == (found.fixed, found.per_row)
-    assert found.because == "read from 2 footers"
+    assert found.because == "by the footers of 2 of its files"
 
 
 def test_without_footers_alike_files_give_the_mean():
