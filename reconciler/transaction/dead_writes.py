@@ -59,11 +59,16 @@ def pending_of(timeline: Timeline, time: str) -> Instant | None:
 
 
 def is_write(hold: Hold, timeline: Timeline, pending: Instant) -> bool:
-    """Whether it is a write of rows, and no table service. Raises StorageError, FormatError."""
+    """Whether it is a write of rows, and no table service, whose plan is never empty.
+
+    Raises StorageError, FormatError.
+    """
     if pending.action is not Action.REPLACECOMMIT:
         return pending.action is Action.COMMIT
     file = timeline.file(pending.requested, pending.action, State.REQUESTED)
     if file is None:
         return True
     data = read_instant_file(hold.storage, hold.properties, file)
+    if not data:
+        return True
     return not RequestedReplace.parse(data, instant_path(hold.properties, file)).is_clustering

@@ -168,6 +168,27 @@ def test_an_overwrite_that_died_is_taken_back(tmp_path):
     assert (sorted(BEFORE), []) == (it.rows(), left(it))
 
 
+@pytest.mark.parametrize("by", ["apply", "write"])
+def test_an_overwrite_whose_announcement_was_lost_with_its_machine_is_taken_back(tmp_path, by):
+    it = begun(tmp_path / "t", 9)
+    with pytest.raises(Killed):
+        it.write(
+            rows((9, "b", 1, "nine")),
+            Way.INSERT_OVERWRITE,
+            around=dies_at(r"_\d+\.replacecommit$"),
+        )
+    (announced,) = timeline_of(it).glob("*.replacecommit.requested")
+    announced.write_bytes(b"")
+    assert ["rollback"] == [step.kind for step in steps_of(planned(it))]
+
+    if by == "apply":
+        assert 0 == applied(it, planned(it)).exit_code
+    else:
+        it.write(rows((1, "a", 1, "one")))
+
+    assert (sorted(BEFORE), []) == (it.rows(), left(it))
+
+
 def test_without_a_lock_a_dead_write_does_not_stand_in_its_own_way(tmp_path):
     it = begun(tmp_path / "t", 9)
     file = Path(it.spec.path).parent / "spec.yaml"
