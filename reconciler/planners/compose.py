@@ -43,7 +43,7 @@ from reconciler.planners.clean import CleanDecision, plan_clean
 from reconciler.planners.readable import earliest_readable
 from reconciler.planners.resume import plan_resumes
 from reconciler.planners.resume_clustering import ClusteringResumes, plan_clustering_resumes
-from reconciler.planners.rollback import plan_rollbacks
+from reconciler.planners.rollback import plan_rollbacks, rollback_warnings
 from reconciler.planners.slices import view_of
 from reconciler.planners.window import Window, shrinking, window_of
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
@@ -126,7 +126,7 @@ def plan_table(
             *(foreseen.warnings if foreseen else ()),
             *(foreseen.of_sample if foreseen and laid and laid.step else ()),
             *(indexed.warnings if indexed else ()),
-            *resumes.warnings,
+            *(*resumes.warnings, *rollback_warnings(state)),
             *(note for note in needed_by_apply(spec, state) if note.rule not in _rules(blocked)),
             *block_warnings(spec, state),
             *unsized,

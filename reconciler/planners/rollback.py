@@ -13,15 +13,25 @@ from numpy.typing import NDArray
 from reconciler.hudi.arrow import integers, strings
 from reconciler.hudi.files import FileKind, Files
 from reconciler.plan.columns import dictionary
-from reconciler.plan.model import NamedFiles, RollbackStep
+from reconciler.plan.model import NamedFiles, Note, RollbackStep
 from reconciler.planners.phrases import plural
 from reconciler.state.model import PendingWrite, TableState
 
 
 def plan_rollbacks(state: TableState) -> tuple[RollbackStep, ...]:
     """A step for every write of ours whose run is dead, oldest first."""
+    return tuple(_step(write, state) for write in _dead(state) if not write.is_rolled_back)
+
+
+def rollback_warnings(state: TableState) -> tuple[Note, ...]:
+    """Dead writes that another writer has begun to roll back, and has to."""
     return tuple(
-        _step(write, state) for write in state.pending_writes if write.is_dead(state.observed_ms)
+        Note(
+            "pendingRollback",
+            f"{_left(write)}; a rollback of it is pending, which its writer has to finish",
+        )
+        for write in _dead(state)
+        if write.is_rolled_back
     )
 
 
@@ -52,15 +62,23 @@ def rows_of(write: PendingWrite, files: Files) -> NDArray[np.int64]:
     return np.flatnonzero((files.instant == code) & (files.kind == FileKind.BASE))
 
 
+def _dead(state: TableState) -> tuple[PendingWrite, ...]:
+    return tuple(write for write in state.pending_writes if write.is_dead(state.observed_ms))
+
+
 def _step(write: PendingWrite, state: TableState) -> RollbackStep:
     files = files_of(write, state)
-    left = f"{write.action} {write.instant} of {write.owner} was left {write.state.lower()}"
     return RollbackStep(
         instant=write.instant,
         action=write.action.value,
         files=files,
-        because=f"{left}: {_why(write)}; apply takes it back{_with(len(files))}",
+        because=f"{_left(write)}; apply takes it back{_with(len(files))}",
     )
+
+
+def _left(write: PendingWrite) -> str:
+    what = f"{write.action} {write.instant} of {write.owner}"
+    return f"{what} was left {write.state.lower()}: {_why(write)}"
 
 
 def _why(write: PendingWrite) -> str:

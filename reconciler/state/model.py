@@ -121,7 +121,8 @@ class PendingWrite:
 
     ``beat_ms``: its last beat, epoch milliseconds. ``lives``: whether its process runs, None where
     nobody here can know. ``unlisted``: folder, name and size of files that it has written where no
-    partition is yet; those in partitions are among the state's files.
+    partition is yet; those in partitions are among the state's files. ``is_rolled_back``: a
+    rollback of it is pending, which is another writer's.
     """
 
     instant: str
@@ -131,6 +132,7 @@ class PendingWrite:
     beat_ms: int
     lives: bool | None = None
     unlisted: tuple[tuple[str, str, int], ...] = ()
+    is_rolled_back: bool = False
 
     def is_dead(self, now_ms: int) -> bool:
         """Whether its run looks dead; whoever undoes it asks the clock of the store as well."""

@@ -161,7 +161,7 @@ class _Look:
             cleans=cleans,
             pending_cleans=reader.pending_cleans() if self.history else (),
             pending_clusterings=clusterings,
-            pending_writes=self._pending_writes(pending, listed),
+            pending_writes=self._pending_writes(reader, pending, listed),
             touched=self._touched(reader, cleans),
             completions=self._completions(properties, timeline, listed.files, zone),
             v6_completions=_v6_completions(properties, timeline, zone),
@@ -170,12 +170,14 @@ class _Look:
         return state if self.spec is None else self._asked(self.spec, properties, state)
 
     def _pending_writes(
-        self, pending: tuple[Instant, ...], listed: Listing
+        self, reader: Reader, pending: tuple[Instant, ...], listed: Listing
     ) -> tuple[PendingWrite, ...]:
         """Those of ours, where somebody asks for them."""
         if self.lives is None:
             return ()
-        return pending_writes(self.storage, pending, self.lives, listed.unlisted)
+        return pending_writes(
+            self.storage, pending, self.lives, listed.unlisted, reader.rolled_back
+        )
 
     def _asked(self, spec: TableSpec, properties: TableProperties, state: TableState) -> TableState:
         """The state with what only blocks of the spec ask for; few tables need it."""

@@ -7,6 +7,7 @@ their names: they are empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import NotFoundError
@@ -33,11 +34,13 @@ def pending_writes(
     pending: Iterable[Instant],
     lives: Lives,
     unlisted: Iterable[tuple[str, str, int]],
+    rolled_back: Callable[[], Collection[str]],
 ) -> tuple[PendingWrite, ...]:
     """Those of the pending instants that are ours, oldest first.
 
-    ``unlisted``: folder, name and size of what they have written where no partition is. Raises
-    StorageError.
+    ``unlisted``: folder, name and size of what they have written where no partition is.
+    ``rolled_back`` gives the instants that pending rollbacks undo; it is asked where a write is
+    ours. Raises StorageError, FormatError.
     """
     instants = tuple(pending)
     entries = _beaten(storage) if instants else {}
@@ -61,7 +64,8 @@ def pending_writes(
                     unlisted=ours,
                 )
             )
-    return tuple(found)
+    undone = rolled_back() if found else ()
+    return tuple(replace(one, is_rolled_back=one.instant in undone) for one in found)
 
 
 def _beaten(storage: Storage) -> dict[str, Entry]:

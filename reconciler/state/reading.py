@@ -18,6 +18,7 @@ from reconciler.hudi.compaction import CompactionPlan
 from reconciler.hudi.instant import COMMITS, Action, Instant, State
 from reconciler.hudi.load import instant_path, read_instant_file
 from reconciler.hudi.properties import TableProperties
+from reconciler.hudi.rollback import rolls_back
 from reconciler.hudi.savepoint import SavepointMetadata
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.state.model import (
@@ -94,6 +95,16 @@ class Reader:
                     )
                 )
         return tuple(found)
+
+    def rolled_back(self) -> frozenset[str]:
+        """What pending rollbacks are going to undo; one whose plan is not there says nothing."""
+        found = set()
+        for instant in self.timeline.pending({Action.ROLLBACK}):
+            file = self.timeline.file(instant.requested, instant.action, State.REQUESTED)
+            data = b"" if file is None else self._data(file)
+            if file is not None and data:
+                found.add(rolls_back(data, self._path(file)))
+        return frozenset(found)
 
     def replaced(self) -> Mapping[tuple[str, str], str]:
         found: dict[tuple[str, str], str] = {}

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.errors import BusyError, FormatError, NotFoundError
-from reconciler.hudi import avro
 from reconciler.hudi.clustering import RequestedReplace
 from reconciler.hudi.compaction import CompactionPlan
 from reconciler.hudi.heartbeat import DEAD_AFTER_S, heartbeat_path, is_silent
 from reconciler.hudi.instant import WRITES, Action, Instant, State
 from reconciler.hudi.load import instant_path, read_instant_file
-from reconciler.hudi.schemaless import decoding
+from reconciler.hudi.rollback import rolls_back
 from reconciler.hudi.timeline import Timeline, TimelineFile
 from reconciler.hudi.touched import Touched
 from reconciler.transaction.conflicts import Footprint
@@ -184,10 +183,7 @@ def _rolls_back(hold: Hold, timeline: Timeline, instant: Instant) -> str:
     file = timeline.file(instant.requested, Action.ROLLBACK, State.REQUESTED)
     if file is None:
         return ""
-    data, path = _content(hold, file)
-    plan = avro.decode(data, "HoodieRollbackPlan", path)
-    with decoding(path, "HoodieRollbackPlan"):
-        return str(plan["instantToRollback"]["commitTime"])
+    return rolls_back(*_content(hold, file))
 
 
 def _of_pairs(pairs: Iterable[tuple[str, str]]) -> Touched:

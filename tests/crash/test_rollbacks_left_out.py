@@ -39,6 +39,7 @@ from tests.crash.writing import (
     AFTER,
     BATCH,
     BEFORE,
+    LATE,
     at_time,
     begun,
     completed_name,
@@ -200,6 +201,28 @@ def test_what_a_rollback_of_hudi_is_about_to_undo_is_left_to_it(it):
     assert 6 == result.exit_code
     assert "a rollback of commit" in result.tables[0].error
     assert before == everything(it)
+
+
+def test_what_a_rollback_of_hudi_is_about_to_undo_is_not_planned(it):
+    rolls_back(it, instant_now(it))
+
+    plan = planned(it)
+
+    assert () == steps_of(plan)
+    assert "pendingRollback" in [note.rule for note in plan.tables[0].warnings]
+
+
+def test_a_rollback_of_another_write_is_no_reason_to_leave_one(it):
+    rolls_back(it, "20261130000000000")
+
+    assert ["rollback"] == [step.kind for step in steps_of(planned(it))]
+
+
+def test_a_rollback_that_does_not_say_what_it_undoes_does_not_stop_the_plan(it):
+    rolls_back(it, instant_now(it))
+    put(it, f"{LATE}.rollback.requested")
+
+    assert ["rollback"] == [step.kind for step in steps_of(planned(it))]
 
 
 def test_what_came_after_a_rollback_of_hudi_goes_before_nothing_tells_of_it(it):

@@ -116,6 +116,18 @@ def test_dead_is_who_is_gone_or_ended_or_was_not_heard_of_for_five_minutes(more,
     assert ([] if says is None else [True]) == [says in step.because for step in steps]
 
 
+def test_what_another_writer_is_rolling_back_has_no_step_and_stops_no_other():
+    state = state_of(write(1, is_rolled_back=True))
+    plan = plan_table(SPEC, state, NOW)
+
+    assert ["clean"] == [step.kind for step in plan.steps]
+    (note,) = (one for one in plan.warnings if one.rule == "pendingRollback")
+    assert (
+        f"commit {stamp(1)} of ann on a, process 7 (tool 1) was left inflight: its process is "
+        "gone; a rollback of it is pending, which its writer has to finish" == note.because
+    )
+
+
 def test_it_stands_after_what_is_resumed_and_before_the_clean():
     clean = PendingClean(instant=stamp(4), state="REQUESTED", started_ms=0, problem="empty")
     instants = Instant(stamp(4), Action.CLEAN, State.REQUESTED)
