@@ -75,15 +75,18 @@ class Rules:
     def _files(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         target = data.get("target", FileSizes().target)
         small = data.get("small", FileSizes().small)
-        if small > target:
-            key = "small" if "small" in node.entries else "target"
-            sizes = f"{units.format_size(small)} is above files.target, {units.format_size(target)}"
-            self.problems.warning(
-                node.place(key),
-                f"{path}.small",
-                f"{sizes}: a full file stays small forever",
-                "make small the lesser",
-            )
+        if small <= target:
+            return
+        has_small = "small" in node.entries
+        its = "" if has_small else "its default of "
+        the = "" if "target" in node.entries else "the default of "
+        self.problems.warning(
+            node.place("small" if has_small else "target"),
+            f"{path}.small",
+            f"{its}{units.format_size(small)} is above {the}files.target, "
+            f"{units.format_size(target)}: a full file stays small forever",
+            "make small the lesser" if has_small else "declare small too, below target",
+        )
 
     def _index(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         """A struct has no order, its fields do; both cannot be meant by one name."""
