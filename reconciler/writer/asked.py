@@ -91,11 +91,11 @@ def check_ask(way: Way, *, has_rows: bool, dedupes: bool, partitions: Sequence[s
         raise UsageError(
             "delete-partition takes no rows, only the paths of partitions"
             if is_deletion
-            else f"{way.value} takes rows"
+            else f"{way.value} takes rows: name the files that have them"
         )
     if is_deletion != bool(partitions):
         raise UsageError(
-            "delete-partition: say which partitions, by their paths"
+            "delete-partition: say which partitions, by their paths, as --partition day=2026-01-31"
             if is_deletion
             else f"partitions are for delete-partition; {way.value} goes by its rows"
         )
