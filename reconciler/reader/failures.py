@@ -19,6 +19,7 @@ _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.*)$", re.MULTILI
 _AWAITED: Final = re.compile(r"Exception thrown in awaitResult:\s*$", re.MULTILINE)
 _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (.*)")
 _TASK: Final = re.compile(r"^Task .*? most recent failure: Lost task .*?\): ")
+_DIED: Final = "Python worker exited unexpectedly"
 _MALFORMED: Final = re.compile(
     r"Malformed records are detected in record parsing: (.*?)\.?\s*$", re.MULTILINE
 )
@@ -48,11 +49,8 @@ def sentence(message: str) -> str:
         return str(ours[-1])
     if worker := _WORKER.search(message):
         return worker[1]
-    if gone := _GONE.search(message):
-        return (
-            f"{gone[1]}: went away after the read began: a clean or a rollback has removed it; "
-            "read again"
-        )
+    if gone := _gone(message):
+        return gone
     if source := _source(message):
         return source
     aborted = _ABORTED.search(message)
@@ -60,6 +58,21 @@ def sentence(message: str) -> str:
         return causes[-1]
     said = _TASK.sub("", aborted[1]) if aborted else _CALLED.sub("", message.strip())
     return _CLASS.sub("", said.strip()).partition("\n")[0]
+
+
+def _gone(message: str) -> str | None:
+    """What was there when it began: a file, or a worker."""
+    if file := _GONE.search(message):
+        return (
+            f"{file[1]}: went away after the read began: a clean or a rollback has removed it; "
+            "read again"
+        )
+    if _DIED in message:
+        return (
+            "a Python worker of Spark was killed or has crashed, often for want of memory; run it "
+            "again, with more memory or fewer tasks at a time (spark.executor.cores, --master)"
+        )
+    return None
 
 
 def _source(message: str) -> str | None:

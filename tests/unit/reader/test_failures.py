@@ -118,3 +118,12 @@ GONE = (
 def test_the_sentence_that_matters_is_found(message, said):
 
     assert said == sentence(message)
+
+
+def test_a_worker_that_was_killed_is_told_of_with_what_it_may_have_lacked():
+    died = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
+
+    assert sentence(TASK.format(error=died)) == (
+        "a Python worker of Spark was killed or has crashed, often for want of memory; run it "
+        "again, with more memory or fewer tasks at a time (spark.executor.cores, --master)"
+    )
