@@ -168,9 +168,10 @@ def load_listing(
 ) -> Listing:
     """List the table's folders in one pass.
 
-    A partition is a folder with a metafile, and what lies below it is not looked at, as in Hudi's
-    FSUtils.getAllPartitionPaths; ``known`` are partitions too, even without metafile or folder.
-    ``instants``: pending ones, whose files may be where no partition is yet.
+    A partition is a folder with a metafile, and what lies below it is none, as in Hudi's
+    FSUtils.getAllPartitionPaths; ``known`` are partitions too, even without metafile or folder, or
+    below another, as in HoodieBackedTableMetadata.getAllPartitionPaths. ``instants``: pending ones,
+    whose files may be where no partition is (yet).
     """
     sorting = _Sorting(set(known), frozenset(instants))
     files = build_files(sorting.partitions(storage), properties.base_extension)
@@ -194,7 +195,7 @@ class _Sorting:
     """Sorts the folders of one walk into partitions and others.
 
     ``marked`` hold a metafile; ``held``: partition -> number of its files without metafiles;
-    ``unlisted``: what the ``instants`` have written elsewhere.
+    ``unlisted``: what the ``instants`` have written elsewhere; ``in_order``: the known ones.
     """
 
     known: set[str]
@@ -203,17 +204,17 @@ class _Sorting:
     marked: set[str] = field(default_factory=set)
     held: dict[str, int] = field(default_factory=dict)
     with_folders: set[str] = field(default_factory=set)
+    in_order: list[str] = field(default_factory=list)
 
     def partitions(self, storage: Storage) -> Iterator[tuple[str, list[str], list[int]]]:
         """Path, names and sizes of every partition."""
         for folder in storage.walk(self._descends):
             names, sizes, is_marked = _data_files(folder)
-            if is_marked:
-                if _is_below(folder.path, self.marked):
-                    continue
+            is_known = folder.path in self.known
+            if is_marked and (is_known or not _is_below(folder.path, self.marked)):
                 _check_text(folder.path)
                 self.marked.add(folder.path)
-            elif folder.path not in self.known:
+            elif not is_known:
                 self.unlisted.extend(_written_by(self.instants, folder.path, names, sizes))
                 continue
             self.held[folder.path] = len(names)
@@ -233,7 +234,14 @@ class _Sorting:
         parent = path.rpartition("/")[0]
         if parent in self.held:
             self.with_folders.add(parent)
-        return path in self.known or parent not in self.marked
+        return parent not in self.marked or bool(self.instants) or self._leads_to_known(path)
+
+    def _leads_to_known(self, path: str) -> bool:
+        """Whether a folder in a partition is a known one, or holds one: few tables have such."""
+        if not self.in_order:
+            self.in_order.extend(sorted(f"{known}/" for known in self.known))
+        at = bisect_left(self.in_order, f"{path}/")
+        return at < len(self.in_order) and self.in_order[at].startswith(f"{path}/")
 
 
 def _data_files(folder: Folder) -> tuple[list[str], list[int], bool]:

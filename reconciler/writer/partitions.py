@@ -6,6 +6,7 @@ values are spelled, and of each combination one path is put together.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -74,6 +75,25 @@ def partition_paths(batch: Any, rule: FolderRule) -> Any:
         own = _folders(batch, name, rule)
         paths = own if paths is None else _below(paths, own)
     return paths
+
+
+def check_apart(paths: Collection[str], known: Collection[str]) -> None:
+    """Whether no partition that comes new to the ``known`` ones lies in another, or holds one.
+
+    Readers look for none below a partition (FSUtils.getAllPartitionPaths): whose folder gets its
+    metafile first hides the rows of the other. Raises RowsError naming both.
+    """
+    there = {*paths, *known}
+    for inner in sorted(there):
+        parts = inner.split("/")
+        for depth in range(1, len(parts)):
+            outer = "/".join(parts[:depth])
+            if outer in there and not (inner in known and outer in known):
+                raise RowsError(
+                    f"partition {inner!r} lies in partition {outer!r}, and readers look for none "
+                    f"there: its rows would be in no result; a table with {_ENCODED} escapes "
+                    "slashes"
+                )
 
 
 def _folders(batch: Any, name: str, rule: FolderRule) -> Any:

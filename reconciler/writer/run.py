@@ -38,6 +38,7 @@ from reconciler.writer.alone import check_batches, check_way
 from reconciler.writer.asked import Ask, Outcome, Way
 from reconciler.writer.facts import Facts, facts_of
 from reconciler.writer.made import Written
+from reconciler.writer.partitions import check_apart
 from reconciler.writer.publishing import publish, tidied
 from reconciler.writer.request import Assigned, Totals, WriteDone, Writer
 
@@ -198,6 +199,9 @@ def _carry_out(
     facts, instant = begun.facts, begun.instant
 
     def assigned(found: Assigned) -> None:
+        state, to = facts.state, found.assignment
+        paths = {to.partitions[code] for code in np.unique(to.partition).tolist()}
+        check_apart(paths, state.metafile_partitions.union(state.partitions))
         hold.publisher.start(instant, ask.way.action, _inflight(hold, ask.way, facts, found))
 
     if writer is None or ask.way is Way.DELETE_PARTITION:

@@ -190,6 +190,21 @@ def test_a_table_that_was_made_to_merge_on_read_says_that_it_is_there_without_ro
         it.write(rows((1, "a", 1, "one")))
 
 
+@pytest.mark.parametrize(("first", "second"), [("x", "x/y"), ("x/y", "x")])
+def test_no_partition_is_made_in_another_whose_rows_would_hide_its_own(it, first, second):
+    it.write(rows((1, first, 1, "one")))
+    there = folders_of(it)
+
+    with pytest.raises(RowsError, match=r"partition 'p?=?x/y' lies in partition 'p?=?x'"):
+        it.write(rows((2, second, 1, "two")))
+
+    assert ([(1, first, 1, "one")], there) == (it.rows(), folders_of(it))
+
+
+def folders_of(it):
+    return sorted(path.parent.name for path in Path(it.spec.path).rglob("*.parquet"))
+
+
 def test_a_table_is_not_emptied_by_rows_that_are_not_there(it):
     it.write(rows((1, "a", 1, "one")))
 

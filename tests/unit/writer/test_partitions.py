@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.reader.partitions import partition_columns
-from reconciler.writer.partitions import FolderRule, partition_paths
+from reconciler.writer.partitions import FolderRule, check_apart, partition_paths
 from tests.unit.writer.tables import properties
 
 HIVE_KEY = "hoodie.datasource.write.hive_style_partitioning"
@@ -119,3 +119,26 @@ def test_a_colon_further_below_or_escaped_is_a_folder_like_others():
     )
 
     assert (["a/10:30"], ["10%3A30"]) == (below.to_pylist(), escaped.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "inner", "outer"),
+    [
+        (["x/y"], ["x"], "x/y", "x"),
+        (["x"], ["x/y/z"], "x/y/z", "x"),
+        (["a", "p=x", "p=x/y"], [], "p=x/y", "p=x"),
+    ],
+)
+def test_a_partition_in_another_is_refused_since_nobody_would_find_its_rows(
+    new, known, inner, outer
+):
+    with pytest.raises(RowsError, match=f"partition '{inner}' lies in partition '{outer}'"):
+        check_apart(new, known)
+
+
+@pytest.mark.parametrize(
+    ("new", "known"),
+    [(["x", "xy", "x y", "y/x"], ["z/x"]), (["x/y", "q"], ["x", "x/y"]), ([""], [""]), ([], ["x"])],
+)
+def test_partitions_beside_each_other_are_taken_and_so_are_those_that_are_there(new, known):
+    check_apart(new, known)

@@ -1,0 +1,48 @@
+"""Which folders of a table are partitions, and what lies in those that are none."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from reconciler.hudi.load import load_listing
+from reconciler.storage.open import open_storage
+from tests.unit.writer.tables import properties
+
+PROPERTIES = properties()
+INSTANT = "20260101000000000"
+FILE = f"a_0_{INSTANT}.parquet"
+_number = count()
+
+
+def table(*partitions):
+    """A table with a file in every partition."""
+    storage = open_storage(f"memory://listed/{next(_number)}")
+    for path in partitions:
+        storage.create(f"{path}/.hoodie_partition_metadata", b"")
+        storage.create(f"{path}/{FILE}", b"four")
+    return storage
+
+
+def folders(listing):
+    return sorted(listing.files.partitions[code] for code in listing.files.partition.tolist())
+
+
+def test_what_lies_below_a_partition_is_none():
+    assert ["x"] == folders(load_listing(table("x", "x/y"), PROPERTIES))
+
+
+@pytest.mark.parametrize("below", ["x/y", "x/y/z"])
+def test_what_the_metadata_table_knows_below_a_partition_is_one(below):
+    """Hudi's readers with the metadata table find its rows."""
+    listing = load_listing(table("x", below), PROPERTIES, known=["x", below])
+
+    assert ["x", below] == folders(listing)
+
+
+@pytest.mark.parametrize("below", ["x/y", "x/y/z"])
+def test_files_of_a_pending_write_are_found_below_a_partition_too(below):
+    listing = load_listing(table("x", below), PROPERTIES, instants=[INSTANT])
+
+    assert (["x"], ((below, FILE, 4),)) == (folders(listing), listing.unlisted)
