@@ -57,11 +57,14 @@ def load_properties(storage: Storage) -> TableProperties:
 def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
     """The active timeline; other files of its folder are ignored.
 
-    Raises FormatError when the folder is not there, UnsupportedError for an unknown action.
+    Raises FormatError when the folder is not there though something was written, UnsupportedError
+    for an unknown action.
     """
     try:
         entries = storage.list(properties.timeline_folder)
     except NotFoundError:
+        if _is_blank(storage):
+            return Timeline.of([])
         raise FormatError(
             properties.timeline_folder,
             "the timeline that hoodie.properties names is not there",
@@ -73,6 +76,14 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
         if instant is not None:
             found.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
     return Timeline.of(found)
+
+
+def _is_blank(storage: Storage) -> bool:
+    """Whether there is nothing but Hudi's own folder: no rows, nor what a timeline could tell of.
+
+    Stores of objects lose the folder of the timeline with what was announced first, and withdrawn.
+    """
+    return all(entry.name == ".hoodie" for entry in storage.list(""))
 
 
 def read_instant_file(storage: Storage, properties: TableProperties, file: TimelineFile) -> bytes:

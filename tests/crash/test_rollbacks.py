@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
+from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
 from reconciler.plan.model import RollbackStep
 from reconciler.storage.wrappers import Fault, Faulty, Recording
@@ -151,6 +152,38 @@ def test_a_clean_goes_on_beside_it_and_nothing_is_left_to_do_in_the_end(tmp_path
     assert 0 == applied(it, planned(it)).exit_code
     assert () == steps_of(planned(it))
     assert (before, []) == (it.rows(), left(it))
+
+
+class Bucket(Recording):
+    """A store of objects, where a folder goes with its last file."""
+
+    def list(self, folder):
+        if not (found := super().list(folder)):
+            raise NotFoundError(folder, "is not there")
+        return found
+
+
+@pytest.mark.parametrize("by", ["apply", "write"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_the_first_write_of_a_table_is_taken_back_and_done_again(tmp_path, version, by):
+    (tmp_path / "t").mkdir()
+    it = Runs(spec_of(tmp_path / "t", version=version))
+    with pytest.raises(Killed):
+        it.write(rows(*BEFORE), around=dies_at(r"\.parquet$"))
+    if by == "apply":
+        assert 0 == applied(it, planned(it), around=Bucket).exit_code
+
+    it.write(rows(*BEFORE), around=Bucket)
+
+    assert sorted(BEFORE) == it.rows()
+
+
+def test_a_table_that_has_lost_its_timeline_is_not_taken_for_an_empty_one(tmp_path):
+    it = begun(tmp_path / "t", 9)
+    shutil.rmtree(timeline_of(it))
+
+    with pytest.raises(FormatError, match="is not there; write to the table once"):
+        it.write(BATCH)
 
 
 def test_an_overwrite_that_died_is_taken_back(tmp_path):
