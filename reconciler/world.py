@@ -127,7 +127,7 @@ def is_running(pid: int, started: str) -> bool:
     """Whether the very process lives on this host; True when that cannot be found out."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:
         return True  # of another user: it lives, or we may not know

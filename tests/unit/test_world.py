@@ -29,6 +29,11 @@ def test_a_process_that_ended_is_not_running():
     assert not world.is_running(process.pid, "")
 
 
+def test_a_number_that_no_process_has_is_of_none():
+    """What a heartbeat says may be damaged."""
+    assert not world.is_running(10**30, "")
+
+
 def test_a_dead_process_that_nobody_has_reaped_is_not_running():
     waiting = [sys.executable, "-c", "input()"]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
