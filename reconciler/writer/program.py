@@ -141,9 +141,9 @@ def _refuse_pending(total: Totalled, standing: Standing) -> None:
         at = held[0]
         raise ReconcilerError(
             f"partition {groups.partitions[groups.partition[at]]!r}, file group "
-            f"{groups.file_id[at].as_py()}: a pending clustering is going to rewrite it, as "
-            f"{len(held) - 1} more with rows of this write; let it be completed or rolled back, "
-            "then write again"
+            f"{groups.file_id[at].as_py()}: a pending clustering is going to rewrite it"
+            + (f", as {len(held) - 1} more with rows of this write" if len(held) > 1 else "")
+            + "; let it be completed or rolled back, then write again"
         )
 
 
