@@ -87,14 +87,14 @@ def _options(
     """Bring Apache Hudi tables to a declared state: plan, review, apply."""
 
 
-def main() -> NoReturn:
-    """The entry point of the command."""
+def main() -> int:
+    """The command line of this process; its exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     # A command ends before garbage matters, and nothing here multiplies matrices on many threads:
     # both cost a tenth of planning a table.
     gc.set_threshold(100_000, 50, 100)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.exit(run(sys.argv[1:]))
+    return run(sys.argv[1:])
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -80,10 +80,7 @@ def _run(arguments: Sequence[str], installed: str) -> int:
     sys.argv = [installed, *arguments]
     sys.stdin = _file(0, "r", "strict")
     sys.stdout, sys.stderr = _file(1, "w", "strict"), _file(2, "w", "backslashreplace")
-    try:
-        entry.main()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    code = entry.begin()
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,6 +13,41 @@ from reconciler import __main__
 from reconciler.cli import app, entry
 
 ROOT = Path(__file__).parents[3]
+
+
+#: a command that is done while a thread of Arrow still reads what Python gives it
+READING = """
+import builtins, io, os, sys, threading, time
+import pyarrow as pa, pyarrow.csv as pc
+from reconciler.cli import app, entry
+
+class Slow(io.BytesIO):
+    def read(self, count=-1):
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.1)
+        return super().read(count)
+
+class TakesLongToGo:
+    def __del__(self, sleep=time.sleep):
+        sleep(1)
+
+def command():
+    rows = pa.PythonFile(Slow(b"a,b\\n" + b"1,2\\n" * 500_000), "r")
+    builtins.kept = TakesLongToGo(), pc.open_csv(rows, pc.ReadOptions(block_size=1 << 16))
+    sys.stdout.write("done")
+    return 3
+
+app.main = command
+entry.main()
+"""
+
+
+@pytest.fixture(autouse=True)
+def at_exit(monkeypatch):
+    """What the program asks to be called when it ends: not when the tests do."""
+    asked = []
+    monkeypatch.setattr(entry.atexit, "register", asked.append)
+    return asked
 
 
 class _Interrupting:
@@ -57,11 +93,34 @@ def test_an_interruption_with_nobody_to_tell_ends_all_the_same(monkeypatch):
 
 
 def test_the_code_of_the_command_is_the_code_of_the_program(monkeypatch):
-    monkeypatch.setattr(app, "main", lambda: sys.exit(3))
+    monkeypatch.setattr(app, "main", lambda: 3)
     with pytest.raises(SystemExit) as ended:
         entry.main()
 
     assert ended.value.code == 3
+
+
+def test_a_code_that_is_raised_is_the_code_of_the_program(monkeypatch, at_exit):
+    """As where nobody reads its output any more."""
+    monkeypatch.setattr(app, "main", lambda: sys.exit(141))
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+
+    assert 141 == ended.value.code == at_exit[0].code
+
+
+def test_threads_that_still_read_do_not_abort_a_command_that_is_done():
+    ended = subprocess.run([sys.executable, "-c", READING], capture_output=True, check=False)
+
+    assert (3, b"done", b"") == (ended.returncode, ended.stdout, ended.stderr)
+
+
+def test_a_mistake_of_ours_is_not_taken_for_success(monkeypatch, at_exit):
+    monkeypatch.setattr(app, "main", lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        entry.main()
+
+    assert 1 == at_exit[0].code
 
 
 def test_the_installed_command_starts_there():
