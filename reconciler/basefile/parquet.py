@@ -35,6 +35,12 @@ def parquet_writer(
     )
 
 
+def rows_bytes(footer: Any) -> int:
+    """Compressed bytes of all row groups; ``footer``: pyarrow's FileMetaData."""
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    return sum(g.column(at).total_compressed_size for g in groups for at in range(g.num_columns))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
     """Bytes of a file: its rows, and its footer without what that says beside of columns."""

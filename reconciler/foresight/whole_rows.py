@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from reconciler import parallel
 from reconciler.basefile.form import FileForm
+from reconciler.basefile.parquet import rows_bytes
 from reconciler.basefile.stamp import FILE_NAME
 from reconciler.errors import FormatError, StorageError, UnsupportedError
 from reconciler.foresight.reading import Opened, Reading, evenly
@@ -68,10 +69,8 @@ def _extent(groups: Sequence[tuple[Opened, int]]) -> tuple[int, int]:
 def _footer(one: Opened, size: int) -> int:
     """Bytes of a file beside those of its rows, and of what is said of keys and schema."""
     found = one.file.metadata
-    groups = map(found.row_group, range(found.num_row_groups))
-    data = sum(g.column(at).total_compressed_size for g in groups for at in range(g.num_columns))
     said = sum(len(key) + len(value) for key, value in (found.metadata or {}).items())
-    return int(size - data - said)
+    return size - rows_bytes(found) - said
 
 
 def _read(

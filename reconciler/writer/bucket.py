@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from reconciler.basefile.form import FileForm
+from reconciler.basefile.parquet import rows_bytes
 from reconciler.basefile.schema import FileSchema
 from reconciler.basefile.stamp import Stamp
 from reconciler.basefile.stat import created_stat, merged_stat
@@ -223,8 +224,8 @@ class BucketWriting:
 def _row_bytes(footers: Sequence[Any], form: FileForm) -> float | None:
     """What a row takes in a file, by a footer; None where it was written in another way."""
     for footer in footers:
-        groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
-        chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
-        if footer.num_rows and form.is_of(chunks[0].compression, footer.created_by):
-            return float(sum(chunk.total_compressed_size for chunk in chunks) / footer.num_rows)
+        if not footer.num_rows:
+            continue
+        if form.is_of(footer.row_group(0).column(0).compression, footer.created_by):
+            return float(rows_bytes(footer) / footer.num_rows)
     return None

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reconciler.basefile.parquet import rows_bytes
 from reconciler.basefile.stamp import Stamp
 from reconciler.basefile.writer import BaseFileWriter
 from reconciler.hudi.arrow import integers
@@ -104,7 +105,5 @@ class Sample:
         except BaseException:
             file.abandon()
             raise
-        groups = [written.footer.row_group(at) for at in range(written.footer.num_row_groups)]
-        chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
-        data = sum(chunk.total_compressed_size for chunk in chunks)
+        data = rows_bytes(written.footer)
         return Weight(rows=written.rows, files=1, data=data, fixed=max(written.size - data, 0))
