@@ -96,7 +96,11 @@ class Both:
         assert [row for row in rows if row[2] > young] == self.hudi.rows(
             self.table, metadata=True, where=f"ts > {young} and n > {young / 4}"
         )
-        assert directory_listing(self.table.path) == self.hudi.listing(self.table)
+        there, listed = directory_listing(self.table.path), self.hudi.listing(self.table)
+        # Hudi goes on listing a partition that a clean removed, without files, where both the base
+        # file and the log of its metadata table name it: deleting it takes it from the log alone
+        # (HoodieMetadataPayload.combineFileSystemMetadata)
+        assert there == {path: files for path, files in listed.items() if files or path in there}
 
 
 # what we do
