@@ -98,8 +98,7 @@ class Both:
         )
         there, listed = directory_listing(self.table.path), self.hudi.listing(self.table)
         # Hudi goes on listing a partition that a clean removed, without files, where both the base
-        # file and the log of its metadata table name it: deleting it takes it from the log alone
-        # (HoodieMetadataPayload.combineFileSystemMetadata)
+        # file and the log of its metadata table name it: HoodieMetadataPayload takes it from the log
         assert there == {path: files for path, files in listed.items() if files or path in there}
 
 
