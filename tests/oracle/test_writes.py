@@ -98,7 +98,7 @@ class Both:
         )
         there, listed = directory_listing(self.table.path), self.hudi.listing(self.table)
         # Hudi goes on listing a partition that a clean removed, without files, where both the base
-        # file and the log of its metadata table name it: HoodieMetadataPayload takes it from the log
+        # file and the log of its metadata table name it: its payload takes it from the log alone
         assert there == {path: files for path, files in listed.items() if files or path in there}
 
 
