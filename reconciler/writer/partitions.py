@@ -78,10 +78,10 @@ def partition_paths(batch: Any, rule: FolderRule) -> Any:
 
 
 def check_apart(paths: Collection[str], known: Collection[str]) -> None:
-    """Whether no partition that comes new to the ``known`` ones lies in another, or holds one.
+    """Raises RowsError where a partition that the ``known`` ones lack lies in another or holds one.
 
     Readers look for none below a partition (FSUtils.getAllPartitionPaths): whose folder gets its
-    metafile first hides the rows of the other. Raises RowsError naming both.
+    metafile first hides the rows of the other.
     """
     there = {*paths, *known}
     for inner in sorted(there):

@@ -186,14 +186,19 @@ def test_a_table_that_has_lost_its_timeline_is_not_taken_for_an_empty_one(tmp_pa
         it.write(BATCH)
 
 
-def test_an_overwrite_that_died_is_taken_back(tmp_path):
-    it = begun(tmp_path / "t", 9)
+def with_a_dead_overwrite(folder):
+    it = begun(folder, 9)
     with pytest.raises(Killed):
         it.write(
             rows((9, "b", 1, "nine")),
             Way.INSERT_OVERWRITE,
             around=dies_at(r"_\d+\.replacecommit$"),
         )
+    return it
+
+
+def test_an_overwrite_that_died_is_taken_back(tmp_path):
+    it = with_a_dead_overwrite(tmp_path / "t")
     (step,) = steps_of(planned(it))
 
     assert "replacecommit" == step.action
@@ -203,13 +208,7 @@ def test_an_overwrite_that_died_is_taken_back(tmp_path):
 
 @pytest.mark.parametrize("by", ["apply", "write"])
 def test_an_overwrite_whose_announcement_was_lost_with_its_machine_is_taken_back(tmp_path, by):
-    it = begun(tmp_path / "t", 9)
-    with pytest.raises(Killed):
-        it.write(
-            rows((9, "b", 1, "nine")),
-            Way.INSERT_OVERWRITE,
-            around=dies_at(r"_\d+\.replacecommit$"),
-        )
+    it = with_a_dead_overwrite(tmp_path / "t")
     (announced,) = timeline_of(it).glob("*.replacecommit.requested")
     announced.write_bytes(b"")
     assert ["rollback"] == [step.kind for step in steps_of(planned(it))]

@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import reconciler
 from reconciler.sizing.estimate import RecordSize
 from reconciler.sizing.rules import Sizes, Steady
+from reconciler.spec.model import FileSizes
 from reconciler.state.observe import observe
 from reconciler.state.view import newest_bases, view_of
 from reconciler.storage.open import open_storage
 from reconciler.writer.asked import Way
 from reconciler.writer.request import Operation
 from reconciler.writer.weighing import Sample, Weight
+from tests.holding import spec_of
 from tests.unit.writer.ledger import ROWS, Ledger
 from tests.written import SCHEMA, Runs
 
 MIB = 1 << 20
-SPEC = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: sales.orders}}
-spec:
-  path: {path}
-  timezone: UTC
-  files: {{target: {target}, small: {small}{more}}}
-  concurrency: {{lock: {{provider: filesystem}}}}
-  table:
-    {{type: COPY_ON_WRITE, version: 9, recordKey: [id], partitionBy: [p], ordering: []}}
-"""
 
 
-def runs(folder, *, target=MIB, small=800_000, more=""):
-    text = SPEC.format(path=folder / "table", target=target, small=small, more=more)
-    (folder / "spec.yaml").write_text(text)
-    return Runs(reconciler.load_specs(folder / "spec.yaml")[0])
+def runs(folder, **files):
+    sizes = FileSizes(target=MIB, small=800_000, **files)
+    return Runs(replace(spec_of(folder), files=sizes))
 
 
 def narrow(count, first=0):
@@ -78,7 +67,7 @@ def test_one_row_does_not_tell_how_big_the_others_are(tmp_path):
 
 
 def test_a_declared_size_counts_until_history_tells(tmp_path):
-    table = runs(tmp_path, more=", recordSize: 400")
+    table = runs(tmp_path, record_size=400)
     table.write(narrow(6_000), Way.INSERT)
 
     assert len(sizes(table)) == 3
