@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.oracle.hudi import RealHudi
 from tests.oracle.our_reader import our_answers
-from tests.oracle.reading import hudi_answers, judges, queries, table_folder
+from tests.oracle.reading import hudi_answers, judges, queries, table_folder, table_version
 from tests.oracle.verdicts import is_by_name, verdicts
 
 
@@ -44,7 +44,7 @@ def compared(archive: Path, kept: Path, hudi: Callable[[str], RealHudi]) -> Coun
         count["refused by name"] = sum(map(is_by_name, ours.values()))
         count["refused as too early"] = sum(bool(a.refusal) for a in ours.values())
         count["refused as too early"] -= count["refused by name"]
-        for version in judges(table):
+        for version in judges(table_version(table)):
             answers = (
                 kept / hashlib.sha256(version.encode() + archive.read_bytes()).hexdigest()[:16]
             )

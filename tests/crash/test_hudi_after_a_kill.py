@@ -1,11 +1,10 @@
 """An apply that dies at any storage call, and real Hudi that comes first afterwards.
 
-``KILL_STEP=1`` takes every call, also those that leave Hudi what another has left already.
+``./ci/test --all`` takes every call, also those that leave Hudi what another has left already.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -17,6 +16,7 @@ from tests.crash.drill import CASES
 from tests.oracle import ours
 from tests.oracle.hudi import HudiTable, keep_commits
 from tests.oracle.stories import Kind, assert_reads, assert_right, assert_still_right
+from tests.selection import EVERY_CASE
 from tests.trees import unpack
 
 pytestmark = pytest.mark.oracle
@@ -72,7 +72,7 @@ def calls_of(table):
     return store.mutations
 
 
-def kills(calls):
+def kills(calls, *, every_call=EVERY_CASE):
     """The calls to die at, from 1; the last is one too many, so that nothing dies.
 
     A death at a call on the lock leaves what the next one leaves, but for the lock, and Hudi never
@@ -80,7 +80,7 @@ def kills(calls):
     and the last are taken: none is there, and all but one.
     """
     every = range(1, len(calls) + 2)
-    if os.environ.get("KILL_STEP"):
+    if every_call:
         return list(every)
     logs = [at for at in every[:-1] if is_log(calls[at - 1])]
     passed = {at for at in every[:-1] if calls[at - 1].paths == (".hoodie/lock",)}
@@ -115,17 +115,16 @@ def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path
 @pytest.mark.parametrize(
     "case", ["cow_mdt_incremental__0.15.0", "cow_mdt_incremental__1.2.0", "mor_compacted__1.0.2"]
 )
-def test_an_apply_dies_at_every_kind_of_call_but_those_on_the_lock(case, tmp_path, monkeypatch):
+def test_an_apply_dies_at_every_kind_of_call_but_those_on_the_lock(case, tmp_path):
     unpack(CASES / case / "table.zip", tmp_path / "t", hollow=True)
     calls = calls_of(HudiTable(path=tmp_path / "t"))
-    taken = [calls[at - 1] for at in kills(calls)[:-1]]
+    taken = [calls[at - 1] for at in kills(calls, every_call=False)[:-1]]
     left_out = [call for call in calls if call not in taken and not is_log(call)]
 
     assert {".hoodie/lock"} == {call.paths[0] for call in left_out}
     assert {is_log(call) for call in calls} == {is_log(call) for call in taken}
-    assert len(calls) + 1 == kills(calls)[-1]
-    monkeypatch.setenv("KILL_STEP", "1")
-    assert [*range(1, len(calls) + 2)] == kills(calls)
+    assert len(calls) + 1 == kills(calls, every_call=False)[-1]
+    assert [*range(1, len(calls) + 2)] == kills(calls, every_call=True)
 
 
 def pending(table):

@@ -7,7 +7,6 @@ file may be written again for, so that there is none.
 from __future__ import annotations
 
 import base64
-import os
 import random
 import tempfile
 from collections import defaultdict
@@ -33,11 +32,12 @@ from reconciler.state.observe import observe
 from reconciler.state.view import newest_bases, view_of
 from reconciler.storage.open import open_storage
 from reconciler.writer.asked import Way
+from tests.selection import rounds
 from tests.unit.sizing.piles import pile
 from tests.written import SCHEMA, Runs
 
 LAW = settings(
-    max_examples=int(os.environ.get("SMALL_FILES", "12")),
+    max_examples=rounds("SMALL_FILES", few=12, many=100),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -5,7 +5,6 @@ The second runs as a whole just before one of the calls by which the first chang
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -17,10 +16,11 @@ from reconciler.storage.wrappers import Recording
 from reconciler.writer.asked import Way
 from tests.crash.writing import left
 from tests.holding import spec_of
+from tests.selection import rounds
 from tests.written import Runs, rows
 
 LAW = settings(
-    max_examples=int(os.environ.get("TWO_WRITES", "25")),
+    max_examples=rounds("TWO_WRITES", few=25, many=250),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

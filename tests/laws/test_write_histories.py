@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import random
 import tempfile
 from collections import Counter
@@ -33,9 +32,10 @@ from reconciler.writer.local import InProcess
 from reconciler.writer.opening import open_for_writing
 from reconciler.writer.run import run_write
 from tests.crash.drill import TestClock, process
+from tests.selection import rounds
 
 LAW = settings(
-    max_examples=int(os.environ.get("WRITE_HISTORIES", "25")),
+    max_examples=rounds("WRITE_HISTORIES", few=25, many=250),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -9,12 +9,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.oracle.bundles import BundleUnavailableError, bundle, java
+from tests.oracle.bundles import VERSIONS, BundleUnavailableError, bundle, java
 from tests.oracle.hudi import RealHudi
 from tests.oracle.stories import Library
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order tests by the Hudi that they start: first none, then version after version.
+
+    A worker that takes a stretch of this order (``--dist worksteal``) starts the JVMs of one or two
+    versions, and not one of each.
+    """
+    items.sort(key=_release)
+
+
+def _release(item: pytest.Item) -> int:
+    """The place of a test in that order; a test that starts two is ordered by its parameters."""
+    if not item.get_closest_marker("oracle"):
+        return -1
+    callspec = getattr(item, "callspec", None)
+    values = callspec.params.values() if callspec else ()
+    named = (getattr(value, "version", value) for value in values)
+    found = [VERSIONS.index(value) for value in named if value in VERSIONS]
+    return found[0] if found else len(VERSIONS) - 1
 
 
 @pytest.fixture(scope="session")

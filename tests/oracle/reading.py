@@ -38,13 +38,28 @@ class Query:
 
 def table_folder(archive: Path, folder: Path) -> Path:
     """The table of a zip, unpacked with its times: Hudi takes completion times from them."""
-    with zipfile.ZipFile(archive) as names:
-        inside = [n for n in names.namelist() if n.endswith(".hoodie/hoodie.properties")]
-    return unpack(archive, folder) / min(inside, key=len).removesuffix(".hoodie/hoodie.properties")
+    with zipfile.ZipFile(archive) as opened:
+        inside = properties_file(opened)
+    return unpack(archive, folder) / inside.removesuffix(".hoodie/hoodie.properties")
+
+
+def properties_file(archive: zipfile.ZipFile) -> str:
+    """Name of the data table's properties in a zip; the metadata table has some too."""
+    names = (n for n in archive.namelist() if n.endswith(".hoodie/hoodie.properties"))
+    return min(names, key=len)
+
+
+def archived_version(archive: Path) -> int:
+    """Table version of a zipped table."""
+    with zipfile.ZipFile(archive) as opened:
+        return _version(opened.read(properties_file(opened)).decode())
 
 
 def table_version(table: Path) -> int:
-    text = (table / ".hoodie" / "hoodie.properties").read_text()
+    return _version((table / ".hoodie" / "hoodie.properties").read_text())
+
+
+def _version(text: str) -> int:
     found = re.search(r"^hoodie\.table\.version=(\d+)$", text, re.MULTILINE)
     return int(found[1]) if found else 0
 
@@ -66,9 +81,9 @@ def with_times_of_names(table: Path) -> Path:
     return table
 
 
-def judges(table: Path) -> tuple[str, ...]:
-    """The versions of Hudi that say what a table holds: the last of its own, and the newest."""
-    is_old = table_version(table) < FIRST_WITH_COMPLETION_TIMES
+def judges(version: int) -> tuple[str, ...]:
+    """The releases of Hudi that judge a table of a version: the last of its own, and the newest."""
+    is_old = version < FIRST_WITH_COMPLETION_TIMES
     return ("0.15.0", "1.2.0") if is_old else ("1.2.0",)
 
 

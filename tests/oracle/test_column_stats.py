@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
 
 from tests.building import build, opened
 from tests.oracle.hudi import COMPACT_METADATA, directory_listing, keep_commits
+from tests.selection import EVERY_CASE
 
 pytestmark = pytest.mark.oracle
 #: of tables of version 9 one is enough every day
-EVERY = os.environ.get("EVERY_HUDI", "") == "1"
-VERSIONS = ("0.15.0", "1.0.2", "1.2.0", *(("1.1.1",) if EVERY else ()))
+VERSIONS = ("0.15.0", "1.0.2", "1.2.0", *(("1.1.1",) if EVERY_CASE else ()))
 #: so that no writer makes the index itself
 WITHOUT = {"hoodie.metadata.index.column.stats.enable": "false"}
 ALL = {"hoodie.metadata.index.column.stats.column.list": ""}
@@ -285,7 +284,7 @@ def reading_old_days(real_hudi):
         hudi.sql(f"reset {_CALENDAR}")
 
 
-@pytest.mark.parametrize("version", ["1.2.0", *(["0.15.0", "1.0.2"] if EVERY else [])])
+@pytest.mark.parametrize("version", ["1.2.0", *(["0.15.0", "1.0.2"] if EVERY_CASE else [])])
 def test_no_row_is_lost_whose_bounds_nothing_proves(reading_old_days, tmp_path, version):
     hudi = reading_old_days(version)
     table = hudi.table(tmp_path / "t", options=WITHOUT)

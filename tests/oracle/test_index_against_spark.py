@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from random import Random
@@ -25,9 +24,10 @@ from tests.oracle.skipping import (
     written_by_arrow,
     written_by_spark,
 )
+from tests.selection import rounds
 
 pytestmark = pytest.mark.oracle
-TABLES = int(os.environ.get("INDEX_TABLES", "10"))
+TABLES = rounds("INDEX_TABLES", few=10, many=40)
 PREDICATES = 140
 #: a seed cannot be made smaller
 SEEDS = settings(max_examples=TABLES, deadline=None, phases=[Phase.explicit, Phase.generate])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pytest
 from tests.indexing import base_files
 from tests.oracle.asked import COLUMNS, LONG, SCHEMA, TEXTS, Predicates
 from tests.oracle.skipping import ddl, index_of_folder, kept, random_file
+from tests.selection import rounds
 
 pytestmark = pytest.mark.oracle
 SKIPPING = {
@@ -24,7 +24,7 @@ TYPES = pa.schema(
     [SCHEMA.field(name) for name in ("i", "l", "f", "d", "m", "w", "S", "dt", "ts", "o", "p")]
 )
 INDEXED = tuple(name for name in COLUMNS if name.split(".")[0] in TYPES.names)
-FILES, ASKED = 12, int(os.environ.get("INDEX_ASKED", "150"))
+FILES, ASKED = 12, rounds("INDEX_ASKED", few=150, many=600)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,21 +10,21 @@ from reconciler.plan.model import KEEP_RULES
 from tests.oracle import ours
 from tests.oracle.hudi import directory_listing, keep_commits, keep_hours, keep_versions
 from tests.oracle.stories import PLAIN, assert_right, assert_still_right
+from tests.selection import EVERY_CASE
 
 pytestmark = pytest.mark.oracle
-EVERY = os.environ.get("EVERY_HUDI", "") == "1"
 POLICIES = {
     "commits": ({"commits": 1}, keep_commits(1)),
     "hours": ({"hours": 1}, keep_hours(1)),
     "fileVersions": ({"fileVersions": 1}, keep_versions(1)),
 }
 #: every version with every policy and both types, and both types with every policy: the policy
-#: only says which files go, whatever their type; ``EVERY_HUDI=1`` takes all
+#: only says which files go, whatever their type; ``./ci/test --all`` takes all
 PAIRS = [
     (kind, policy)
     for number, kind in enumerate(PLAIN)
     for turn, policy in enumerate(POLICIES)
-    if (number // 2 + number + turn) % 2 == 0 or EVERY
+    if (number // 2 + number + turn) % 2 == 0 or EVERY_CASE
 ]
 
 

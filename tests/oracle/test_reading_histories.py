@@ -7,7 +7,6 @@ many of each version.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tests.oracle.histories import TEXT, History, Row, Shape, Step, Teller, hist
 from tests.oracle.our_reader import our_answers
 from tests.oracle.reading import Query, completed_instants, hudi_answers, queries
 from tests.oracle.verdicts import in_order, verdicts
+from tests.selection import rounds
 
 pytestmark = pytest.mark.oracle
 NOW = [
@@ -32,7 +32,7 @@ NOW = [
 ]
 #: a history takes seconds to write, so none is written again to find a smaller one
 A_FEW = settings(
-    max_examples=int(os.environ.get("HISTORIES", "5")),
+    max_examples=rounds("HISTORIES", few=5, many=15),
     deadline=None,
     database=None,
     phases=[Phase.generate],

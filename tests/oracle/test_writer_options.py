@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
@@ -13,11 +12,11 @@ from reconciler.bridge.choose import writer_options
 from reconciler.bridge.model import Engine, Release
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import HudiTable, data_files
+from tests.selection import EVERY_CASE
 
 pytestmark = pytest.mark.oracle
 #: one is enough every day: that each release has the names is tested without it
-EVERY = os.environ.get("EVERY_HUDI", "") == "1"
-VERSIONS = ("1.2.0", *(("0.15.0", "1.0.2", "1.1.1") if EVERY else ()))
+VERSIONS = ("1.2.0", *(("0.15.0", "1.0.2", "1.1.1") if EVERY_CASE else ()))
 #: files of this Hudi begin at 430 kB, of their bloom filter
 SPEC = """\
 apiVersion: reconciler/v1

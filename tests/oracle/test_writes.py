@@ -32,11 +32,12 @@ from tests.oracle.hudi import (
 )
 from tests.oracle.our_clustering import applied_here
 from tests.oracle.our_writer import rows_of, spec_of, write
+from tests.selection import rounds
 
 pytestmark = pytest.mark.oracle
 #: one for each table version
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
-ROUNDS = int(os.environ.get("ROUNDS", "3"))
+ROUNDS = rounds("ROUNDS", few=3, many=9)
 ALL = INDEXES | FEW_GROUPS
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 #: Hudi rolls nothing back that its metadata table was compacted after
