@@ -17,29 +17,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler import world
+from reconciler import runtime
 from reconciler.errors import BlockedError, FormatError, ReconcilerError, StorageError
-from reconciler.parallel import each
-from reconciler.plan.model import Note, Plan, Selection, TablePlan
+from reconciler.plans.model import Note, Plan, Selection, TablePlan
 from reconciler.spec.model import TableSpec
+from reconciler.storage.parallel import run_parallel
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.apply.result import Result
-    from reconciler.foresight.advise import Advice
+    from reconciler.executor.result import ApplyResult
+    from reconciler.layout.sizing.simulate_inserts import NextInsert
+    from reconciler.layout.sizing.write_history import PastWrite
+    from reconciler.planners.prediction.advice import Advice
     from reconciler.reader.model import Scan
-    from reconciler.reader.request import Asked
-    from reconciler.sizing.history import Written
-    from reconciler.sizing.simulate import NextInsert
+    from reconciler.reader.request import ReadArguments
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
-    from reconciler.status import LockStatus, TableStatus
+    from reconciler.status.model import LockStatus, TableStatus
     from reconciler.storage.api import Storage
-    from reconciler.writer.asked import Outcome
+    from reconciler.writer.request import WriteResult
 
 #: an interruption waits so long for every table that is looked at: nothing has to be put in order
-_PATIENCE_S: Final = 0.5
+_REFRESH_WAIT_S: Final = 0.5
 
 Location = str | os.PathLike[str]
 OnTable = Callable[[TablePlan], None]
@@ -65,30 +65,35 @@ def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
 
     Raises StorageError, FormatError or UnsupportedError; each names the file.
     """
-    return _observed(spec, now, predicts=True)
+    return _observe(spec, now, with_predictions=True)
 
 
-def _observed(
-    spec: TableSpec, now: datetime | None, *, predicts: bool, simulates: bool = False
+def _observe(
+    spec: TableSpec, now: datetime | None, *, with_predictions: bool, with_simulation: bool = False
 ) -> TableState:
-    """``predicts``: with what is only shown or predicted, beside what decides about steps.
+    """``with_predictions``: with what is only shown or predicted, beside what decides about steps.
 
-    ``simulates``: with what a simulated insert needs, whatever the spec declares.
+    ``with_simulation``: with what a simulated insert needs, whatever the spec declares.
     """
     from reconciler.state.observe import observe as look  # noqa: PLC0415 (Avro)
-    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
-    storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
-    state = look(storage, spec, observed_ms=world.epoch_ms(now or world.now()), lives=world.lives)
-    if predicts and (spec.files is not None or simulates):
-        from reconciler.state.writes import with_writes  # noqa: PLC0415 (few specs have files)
+    storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
+    state = look(
+        storage,
+        spec,
+        observed_ms=runtime.to_epoch_ms(now or runtime.now()),
+        check_process=runtime.is_owner_alive,
+    )
+    if with_predictions and (spec.files is not None or with_simulation):
+        from reconciler.state.recent_writes import add_recent_writes  # noqa: PLC0415 (few specs have files)
 
-        state = with_writes(storage, state, weighs=simulates)
+        state = add_recent_writes(storage, state, with_footers=with_simulation)
     if not spec.queries:
         return state
-    from reconciler.foresight.ask import with_foresight  # noqa: PLC0415 (few specs have queries)
+    from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415 (few specs have queries)
 
-    return with_foresight(storage, spec, state, only_max_scan=not predicts)
+    return add_forecast_input(storage, spec, state, only_max_scan=not with_predictions)
 
 
 def plan(  # noqa: PLR0913 (the options of a plan)
@@ -109,19 +114,19 @@ def plan(  # noqa: PLR0913 (the options of a plan)
     ``parallelism``: tables at a time; the plan is in the order of the specs whatever it is.
     ``insert``: new rows; the plan says what a writer would do with them, and nothing is written.
     """
-    moment = now or world.now()
+    moment = now or runtime.now()
     if moment.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
-    tables = each(
-        lambda spec: _look(spec, moment, on_crash, insert=insert)[0],
+    tables = run_parallel(
+        lambda spec: _plan_table(spec, moment, on_crash, insert=insert)[0],
         [specs] if isinstance(specs, TableSpec) else specs,
-        at_once=parallelism,
+        parallelism=parallelism,
         on_done=on_table,
-        patience_s=_PATIENCE_S,
+        wait_s=_REFRESH_WAIT_S,
     )
     return Plan(
         created_at=moment.isoformat(),
-        tool=world.tool(),
+        tool=runtime.tool_name(),
         tables=tuple(tables),
         selection=selection,
     )
@@ -139,35 +144,38 @@ def status(
 
     The arguments are those of ``plan``.
     """
-    from reconciler.status import table_status  # noqa: PLC0415
-    from reconciler.transaction.lock_status import status_of_lock  # noqa: PLC0415
+    from reconciler.status.lock import read_lock_status  # noqa: PLC0415
+    from reconciler.status.model import table_status  # noqa: PLC0415
 
-    def lock_status(spec: TableSpec) -> LockStatus | None:
-        return status_of_lock(
-            spec, world.open_storage, process=world.process(), clock=world.SystemClock()
+    def read_lock(spec: TableSpec) -> LockStatus | None:
+        return read_lock_status(
+            spec,
+            runtime.open_storage,
+            process=runtime.current_process(),
+            clock=runtime.SystemClock(),
         )
 
-    moment = now or world.now()
+    moment = now or runtime.now()
 
     def work(spec: TableSpec) -> tuple[TablePlan, TableStatus]:
-        made, state = _look(spec, moment, on_crash, predicts=False)
+        made, state = _plan_table(spec, moment, on_crash, with_predictions=False)
         try:
-            written = () if state is None else _written(spec, state)
-            return made, table_status(spec, state, made, lock=lock_status(spec), written=written)
+            written = () if state is None else _read_writes(spec, state)
+            return made, table_status(spec, state, made, lock=read_lock(spec), writes=written)
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-            made = replace(_unread(spec), error=_crash(spec, error, on_crash))
+            made = replace(_unreadable_plan(spec), error=_report_crash(spec, error, on_crash))
             return made, table_status(spec, None, made)
 
     def on_done(done: tuple[TablePlan, TableStatus]) -> None:
         if on_table is not None:
             on_table(done[0])
 
-    found = each(
+    found = run_parallel(
         work,
         [specs] if isinstance(specs, TableSpec) else specs,
-        at_once=parallelism,
+        parallelism=parallelism,
         on_done=on_done,
-        patience_s=_PATIENCE_S,
+        wait_s=_REFRESH_WAIT_S,
     )
     return tuple(table for _, table in found)
 
@@ -184,90 +192,92 @@ def advise(
 
     A table that cannot be read carries ``error``; the arguments are those of ``plan``.
     """
-    from reconciler.foresight.advise import Advice, advised  # noqa: PLC0415 (pyarrow)
-    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+    from reconciler.planners.prediction.advice import Advice, advise_table  # noqa: PLC0415 (pyarrow)
+    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
-    observed_ms = world.epoch_ms(now or world.now())
+    observed_ms = runtime.to_epoch_ms(now or runtime.now())
 
     def work(spec: TableSpec) -> tuple[TableSpec, Advice]:
         try:
-            storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
-            return spec, advised(storage, spec, observed_ms=observed_ms)
+            storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
+            return spec, advise_table(storage, spec, observed_ms=observed_ms)
         except ReconcilerError as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-            problem = _crash(spec, error, on_crash)
+            problem = _report_crash(spec, error, on_crash)
         return spec, Advice(name=spec.name, path=spec.path, queries=spec.queries, error=problem)
 
-    found = each(
+    found = run_parallel(
         work,
         [specs] if isinstance(specs, TableSpec) else specs,
-        at_once=parallelism,
+        parallelism=parallelism,
         on_done=lambda done: on_table(done[0]) if on_table is not None else None,
-        patience_s=_PATIENCE_S,
+        wait_s=_REFRESH_WAIT_S,
     )
     return tuple(advice for _, advice in found)
 
 
-def _look(
+def _plan_table(
     spec: TableSpec,
     now: datetime,
     on_crash: OnCrash | None,
     *,
-    predicts: bool = True,
+    with_predictions: bool = True,
     insert: NextInsert | None = None,
 ) -> tuple[TablePlan, TableState | None]:
     """A table's plan and what it was made from; no state where it could not be read."""
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        state = _observed(spec, now, predicts=predicts, simulates=insert is not None)
-        return plan_table(spec, state, now, insert=insert), state
+        state = _observe(
+            spec, now, with_predictions=with_predictions, with_simulation=insert is not None
+        )
+        return plan_table(spec, state, now, next_insert=insert), state
     except BlockedError as error:  # the table's own state: nothing of it may be believed
-        return replace(_unread(spec), refusals=(Note("pendingRestore", str(error)),)), None
+        return replace(_unreadable_plan(spec), refusals=(Note("pendingRestore", str(error)),)), None
     except ReconcilerError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-        problem = _crash(spec, error, on_crash)
-    return replace(_unread(spec), error=problem), None
+        problem = _report_crash(spec, error, on_crash)
+    return replace(_unreadable_plan(spec), error=problem), None
 
 
-def _crash(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:
+def _report_crash(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:
     """The sentence for an error that is this program's own."""
     if on_crash is not None:
         on_crash(spec, error)
     return f"{type(error).__name__}: {error} (an error of this program, please report it)"
 
 
-def _written(spec: TableSpec, state: TableState) -> tuple[Written, ...]:
+def _read_writes(spec: TableSpec, state: TableState) -> tuple[PastWrite, ...]:
     """The newest writes, where the spec says what files they should make; those that can be read.
 
     What a plan needs of them is in the state already; what is damaged is not for a status to judge.
     """
     from reconciler.hudi.load import load_properties  # noqa: PLC0415
-    from reconciler.state.history import read_written  # noqa: PLC0415
-    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+    from reconciler.state.write_history import read_newest_writes  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
-    if state.evidence is not None:
-        return state.evidence.written
+    if state.clustering_facts is not None:
+        return state.clustering_facts.written
     if spec.files is None:
         return ()
-    storage = ReadOnly(world.open_storage(spec.path, spec.storage_options))
+    storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
     try:
-        return read_written(storage, load_properties(storage), state.timeline)
+        return read_newest_writes(storage, load_properties(storage), state.timeline)
     except (FormatError, StorageError):
         return ()  # the timeline has moved on, or a write cannot be read: nothing is said of it
 
 
-def _unread(spec: TableSpec) -> TablePlan:
+def _unreadable_plan(spec: TableSpec) -> TablePlan:
     """What is known of a table that could not be looked at."""
-    from reconciler.plan.document import spec_digest  # noqa: PLC0415
+    from reconciler.plans.document import compute_spec_digest  # noqa: PLC0415
 
     return TablePlan(
         name=spec.name,
         path=spec.path,
         spec=spec.document,
-        spec_digest=spec_digest(spec.document),
+        spec_digest=compute_spec_digest(spec.document),
     )
 
 
@@ -279,27 +289,27 @@ def apply(
     specs: Iterable[TableSpec] | None = None,
     digest: str | None = None,
     parallelism: int = 1,
-) -> Result:
+) -> ApplyResult:
     """Do what a reviewed plan says, and less where a table has moved since. Never more.
 
     ``specs``: today's; a table whose spec or path is no longer the reviewed one is left out.
     ``digest``: refuse any plan but this one (StaleError). ``parallelism``: tables at a time.
-    What goes wrong with a table is in its result, and ``Result.exit_code`` is the command's.
+    What goes wrong with a table is in its result, and ``ApplyResult.plan_exit_code`` is the command's.
     """
-    from reconciler.apply.run import apply_plan  # noqa: PLC0415
-    from reconciler.apply.spark import SparkExecutor  # noqa: PLC0415
-    from reconciler.index.spark import SparkBuilder  # noqa: PLC0415
+    from reconciler.executor.run import apply_plan  # noqa: PLC0415
+    from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415
+    from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
     return apply_plan(
         plan,
-        open_storage=world.open_storage,
-        executor=SparkExecutor(spark),
+        open_storage=runtime.open_storage,
+        deleter=SparkFileDeleter(spark),
         rewriter=SparkRewriter(spark),
-        builder=SparkBuilder(spark),
-        clock=world.SystemClock(),
-        new_token=world.token,
-        who=world.process(),
+        builder=SparkIndexBuilder(spark),
+        clock=runtime.SystemClock(),
+        new_token=runtime.new_token,
+        process=runtime.current_process(),
         specs=specs,
         parallelism=parallelism,
         expected_digest=digest,
@@ -317,7 +327,7 @@ def write(  # noqa: PLR0913 (the options of a write)
     partitions: Sequence[str] | None = None,
     batch: tuple[str, int] | None = None,
     extra: Mapping[str, str] | None = None,
-) -> Outcome:
+) -> WriteResult:
     """Write the rows of a DataFrame into the table of a spec, all or none. Needs no Hudi jar.
 
     A table that is not there is made as the spec's ``table`` block says. ``operation``: insert,
@@ -329,24 +339,24 @@ def write(  # noqa: PLR0913 (the options of a write)
     BusyError where another writer is in the way: nothing was written then, and it can be run again;
     RowsError and UnsupportedError for rows that do not fit the table, and what ``read`` does.
     """
-    from reconciler.transaction.hold import Means  # noqa: PLC0415
+    from reconciler.transaction.session import RunContext  # noqa: PLC0415
     from reconciler.writer.entry import write_table  # noqa: PLC0415
-    from reconciler.writer.spark import SparkWriter, asked_of  # noqa: PLC0415
+    from reconciler.writer.spark import SparkWriter, make_write_request  # noqa: PLC0415
 
-    ask = asked_of(
+    ask = make_write_request(
         rows, operation, dedupes=dedupe, fills_missing=fill_missing, partitions=partitions
     )
     return write_table(
         spec,
         ask,
-        means=Means(
-            open_storage=world.open_storage,
-            clock=world.SystemClock(),
-            process=world.process(),
-            waits=lambda _name, _what: None,
-            check=lambda: None,
+        context=RunContext(
+            open_storage=runtime.open_storage,
+            clock=runtime.SystemClock(),
+            process=runtime.current_process(),
+            report_wait=lambda _name, _what: None,
+            check_stop=lambda: None,
         ),
-        token=world.token(),
+        token=runtime.new_token(),
         writer=None if rows is None else partial(SparkWriter, rows.sparkSession),
         batch=batch,
         extra=extra or {},
@@ -376,25 +386,25 @@ def read(  # noqa: PLR0913 (the options of a read)
     Raises UsageError, BlockedError for a time that can no longer be read, UnsupportedError,
     FormatError and StorageError. What goes wrong on a worker is raised when rows are asked for.
     """
-    from reconciler.reader.request import Asked  # noqa: PLC0415
-    from reconciler.reader.spark import data_frame  # noqa: PLC0415
-    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+    from reconciler.reader.request import ReadArguments  # noqa: PLC0415
+    from reconciler.reader.spark import make_data_frame  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
     if isinstance(columns, str):
         raise TypeError("columns is a sequence of names")
-    asked = Asked(kind=kind, as_of=as_of, begin=begin, end=end, columns=columns)
-    storage = world.open_storage(os.fspath(path), storage_options)
-    index = ReadOnly(storage) if skipping else None
-    return data_frame(spark, open_scan(storage, asked), storage.ref, where, index=index)
+    asked = ReadArguments(kind=kind, as_of=as_of, begin=begin, end=end, columns=columns)
+    storage = runtime.open_storage(os.fspath(path), storage_options)
+    index = ReadOnlyStorage(storage) if skipping else None
+    return make_data_frame(spark, open_scan(storage, asked), storage.ref, where, index=index)
 
 
-def open_scan(storage: Storage, asked: Asked, *, zone: tzinfo | None = None) -> Scan:
+def open_scan(storage: Storage, asked: ReadArguments, *, zone: tzinfo | None = None) -> Scan:
     """What a read touches. ``zone``: of the timeline, where the table does not say it."""
     from reconciler.hudi.load import load_properties  # noqa: PLC0415
-    from reconciler.reader.load import open_scan as opened  # noqa: PLC0415
-    from reconciler.storage.wrappers import ReadOnly  # noqa: PLC0415
+    from reconciler.reader.open_scan import open_scan as opened  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
-    guarded = ReadOnly(storage)
+    guarded = ReadOnlyStorage(storage)
     if asked.needs_zone and load_properties(guarded).timezone == "UTC":
         zone = UTC
-    return opened(guarded, asked.request(zone))
+    return opened(guarded, asked.to_request(zone))

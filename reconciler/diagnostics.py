@@ -12,7 +12,7 @@ from reconciler.errors import SpecError
 Severity = Literal["error", "warning"]
 
 
-class Place(NamedTuple):
+class SourcePosition(NamedTuple):
     """Somewhere in a file; line and column count from 1, and 0 means the file as a whole."""
 
     file: str
@@ -34,7 +34,7 @@ class Problem:
     a.yaml:3:5: spec.sise: unknown field; did you mean 'size'?
     """
 
-    place: Place
+    position: SourcePosition
     path: str
     message: str
     hint: str = ""
@@ -42,7 +42,7 @@ class Problem:
 
     def __str__(self) -> str:
         """One line."""
-        parts = [str(self.place)]
+        parts = [str(self.position)]
         if self.severity == "warning":
             parts.append("warning")
         if self.path:
@@ -57,11 +57,11 @@ class Problems:
 
     _found: set[Problem] = field(default_factory=set)
 
-    def error(self, place: Place, path: str, message: str, hint: str = "") -> None:
-        self._found.add(Problem(place, path, message, hint))
+    def error(self, position: SourcePosition, path: str, message: str, hint: str = "") -> None:
+        self._found.add(Problem(position, path, message, hint))
 
-    def warning(self, place: Place, path: str, message: str, hint: str = "") -> None:
-        self._found.add(Problem(place, path, message, hint, "warning"))
+    def warning(self, position: SourcePosition, path: str, message: str, hint: str = "") -> None:
+        self._found.add(Problem(position, path, message, hint, "warning"))
 
     def extend(self, problems: Iterable[Problem]) -> None:
         self._found.update(problems)
@@ -97,7 +97,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     return by_lower[close[0]] if close else None
 
 
-def shown(value: object, limit: int = 60) -> str:
+def quote_value(value: object, limit: int = 60) -> str:
     """A value in a message: quoted, on one line, cut when long.
 
     >>> shown("a"), shown(3), shown("x" * 70, 10)
@@ -108,8 +108,8 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def _one_line(text: str) -> str:
-    return text if text.isprintable() else "".join(map(_printable, text))
+    return text if text.isprintable() else "".join(map(_escape_character, text))
 
 
-def _printable(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character if character.isprintable() else repr(character)[1:-1]

@@ -38,7 +38,9 @@ def parse_size(text: str) -> int:
         raise ValueError(f"{text!r} is not a size; write a number with a unit, such as 120MiB")
     number, unit = found.groups()
     if unit not in SIZE_UNITS:
-        raise ValueError(f"{text!r} has {_unit_problem(unit, SIZE_UNITS)}, such as {number}MiB")
+        raise ValueError(
+            f"{text!r} has {_describe_unit_problem(unit, SIZE_UNITS)}, such as {number}MiB"
+        )
     size = Decimal(number) * SIZE_UNITS[unit]
     if size != int(size):
         raise ValueError(f"{text!r} is not a whole number of bytes")
@@ -71,7 +73,9 @@ def parse_duration(text: str) -> int:
         raise ValueError(f"{text!r} is not a duration; write a number with s, m, h or d, as in 24h")
     number, unit = found.groups()
     if unit not in DURATION_UNITS:
-        raise ValueError(f"{text!r} has {_unit_problem(unit, DURATION_UNITS)}, as in {number}h")
+        raise ValueError(
+            f"{text!r} has {_describe_unit_problem(unit, DURATION_UNITS)}, as in {number}h"
+        )
     if "." in number:
         raise ValueError(f"{text!r} is not a whole number; use a smaller unit, as in 90m")
     seconds = int(number) * DURATION_UNITS[unit]
@@ -118,6 +122,6 @@ def format_percent(share: float) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
 
 
-def _unit_problem(unit: str, units: dict[str, int]) -> str:
+def _describe_unit_problem(unit: str, units: dict[str, int]) -> str:
     choice = ", ".join(units)
     return f"no unit; add one of {choice}" if not unit else f"no known unit; write one of {choice}"

@@ -4,71 +4,77 @@ from __future__ import annotations
 
 import math
 
-from reconciler.hudi import hfile
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema
 from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.hudi.logfile import BlockType, schema_text
-from reconciler.hudi.metadata_columns import indexed_columns
-from reconciler.hudi.metadata_records import stats_of
-from reconciler.hudi.metadata_table import open_metadata
+from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
+from reconciler.hudi.metadata.record_encoder import decode_stats
+from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.storage.open import open_storage
 
 BOTH = ("column_stats", "partition_stats")
 
 
-def metadata_of(path):
+def load_metadata(path):
     """The metadata table of a table, and the properties of the table."""
     storage = open_storage(str(path))
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
     live = properties.metadata_partitions
-    opened = open_metadata(storage, version=properties.table_version, data=timeline, live=live)
+    opened = open_metadata_table(
+        storage, version=properties.table_version, data=timeline, live_partitions=live
+    )
     return opened, properties
 
 
-def entries(path):
+def read_entries(path):
     """(file or partition, column) -> least, greatest, nulls, values; by live index partition."""
-    opened, properties = metadata_of(path)
+    opened, properties = load_metadata(path)
     return {
-        name: {key: said for newest in opened.slices(name) for key, said in _said(opened, newest)}
+        name: {
+            key: said
+            for newest in opened.list_slices(name)
+            for key, said in _read_slice(opened, newest)
+        }
         for name in BOTH
         if name in properties.metadata_partitions
     }
 
 
-def _said(opened, newest):
+def _read_slice(opened, newest):
     sources = []
     if newest.base:
         place = newest.path(newest.base[0])
-        parsed = hfile.parse(opened.source.read(place), place)
+        parsed = hfile_reader.parse_hfile(opened.source.read(place), place)
         sources.append((parsed, parsed.info[b"schema"].decode(), place))
     sources += [
-        (hfile.parse(block.content, block.path), schema_text(block), block.path)
+        (hfile_reader.parse_hfile(block.content, block.path), get_block_schema(block), block.path)
         for block in opened.blocks(newest)
         if block.type is BlockType.HFILE_DATA
     ]
     for parsed, schema, place in sources:
         for _key, value in parsed.items():  # noqa: PERF102 - no dict
-            stats = stats_of(value, schema, place)
-            least, greatest = (_plain(stats[bound]) for bound in ("minValue", "maxValue"))
+            stats = decode_stats(value, schema, place)
+            least, greatest = (_plain_value(stats[bound]) for bound in ("minValue", "maxValue"))
             yield (
                 (stats["fileName"], stats["columnName"]),
                 (least, greatest, stats["nullCount"], stats["valueCount"]),
             )
 
 
-def _plain(bound):
+def _plain_value(bound):
     """Its value; NaN as a text, so that it is the same as itself."""
     value = bound and bound[1]["value"]
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-def gaps(path, files):
+def find_gaps(path, files):
     """What readers count on and is not there: entries of ``files`` (names), or one of both."""
-    opened, properties = metadata_of(path)
+    opened, properties = load_metadata(path)
     if "column_stats" not in properties.metadata_partitions:
         return ["partition_stats alone"] * ("partition_stats" in properties.metadata_partitions)
-    said = entries(path)
-    columns = indexed_columns(opened)
+    said = read_entries(path)
+    columns = read_indexed_columns(opened)
     return [
         (name, column)
         for name in files

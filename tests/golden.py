@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def cases_of(path: Path) -> dict[str, tuple[str, str]]:
+def read_cases(path: Path) -> dict[str, tuple[str, str]]:
     """The text and what is expected of each case, by name."""
     found = {}
     for part in path.read_text(encoding="utf-8").split("=== ")[1:]:
@@ -30,10 +30,10 @@ class Golden:
             path.write_text(found, encoding="utf-8")
         return path.read_text(encoding="utf-8")
 
-    def of_case(self, path: Path, name: str, found: str) -> str:
-        text, expected = cases_of(path)[name]
+    def expected_case(self, path: Path, name: str, found: str) -> str:
+        text, expected = read_cases(path)[name]
         if self.updates:
             whole, head = path.read_text(encoding="utf-8"), f"=== {name}\n{text}>>>\n"
             now = whole.replace(f"{head}{expected}\n", f"{head}{found}\n")
             path.write_text(now, encoding="utf-8")
-        return cases_of(path)[name][1]
+        return read_cases(path)[name][1]

@@ -16,7 +16,7 @@ _HAS_MODIFIED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class TreeFile:
     """``data`` is None where only the size matters."""
 
     path: str
@@ -30,10 +30,10 @@ class Tree:
     """Files by their paths below a folder, and every folder below it, those above first."""
 
     folders: tuple[str, ...]
-    files: tuple[File, ...]
+    files: tuple[TreeFile, ...]
 
     @classmethod
-    def of_folder(cls, folder: Path | str) -> Tree:
+    def from_folder(cls, folder: Path | str) -> Tree:
         """What is there now, with its times; data files hollow, see ``unpack``."""
         folders, files = [], []
         for at, _, names in os.walk(folder):
@@ -44,7 +44,7 @@ class Tree:
                 status = os.stat(full)
                 data = None if is_data(full) else Path(full).read_bytes()
                 path = os.path.join(below, name)
-                files.append(File(path, data, status.st_size, status.st_mtime_ns))
+                files.append(TreeFile(path, data, status.st_size, status.st_mtime_ns))
         return cls(tuple(folders), tuple(files))
 
     def write(self, folder: Path | str) -> None:
@@ -75,12 +75,12 @@ def unpack(archive: Path, folder: Path, *, hollow: bool = False) -> Path:
 
     ``hollow``: data files have their size and no content.
     """
-    _tree_of(archive, hollow=hollow).write(folder)
+    _read_archive(archive, hollow=hollow).write(folder)
     return folder
 
 
 @lru_cache(maxsize=8)
-def _tree_of(archive: Path, *, hollow: bool) -> Tree:
+def _read_archive(archive: Path, *, hollow: bool) -> Tree:
     folders, files = {""}, []
     with zipfile.ZipFile(archive) as opened:
         for entry in opened.infolist():
@@ -89,12 +89,12 @@ def _tree_of(archive: Path, *, hollow: bool) -> Tree:
                 continue
             folders.add(os.path.dirname(entry.filename))
             data = None if hollow and is_data(entry.filename) else opened.read(entry)
-            modified_ns = _modified(entry) * 10**9
-            files.append(File(entry.filename, data, entry.file_size, modified_ns))
+            modified_ns = _modified_seconds(entry) * 10**9
+            files.append(TreeFile(entry.filename, data, entry.file_size, modified_ns))
     return Tree(tuple(sorted(folders)), tuple(files))
 
 
-def _modified(entry: zipfile.ZipInfo) -> int:
+def _modified_seconds(entry: zipfile.ZipInfo) -> int:
     """Seconds; a zip without the extra field has the even second before, of no zone: UTC here."""
     rest = entry.extra
     while len(rest) > 4:

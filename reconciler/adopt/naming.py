@@ -21,7 +21,7 @@ _NO_DATABASE: Final = ("", "default")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class UnnamedTable:
     """A table that wants a name; ``table`` and ``database`` as its properties say."""
 
     location: str
@@ -29,7 +29,7 @@ class Found:
     database: str = ""
 
 
-def names_for(tables: Sequence[Found], taken: Collection[str] = ()) -> Mapping[str, str]:
+def choose_names(tables: Sequence[UnnamedTable], taken: Collection[str] = ()) -> Mapping[str, str]:
     """A name for every location, none of them taken.
 
     The table's own name, with its database's before it where it has one. Where that is taken or
@@ -44,8 +44,8 @@ def names_for(tables: Sequence[Found], taken: Collection[str] = ()) -> Mapping[s
         counts = Counter(name.casefold() for name in wanted.values() if name is not None)
         for location, name in wanted.items():
             if name is None:
-                folder = safe(location.rpartition("/")[2]) or "table"
-                found[location] = _numbered(folder, used | counts.keys())
+                folder = to_safe_name(location.rpartition("/")[2]) or "table"
+                found[location] = _add_number(folder, used | counts.keys())
                 used.add(found[location].casefold())
                 del waiting[location]
             elif counts[name.casefold()] == 1 and name.casefold() not in used:
@@ -55,12 +55,12 @@ def names_for(tables: Sequence[Found], taken: Collection[str] = ()) -> Mapping[s
     return found
 
 
-def first_name(table: Found) -> str:
+def preferred_name(table: UnnamedTable) -> str:
     """The name that a table has where no other wants it."""
     return next(filter(None, _candidates(table)), "")
 
 
-def safe(text: str) -> str:
+def to_safe_name(text: str) -> str:
     """The text as a name of letters, digits, ``.``, ``_`` and ``-``; "" where it has none of them.
 
     >>> safe("sales.orders"), safe("../../etc/passwd"), safe("_x"), safe("заказы"), safe("..")
@@ -71,21 +71,21 @@ def safe(text: str) -> str:
     return plain.strip(ends)[:_LONGEST].rstrip(ends)
 
 
-def _candidates(table: Found) -> Iterator[str]:
+def _candidates(table: UnnamedTable) -> Iterator[str]:
     named = [table.table] if table.database in _NO_DATABASE else [table.database, table.table]
     folders = [part for part in table.location.split("://")[-1].split("/") if part]
-    yield _joined(named)
+    yield _join_parts(named)
     if len(folders) > 1:
-        yield _joined([folders[-2], table.table])
+        yield _join_parts([folders[-2], table.table])
     for depth in range(2, len(folders) + 1):
-        yield _joined(folders[-depth:])
+        yield _join_parts(folders[-depth:])
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join_parts(parts: Sequence[str]) -> str:
     """The parts with dots between them; "" where one of them is no name at all."""
-    names = [safe(part) for part in parts]
-    return safe(".".join(names)) if all(names) else ""
+    names = [to_safe_name(part) for part in parts]
+    return to_safe_name(".".join(names)) if all(names) else ""
 
 
-def _numbered(name: str, used: Collection[str]) -> str:
+def _add_number(name: str, used: Collection[str]) -> str:
     return next(new for n in count(2) if (new := f"{name}-{n}").casefold() not in used)

@@ -9,20 +9,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from reconciler.adopt.retention import Candidate, SeenRetention, seen_retention
-from reconciler.adopt.seen import seen_clustering, seen_offsets, seen_sizes
-from reconciler.adopt.text import Declared, Findings, spec_text
+from reconciler.adopt.observed_retention import (
+    ObservedRetention,
+    RetentionCandidate,
+    observe_retention,
+)
+from reconciler.adopt.observed_settings import observe_clustering, observe_offsets, observe_sizes
+from reconciler.adopt.spec_text import Findings, ProposedRetention, write_spec_text
 from reconciler.errors import FormatError, NotFoundError, StorageError
-from reconciler.hudi.clustering import RequestedReplace
-from reconciler.hudi.instant import Action, State
-from reconciler.hudi.load import instant_path, load_properties, read_instant_file
-from reconciler.plan.model import TablePlan
-from reconciler.plan.safety import timeline_zone
+from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
+from reconciler.hudi.timeline.instant import Action, State
+from reconciler.hudi.timeline.requested_replace import RequestedReplace
 from reconciler.planners.compose import plan_table
-from reconciler.planners.slices import view_of
+from reconciler.planners.protection import build_table_view
+from reconciler.plans.model import TablePlan
+from reconciler.plans.refusals import find_timeline_zone
 from reconciler.render import words
 from reconciler.spec.model import Policy, Retention, TableSpec
-from reconciler.spec.rules import COUNT_OF
+from reconciler.spec.rules import COUNT_BY_POLICY
 from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage
@@ -33,7 +37,7 @@ _MOST_PLANS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adopted:
+class AdoptedTable:
     """The spec of one table.
 
     ``retention``: what it declares; ``is_open``: one was seen and is left to people. ``refused``:
@@ -52,11 +56,11 @@ class Adopted:
         """What it declares, in a few words."""
         if self.retention is None:
             return "a retention to decide on" if self.is_open else "no retention"
-        return f"{COUNT_OF[self.retention.policy]}: {self.retention.keep}"
+        return f"{COUNT_BY_POLICY[self.retention.policy]}: {self.retention.keep}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class AdoptionOptions:
     """How people want specs written.
 
     ``now`` has a zone. ``timezone``: of the writers, for tables that do not tell; ``known_zone``
@@ -74,7 +78,7 @@ class Wishes:
     known_zone: str | None = None
 
 
-def adopt(storage: Storage, name: str, wishes: Wishes) -> Adopted:
+def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> AdoptedTable:
     """The spec of the table in the storage.
 
     Raises what ``observe`` raises, and StorageError for a place that no spec can name.
@@ -82,91 +86,99 @@ def adopt(storage: Storage, name: str, wishes: Wishes) -> Adopted:
     location = storage.location
     if not location.isprintable():
         raise StorageError(location, "is not plain text, which no spec can name; rename the folder")
-    zone = wishes.timezone or wishes.known_zone
+    zone = options.timezone or options.known_zone
     bare = TableSpec(name=name, path=location, timezone=zone)
-    state = observe(storage, bare, observed_ms=wishes.now_ms)
-    view = view_of(state)
-    seen = seen_retention(state, view, timeline_zone(bare, state))
-    plan = plan_table(bare, state, wishes.now)
-    declared = _declared(bare, state, seen, wishes.now)
+    state = observe(storage, bare, observed_ms=options.now_ms)
+    view = build_table_view(state)
+    seen = observe_retention(state, view, find_timeline_zone(bare, state))
+    plan = plan_table(bare, state, options.now)
+    declared = _choose_retention(bare, state, seen, options.now)
     found = Findings(
         name=name,
-        path=spelt(location, wishes.folder if wishes.is_relative else None),
+        path=spell_location(location, options.folder if options.is_relative else None),
         timezone=zone,
-        environment=wishes.environment,
-        is_zone_known=zone == wishes.known_zone,
+        environment=options.environment,
+        is_zone_known=zone == options.known_zone,
         refused=plan.refusals[0].because if plan.refusals else None,
         retention=seen,
-        declared=declared,
-        clustering=seen_clustering(_clusterings(storage, state)),
-        sizes=seen_sizes(view),
-        offsets=seen_offsets(state.timeline),
+        proposed=declared,
+        clustering=observe_clustering(_read_clustering_plans(storage, state)),
+        sizes=observe_sizes(view),
+        offsets=observe_offsets(state.timeline),
     )
     kept = None
     if seen is not None and declared.candidate is not None and declared.doubt is None:
-        kept = _retention(seen, declared.candidate)
-    return Adopted(
+        kept = _build_retention(seen, declared.candidate)
+    return AdoptedTable(
         location=location,
         name=name,
-        text=spec_text(state, found),
+        text=write_spec_text(state, found),
         retention=kept,
         is_open=declared.doubt is not None,
         refused=found.refused,
     )
 
 
-def _declared(
-    bare: TableSpec, state: TableState, seen: SeenRetention | None, now: datetime
-) -> Declared:
+def _choose_retention(
+    unmanaged: TableSpec, state: TableState, observed: ObservedRetention | None, now: datetime
+) -> ProposedRetention:
     """The first candidate of which the plan is empty; else the first, with the doubt."""
-    if seen is None or not seen.candidates:
-        return Declared()
+    if observed is None or not observed.candidates:
+        return ProposedRetention()
     doubts = []
-    for candidate in seen.candidates:
-        doubt = _doubt(plan_table(_with(bare, seen, candidate), state, now))
+    for candidate in observed.candidates:
+        doubt = _find_doubt(plan_table(_add_retention(unmanaged, observed, candidate), state, now))
         if doubt is None:
-            return Declared(candidate=candidate)
+            return ProposedRetention(candidate=candidate)
         doubts.append(doubt)
-    return Declared(
-        candidate=seen.candidates[0],
+    return ProposedRetention(
+        candidate=observed.candidates[0],
         doubt=doubts[0],
-        wider=_wider(bare, state, seen, now),
+        wider=_find_wider_count(unmanaged, state, observed, now),
     )
 
 
-def _wider(bare: TableSpec, state: TableState, seen: SeenRetention, now: datetime) -> int | None:
+def _find_wider_count(
+    unmanaged: TableSpec, state: TableState, observed: ObservedRetention, now: datetime
+) -> int | None:
     """As many commits as there are since what the newest clean retained, if that removes nothing.
 
     Where cleans come after every few commits, those since the last one are beyond what it kept.
     """
-    if seen.policy != Policy.COMMITS.value or seen.since is None:
+    if observed.policy != Policy.COMMITS.value or observed.since is None:
         return None
-    keep = sum(i.requested >= seen.since for i in state.timeline.commits)
-    plan = plan_table(_with(bare, seen, Candidate(keep=keep)), state, now)
-    return keep if _doubt(plan) is None else None
+    keep = sum(i.requested >= observed.since for i in state.timeline.commits)
+    plan = plan_table(
+        _add_retention(unmanaged, observed, RetentionCandidate(keep=keep)), state, now
+    )
+    return keep if _find_doubt(plan) is None else None
 
 
-def _with(bare: TableSpec, seen: SeenRetention, candidate: Candidate) -> TableSpec:
-    return replace(bare, retention=_retention(seen, candidate))
+def _add_retention(
+    unmanaged: TableSpec, observed: ObservedRetention, candidate: RetentionCandidate
+) -> TableSpec:
+    return replace(unmanaged, retention=_build_retention(observed, candidate))
 
 
-def _retention(seen: SeenRetention, candidate: Candidate) -> Retention:
-    return Retention(policy=Policy(seen.policy), keep=candidate.keep)
+def _build_retention(observed: ObservedRetention, candidate: RetentionCandidate) -> Retention:
+    return Retention(policy=Policy(observed.policy), keep=candidate.keep)
 
 
-def _doubt(plan: TablePlan) -> str | None:
+def _find_doubt(plan: TablePlan) -> str | None:
     """Why a retention cannot be declared as it is: its plan would not be empty."""
     if plan.refusals:
         return f"its plan would be refused: {plan.refusals[0].because}"
     if not plan.has_changes:
         return None
-    removed = f"remove {words.count(plan.impact.files_removed, 'file')}"
+    removed = f"remove {words.format_count(plan.impact.files_removed, 'file')}"
     if any(step.kind == "resume" for step in plan.steps):
         return f"the next plan would finish a pending clean and {removed}"
     return f"the next plan would {removed}"
 
 
-def _clusterings(storage: Storage, state: TableState) -> Iterator[tuple[str, RequestedReplace]]:
+def _read_clustering_plans(
+    storage: Storage, state: TableState
+) -> Iterator[tuple[str, RequestedReplace]]:
     """The newest plans of clusterings, pending or not; what cannot be read says nothing."""
     files = [
         file
@@ -181,13 +193,13 @@ def _clusterings(storage: Storage, state: TableState) -> Iterator[tuple[str, Req
             data = read_instant_file(storage, properties, file)
             yield (
                 file.instant.requested,
-                RequestedReplace.parse(data, instant_path(properties, file)),
+                RequestedReplace.parse(data, instant_file_path(properties, file)),
             )
         except (FormatError, NotFoundError):
             continue
 
 
-def spelt(location: str, folder: Path | None) -> str:
+def spell_location(location: str, folder: Path | None) -> str:
     """The path as a file in the folder spells it; only local ones can be relative."""
     if folder is None or "://" in location:
         return location

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from reconciler.cli.failures import explain_crash
-from reconciler.cli.moment import moment
+from reconciler.cli.error_reports import report_crash
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     ChangedSince,
@@ -21,15 +20,16 @@ from reconciler.cli.options import (
     OutputFormat,
     Parallelism,
 )
-from reconciler.cli.terminal import emit, progress, wants_color
+from reconciler.cli.parse_now import parse_now
+from reconciler.cli.terminal import print_result, show_progress, wants_color
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconciler.cli.selection import Selectors
-    from reconciler.foresight.advise import Advice
-    from reconciler.plan.model import Selection
+    from reconciler.planners.prediction.advice import Advice
+    from reconciler.plans.model import Selection
     from reconciler.spec.model import TableSpec
 
 
@@ -64,42 +64,42 @@ def advise(  # noqa: PLR0913 (options of a command)
     Tries layouts on sampled rows, as plan predicts. Exits with 1 when a table cannot be read, else
     with 0; writes nothing.
     """
-    at = moment(now)
+    at = parse_now(now)
 
     from reconciler.cli.selection import Selectors  # noqa: PLC0415
 
     by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    specs, selection = _specs(tables, query, by, env)
+    specs, selection = _select_specs(tables, query, by, env)
 
     from reconciler import api  # noqa: PLC0415 (heavy)
     from reconciler.cli.environment import check_variables  # noqa: PLC0415
 
     check_variables(specs)
-    with progress("trying layouts", len(specs), "tables") as tell:
+    with show_progress("trying layouts", len(specs), "tables") as tell:
         found = api.advise(
             specs,
             now=at,
             on_table=lambda spec: tell(1, spec.name, spec.name),
-            on_crash=lambda spec, error: explain_crash(spec.name, error),
+            on_crash=lambda spec, error: report_crash(spec.name, error),
             parallelism=parallelism,
         )
-    emit(_rendered(found, format, selection))
+    print_result(_render_advice(found, format, selection))
     return 1 if any(one.error is not None for one in found) else 0
 
 
-def _specs(
-    tables: Sequence[str], queries: Sequence[str] | None, by: Selectors, env: str | None
+def _select_specs(
+    tables: Sequence[str], queries: Sequence[str] | None, selectors: Selectors, env: str | None
 ) -> tuple[tuple[TableSpec, ...], Selection | None]:
     """What the arguments name, with queries; raises UsageError where they name nothing of it."""
     if queries:
-        return (_table(tables, queries, by, env),), None
+        return (_build_table_spec(tables, queries, selectors, env),), None
     for table in tables:
         if "://" in table or (Path(table) / ".hoodie").is_dir():
             raise UsageError(f"{table} is a table: say what it is asked, with --query")
 
-    from reconciler.cli.selection import selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    chosen = selected_specs([Path(table) for table in tables], by, env)
+    chosen = select_specs([Path(table) for table in tables], selectors, env)
     asked = tuple(spec for spec in chosen.tables if spec.queries)
     if not asked and chosen.tables:
         names = ", ".join(spec.name for spec in chosen.tables[:3])
@@ -110,29 +110,29 @@ def _specs(
     return asked, chosen.selection
 
 
-def _table(
-    tables: Sequence[str], queries: Sequence[str], by: Selectors, env: str | None
+def _build_table_spec(
+    tables: Sequence[str], queries: Sequence[str], selectors: Selectors, env: str | None
 ) -> TableSpec:
     """A table that no spec says anything of."""
     if len(tables) > 1:
         raise UsageError("--query goes with the path of one table; of specs, the queries are known")
-    if env is not None or by.given():
+    if env is not None or selectors.arguments():
         raise UsageError("--query goes with the path of a table: no spec is selected or placed")
     if Path(tables[0]).suffix in (".yaml", ".yml"):
         raise UsageError(f"{tables[0]} is a spec: declare the queries there, or name the table")
     if any(not where.strip() for where in queries):
         raise UsageError('--query: a condition is empty; write it as --query "customer_id = 42"')
 
-    from reconciler.spec.locations import resolved  # noqa: PLC0415
+    from reconciler.spec.locations import resolve_location  # noqa: PLC0415
     from reconciler.spec.model import Query, TableSpec  # noqa: PLC0415
 
-    path = resolved(tables[0], str(Path.cwd()))
+    path = resolve_location(tables[0], str(Path.cwd()))
     asked = tuple(Query(name=where, where=where) for where in dict.fromkeys(queries))
     return TableSpec(name=path.rpartition("/")[2] or path, path=path, queries=asked)
 
 
-def _rendered(
-    found: Sequence[Advice],
+def _render_advice(
+    advices: Sequence[Advice],
     format: Format,  # noqa: A002 (the option's name)
     selection: Selection | None,
 ) -> bytes:
@@ -140,11 +140,11 @@ def _rendered(
 
     match format:
         case Format.TEXT:
-            text = advice.advice_text(found, color=wants_color(), selection=selection)
+            text = advice.advice_text(advices, color=wants_color(), selection=selection)
             return text.encode(errors="backslashreplace")
         case Format.JSON:
-            return advice.advice_json(found, selection=selection)
+            return advice.advice_json(advices, selection=selection)
         case Format.MARKDOWN:
-            return advice.advice_markdown(found, selection=selection).encode()
+            return advice.advice_markdown(advices, selection=selection).encode()
         case _:
             assert_never(format)

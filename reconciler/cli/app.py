@@ -14,9 +14,9 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from reconciler.cli import interruption, webhook
-from reconciler.cli.failures import DEBUG, explain
-from reconciler.cli.logs import LogFormat, speaking
-from reconciler.cli.terminal import emit, say
+from reconciler.cli.error_reports import DEBUG, report_error
+from reconciler.cli.logs import LogFormat, open_logs
+from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import UsageError
 
 _INTERRUPTED: Final = 128 + signal.SIGINT
@@ -39,7 +39,7 @@ COMMANDS: Final = (
     "unlock",
     "demo",
 )
-_MODULES: Final = {"options": "writer_options"}
+_MODULES: Final = {"demo": "demo.command", "options": "writer_options"}
 _EXIT_CODES: Final = (
     "Exit codes: 0 fine or no changes, 1 error, 2 changes (plan --detailed-exitcode), "
     "3 blocked by policy, 4 stale in part or whole, 5 applied in part, 6 lock held or table busy, "
@@ -47,7 +47,7 @@ _EXIT_CODES: Final = (
 )
 
 
-def program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+def build_program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     """The program with these commands; the modules of the others are not read, which takes time."""
     found = typer.Typer(
         name="reconciler",
@@ -65,9 +65,9 @@ def program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
     if wanted:
-        from reconciler import world  # noqa: PLC0415 (package metadata is slow to read)
+        from reconciler import runtime  # noqa: PLC0415 (package metadata is slow to read)
 
-        emit(f"{world.tool()}\n")
+        print_result(f"{runtime.tool_name()}\n")
         raise typer.Exit
 
 
@@ -89,7 +89,7 @@ def _options(
 
 def main() -> int:
     """The command line of this process; its exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     # A command ends before garbage matters, and nothing here multiplies matrices on many threads:
     # both cost a tenth of planning a table.
     gc.set_threshold(100_000, 50, 100)
@@ -101,36 +101,36 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and say what went wrong; the exit code."""
     interruption.reset()
     webhook.reset()
-    with speaking() as speak:
+    with open_logs() as speak:
         return _run(arguments, speak)
 
 
-def _run(arguments: Sequence[str], speak: Callable[[LogFormat], None]) -> int:
-    arguments, debug, formats = _without_global_options(arguments)
+def _run(arguments: Sequence[str], set_log_format: Callable[[LogFormat], None]) -> int:
+    arguments, debug, formats = _split_global_options(arguments)
     DEBUG.set(debug)
     try:
-        speak(_log_format(formats))
+        set_log_format(_choose_log_format(formats))
         if not arguments:
-            program()(["--help"], standalone_mode=False, prog_name="reconciler")
+            build_program()(["--help"], standalone_mode=False, prog_name="reconciler")
             return UsageError.exit_code
         if "" in arguments:
             raise UsageError("an argument is empty; is a variable of the shell not set?")  # noqa: TRY301
         named = arguments[:1] if arguments[0] in COMMANDS else COMMANDS
-        code = program(named)(arguments, standalone_mode=False, prog_name="reconciler")
+        code = build_program(named)(arguments, standalone_mode=False, prog_name="reconciler")
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except Exception as error:  # noqa: BLE001 (the edge of the program)
-        if not interruption.is_seen():
-            failed = explain(error)
-            webhook.tell_what_stopped(error)
+        if not interruption.is_interrupted():
+            failed = report_error(error)
+            webhook.report_failure(error)
             return failed
         code = _INTERRUPTED
     if code == _INTERRUPTED:  # newer typers return it, older ones raise
-        say(interruption.line("interrupted"), level="error", event="interrupted")
+        log_message(interruption.add_advice("interrupted"), level="error", event="interrupted")
     return code if isinstance(code, int) else 0
 
 
-def _without_global_options(
+def _split_global_options(
     arguments: Sequence[str],
 ) -> tuple[list[str], bool, list[str | None]]:
     """What is left without them, whether to debug, and the formats named (None: none was)."""
@@ -147,7 +147,7 @@ def _without_global_options(
     return [*kept, *arguments[end:]], "--debug" in arguments[:end], formats
 
 
-def _log_format(formats: Sequence[str | None]) -> LogFormat:
+def _choose_log_format(formats: Sequence[str | None]) -> LogFormat:
     """The last one named wins, as everywhere on the command line."""
     for value in reversed(formats):
         if value not in list(LogFormat):
@@ -157,7 +157,7 @@ def _log_format(formats: Sequence[str | None]) -> LogFormat:
     return LogFormat.TEXT
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+def _exit_on_signal(_signal: int, _frame: FrameType | None) -> NoReturn:
     """Leave in good order: locks are released on the way out."""
-    say(interruption.line("told to stop"), level="error", event="interrupted")
+    log_message(interruption.add_advice("told to stop"), level="error", event="interrupted")
     raise SystemExit(_TERMINATED)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from reconciler import world
-from reconciler.cli.documents import read_plan, the_plan_among
-from reconciler.cli.environment import spark_of
-from reconciler.cli.moment import moment
+from reconciler import runtime
+from reconciler.cli.environment import find_spark_options
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     ChangedSince,
@@ -24,17 +22,19 @@ from reconciler.cli.options import (
     Now,
     OutputFormat,
 )
-from reconciler.cli.plan import make_plan, rendered
-from reconciler.cli.spark import spark_settings
-from reconciler.cli.terminal import ask, emit, require_terminal, say
-from reconciler.cli.webhook import Webhook, open_hook
+from reconciler.cli.parse_now import parse_now
+from reconciler.cli.plan import make_plan, render_plan
+from reconciler.cli.plan_files import find_plan_file, read_plan
+from reconciler.cli.spark import parse_spark_settings
+from reconciler.cli.terminal import ask_yes_no, log_message, print_result, require_terminal
+from reconciler.cli.webhook import Webhook, open_webhook
 from reconciler.errors import UsageError
 from reconciler.render import words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconciler.plan.model import Plan
+    from reconciler.plans.model import Plan
     from reconciler.spec.model import TableSpec
 
 
@@ -122,29 +122,29 @@ def apply(  # noqa: PLR0913 (options of a command)
     Where a table has moved since the review, what no longer holds is left out and reported.
     Handing over a plan file is the approval. With specs, the plan is made first and asked about.
     """
-    hook = open_hook(webhook, "apply", env)
-    _check(digest)
-    settings: Mapping[str, str] = spark_settings(spark_conf)
-    at = None if now is None else moment(now)
-    file = _plan_among(
+    hook = open_webhook(webhook, "apply", env)
+    _check_digest(digest)
+    settings: Mapping[str, str] = parse_spark_settings(spark_conf)
+    at = None if now is None else parse_now(now)
+    file = _find_plan_file(
         paths,
         specs,
         {"--name": name, "--exclude": exclude, "-l": label, "--changed-since": changed_since},
     )
 
-    from reconciler.cli.audit import AuditFile, origin_of  # noqa: PLC0415 (heavy)
-    from reconciler.cli.execution import carry_out, rendered_result  # noqa: PLC0415 (heavy)
-    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
+    from reconciler.cli.audit import AuditFile, find_origin  # noqa: PLC0415 (heavy)
+    from reconciler.cli.run_apply import render_result, run_apply  # noqa: PLC0415 (heavy)
+    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
-    origin = origin_of(actor, spec_commit, specs if file else paths, env)
+    origin = find_origin(actor, spec_commit, specs if file else paths, env)
     journal = None if audit is None else AuditFile(audit)
     if file is None:
         chosen = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-        selected = selected_specs(paths, chosen, env)
-        master, settings = spark_of(env, paths, master, settings)
+        selected = select_specs(paths, chosen, env)
+        master, settings = find_spark_options(env, paths, master, settings)
         plan = make_plan(
             selected.tables,
-            at or world.now(),
+            at or runtime.now(),
             selection=selected.selection,
             parallelism=parallelism or TABLES_AT_ONCE,
         )
@@ -153,9 +153,9 @@ def apply(  # noqa: PLR0913 (options of a command)
         today: tuple[TableSpec, ...] | None = selected.tables
     else:
         plan = read_plan(file)
-        today = selected_specs(specs, environment=env).tables if specs else None
-        master, settings = spark_of(env, specs or [Path()], master, settings)
-    result = carry_out(
+        today = select_specs(specs, environment=env).tables if specs else None
+        master, settings = find_spark_options(env, specs or [Path()], master, settings)
+    result = run_apply(
         plan,
         now=at,
         specs=today,
@@ -167,29 +167,31 @@ def apply(  # noqa: PLR0913 (options of a command)
         audit=journal,
         by_hudi=executor is ExecutorName.HUDI,
     )
-    emit(rendered_result(result, format, origin))
-    hook.tell_result(result)
+    print_result(render_result(result, format, origin))
+    hook.report_result(result)
     return result.exit_code
 
 
-def _check(digest: str | None) -> None:
+def _check_digest(digest: str | None) -> None:
     if digest is not None and not _DIGEST.fullmatch(digest):
         raise UsageError(f"--digest {digest}: write it as plan and show say it, sha256:...")
 
 
-def _plan_among(
+def _find_plan_file(
     paths: list[Path], specs: list[Path] | None, selectors: Mapping[str, object]
 ) -> Path | None:
     """The plan file, None for specs; UsageError for options that do not go with what it is."""
-    file = the_plan_among(paths)
+    file = find_plan_file(paths)
     if file is None:
-        _refuse({"--specs": specs}, "goes with a plan file, and these are specs")
+        _refuse_options({"--specs": specs}, "goes with a plan file, and these are specs")
     else:
-        _refuse(selectors, "a plan is applied as it was reviewed; select tables when planning")
+        _refuse_options(
+            selectors, "a plan is applied as it was reviewed; select tables when planning"
+        )
     return file
 
 
-def _refuse(options: Mapping[str, object], because: str) -> None:
+def _refuse_options(options: Mapping[str, object], because: str) -> None:
     for option, value in options.items():
         if value:
             raise UsageError(f"{option}: {because}")
@@ -202,8 +204,8 @@ def _is_approved(plan: Plan, *, auto_approve: bool) -> bool:
         return True
     instead = "say --auto-approve, or review a plan: `reconciler plan ... -o plan.json`"
     require_terminal(instead)
-    say(str(rendered(plan, Format.TEXT, full=False)))
-    if ask(words.plain(f"Apply this to {', '.join(changing)}?"), instead):
+    log_message(str(render_plan(plan, Format.TEXT, full=False)))
+    if ask_yes_no(words.escape_text(f"Apply this to {', '.join(changing)}?"), instead):
         return True
-    say("nothing is applied")
+    log_message("nothing is applied")
     return False

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from reconciler import world
-from reconciler.apply.origin import Origin
-from reconciler.cli.environment import name_of
+from reconciler import runtime
+from reconciler.cli.environment import find_environment_name
 from reconciler.errors import StorageError, UsageError
-from reconciler.spec.project import found_above
+from reconciler.executor.origin import Origin
+from reconciler.spec.parent_folders import find_parent_folder
 
 #: who started a job, in what CI says; the first that is set
 _ACTORS: Final = (
@@ -29,8 +29,8 @@ _COMMIT: Final = re.compile("[0-9a-f]{7,64}(?:-dirty)?")
 _LONGEST: Final = 200
 _GIT_S: Final = 30
 #: what a hook of git has set for its own repository
-_OF_A_HOOK: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
-_MODE: Final = 0o640
+_GIT_HOOK_VARIABLES: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
+_FILE_MODE: Final = 0o640
 
 
 class AuditFile:
@@ -47,9 +47,11 @@ class AuditFile:
     def append(self, line: bytes) -> None:
         """Raises StorageError where the line can't be written whole, as on a full disk."""
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
+            file = os.open(
+                self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE
+            )
             try:
-                _append(file, line)
+                _append_line(file, line)
             finally:
                 os.close(file)
         except OSError as error:
@@ -57,7 +59,7 @@ class AuditFile:
             raise StorageError(str(self.path), f"takes no audit line: {said}") from None
 
 
-def _append(file: int, line: bytes) -> None:
+def _append_line(file: int, line: bytes) -> None:
     if not line:
         return
     with suppress(OSError):  # not every file system has locks; the line is written whole anyway
@@ -73,15 +75,15 @@ def _append(file: int, line: bytes) -> None:
         os.fsync(file)
 
 
-def actor(given: str | None, environ: Mapping[str, str], user: str) -> str:
+def find_actor(given: str | None, environ: Mapping[str, str], user: str) -> str:
     """Who has a plan applied: as given, else as CI says, else this process's user."""
     if given is not None and (not given.strip() or not given.isprintable()):
         raise UsageError("--actor: a name is one line with something in it")
     found = next((environ[name] for name in _ACTORS if environ.get(name)), user)
-    return _clean(given or found)
+    return _to_one_line(given or found)
 
 
-def spec_commit(
+def find_spec_commit(
     given: str | None, paths: Sequence[Path] | None, environ: Mapping[str, str]
 ) -> str | None:
     """The commit of the specs at the paths: as given, else as git or CI says; None if unknown."""
@@ -89,28 +91,28 @@ def spec_commit(
         if not _COMMIT.fullmatch(given):
             raise UsageError(f"--spec-commit {given}: write it as 7 to 64 hexadecimal digits")
         return given
-    found = _of_git(paths[0], paths) if paths else None
+    found = _find_git_commit(paths[0], paths) if paths else None
     if found is not None:
         return found
     said = next((environ[name] for name in _COMMITS if environ.get(name)), "")
     return said if _COMMIT.fullmatch(said) else None
 
 
-def _of_git(path: Path, paths: Sequence[Path]) -> str | None:
+def _find_git_commit(path: Path, paths: Sequence[Path]) -> str | None:
     """HEAD, and whether the specs, policies or environments are not as it has them."""
     folder = path if path.is_dir() else path.parent
-    head = _git(folder, "rev-parse", "--verify", "HEAD^{commit}")
+    head = _run_git(folder, "rev-parse", "--verify", "HEAD^{commit}")
     if head is None or not _COMMIT.fullmatch(head.strip()):
         return None
-    around = (found_above(folder, name) for name in ("policies", "environments"))
+    around = (find_parent_folder(folder, name) for name in ("policies", "environments"))
     files = [str(each.absolute()) for each in (*paths, *around) if each is not None]
-    changed = _git(folder, "status", "--porcelain", "--untracked-files=all", "--", *files)
+    changed = _run_git(folder, "status", "--porcelain", "--untracked-files=all", "--", *files)
     return head.strip() + ("-dirty" if changed is None or changed.strip() else "")
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
+def _run_git(folder: Path, *arguments: str) -> str | None:
     """What git says; None where it fails or is not there. It runs no program of the repository."""
-    environ = {key: value for key, value in os.environ.items() if key not in _OF_A_HOOK}
+    environ = {key: value for key, value in os.environ.items() if key not in _GIT_HOOK_VARIABLES}
     import subprocess  # noqa: PLC0415 (not for every command)
 
     command = ["git", "-C", str(folder), "--no-optional-locks", "-c", "core.fsmonitor=false"]
@@ -128,17 +130,17 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
-def _clean(name: str) -> str:
+def _to_one_line(name: str) -> str:
     """The name as one short line."""
     return "".join(c if c.isprintable() else " " for c in name).strip()[:_LONGEST]
 
 
-def origin_of(
+def find_origin(
     named: str | None, commit: str | None, paths: Sequence[Path] | None, env: str | None
 ) -> Origin:
     """Who has a plan applied from what; ``paths`` are the specs', None where there are none."""
     return Origin(
-        actor=actor(named, os.environ, world.user()),
-        spec_commit=spec_commit(commit, paths, os.environ),
-        environment=name_of(env),
+        actor=find_actor(named, os.environ, runtime.user_name()),
+        spec_commit=find_spec_commit(commit, paths, os.environ),
+        environment=find_environment_name(env),
     )

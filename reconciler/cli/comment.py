@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from reconciler.cli.terminal import emit, say
+from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import NotFoundError, StorageError, UsageError
 from reconciler.render import words
 
 if TYPE_CHECKING:
-    from reconciler.forge.api import Forge
-    from reconciler.forge.place import Place
-    from reconciler.forge.sticky import Posted
+    from reconciler.cli.code_hosts.api import CodeHost
+    from reconciler.cli.code_hosts.posts import PostResult
+    from reconciler.cli.code_hosts.target import CommentTarget
 
 _STDIN: Final = Path("-")
 _TITLE: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 _TIMEOUT_S: Final = 30
 _LONGEST_PAUSE_S: Final = 60  # what GitHub asks of who writes too fast
 _TRIES: Final = 4
-_LAST_WORD: Final = "Closed by reconciler: no table differs from its spec any more."
+_CLOSING_COMMENT: Final = "Closed by reconciler: no table differs from its spec any more."
 
 
 class ProviderName(StrEnum):
@@ -74,35 +74,37 @@ def comment(  # noqa: PLR0913 (options of a command)
     Works on GitHub and GitLab, from the variables that their CI sets. The token comes from
     GITHUB_TOKEN or RECONCILER_GITLAB_TOKEN.
     """
-    _check(issue, pull_request, commit, close=close)
-    from reconciler.forge import sticky  # noqa: PLC0415 (heavy)
-    from reconciler.forge.place import Wanted, find_place  # noqa: PLC0415
+    _check_options(issue, pull_request, commit, close=close)
+    from reconciler.cli.code_hosts import posts  # noqa: PLC0415 (heavy)
+    from reconciler.cli.code_hosts.target import TargetOptions, find_target  # noqa: PLC0415
 
-    body, name = _read(file)
-    sticky.marker_of(body, name)
-    wanted = Wanted(
+    body, name = _read_text(file)
+    posts.find_marker(body, name)
+    wanted = TargetOptions(
         provider=None if provider is None else provider.value,
         repository=repository,
         pull_request=pull_request,
         commit=commit,
     )
-    where = find_place(os.environ, wanted, read=lambda path: Path(path).read_bytes())
-    forge = _forge(where)
+    where = find_target(os.environ, wanted, read=lambda path: Path(path).read_bytes())
+    forge = _connect_host(where)
     if issue is None:
-        number = _pull_request(forge, where)
+        number = _find_pull_request(forge, where)
         if number is None:
-            emit(f"no merged pull request brought {where.commit}: nothing to comment on\n")
+            print_result(f"no merged pull request brought {where.commit}: nothing to comment on\n")
             return 0
-        done = sticky.post_comment(forge, number, body, name)
+        done = posts.post_comment(forge, number, body, name)
     elif close:
-        done = sticky.close_issue(forge, body, _LAST_WORD, name)
+        done = posts.close_issue(forge, body, _CLOSING_COMMENT, name)
     else:
-        done = sticky.post_issue(forge, issue, body, name)
-    _tell(done, "comment" if issue is None else "issue")
+        done = posts.post_issue(forge, issue, body, name)
+    _report_result(done, "comment" if issue is None else "issue")
     return 0
 
 
-def _check(issue: str | None, pull_request: int | None, commit: str | None, *, close: bool) -> None:
+def _check_options(
+    issue: str | None, pull_request: int | None, commit: str | None, *, close: bool
+) -> None:
     if issue is None and close:
         raise UsageError("--close: goes with --issue")
     if issue is not None and not _TITLE.fullmatch(issue):
@@ -113,7 +115,7 @@ def _check(issue: str | None, pull_request: int | None, commit: str | None, *, c
         raise UsageError("--commit: goes without --pull-request")
 
 
-def _read(path: Path) -> tuple[str, str]:
+def _read_text(path: Path) -> tuple[str, str]:
     """The text and what to call it; one that is not UTF-8 is an error."""
     name = "standard input" if path == _STDIN else str(path)
     try:
@@ -127,39 +129,43 @@ def _read(path: Path) -> tuple[str, str]:
         raise StorageError(name, "is not UTF-8, so it is no Markdown of ours") from None
 
 
-def _forge(where: Place) -> Forge:
-    from reconciler import world  # noqa: PLC0415
-    from reconciler.forge.github import github  # noqa: PLC0415 (heavy)
-    from reconciler.forge.gitlab import gitlab  # noqa: PLC0415
-    from reconciler.forge.http import Patience  # noqa: PLC0415
+def _connect_host(target: CommentTarget) -> CodeHost:
+    from reconciler import runtime  # noqa: PLC0415
+    from reconciler.cli.code_hosts.github import connect_github  # noqa: PLC0415 (heavy)
+    from reconciler.cli.code_hosts.gitlab import connect_gitlab  # noqa: PLC0415
+    from reconciler.cli.code_hosts.http import RetryPolicy  # noqa: PLC0415
 
-    patience = Patience(
-        sleep=world.SystemClock().sleep,
+    patience = RetryPolicy(
+        sleep=runtime.SystemClock().sleep,
         timeout=_TIMEOUT_S,
         tries=_TRIES,
         longest_pause=_LONGEST_PAUSE_S,
     )
-    if where.api_url.startswith("http://"):
-        url = words.plain(where.api_url)
-        say(f"warning: {url} is not encrypted, and the token goes there", level="warning")
-    return github(where, patience) if where.provider == "github" else gitlab(where, patience)
+    if target.api_url.startswith("http://"):
+        url = words.escape_text(target.api_url)
+        log_message(f"warning: {url} is not encrypted, and the token goes there", level="warning")
+    return (
+        connect_github(target, patience)
+        if target.provider == "github"
+        else connect_gitlab(target, patience)
+    )
 
 
-def _pull_request(forge: Forge, where: Place) -> int | None:
-    if where.commit is not None:
-        return forge.pull_request_of(where.commit)
-    if where.pull_request is None:
+def _find_pull_request(host: CodeHost, target: CommentTarget) -> int | None:
+    if target.commit is not None:
+        return host.find_pull_request(target.commit)
+    if target.pull_request is None:
         raise UsageError(
             "this job runs for no pull request; say --pull-request, or --commit after a merge"
         )
-    return where.pull_request
+    return target.pull_request
 
 
-def _tell(done: Posted, what: str) -> None:
-    if done.how == "absent":
-        emit(f"no open {what} to close\n")
+def _report_result(result: PostResult, what: str) -> None:
+    if result.status == "absent":
+        print_result(f"no open {what} to close\n")
         return
-    emit(f"{what} {done.how}: {words.plain(done.url)}\n")
-    for other in done.others:
+    print_result(f"{what} {result.status}: {words.escape_text(result.url)}\n")
+    for other in result.removed_urls:
         verb = "removed" if what == "comment" else "closed"
-        say(f"{verb} a second {what} with the same marker: {words.plain(other)}")
+        log_message(f"{verb} a second {what} with the same marker: {words.escape_text(other)}")

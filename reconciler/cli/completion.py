@@ -16,43 +16,43 @@ _SPECS = Path("specs")
 
 def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """The names of the tables in the spec files of the command line, or in ``specs``."""
-    return _offered(incomplete, lambda: _metadata(_paths(ctx), "name"))
+    return _complete_from(incomplete, lambda: _read_metadata(_find_spec_paths(ctx), "name"))
 
 
 def label_values(ctx: typer.Context, incomplete: str) -> list[str]:
     """``label=value`` of the tables in the same files."""
-    return _offered(incomplete, lambda: _metadata(_paths(ctx), "labels"))
+    return _complete_from(incomplete, lambda: _read_metadata(_find_spec_paths(ctx), "labels"))
 
 
 def environment_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """The environments of the repository around the same files."""
-    return _offered(incomplete, lambda: _environments(_paths(ctx)[0]))
+    return _complete_from(incomplete, lambda: _list_environments(_find_spec_paths(ctx)[0]))
 
 
-def _offered(incomplete: str, find: Callable[[], Iterator[str]]) -> list[str]:
+def _complete_from(incomplete: str, find: Callable[[], Iterator[str]]) -> list[str]:
     found: list[str] = []
     with suppress(Exception):  # a shell has no place for an error
         found = sorted({each for each in find() if each.startswith(incomplete)})
     return found
 
 
-def _paths(ctx: typer.Context) -> list[Path]:
+def _find_spec_paths(ctx: typer.Context) -> list[Path]:
     """What was given, which is not yet told from other arguments, or the usual folder."""
     given = [Path(word) for word in ctx.params.get("specs") or ctx.args]
     return given or [_SPECS]
 
 
-def _metadata(paths: list[Path], field: str) -> Iterator[str]:
+def _read_metadata(paths: list[Path], field: str) -> Iterator[str]:
     from reconciler.diagnostics import Problems  # noqa: PLC0415
-    from reconciler.spec.nodes import MappingNode, plain  # noqa: PLC0415
-    from reconciler.spec.sources import read, spec_files  # noqa: PLC0415
-    from reconciler.spec.syntax import parse  # noqa: PLC0415
+    from reconciler.spec.spec_files import find_spec_files, read_file  # noqa: PLC0415
+    from reconciler.spec.yaml_nodes import MappingNode, to_plain  # noqa: PLC0415
+    from reconciler.spec.yaml_parser import parse_yaml  # noqa: PLC0415
 
     problems = Problems()
-    for file in spec_files(paths, problems):
-        for node in parse(read(file, problems) or b"", str(file), problems):
-            if isinstance(node, MappingNode) and _is_table(plain(node)):
-                value = plain(node)["metadata"].get(field)
+    for file in find_spec_files(paths, problems):
+        for node in parse_yaml(read_file(file, problems) or b"", str(file), problems):
+            if isinstance(node, MappingNode) and _is_table(to_plain(node)):
+                value = to_plain(node)["metadata"].get(field)
                 if isinstance(value, str):
                     yield value
                 elif isinstance(value, dict):
@@ -63,10 +63,10 @@ def _is_table(document: dict[str, object]) -> bool:
     return document.get("kind") == "HudiTable" and isinstance(document.get("metadata"), dict)
 
 
-def _environments(path: Path) -> Iterator[str]:
-    from reconciler.spec.project import found_above  # noqa: PLC0415
+def _list_environments(path: Path) -> Iterator[str]:
+    from reconciler.spec.parent_folders import find_parent_folder  # noqa: PLC0415
 
-    folder = found_above(path if path.is_dir() else path.parent, "environments")
+    folder = find_parent_folder(path if path.is_dir() else path.parent, "environments")
     for file in folder.iterdir() if folder is not None else ():
         if file.suffix in (".yaml", ".yml") and not file.name.startswith("."):
             yield file.stem

@@ -8,18 +8,18 @@ import sys
 from contextlib import suppress
 from typing import Final, NoReturn
 
-_FAILED: Final = 1
-_INTERRUPTED: Final = 130
+_EXIT_FAILED: Final = 1
+_EXIT_INTERRUPTED: Final = 130
 
 
-class _Ending:
+class _ExitHandler:
     """The last of what is called at exit: it ends the process, the interpreter with it.
 
     Threads of Arrow may let go of Python's objects a moment after a command is done; where the
     interpreter is being taken down by then they abort the process, whatever its exit code was.
     """
 
-    code: int = _FAILED
+    code: int = _EXIT_FAILED
 
     def __call__(self) -> NoReturn:
         for stream in (sys.stdout, sys.stderr):
@@ -30,13 +30,13 @@ class _Ending:
 
 def main() -> NoReturn:
     """The entry point of the command."""
-    ending = _Ending()
+    ending = _ExitHandler()
     atexit.register(ending)  # what is registered first is called last
-    ending.code = begin()
+    ending.code = run_command()
     sys.exit(ending.code)
 
 
-def begin() -> int:
+def run_command() -> int:
     """The command; its exit code."""
     try:
         from reconciler.cli.app import main as command  # noqa: PLC0415 (this is what takes long)
@@ -46,6 +46,6 @@ def begin() -> int:
         with suppress(OSError, AttributeError):  # full, or closed
             sys.stderr.write("interrupted\n")
             sys.stderr.flush()
-        return _INTERRUPTED
+        return _EXIT_INTERRUPTED
     except SystemExit as end:  # nobody reads its output any more
         return end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
-    from reconciler.plan.model import TablePlan
+    from reconciler.plans.model import TablePlan
     from reconciler.spec.model import TableSpec
 
 
-def spark_of(
+def find_spark_options(
     env: str | None, paths: Sequence[Path], master: str | None, settings: Mapping[str, str]
 ) -> tuple[str | None, Mapping[str, str]]:
     """Spark's master and settings; ``paths`` are where a name of an environment is looked up from.
@@ -22,15 +22,15 @@ def spark_of(
     """
     if env is None:
         return master, settings
-    from reconciler import world  # noqa: PLC0415 (commands import us early)
+    from reconciler import runtime  # noqa: PLC0415 (commands import us early)
     from reconciler.spec.environment import read_environment  # noqa: PLC0415
 
     found = read_environment(env, paths)
     theirs = {key: value for key, value in found.spark_conf.items() if key not in settings}
-    return master or found.spark_master, {**world.resolved(theirs), **settings}
+    return master or found.spark_master, {**runtime.resolve_options(theirs), **settings}
 
 
-def name_of(env: str | None) -> str | None:
+def find_environment_name(env: str | None) -> str | None:
     """What an environment is called, also where its file was named.
 
     >>> name_of("prod"), name_of("lake/environments/prod.yaml"), name_of(None)
@@ -41,12 +41,12 @@ def name_of(env: str | None) -> str | None:
 
 def check_variables(specs: Iterable[TableSpec]) -> None:
     """Raise SpecError with every variable that the tables need and nobody has set, each once."""
-    from reconciler import world  # noqa: PLC0415
+    from reconciler import runtime  # noqa: PLC0415
 
-    world.check_variables(each for spec in specs for each in spec.storage_options.values())
+    runtime.check_variables(each for spec in specs for each in spec.storage_options.values())
 
 
-def check_variables_of(tables: Iterable[TablePlan]) -> None:
+def check_plan_variables(tables: Iterable[TablePlan]) -> None:
     """The same, for the tables of a plan that apply will reach."""
     from reconciler.spec.document import spec_from_document  # noqa: PLC0415 (the grammar)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.terminal import emit, say
+from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
 
 
@@ -62,12 +62,12 @@ def init(  # noqa: PLR0913 (options of a command)
     if output is not None and output.exists() and not output.is_dir():
         raise AlreadyExistsError(str(output), "exists already and is not overwritten")
     if not paths:
-        from reconciler.adopt.text import SKELETON  # noqa: PLC0415
+        from reconciler.adopt.spec_text import SKELETON  # noqa: PLC0415
 
-        return _hand_out(SKELETON, output)
-    from reconciler.cli.adoption import Wanted, adopted  # noqa: PLC0415
+        return _print_or_write(SKELETON, output)
+    from reconciler.cli.adopt_tables import InitOptions, adopt_tables  # noqa: PLC0415
 
-    wanted = Wanted(
+    wanted = InitOptions(
         paths=paths,
         output=output,
         depth=depth,
@@ -76,14 +76,14 @@ def init(  # noqa: PLR0913 (options of a command)
         timezone=timezone,
         parallelism=parallelism,
     )
-    text, code = adopted(wanted)
-    return code if text is None else _hand_out(text, output)
+    text, code = adopt_tables(wanted)
+    return code if text is None else _print_or_write(text, output)
 
 
-def _hand_out(text: str, output: Path | None) -> int:
+def _print_or_write(text: str, output: Path | None) -> int:
     """Print one spec, or write it to a new file."""
     if output is None:
-        emit(text)
+        print_result(text)
         return 0
     if output.is_dir():
         raise AlreadyExistsError(str(output), "is a folder; name the file to write")
@@ -94,5 +94,5 @@ def _hand_out(text: str, output: Path | None) -> int:
             file.write(text)
     except OSError as error:
         raise StorageError(str(output), error.strerror or str(error)) from None
-    say(f"wrote {output}; read its comments, then `reconciler plan {output}`")
+    log_message(f"wrote {output}; read its comments, then `reconciler plan {output}`")
     return 0

@@ -12,47 +12,47 @@ from typing import Final, NoReturn
 
 
 @dataclass(slots=True)
-class _Interruption:
-    is_seen: bool = False
+class _InterruptionState:
+    is_interrupted: bool = False
     advice: str = ""
 
 
-_STATE: Final = _Interruption()
+_STATE: Final = _InterruptionState()
 
 
 def reset() -> None:
     """Forget everything: a command begins."""
-    _STATE.is_seen, _STATE.advice = False, ""
+    _STATE.is_interrupted, _STATE.advice = False, ""
 
 
-def advise(what: str) -> None:
+def set_advice(what: str) -> None:
     """What people should do if the command is interrupted from here on."""
     _STATE.advice = what
 
 
-def line(what: str) -> str:
+def add_advice(message: str) -> str:
     """The one line that is said about it.
 
     >>> reset()
     >>> line("interrupted")
     'interrupted'
     """
-    return f"{what}; {_STATE.advice}" if _STATE.advice else what
+    return f"{message}; {_STATE.advice}" if _STATE.advice else message
 
 
-def is_seen() -> bool:
+def is_interrupted() -> bool:
     """Whether the command was interrupted."""
-    return _STATE.is_seen
+    return _STATE.is_interrupted
 
 
-def check() -> None:
+def raise_if_interrupted() -> None:
     """Raises KeyboardInterrupt when the command was interrupted, whatever became of it."""
-    if _STATE.is_seen:
+    if _STATE.is_interrupted:
         raise KeyboardInterrupt
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[], None]]:
+def watch_interrupts() -> Iterator[Callable[[], None]]:
     """Remember a SIGINT of the block; to be called again when somebody else has set a handler.
 
     Where the signal is ignored, as in the background, it stays so.
@@ -61,7 +61,7 @@ def watching() -> Iterator[Callable[[], None]]:
 
     def watch() -> None:
         if threading.current_thread() is threading.main_thread():  # nobody else may
-            signal.signal(signal.SIGINT, before if before is signal.SIG_IGN else _remember)
+            signal.signal(signal.SIGINT, before if before is signal.SIG_IGN else _record_interrupt)
 
     watch()
     try:
@@ -71,6 +71,6 @@ def watching() -> Iterator[Callable[[], None]]:
             signal.signal(signal.SIGINT, before)
 
 
-def _remember(_signal: int, _frame: FrameType | None) -> NoReturn:
-    _STATE.is_seen = True
+def _record_interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    _STATE.is_interrupted = True
     raise KeyboardInterrupt

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler import world
-from reconciler.cli.failures import explain
+from reconciler import runtime
+from reconciler.cli.error_reports import report_error
 from reconciler.cli.options import TABLES_AT_ONCE, ChangedSince, Env, Excluded, Labels, Names, Specs
-from reconciler.cli.terminal import emit, say
+from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import SpecError
 from reconciler.render import words
 
 if TYPE_CHECKING:
-    from reconciler.cli.selection import Selected
+    from reconciler.cli.selection import SelectedTables
 
 
 def _print_schema(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
@@ -25,7 +25,7 @@ def _print_schema(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
 
         from reconciler.spec.schema import table_spec_schema  # noqa: PLC0415
 
-        emit(json.dumps(table_spec_schema(), indent=2, ensure_ascii=False) + "\n")
+        print_result(json.dumps(table_spec_schema(), indent=2, ensure_ascii=False) + "\n")
         raise typer.Exit
 
 
@@ -65,51 +65,51 @@ def lint(  # noqa: PLR0913 (options of a command)
     words are replaced in the files where they can only have meant one other; comments, order and
     every other byte stay, and so does every number.
     """
-    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
     if fix:
-        from reconciler.cli.fixing import mend  # noqa: PLC0415
+        from reconciler.cli.lint_fix import write_repairs  # noqa: PLC0415
 
-        mend(specs)
+        write_repairs(specs)
     by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     try:
-        today = world.now().date()
+        today = runtime.now().date()
         is_offline = env is None and not tables
-        found = selected_specs(specs, by, env, may_lack_paths=is_offline, today=today)
+        found = select_specs(specs, by, env, may_lack_paths=is_offline, today=today)
     except SpecError as error:
-        code = explain(error)
+        code = report_error(error)
         if not fix:
-            _offer(specs)
+            _suggest_fix(specs)
         return code
-    counted = words.tables(len(found.tables), found.selection)
+    counted = words.format_tables(len(found.tables), found.selection)
     if tables:
-        return _hold_against(found, counted)
-    emit(f"{counted}, no problems\n")
+        return _check_tables(found, counted)
+    print_result(f"{counted}, no problems\n")
     return 0
 
 
-def _hold_against(chosen: Selected, counted: str) -> int:
+def _check_tables(chosen: SelectedTables, summary: str) -> int:
     """Warn of what tables say against their specs; 1 where one of them cannot be read."""
-    from reconciler.cli.evidence import contradictions  # noqa: PLC0415
-    from reconciler.cli.looking import look  # noqa: PLC0415
+    from reconciler.cli.table_status import read_statuses  # noqa: PLC0415
+    from reconciler.cli.writer_warnings import list_writer_warnings  # noqa: PLC0415
 
-    looked = look(chosen.tables, world.now(), TABLES_AT_ONCE)
-    warnings = list(contradictions(chosen.tables, looked))
+    looked = read_statuses(chosen.tables, runtime.now(), TABLES_AT_ONCE)
+    warnings = list(list_writer_warnings(chosen.tables, looked))
     for warning in warnings:
-        say(str(warning), level="warning")
+        log_message(str(warning), level="warning")
     unread = [table for table in looked if table.error is not None]
     for table in unread:
-        say(f"{table.name}: error: {table.error}", level="error")
-    problems = f"{words.count(len(warnings), 'warning')} of what writers did"
+        log_message(f"{table.name}: error: {table.error}", level="error")
+    problems = f"{words.format_count(len(warnings), 'warning')} of what writers did"
     if unread:
-        problems = f"{problems}, {words.count(len(unread), 'table')} not read"
-    emit(f"{counted}, {problems}\n")
+        problems = f"{problems}, {words.format_count(len(unread), 'table')} not read"
+    print_result(f"{summary}, {problems}\n")
     return 1 if unread else 0
 
 
-def _offer(specs: Sequence[Path]) -> None:
+def _suggest_fix(specs: Sequence[Path]) -> None:
     """Say how much of it --fix would put right."""
-    from reconciler.cli.fixing import repairs  # noqa: PLC0415
+    from reconciler.cli.lint_fix import find_repairs  # noqa: PLC0415
 
-    if count := sum(len(repair.fixes) for repair in repairs(specs)):
-        say(f"{words.count(count, 'problem')} can be fixed: reconciler lint --fix")
+    if count := sum(len(repair.fixes) for repair in find_repairs(specs)):
+        log_message(f"{words.format_count(count, 'problem')} can be fixed: reconciler lint --fix")

@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TextIO
 
-from reconciler.cli.terminal import Level, log_as, logs_json, say
+from reconciler.cli.terminal import Level, is_json_log, log_message, set_log_format
 
 if TYPE_CHECKING:
     import logging
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
-_LAST_WORDS_S: Final = 0.5
+_DRAIN_TIMEOUT_S: Final = 0.5
 _JAVA_ERRORS: Final = ("spark: ERROR", "spark: FATAL")
 
 #: threads that read what programs of ours say
@@ -30,42 +30,44 @@ class LogFormat(StrEnum):
 
 
 @contextmanager
-def speaking() -> Iterator[Callable[[LogFormat], None]]:
+def open_logs() -> Iterator[Callable[[LogFormat], None]]:
     """Inside the block a format can be chosen; afterwards it is lines for people again."""
     undo: list[Callable[[], None]] = []
 
     def speak(format: LogFormat) -> None:  # noqa: A002 (the option's name)
         if format is LogFormat.JSON:
-            log_as(json_lines=True)
-            undo.append(_take_over())
+            set_log_format(json_lines=True)
+            undo.append(_redirect_libraries())
 
     try:
         yield speak
     finally:
         while _READERS:  # a program that has ended has been read to its end
-            _READERS.pop().join(_LAST_WORDS_S)
-        log_as(json_lines=False)
+            _READERS.pop().join(_DRAIN_TIMEOUT_S)
+        set_log_format(json_lines=False)
         for one in undo:
             one()
 
 
-def _take_over() -> Callable[[], None]:
+def _redirect_libraries() -> Callable[[], None]:
     """Have libraries and Python itself say what they say as lines of ours; how to undo it."""
     import logging  # noqa: PLC0415 (nothing else needs it)
     import warnings  # noqa: PLC0415
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say(self.format(record), level=_level(record), event="log")
+            log_message(self.format(record), level=_record_level(record), event="log")
 
     handler = Handler()
     before = warnings.showwarning, sys.unraisablehook, threading.excepthook
     logging.getLogger().addHandler(handler)
-    warnings.showwarning = lambda message, *_, **__: say(f"{message}", level="warning", event="log")
-    sys.unraisablehook = lambda found: say(
+    warnings.showwarning = lambda message, *_, **__: log_message(
+        f"{message}", level="warning", event="log"
+    )
+    sys.unraisablehook = lambda found: log_message(
         f"{found.err_msg or 'ignored'}: {found.exc_value!r}", level="warning", event="log"
     )
-    threading.excepthook = lambda found: say(
+    threading.excepthook = lambda found: log_message(
         f"a thread ended: {found.exc_value!r}", level="error", event="log"
     )
 
@@ -76,14 +78,14 @@ def _take_over() -> Callable[[], None]:
     return undo
 
 
-def _level(record: logging.LogRecord) -> Level:
+def _record_level(record: logging.LogRecord) -> Level:
     if record.levelname in ("ERROR", "CRITICAL"):
         return "error"
     return "warning" if record.levelname == "WARNING" else "info"
 
 
 @contextmanager
-def started_programs() -> Iterator[None]:
+def redirect_child_output() -> Iterator[None]:
     """What a program started in the block says goes to standard error, as lines of its format.
 
     Java's own messages go to standard output, which is for results.
@@ -95,7 +97,7 @@ def started_programs() -> Iterator[None]:
         return
     sys.stdout.flush()
     try:
-        with _as_records() if logs_json() else _as_it_is() as target:
+        with _read_as_records() if is_json_log() else _pass_through() as target:
             os.dup2(target, _STDOUT)
             yield
     finally:
@@ -104,12 +106,12 @@ def started_programs() -> Iterator[None]:
 
 
 @contextmanager
-def _as_it_is() -> Iterator[int]:
+def _pass_through() -> Iterator[int]:
     yield _STDERR
 
 
 @contextmanager
-def _as_records() -> Iterator[int]:
+def _read_as_records() -> Iterator[int]:
     """Standard error of programs started in the block is a pipe; each line of it becomes one of us.
 
     Ours still goes where it went. The thread that reads lives as long as such a program does.
@@ -118,7 +120,7 @@ def _as_records() -> Iterator[int]:
     before = sys.stderr
     reading, writing = os.pipe()
     ours = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="backslashreplace")
-    _READERS.append(threading.Thread(target=_repeat, args=(reading, ours), daemon=True))
+    _READERS.append(threading.Thread(target=_copy_lines, args=(reading, ours), daemon=True))
     sys.stderr = ours
     os.dup2(writing, _STDERR)
     _READERS[-1].start()
@@ -132,11 +134,11 @@ def _as_records() -> Iterator[int]:
         os.close(writing)
 
 
-def _repeat(reading: int, ours: TextIO) -> None:
+def _copy_lines(reading: int, ours: TextIO) -> None:
     """Each line as one of us; ``ours`` is what standard error was meanwhile, closed at the end."""
     with suppress(OSError, ValueError), ours, os.fdopen(reading, "rb") as lines:
         for data in lines:
             line = data.decode(errors="replace").rstrip()
             if line:
                 level: Level = "error" if line.startswith(_JAVA_ERRORS) else "warning"
-                say(line, level=level, event="spark")
+                log_message(line, level=level, event="spark")

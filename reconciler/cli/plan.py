@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
-from reconciler.cli.environment import name_of
-from reconciler.cli.failures import explain_crash
-from reconciler.cli.moment import moment
+from reconciler.cli.environment import find_environment_name
+from reconciler.cli.error_reports import report_crash
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     ChangedSince,
@@ -24,9 +23,10 @@ from reconciler.cli.options import (
     Parallelism,
     Specs,
 )
-from reconciler.cli.targets import check_target, write_whole
-from reconciler.cli.terminal import emit, progress, wants_color
-from reconciler.cli.webhook import Webhook, open_hook
+from reconciler.cli.output_files import check_output_file, replace_file
+from reconciler.cli.parse_now import parse_now
+from reconciler.cli.terminal import print_result, show_progress, wants_color
+from reconciler.cli.webhook import Webhook, open_webhook
 from reconciler.errors import UsageError
 from reconciler.render import words
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from reconciler.plan.model import Plan, Selection, TablePlan
-    from reconciler.sizing.simulate import NextInsert
+    from reconciler.layout.sizing.simulate_inserts import NextInsert
+    from reconciler.plans.model import Plan, Selection, TablePlan
     from reconciler.spec.model import TableSpec
 
 #: more rows than any insert has
@@ -74,23 +74,25 @@ def plan(  # noqa: PLR0913 (options of a command)
 
     Needs no Spark, no Java and no write permission. Review the plan, then `reconciler apply` it.
     """
-    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
-    at = moment(now)
-    insert = None if simulate_insert is None else _next_insert(simulate_insert)
-    hook = open_hook(webhook, "plan", env)
+    at = parse_now(now)
+    insert = None if simulate_insert is None else _parse_insert(simulate_insert)
+    hook = open_webhook(webhook, "plan", env)
     if output is not None:
-        check_target(output, "the plan")
+        check_output_file(output, "the plan")
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    selected = selected_specs(specs, selectors, env)
+    selected = select_specs(specs, selectors, env)
     made = make_plan(
         selected.tables, at, selection=selected.selection, parallelism=parallelism, insert=insert
     )
     if output is not None:
-        save(made, output)
-    emit(rendered(made, format, full=full, file=output, environment=name_of(env)))
-    code = exit_code(made, detailed=detailed_exitcode)
-    hook.tell_plan(made, code)
+        save_plan(made, output)
+    print_result(
+        render_plan(made, format, full=full, file=output, environment=find_environment_name(env))
+    )
+    code = plan_exit_code(made, is_detailed=detailed_exitcode)
+    hook.report_plan(made, code)
     return code
 
 
@@ -107,26 +109,26 @@ def make_plan(
     from reconciler.cli.environment import check_variables  # noqa: PLC0415
 
     check_variables(specs)
-    with progress("planning", len(specs), "tables") as tell:
+    with show_progress("planning", len(specs), "tables") as tell:
         return api.plan(
             specs,
             now=now,
             selection=selection,
             parallelism=parallelism,
             insert=insert,
-            on_table=lambda table: tell(1, f"{table.name}: {_headline(table)}", table.name),
-            on_crash=lambda spec, error: explain_crash(spec.name, error),
+            on_table=lambda table: tell(1, f"{table.name}: {_describe_table(table)}", table.name),
+            on_crash=lambda spec, error: report_crash(spec.name, error),
         )
 
 
-def _next_insert(text: str) -> NextInsert:
+def _parse_insert(text: str) -> NextInsert:
     """The rows that are to be simulated; UsageError for what is no number of rows.
 
     >>> _next_insert("100,dt=2026-01-01")
     NextInsert(rows=100, partition='dt=2026-01-01')
     """
-    from reconciler.plan.shape import is_partition  # noqa: PLC0415
-    from reconciler.sizing.simulate import NextInsert  # noqa: PLC0415 (numpy)
+    from reconciler.layout.sizing.simulate_inserts import NextInsert  # noqa: PLC0415 (numpy)
+    from reconciler.plans.validation import is_partition  # noqa: PLC0415
 
     digits, comma, partition = text.partition(",")
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_MOST_ROWS))
@@ -143,14 +145,14 @@ def _next_insert(text: str) -> NextInsert:
     return NextInsert(rows=int(digits), partition=partition or None)
 
 
-def save(plan: Plan, path: Path) -> None:
+def save_plan(plan: Plan, path: Path) -> None:
     """Write the plan document whole or not at all; StorageError where that cannot be."""
-    from reconciler.plan.document import dump  # noqa: PLC0415
+    from reconciler.plans.document import dump_plan  # noqa: PLC0415
 
-    write_whole(path, dump(plan))
+    replace_file(path, dump_plan(plan))
 
 
-def rendered(
+def render_plan(
     plan: Plan,
     format: Format,  # noqa: A002
     *,
@@ -161,15 +163,15 @@ def rendered(
     """The plan as standard output carries it; ``file`` is where all of it can be found."""
     match format:
         case Format.TEXT:
-            from reconciler.render.text import plan_text  # noqa: PLC0415
+            from reconciler.render.plan_text import plan_text  # noqa: PLC0415
 
             return plan_text(plan, color=wants_color(), full=full)
         case Format.JSON:
-            from reconciler.plan.document import dump  # noqa: PLC0415
+            from reconciler.plans.document import dump_plan  # noqa: PLC0415
 
-            return dump(plan)
+            return dump_plan(plan)
         case Format.MARKDOWN:
-            from reconciler.render.markdown import plan_markdown  # noqa: PLC0415
+            from reconciler.render.plan_markdown import plan_markdown  # noqa: PLC0415
 
             name = None if file is None else file.name
             return plan_markdown(plan, artifact=name, environment=environment)
@@ -177,22 +179,24 @@ def rendered(
             assert_never(format)
 
 
-def exit_code(plan: Plan, *, detailed: bool) -> int:
+def plan_exit_code(plan: Plan, *, is_detailed: bool) -> int:
     """The worst of the tables' codes: 1 error, 3 refused, 2 changes (when asked for), 0."""
-    from reconciler.apply.result import worst  # noqa: PLC0415
+    from reconciler.executor.result import choose_worst_code  # noqa: PLC0415
 
-    return worst(_table_code(table, detailed=detailed) for table in plan.tables)
+    return choose_worst_code(
+        _table_exit_code(table, is_detailed=is_detailed) for table in plan.tables
+    )
 
 
-def _table_code(table: TablePlan, *, detailed: bool) -> int:
+def _table_exit_code(table: TablePlan, *, is_detailed: bool) -> int:
     if table.error is not None:
         return 1
     if table.refusals:
         return 3
-    return 2 if detailed and table.has_changes else 0
+    return 2 if is_detailed and table.has_changes else 0
 
 
-def _headline(table: TablePlan) -> str:
+def _describe_table(table: TablePlan) -> str:
     if table.error is not None:
         return f"error: {table.error}"
     if table.refusals:
@@ -201,5 +205,5 @@ def _headline(table: TablePlan) -> str:
         return "nothing to do"
     kinds = ", ".join(step.kind for step in table.steps)
     rewrite = table.impact.bytes_rewritten
-    rewrites = f"{words.size(rewrite)} to rewrite, " if rewrite else ""
-    return f"{kinds}; {rewrites}{words.count(table.impact.files_removed, 'file')} to remove"
+    rewrites = f"{words.format_size(rewrite)} to rewrite, " if rewrite else ""
+    return f"{kinds}; {rewrites}{words.format_count(table.impact.files_removed, 'file')} to remove"

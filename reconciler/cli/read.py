@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.options import Env
-from reconciler.cli.spark import spark_settings
-from reconciler.cli.wanted import SHOWN, Reading, RowFormat
+from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat
+from reconciler.cli.spark import parse_spark_settings
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from reconciler.reader.request import Asked
+    from reconciler.reader.request import ReadArguments
     from reconciler.storage.api import Storage
 
 
@@ -62,7 +62,7 @@ def read(  # noqa: PLR0913 (options of a command)
             "--limit",
             metavar="N",
             min=0,
-            help=f"At most so many rows (default: {SHOWN} as text, else all).",
+            help=f"At most so many rows (default: {DEFAULT_ROW_LIMIT} as text, else all).",
         ),
     ] = None,
     format: Annotated[  # noqa: A002 (the option's name)
@@ -99,46 +99,46 @@ def read(  # noqa: PLR0913 (options of a command)
         raise UsageError("--env goes with --specs: it says where their tables are")
     if explain and format is RowFormat.CSV:
         raise UsageError("--explain --format csv: say text or json")
-    settings: Mapping[str, str] = spark_settings(spark_conf)
-    asked = _asked(as_of, columns, incremental, read_optimized=read_optimized)
+    settings: Mapping[str, str] = parse_spark_settings(spark_conf)
+    asked = _build_request(as_of, columns, incremental, read_optimized=read_optimized)
 
-    from reconciler.cli.environment import spark_of  # noqa: PLC0415
-    from reconciler.cli.reading import say_what_is_read, write_rows  # noqa: PLC0415 (heavy)
+    from reconciler.cli.environment import find_spark_options  # noqa: PLC0415
+    from reconciler.cli.run_read import print_explanation, print_rows  # noqa: PLC0415 (heavy)
 
-    storage, zone = _table(table, specs, env)
-    master, settings = spark_of(env, specs or [Path()], master, settings)
-    reading = Reading(
+    storage, zone = _open_table(table, specs, env)
+    master, settings = find_spark_options(env, specs or [Path()], master, settings)
+    reading = ReadOptions(
         storage=storage,
-        asked=asked,
+        request=asked,
         zone=zone,
         where=where,
         limit=limit,
         format=format,
         master=master,
         settings=settings,
-        skipping=not no_skipping,
+        uses_index=not no_skipping,
     )
     if explain:
-        say_what_is_read(reading)
+        print_explanation(reading)
     else:
-        write_rows(reading)
+        print_rows(reading)
     return 0
 
 
-def _asked(
+def _build_request(
     as_of: str | None,
     columns: list[str] | None,
     incremental: str | None,
     *,
     read_optimized: bool,
-) -> Asked:
+) -> ReadArguments:
     """The read of the options, whose times are not yet instants."""
-    from reconciler.reader.request import Asked  # noqa: PLC0415
+    from reconciler.reader.request import ReadArguments  # noqa: PLC0415
 
-    names = None if columns is None else _names(columns)
+    names = None if columns is None else _split_columns(columns)
     if incremental is None:
         kind = "readOptimized" if read_optimized else "snapshot"
-        return Asked(kind=kind, as_of=as_of, columns=names)
+        return ReadArguments(kind=kind, as_of=as_of, columns=names)
     if read_optimized or as_of is not None:
         other = "--read-optimized" if read_optimized else "--as-of"
         raise UsageError(f"--incremental and {other}: say one of them")
@@ -148,10 +148,10 @@ def _asked(
             f"--incremental {incremental}: write it as BEGIN..END or BEGIN.. "
             "(000 is before the first write)"
         )
-    return Asked(kind="incremental", begin=begin, end=end or None, columns=names)
+    return ReadArguments(kind="incremental", begin=begin, end=end or None, columns=names)
 
 
-def _names(texts: list[str]) -> tuple[str, ...]:
+def _split_columns(texts: list[str]) -> tuple[str, ...]:
     """The columns of every ``--columns``.
 
     >>> _names(["a, b", "c"])
@@ -163,27 +163,29 @@ def _names(texts: list[str]) -> tuple[str, ...]:
     return names
 
 
-def _table(table: str, specs: list[Path] | None, env: str | None) -> tuple[Storage, tzinfo | None]:
+def _open_table(
+    table: str, specs: list[Path] | None, env: str | None
+) -> tuple[Storage, tzinfo | None]:
     """The storage of a table, and the zone of its timeline where its spec says it."""
-    from reconciler import world  # noqa: PLC0415
+    from reconciler import runtime  # noqa: PLC0415
 
     if not specs:
-        return world.open_storage(table), None
+        return runtime.open_storage(table), None
     from zoneinfo import ZoneInfo  # noqa: PLC0415
 
-    from reconciler.cli.selection import selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    found = selected_specs(specs, environment=env).tables
+    found = select_specs(specs, environment=env).tables
     spec = next((each for each in found if each.name == table), None)
     if spec is None:
         known = [each.name for each in found]
-        near = _near(table, known)
+        near = _suggest_name(table, known)
         raise UsageError(f"{table}: none of the {len(known)} specs is called so; {near}")
     zone = None if spec.timezone is None else ZoneInfo(spec.timezone)
-    return world.open_storage(spec.path, spec.storage_options), zone
+    return runtime.open_storage(spec.path, spec.storage_options), zone
 
 
-def _near(name: str, known: list[str]) -> str:
+def _suggest_name(name: str, known: list[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
     near = get_close_matches(name, known, n=1)

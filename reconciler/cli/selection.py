@@ -8,18 +8,18 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli.terminal import say
+from reconciler.cli.terminal import log_message
 from reconciler.errors import UsageError
 from reconciler.render import words
-from reconciler.spec.load import Loaded, read_specs
+from reconciler.spec.load import LoadedSpecs, read_specs
 from reconciler.spec.model import TableSpec
-from reconciler.spec.policy import unused_waivers
-from reconciler.spec.sources import Files
+from reconciler.spec.policy import warn_about_unused_waivers
+from reconciler.spec.spec_files import FileTree
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from reconciler.plan.model import Selection
+    from reconciler.plans.model import Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Selectors:
     labels: Sequence[str] | None = None
     changed_since: str | None = None
 
-    def given(self) -> tuple[str, ...]:
+    def arguments(self) -> tuple[str, ...]:
         """Every selector with its value.
 
         >>> Selectors(names=["sales.*"], changed_since="main").given()
@@ -50,21 +50,21 @@ class Selectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selected:
+class SelectedTables:
     """The chosen tables, by name; ``selection`` is None where there were no selectors."""
 
     tables: tuple[TableSpec, ...]
     selection: Selection | None = None
 
 
-def selected_specs(
+def select_specs(
     paths: Sequence[Path],
     selectors: Selectors | None = None,
     environment: str | None = None,
     *,
     may_lack_paths: bool = False,
     today: date | None = None,
-) -> Selected:
+) -> SelectedTables:
     """The specs at the paths that every selector agrees to; says warnings and how many are left.
 
     Raises SpecError for what is wrong in any file, selected or not, and UsageError when names and
@@ -73,32 +73,32 @@ def selected_specs(
     """
     loaded = read_specs(paths, environment=environment, may_lack_paths=may_lack_paths)
     if today is not None:
-        unused_waivers(
-            loaded.guards, loaded.tables, paths=paths, today=today, problems=loaded.problems
+        warn_about_unused_waivers(
+            loaded.guardrails, loaded.tables, paths=paths, today=today, problems=loaded.problems
         )
     for warning in loaded.problems.warnings:
-        say(str(warning), level="warning")
+        log_message(str(warning), level="warning")
     loaded.problems.raise_errors()
-    by = () if selectors is None else selectors.given()
+    by = () if selectors is None else selectors.arguments()
     if selectors is None or not by:
-        return Selected(tables=loaded.tables)
-    from reconciler.plan.model import Selection  # noqa: PLC0415 (numpy; only a few need it)
+        return SelectedTables(tables=loaded.tables)
+    from reconciler.plans.model import Selection  # noqa: PLC0415 (numpy; only a few need it)
 
     total = len(loaded.tables)
-    chosen = _named(loaded.tables, selectors)
+    chosen = _select_by_name(loaded.tables, selectors)
     if not chosen:
         none = "the one table is not" if total == 1 else f"none of the {total} tables is"
         raise UsageError(f"{none} selected; --name, --exclude and -l must leave at least one")
     removed: tuple[str, ...] = ()
     if selectors.changed_since is not None:
-        chosen, removed = _changed(chosen, loaded, paths, selectors, environment)
-    selection = Selection(tables=len(chosen), of=total, by=by, removed=removed)
-    say(f"{words.tables(len(chosen), selection)} selected")
-    return Selected(tables=chosen, selection=selection)
+        chosen, removed = _select_changed(chosen, loaded, paths, selectors, environment)
+    selection = Selection(tables=len(chosen), total=total, by=by, removed=removed)
+    log_message(f"{words.format_tables(len(chosen), selection)} selected")
+    return SelectedTables(tables=chosen, selection=selection)
 
 
-def _named(specs: Iterable[TableSpec], selectors: Selectors) -> tuple[TableSpec, ...]:
-    wanted = [_label(text) for text in selectors.labels or ()]
+def _select_by_name(specs: Iterable[TableSpec], selectors: Selectors) -> tuple[TableSpec, ...]:
+    wanted = [_parse_label(text) for text in selectors.labels or ()]
     return tuple(
         spec
         for spec in specs
@@ -108,29 +108,29 @@ def _named(specs: Iterable[TableSpec], selectors: Selectors) -> tuple[TableSpec,
     )
 
 
-def _changed(
+def _select_changed(
     chosen: tuple[TableSpec, ...],
-    loaded: Loaded,
+    loaded: LoadedSpecs,
     paths: Sequence[Path],
     selectors: Selectors,
     environment: str | None,
 ) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
     """The chosen tables that changed, and the names of those that are declared no more; says so."""
-    from reconciler.cli.history import changes_since  # noqa: PLC0415 (runs git)
+    from reconciler.cli.changed_specs import find_changes  # noqa: PLC0415 (runs git)
 
     ref = selectors.changed_since or ""
 
-    def read(there: Sequence[Path], files: Files) -> Loaded:
+    def read(there: Sequence[Path], files: FileTree) -> LoadedSpecs:
         return read_specs(
             there, files, environment=environment, may_be_empty=True, may_lack_paths=True
         )
 
-    found = changes_since(ref, paths, loaded, read)
+    found = find_changes(ref, paths, loaded, read)
     if found.unknown is not None:
-        say(f"what changed since {ref} cannot be told, so every table counts as changed: "
+        log_message(f"what changed since {ref} cannot be told, so every table counts as changed: "
             f"the specs of then do not load: {found.unknown}")  # fmt: skip
-    if removed := _named(found.removed, selectors):
-        say(f"since {ref}, {words.unmanaged([spec.name for spec in removed])}")
+    if removed := _select_by_name(found.removed, selectors):
+        log_message(f"since {ref}, {words.describe_removed_specs([spec.name for spec in removed])}")
     return (
         tuple(spec for spec in chosen if spec.name in found.changed),
         tuple(spec.name for spec in removed),
@@ -141,7 +141,7 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
-def _label(text: str) -> tuple[str, str]:
+def _parse_label(text: str) -> tuple[str, str]:
     """The label and its value.
 
     >>> _label("team=core")

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.documents import read_plan
-from reconciler.cli.environment import name_of
+from reconciler.cli.environment import find_environment_name
 from reconciler.cli.options import Format, Full, OutputFormat
-from reconciler.cli.plan import rendered
-from reconciler.cli.terminal import emit
+from reconciler.cli.plan import render_plan
+from reconciler.cli.plan_files import read_plan
+from reconciler.cli.terminal import print_result
 
 
 def show(
@@ -27,5 +27,9 @@ def show(
     ] = None,
 ) -> int:
     """Show a saved plan. Looks at no table, so an old plan can be read as well."""
-    emit(rendered(read_plan(plan), format, full=full, file=plan, environment=name_of(env)))
+    print_result(
+        render_plan(
+            read_plan(plan), format, full=full, file=plan, environment=find_environment_name(env)
+        )
+    )
     return 0

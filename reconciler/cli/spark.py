@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import interruption
-from reconciler.cli.failures import DEBUG
-from reconciler.cli.logs import started_programs
-from reconciler.cli.terminal import say
+from reconciler.cli.error_reports import DEBUG
+from reconciler.cli.logs import redirect_child_output
+from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # Base64 ends with equals s
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: compile what runs often, but do not spend seconds on how to make it faster still: half the CPU
 #: of a short job, and of no use where the work is done in Python
-_SHORT: Final = "-XX:TieredStopAtLevel=1"
-_QUIET: Final = """\
+_FAST_START: Final = "-XX:TieredStopAtLevel=1"
+_LOG_CONFIG: Final = """\
 rootLogger.level = error
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
@@ -56,7 +56,7 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex
 
 
 @contextmanager
-def spark_session(
+def open_spark_session(
     master: str | None, conf: Mapping[str, str], *, in_python: bool = False
 ) -> Iterator[SparkSession]:
     """A session for the block: the one that is active already, else one of our own.
@@ -74,21 +74,23 @@ def spark_session(
     if active is not None:
         yield active
         return
-    say("starting Spark")
+    log_message("starting Spark")
     use_java()
     with (
         tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder,
-        interruption.watching() as watch,
+        interruption.watch_interrupts() as watch,
     ):
-        session = _start(SparkSession.builder, master, conf, Path(folder), in_python=in_python)
+        session = _start_session(
+            SparkSession.builder, master, conf, Path(folder), in_python=in_python
+        )
         watch()  # Spark's own handler would talk to Java in the middle of a talk with Java
         try:
             yield session
         finally:
-            _stop(session)
+            _stop_session(session)
 
 
-def _stop(session: SparkSession) -> None:
+def _stop_session(session: SparkSession) -> None:
     with suppress(Exception):  # a Java that is gone has stopped: the signal was for it as well
         session.stop()
 
@@ -97,7 +99,7 @@ def use_java() -> None:
     """Let Spark find a Java: the machine's own, else the one of the extra package ``jre``."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
-    problem = _problem(java) if java else "there is no Java on this machine"
+    problem = _find_java_problem(java) if java else "there is no Java on this machine"
     if problem is None:
         return
     try:
@@ -107,7 +109,7 @@ def use_java() -> None:
     os.environ["JAVA_HOME"] = str(extra.JAVA_HOME)
 
 
-def _problem(java: str) -> str | None:
+def _find_java_problem(java: str) -> str | None:
     """What is wrong with a java command; None when Spark runs on it."""
     try:
         said = subprocess.run(  # noqa: S603 (the machine's own Java)
@@ -121,7 +123,7 @@ def _problem(java: str) -> str | None:
     return None if int(found[1]) in _JAVAS else f"{java} is Java {found[1]}"
 
 
-def _start(
+def _start_session(
     builder: SparkSession.Builder,
     master: str | None,
     conf: Mapping[str, str],
@@ -130,7 +132,7 @@ def _start(
     in_python: bool = False,
 ) -> SparkSession:
     quiet = folder / "log4j2.properties"
-    quiet.write_text(_QUIET, encoding="ascii")
+    quiet.write_text(_LOG_CONFIG, encoding="ascii")
     settings = {
         "spark.app.name": "reconciler",
         "spark.ui.enabled": "false",
@@ -145,7 +147,7 @@ def _start(
         # the workers are this machine's: the Python that has this package, not the first on PATH
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if in_python:
-            settings[_JAVA_OPTIONS] += f" {_SHORT}"
+            settings[_JAVA_OPTIONS] += f" {_FAST_START}"
     theirs = dict(conf)
     if _JAVA_OPTIONS in theirs:  # theirs come last, so that they win
         theirs[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {theirs[_JAVA_OPTIONS]}"
@@ -153,21 +155,21 @@ def _start(
         builder = builder.config(key, value)
     if not DEBUG.get():
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it raises what it logs
-        logging.getLogger().addFilter(_is_not_of_py4j)  # and logs some of it as nobody's
+        logging.getLogger().addFilter(_is_not_from_py4j)  # and logs some of it as nobody's
     try:
-        with started_programs():
+        with redirect_child_output():
             return builder.getOrCreate()
     except Exception as error:
-        interruption.check()
+        interruption.raise_if_interrupted()
         reason = str(error).strip().partition("\n")[0]
         raise ReconcilerError(f"Spark did not start, see above: {reason}") from error
 
 
-def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+def _is_not_from_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def spark_settings(texts: list[str] | None) -> dict[str, str]:
+def parse_spark_settings(texts: list[str] | None) -> dict[str, str]:
     """The key and value of every ``--spark-conf``.
 
     Raises UsageError for what is none. It may be a secret: nothing but a sure key is repeated.

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from reconciler.cli.environment import name_of
-from reconciler.cli.looking import look
-from reconciler.cli.moment import moment
+from reconciler.cli.environment import find_environment_name
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     ChangedSince,
@@ -23,16 +21,18 @@ from reconciler.cli.options import (
     StatusFormat,
     StatusOutput,
 )
-from reconciler.cli.targets import check_target, write_whole
-from reconciler.cli.terminal import emit, wants_color
-from reconciler.cli.webhook import Webhook, open_hook
+from reconciler.cli.output_files import check_output_file, replace_file
+from reconciler.cli.parse_now import parse_now
+from reconciler.cli.table_status import read_statuses
+from reconciler.cli.terminal import print_result, wants_color
+from reconciler.cli.webhook import Webhook, open_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from reconciler.cli.selection import Selected
-    from reconciler.status import TableStatus
+    from reconciler.cli.selection import SelectedTables
+    from reconciler.status.model import TableStatus
 
 
 def status(  # noqa: PLR0913 (options of a command)
@@ -61,31 +61,31 @@ def status(  # noqa: PLR0913 (options of a command)
 
     Exits with 1 when a table cannot be read, else with 0; writes nothing to any table.
     """
-    at = moment(now)
-    hook = open_hook(webhook, "status", env)
+    at = parse_now(now)
+    hook = open_webhook(webhook, "status", env)
     if output is not None:
-        check_target(output, "the status")
+        check_output_file(output, "the status")
 
-    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    chosen = selected_specs(specs, selectors, env)
-    tables = look(chosen.tables, at, parallelism)
-    as_format = _renderer(tables, chosen, at, env)
+    chosen = select_specs(specs, selectors, env)
+    tables = read_statuses(chosen.tables, at, parallelism)
+    as_format = _build_renderer(tables, chosen, at, env)
     if output is not None:
         is_metrics = format is StatusFormat.PROMETHEUS
-        write_whole(output, as_format(format if is_metrics else StatusFormat.JSON))
+        replace_file(output, as_format(format if is_metrics else StatusFormat.JSON))
     if output is None or format is not StatusFormat.PROMETHEUS:
-        emit(as_format(format))
+        print_result(as_format(format))
     code = 1 if any(table.error is not None for table in tables) else 0
-    hook.tell_status(tables, code)
+    hook.report_status(tables, code)
     return code
 
 
-def _renderer(
-    tables: tuple[TableStatus, ...], chosen: Selected, at: datetime, env: str | None
+def _build_renderer(
+    tables: tuple[TableStatus, ...], chosen: SelectedTables, now: datetime, env: str | None
 ) -> Callable[[StatusFormat], bytes]:
-    from reconciler import world  # noqa: PLC0415
+    from reconciler import runtime  # noqa: PLC0415
     from reconciler.render import prometheus, status  # noqa: PLC0415
 
     def rendered(format: StatusFormat) -> bytes:  # noqa: A002 (the option's name)
@@ -96,13 +96,13 @@ def _renderer(
             case StatusFormat.JSON:
                 return status.status_json(
                     tables,
-                    observed_at=at.isoformat(),
-                    tool=world.tool(),
+                    observed_at=now.isoformat(),
+                    tool=runtime.tool_name(),
                     selection=chosen.selection,
                 )
             case StatusFormat.PROMETHEUS:
                 return prometheus.status_prometheus(
-                    tables, observed_at=at, environment=name_of(env)
+                    tables, observed_at=now, environment=find_environment_name(env)
                 ).encode()
             case _:
                 assert_never(format)

@@ -23,30 +23,30 @@ _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 
 
 @dataclass(slots=True)
-class _Log:
+class _LogState:
     is_json: bool = False
 
 
-_LOG: Final = _Log()  # of the process: a context would not reach the threads that plan tables
+_LOG: Final = _LogState()  # of the process: a context would not reach the threads that plan tables
 
 
-class Tell(Protocol):
+class ProgressCallback(Protocol):
     """Hears how many more are done and, where there is one, the notice and the table it is of."""
 
     def __call__(self, done: int, notice: str, table: str = "", /) -> None: ...
 
 
-def log_as(*, json_lines: bool) -> None:
+def set_log_format(*, json_lines: bool) -> None:
     """Choose what standard error carries from here on."""
     _LOG.is_json = json_lines
 
 
-def logs_json() -> bool:
+def is_json_log() -> bool:
     """Whether standard error carries JSON lines."""
     return _LOG.is_json
 
 
-def emit(result: str | bytes) -> None:
+def print_result(result: str | bytes) -> None:
     """Write a result to standard output, which carries nothing else.
 
     Raises StorageError where it takes no more, as on a full disk.
@@ -54,14 +54,14 @@ def emit(result: str | bytes) -> None:
     if sys.stdout is None:
         raise StorageError("standard output", "is closed")
     data = result.encode(errors="backslashreplace") if isinstance(result, str) else result
-    with _taking_it():
+    with _handle_write_errors():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
 
 
 @contextmanager
-def _taking_it() -> Iterator[None]:
+def _handle_write_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -72,24 +72,24 @@ def _taking_it() -> Iterator[None]:
         raise StorageError("standard output", error.strerror or str(error)) from None
 
 
-def say(line: str, *, level: Level = "info", event: str = "", table: str = "") -> None:
+def log_message(line: str, *, level: Level = "info", event: str = "", table: str = "") -> None:
     """One line for people, on standard error; work goes on where nobody can read it.
 
     As JSON it is one object, whose message leaves out what the fields ``level`` and ``table`` say.
     """
-    line = words.uncommanding(line)
+    line = words.escape_ci_commands(line)
     if _LOG.is_json:
-        line = _record(line, level, event, table)
+        line = _format_record(line, level, event, table)
     with suppress(OSError, AttributeError):  # full, or closed
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
 
-def _record(line: str, level: Level, event: str, table: str) -> str:
-    from reconciler import world  # noqa: PLC0415 (not while a command starts)
+def _format_record(line: str, level: Level, event: str, table: str) -> str:
+    from reconciler import runtime  # noqa: PLC0415 (not while a command starts)
 
     message = line.removeprefix(f"{level}: ")
-    record = {"time": world.now().isoformat(timespec="milliseconds"), "level": level}
+    record = {"time": runtime.now().isoformat(timespec="milliseconds"), "level": level}
     record |= {"event": event} if event else {}
     record |= {"table": table} if table else {}
     record["message"] = message.removeprefix(f"{table}: ") if table else message
@@ -98,10 +98,10 @@ def _record(line: str, level: Level, event: str, table: str) -> str:
 
 def wants_color() -> bool:
     """Whether standard output is a terminal that shows colours (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and _is_capable()
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and _is_capable_terminal()
 
 
-def _is_capable() -> bool:
+def _is_capable_terminal() -> bool:
     return os.environ.get("TERM") != "dumb"
 
 
@@ -111,12 +111,12 @@ def require_terminal(instead: str) -> None:
         raise UsageError(f"there is no terminal to ask at; {instead}")
 
 
-def ask(question: str, instead: str) -> bool:
+def ask_yes_no(question: str, instead: str) -> bool:
     """Ask a person; only "yes" is yes. Raises UsageError where nobody can be asked."""
     require_terminal(instead)
     question = f"{question} Only 'yes' is taken for yes: "
     if _LOG.is_json:
-        say(question.rstrip(), event="question")
+        log_message(question.rstrip(), event="question")
     else:
         sys.stderr.write(question)
         sys.stderr.flush()
@@ -124,23 +124,25 @@ def ask(question: str, instead: str) -> bool:
 
 
 @contextmanager
-def progress(what: str, total: int, unit: str, *, table: str = "") -> Iterator[Tell]:
+def show_progress(
+    what: str, total: int, unit: str, *, table: str = ""
+) -> Iterator[ProgressCallback]:
     """A bar on a terminal, a line for each notice elsewhere; ``table``: all of it is about one.
 
     The block calls ``tell(done, notice)`` with how many more are done; an empty notice makes no
     line.
     """
-    of = f"{words.plain(table)}: " if table else ""
-    if _LOG.is_json or not sys.stderr.isatty() or not _is_capable():
+    of = f"{words.escape_text(table)}: " if table else ""
+    if _LOG.is_json or not sys.stderr.isatty() or not _is_capable_terminal():
 
         def tell(_done: int, notice: str, of_table: str = "", /) -> None:
             if notice:
                 one = table or of_table
-                say(f"{of}{what}: {words.plain(notice)}", event="progress", table=one)
+                log_message(f"{of}{what}: {words.escape_text(notice)}", event="progress", table=one)
 
         yield tell
         return
-    from reconciler.cli.bars import bar  # noqa: PLC0415 (only terminals pay for rich)
+    from reconciler.cli.progress_bars import show_bar  # noqa: PLC0415 (only terminals pay for rich)
 
-    with bar(f"{of}{what}", total, unit) as advance:
-        yield lambda done, notice, _of_table="", /: advance(done, words.plain(notice))
+    with show_bar(f"{of}{what}", total, unit) as advance:
+        yield lambda done, notice, _of_table="", /: advance(done, words.escape_text(notice))

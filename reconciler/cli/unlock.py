@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.options import ChangedSince, Env, Excluded, Labels, Names
-from reconciler.cli.terminal import ask, emit
+from reconciler.cli.terminal import ask_yes_no, print_result
 from reconciler.errors import BusyError, ReconcilerError, UsageError
 from reconciler.render import words
 
@@ -36,45 +36,45 @@ def unlock(  # noqa: PLR0913 (options of a command)
 
     Only for a lock whose holder is gone for good: a writer that still runs would go on without it.
     """
-    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    found = selected_specs(specs, selectors, env)
+    found = select_specs(specs, selectors, env)
     if len(found.tables) != 1:
-        tables = words.tables(len(found.tables), found.selection)
+        tables = words.format_tables(len(found.tables), found.selection)
         raise UsageError(f"{tables}: unlock takes one at a time; choose it by --name")
-    return _unlock(found.tables[0], yes=yes)
+    return _unlock_table(found.tables[0], yes=yes)
 
 
-def _unlock(spec: TableSpec, *, yes: bool) -> int:
-    from reconciler import world  # noqa: PLC0415
-    from reconciler.transaction.lock import break_lock, look  # noqa: PLC0415
+def _unlock_table(spec: TableSpec, *, yes: bool) -> int:
+    from reconciler import runtime  # noqa: PLC0415
+    from reconciler.transaction.locks.file_lock import break_lock, read_lock_holder  # noqa: PLC0415
 
-    storage, path = _lock_of(spec)
-    held = look(storage, path)
+    storage, path = _find_lock(spec)
+    held = read_lock_holder(storage, path)
     if held is None:
-        emit(f"{spec.name}: the lock is free ({storage.location}/{path} is not there)\n")
+        print_result(f"{spec.name}: the lock is free ({storage.location}/{path} is not there)\n")
         return 0
-    emit(f"{spec.name}: {storage.location}/{path} is held by "
-         f"{held.describe(world.SystemClock().now_ms())}\n")  # fmt: skip
-    if not yes and not ask(
+    print_result(f"{spec.name}: {storage.location}/{path} is held by "
+         f"{held.describe(runtime.SystemClock().now_ms())}\n")  # fmt: skip
+    if not yes and not ask_yes_no(
         "Is that process gone for good, and shall its lock be removed?", "say --yes"
     ):
-        emit(f"{spec.name}: the lock stays\n")
+        print_result(f"{spec.name}: the lock stays\n")
         return 0
     if not break_lock(storage, held):
         raise BusyError(f"{spec.name}: the lock changed hands meanwhile and stays; look again")
-    emit(f"{spec.name}: the lock is removed\n")
+    print_result(f"{spec.name}: the lock is removed\n")
     return 0
 
 
-def _lock_of(spec: TableSpec) -> tuple[Storage, str]:
+def _find_lock(spec: TableSpec) -> tuple[Storage, str]:
     """Where the lock file of a table is; ReconcilerError when its spec declares none."""
-    from reconciler.transaction.lock import lock_place  # noqa: PLC0415
-    from reconciler.world import open_storage  # noqa: PLC0415
+    from reconciler.runtime import open_storage  # noqa: PLC0415
+    from reconciler.transaction.locks.file_lock import locate_lock  # noqa: PLC0415
 
     lock = spec.concurrency.lock if spec.concurrency else None
     if lock is None or lock.provider == "none":
         raise ReconcilerError(f"{spec.name}: its spec declares no lock, so there is none to remove")
     table = open_storage(spec.path, spec.storage_options)
-    return lock_place(lock.path, table, lambda folder: open_storage(folder, spec.storage_options))
+    return locate_lock(lock.path, table, lambda folder: open_storage(folder, spec.storage_options))

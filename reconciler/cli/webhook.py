@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from reconciler.cli.environment import name_of
-from reconciler.cli.failures import sentence
-from reconciler.cli.terminal import say
+from reconciler.cli.environment import find_environment_name
+from reconciler.cli.error_reports import describe_error
+from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply.result import Result
-    from reconciler.plan.model import Plan
-    from reconciler.render.notice import Event, Notice, TableNotice
-    from reconciler.status import TableStatus
+    from reconciler.executor.result import ApplyResult
+    from reconciler.plans.model import Plan
+    from reconciler.render.webhook_notice import Notice, NoticeEvent, TableNotice
+    from reconciler.status.model import TableStatus
 
 Webhook = Annotated[
     str | None,
@@ -31,46 +31,46 @@ Webhook = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
+class WebhookReporter:
     """Where one run of a command reports to; nowhere without a URL."""
 
     command: str
     url: str | None
     environment: str | None
 
-    def tell_plan(self, plan: Plan, exit_code: int) -> None:
+    def report_plan(self, plan: Plan, exit_code: int) -> None:
         """Post what the plan has to say, if there is anything."""
         if self.url is None:
             return
-        from reconciler.render.notice import of_plan  # noqa: PLC0415
+        from reconciler.render.webhook_notice import plan_notices  # noqa: PLC0415
 
-        if found := of_plan(plan):
-            from reconciler.plan.document import plan_digest  # noqa: PLC0415
+        if found := plan_notices(plan):
+            from reconciler.plans.document import compute_plan_digest  # noqa: PLC0415
 
-            self._tell(found, len(plan.tables), exit_code, plan_digest(plan))
+            self._report_tables(found, len(plan.tables), exit_code, compute_plan_digest(plan))
 
-    def tell_status(self, tables: Sequence[TableStatus], exit_code: int) -> None:
+    def report_status(self, tables: Sequence[TableStatus], exit_code: int) -> None:
         """Post the tables that are not as they should be, if there are any."""
         if self.url is None:
             return
-        from reconciler.render.notice import of_status  # noqa: PLC0415
+        from reconciler.render.webhook_notice import status_notices  # noqa: PLC0415
 
-        if found := of_status(tables):
-            self._tell(found, len(tables), exit_code, None)
+        if found := status_notices(tables):
+            self._report_tables(found, len(tables), exit_code, None)
 
-    def tell_result(self, result: Result) -> None:
+    def report_result(self, result: ApplyResult) -> None:
         """Post the tables that were not applied as reviewed, if there are any."""
         if self.url is None:
             return
-        from reconciler.render.notice import of_result  # noqa: PLC0415
+        from reconciler.render.webhook_notice import result_notices  # noqa: PLC0415
 
-        if found := of_result(result):
-            self._tell(found, len(result.tables), result.exit_code, result.plan_digest)
+        if found := result_notices(result):
+            self._report_tables(found, len(result.tables), result.exit_code, result.plan_digest)
 
-    def _tell(
+    def _report_tables(
         self, tables: tuple[TableNotice, ...], total: int, exit_code: int, digest: str | None
     ) -> None:
-        from reconciler.render.notice import Notice  # noqa: PLC0415
+        from reconciler.render.webhook_notice import Notice  # noqa: PLC0415
 
         self._post(
             Notice(
@@ -83,14 +83,14 @@ class Hook:
             )
         )
 
-    def tell_error(self, error: Exception) -> None:
+    def report_error(self, error: Exception) -> None:
         """Post what stopped the command before there was a result."""
         if self.url is None:
             return
-        from reconciler.render.notice import Notice  # noqa: PLC0415
+        from reconciler.render.webhook_notice import Notice  # noqa: PLC0415
 
         code = error.exit_code if isinstance(error, ReconcilerError) else 1
-        what: tuple[Event, str] = (_event(code), sentence(error))
+        what: tuple[NoticeEvent, str] = (_choose_event(code), describe_error(error))
         notice = Notice(
             command=self.command, exit_code=code, environment=self.environment, error=what
         )
@@ -99,40 +99,42 @@ class Hook:
     def _post(self, notice: Notice) -> None:
         if self.url is None:
             return
-        from reconciler import world  # noqa: PLC0415
-        from reconciler.forge.http import HttpError, Outgoing, Patience, send  # noqa: PLC0415
-        from reconciler.render.notice import notice_json  # noqa: PLC0415
+        from reconciler import runtime  # noqa: PLC0415
+        from reconciler.cli.code_hosts.http import HttpError, HttpRequest, RetryPolicy, send  # noqa: PLC0415
+        from reconciler.render.webhook_notice import notice_json  # noqa: PLC0415
 
         try:
-            request = Outgoing(method="POST", url=self.url, body=notice_json(notice))
-            send(request, Patience(sleep=world.SystemClock().sleep))
+            request = HttpRequest(method="POST", url=self.url, body=notice_json(notice))
+            send(request, RetryPolicy(sleep=runtime.SystemClock().sleep))
         except Exception as error:  # noqa: BLE001 (whatever it is, the work is done)
             # only our own words: others may repeat the URL, which is a secret
             why = str(error) if isinstance(error, HttpError) else type(error).__name__
-            say(f"warning: the webhook was not told: {why}", level="warning", event="webhook")
+            log_message(
+                f"warning: the webhook was not told: {why}", level="warning", event="webhook"
+            )
 
 
 @dataclass(slots=True)
-class _Run:
-    hook: Hook | None = None
+class _CurrentRun:
+    hook: WebhookReporter | None = None
 
 
-_RUN: Final = _Run()
+_RUN: Final = _CurrentRun()
 
 
-def open_hook(url: str | None, command: str, env: str | None) -> Hook:
+def open_webhook(url: str | None, command: str, env: str | None) -> WebhookReporter:
     """The hook of this run from here on: what stops the run is told to it too.
 
     Raises UsageError for a URL that none can be, without repeating it: it is a secret.
     """
     if url is not None:
-        from reconciler.forge.http import HttpError, place  # noqa: PLC0415
+        from reconciler.cli.code_hosts.http import HttpError, find_origin  # noqa: PLC0415
 
         try:
-            place(url)
+            find_origin(url)
         except HttpError as error:
             raise UsageError(f"--webhook (or RECONCILER_WEBHOOK): {error}") from None
-    _RUN.hook = Hook(command=command, url=url, environment=name_of(env))
+    _RUN.hook = WebhookReporter(command=command, url=url, environment=find_environment_name(env))
     return _RUN.hook
 
 
@@ -141,13 +143,13 @@ def reset() -> None:
     _RUN.hook = None
 
 
-def tell_what_stopped(error: Exception) -> None:
+def report_failure(error: Exception) -> None:
     """Tell the hook of this run, if there is one, unless it is only how the command was called."""
     if _RUN.hook is not None and not isinstance(error, UsageError):
-        _RUN.hook.tell_error(error)
+        _RUN.hook.report_error(error)
 
 
-def _event(exit_code: int) -> Event:
+def _choose_event(exit_code: int) -> NoticeEvent:
     match exit_code:
         case 3:
             return "blocked"

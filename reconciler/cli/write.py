@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.options import Env
-from reconciler.cli.spark import spark_settings
+from reconciler.cli.spark import parse_spark_settings
 from reconciler.errors import UsageError
 
 
@@ -21,7 +21,7 @@ class RowsFormat(StrEnum):
     AVRO = "avro"
 
 
-class Said(StrEnum):
+class WriteFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
 
@@ -74,8 +74,9 @@ def write(  # noqa: PLR0913 (options of a command)
         str | None, typer.Option("--name", metavar="NAME", help="Which of several specs.")
     ] = None,
     format: Annotated[  # noqa: A002 (the option's name)
-        Said, typer.Option("--format", help="How to say on standard output what was written.")
-    ] = Said.TEXT,
+        WriteFormat,
+        typer.Option("--format", help="How to say on standard output what was written."),
+    ] = WriteFormat.TEXT,
     env: Env = None,
     master: Annotated[
         str | None, typer.Option("--master", help="Spark's master (default: local[*]).")
@@ -89,22 +90,22 @@ def write(  # noqa: PLR0913 (options of a command)
 
     Small files are filled on the way, up to files.target of the spec. Needs no Hudi jar.
     """
-    settings: Mapping[str, str] = spark_settings(spark_conf)
-    options = dict(_pair(text) for text in source_options or ())
+    settings: Mapping[str, str] = parse_spark_settings(spark_conf)
+    options = dict(_parse_option(text) for text in source_options or ())
 
-    from reconciler.cli.environment import spark_of  # noqa: PLC0415
-    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
-    from reconciler.cli.writing import Writing, write_files  # noqa: PLC0415 (heavy)
+    from reconciler.cli.environment import find_spark_options  # noqa: PLC0415
+    from reconciler.cli.run_write import WriteOptions, write_files  # noqa: PLC0415 (heavy)
+    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
     selectors = Selectors(names=None if name is None else [name])
-    found = selected_specs([spec], selectors, environment=env).tables
+    found = select_specs([spec], selectors, environment=env).tables
     if len(found) != 1:
         raise UsageError(
             f"{spec}: {len(found)} tables; a write goes to one of them: say which with --name"
         )
-    master, settings = spark_of(env, [spec], master, settings)
+    master, settings = find_spark_options(env, [spec], master, settings)
     write_files(
-        Writing(
+        WriteOptions(
             spec=found[0],
             sources=tuple(sources or ()),
             operation=operation,
@@ -113,7 +114,7 @@ def write(  # noqa: PLR0913 (options of a command)
             partitions=None if partitions is None else tuple(partitions),
             dedupe=dedupe,
             fill_missing=fill_missing,
-            as_json=format is Said.JSON,
+            as_json=format is WriteFormat.JSON,
             master=master,
             settings=settings,
         )
@@ -121,7 +122,7 @@ def write(  # noqa: PLR0913 (options of a command)
     return 0
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_option(text: str) -> tuple[str, str]:
     """Key and value of a ``--source-option``.
 
     >>> _pair("sep=;")

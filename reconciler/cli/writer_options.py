@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.bridge.model import Engine, Release
 from reconciler.cli.options import ChangedSince, Env, Excluded, Labels, Names, Specs
-from reconciler.cli.terminal import emit, say
+from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import UnsupportedError
+from reconciler.hudi_engine.model import HudiRelease, WriterEngine
 from reconciler.render import words
 
 if TYPE_CHECKING:
-    from reconciler.bridge.model import WriterOptions
+    from reconciler.hudi_engine.model import WriterOptions
 
 
 class OptionsFormat(StrEnum):
@@ -26,10 +26,10 @@ def options(  # noqa: PLR0913 (options of a command)
     specs: Specs,
     *,
     engine: Annotated[
-        Engine, typer.Option("--for", help="Who writes: the form and names of the options.")
+        WriterEngine, typer.Option("--for", help="Who writes: the form and names of the options.")
     ],
     hudi: Annotated[
-        Release | None,
+        HudiRelease | None,
         typer.Option(
             "--hudi",
             help="The writers' Hudi (default: every one; options with a newer name have both).",
@@ -49,25 +49,29 @@ def options(  # noqa: PLR0913 (options of a command)
     The text can be pasted: Python for spark, a properties file for streamer, SQL for sql and flink.
     Looks at no table. Exits with 1 where the given Hudi cannot write a declared table.
     """
-    from reconciler.bridge.choose import writer_options  # noqa: PLC0415
-    from reconciler.cli.selection import Selectors, selected_specs  # noqa: PLC0415
+    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
+    from reconciler.hudi_engine.writer_options import make_writer_options  # noqa: PLC0415
     from reconciler.render import writer_options as render  # noqa: PLC0415
 
     by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    chosen = selected_specs(specs, by, env)
-    found = [writer_options(spec, engine, hudi) for spec in chosen.tables]
+    chosen = select_specs(specs, by, env)
+    found = [make_writer_options(spec, engine, hudi) for spec in chosen.tables]
     if format is OptionsFormat.JSON:
-        from reconciler import world  # noqa: PLC0415
+        from reconciler import runtime  # noqa: PLC0415
 
-        emit(render.options_json(found, engine, tool=world.tool(), selection=chosen.selection))
+        print_result(
+            render.options_json(found, engine, tool=runtime.tool_name(), selection=chosen.selection)
+        )
     else:
-        emit(render.options_text(found, engine))
-    return _complain(found)
+        print_result(render.options_text(found, engine))
+    return _report_missing(found)
 
 
-def _complain(found: list[WriterOptions]) -> int:
+def _report_missing(options: list[WriterOptions]) -> int:
     """Say of which tables there are no options; the exit code."""
-    for table in found:
+    for table in options:
         if table.error is not None:
-            say(words.plain(f"{table.name}: {table.error}"), level="error", table=table.name)
-    return UnsupportedError.exit_code if any(table.error is not None for table in found) else 0
+            log_message(
+                words.escape_text(f"{table.name}: {table.error}"), level="error", table=table.name
+            )
+    return UnsupportedError.exit_code if any(table.error is not None for table in options) else 0

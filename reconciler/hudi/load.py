@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from reconciler.errors import FormatError, NoTableError, NotFoundError
-from reconciler.hudi import layout_v1, layout_v2
-from reconciler.hudi.avro import text_map
-from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.files import Files, build_files
-from reconciler.hudi.instant import COMMITS, Instant
-from reconciler.hudi.layout_v1 import read_archive
-from reconciler.hudi.layout_v2 import newest_archived, read_history
-from reconciler.hudi.names import BaseName
-from reconciler.hudi.properties import TableProperties
-from reconciler.hudi.schemaless import decoding
-from reconciler.hudi.timeline import Timeline, TimelineFile
-from reconciler.storage.api import Folder, Storage
+from reconciler.hudi.codecs.avro_binary import decoding
+from reconciler.hudi.codecs.avro_container import read_text_map
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.files.table_files import TableFiles, build_files
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline import archive_v1, archive_v2
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.archive_v1 import read_archive
+from reconciler.hudi.timeline.archive_v2 import find_newest_time, read_history
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.instant import COMMITS, Instant
+from reconciler.storage.api import FolderListing, Storage
 
 if TYPE_CHECKING:
-    from reconciler.hudi.metadata_read import MetadataListing
+    from reconciler.hudi.metadata.listing import MetadataListing
 
 PROPERTIES: Final = ".hoodie/hoodie.properties"
 _BACKUP: Final = f"{PROPERTIES}.backup"
@@ -64,7 +64,7 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
         entries = storage.list(properties.timeline_folder)
     except NotFoundError:
         if _is_blank(storage):
-            return Timeline.of([])
+            return Timeline.from_files([])
         raise FormatError(
             properties.timeline_folder,
             "the timeline that hoodie.properties names is not there",
@@ -75,7 +75,7 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
         instant = None if entry.is_folder else Instant.parse(entry.name)
         if instant is not None:
             found.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
-    return Timeline.of(found)
+    return Timeline.from_files(found)
 
 
 def _is_blank(storage: Storage) -> bool:
@@ -88,15 +88,15 @@ def _is_blank(storage: Storage) -> bool:
 
 def read_instant_file(storage: Storage, properties: TableProperties, file: TimelineFile) -> bytes:
     """The bytes of a file of the timeline; NotFoundError when it went away since the listing."""
-    return storage.read(instant_path(properties, file))
+    return storage.read(instant_file_path(properties, file))
 
 
-def instant_path(properties: TableProperties, file: TimelineFile) -> str:
+def instant_file_path(properties: TableProperties, file: TimelineFile) -> str:
     """Where a file of the timeline is, relative to the table's root."""
     return f"{properties.timeline_folder}/{file.name}"
 
 
-def load_archived(storage: Storage, properties: TableProperties) -> tuple[Instant, ...]:
+def load_archived_instants(storage: Storage, properties: TableProperties) -> tuple[Instant, ...]:
     """Completed archived instants, oldest first, with the completion times that are known."""
     if properties.layout == 1:
         found = {
@@ -109,38 +109,42 @@ def load_archived(storage: Storage, properties: TableProperties) -> tuple[Instan
     return tuple(sorted(found, key=lambda i: (i.requested, i.action)))
 
 
-def archived_commits(
+def read_archived_commits(
     storage: Storage, properties: TableProperties
 ) -> Iterator[tuple[str | None, Mapping[str, str], str]]:
     """Operation and extra metadata of archived writes, and the file that says so; newest first."""
     folder = properties.archive_folder
     if properties.layout == 1:
-        for _instant, content, path in layout_v1.read_contents(storage, folder):
+        for _instant, content, path in archive_v1.read_commit_contents(storage, folder):
             with decoding(path, "an archived write"):
-                yield content.get("operationType"), text_map(content.get("extraMetadata")), path
+                yield (
+                    content.get("operationType"),
+                    read_text_map(content.get("extraMetadata")),
+                    path,
+                )
         return
-    for instant, data, path in layout_v2.read_contents(storage, folder):
+    for instant, data, path in archive_v2.read_commit_contents(storage, folder):
         if instant.action in COMMITS:
             found = CommitMetadata.parse(data, path)
             yield found.operation, found.extra, path
 
 
-def archived_completions(
-    storage: Storage, properties: TableProperties, wanted: Collection[str]
+def load_archived_completion_times(
+    storage: Storage, properties: TableProperties, requested_times: Collection[str]
 ) -> dict[str, str]:
     """Completion times of archived instants of layout 2, by requested time."""
-    if properties.layout == 1 or not wanted:
+    if properties.layout == 1 or not requested_times:
         return {}
-    history = read_history(storage, properties.archive_folder, wanted)
+    history = read_history(storage, properties.archive_folder, requested_times)
     return {i.requested: i.completed for i in history if i.completed}
 
 
-def newest_archived_time(storage: Storage, properties: TableProperties) -> str | None:
+def find_newest_archived_time(storage: Storage, properties: TableProperties) -> str | None:
     """The greatest archived requested time; None where nothing is archived."""
     if properties.layout == 1:
-        times = [i.requested for i in load_archived(storage, properties)]
+        times = [i.requested for i in load_archived_instants(storage, properties)]
         return max(times, default=None)
-    return newest_archived(storage, properties.archive_folder)
+    return find_newest_time(storage, properties.archive_folder)
 
 
 def load_metadata_listing(
@@ -149,26 +153,28 @@ def load_metadata_listing(
     """The metadata table's file listing; None where it is not live."""
     if not properties.metadata_partitions:
         return None
-    from reconciler.hudi.metadata_read import read_listing  # noqa: PLC0415 (few tables need it)
-    from reconciler.hudi.metadata_table import FILES, open_metadata  # noqa: PLC0415
+    from reconciler.hudi.metadata.listing import read_metadata_listing  # noqa: PLC0415 (few tables need it)
+    from reconciler.hudi.metadata.table import FILES, open_metadata_table  # noqa: PLC0415
 
     if FILES not in properties.metadata_partitions:
         return None
-    return read_listing(open_metadata(storage, version=properties.table_version, data=timeline))
+    return read_metadata_listing(
+        open_metadata_table(storage, version=properties.table_version, data=timeline)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Listing:
+class TableListing:
     """The files of every partition, and the folders that hold a partition metafile.
 
-    ``stray_partitions`` hold something else too: files of other names, or folders. ``unlisted``:
+    ``stray_partitions`` hold something else too: files of other names, or folders. ``unlisted_files``:
     folder, name and size of base files of asked instants in folders that are no partitions.
     """
 
-    files: Files
+    files: TableFiles
     metafile_partitions: frozenset[str]
     stray_partitions: frozenset[str] = frozenset()
-    unlisted: tuple[tuple[str, str, int], ...] = ()
+    unlisted_files: tuple[tuple[str, str, int], ...] = ()
 
 
 def load_listing(
@@ -176,7 +182,7 @@ def load_listing(
     properties: TableProperties,
     known: Iterable[str] = (),
     instants: Collection[str] = (),
-) -> Listing:
+) -> TableListing:
     """List the table's folders in one pass.
 
     A partition is a folder with a metafile, and what lies below it is none, as in Hudi's
@@ -184,17 +190,17 @@ def load_listing(
     below another, as in HoodieBackedTableMetadata.getAllPartitionPaths. ``instants``: pending ones,
     whose files may be where no partition is (yet).
     """
-    sorting = _Sorting(set(known), frozenset(instants))
-    files = build_files(sorting.partitions(storage), properties.base_extension)
-    return Listing(
+    sorting = _PartitionScan(set(known), frozenset(instants))
+    files = build_files(sorting.scan(storage), properties.base_extension)
+    return TableListing(
         files=files,
-        metafile_partitions=frozenset(sorting.marked),
-        stray_partitions=frozenset(sorting.with_strays(files)),
-        unlisted=tuple(sorted(sorting.unlisted)),
+        metafile_partitions=frozenset(sorting.with_metafile),
+        stray_partitions=frozenset(sorting.find_stray_partitions(files)),
+        unlisted_files=tuple(sorted(sorting.unlisted)),
     )
 
 
-def _check_text(partition: str) -> None:
+def _check_utf8(partition: str) -> None:
     """Raises FormatError for the name of a folder that is not UTF-8, as all of Hudi's are."""
     shown = partition.encode(errors="backslashreplace").decode()
     if shown != partition:
@@ -202,60 +208,62 @@ def _check_text(partition: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sorting:
+class _PartitionScan:
     """Sorts the folders of one walk into partitions and others.
 
-    ``marked`` hold a metafile; ``held``: partition -> number of its files without metafiles;
-    ``unlisted``: what the ``instants`` have written elsewhere; ``in_order``: the known ones.
+    ``with_metafile`` hold a metafile; ``file_counts``: partition -> number of its files without metafiles;
+    ``unlisted_files``: what the ``instants`` have written elsewhere; ``sorted_known``: the known ones.
     """
 
     known: set[str]
     instants: frozenset[str] = frozenset()
     unlisted: list[tuple[str, str, int]] = field(default_factory=list)
-    marked: set[str] = field(default_factory=set)
-    held: dict[str, int] = field(default_factory=dict)
+    with_metafile: set[str] = field(default_factory=set)
+    file_counts: dict[str, int] = field(default_factory=dict)
     with_folders: set[str] = field(default_factory=set)
-    in_order: list[str] = field(default_factory=list)
+    sorted_known: list[str] = field(default_factory=list)
 
-    def partitions(self, storage: Storage) -> Iterator[tuple[str, list[str], list[int]]]:
+    def scan(self, storage: Storage) -> Iterator[tuple[str, list[str], list[int]]]:
         """Path, names and sizes of every partition."""
-        for folder in storage.walk(self._descends):
-            names, sizes, is_marked = _data_files(folder)
+        for folder in storage.walk(self._should_descend):
+            names, sizes, is_marked = _select_data_files(folder)
             is_known = folder.path in self.known
-            if is_marked and (is_known or not _is_below(folder.path, self.marked)):
-                _check_text(folder.path)
-                self.marked.add(folder.path)
+            if is_marked and (is_known or not _is_below(folder.path, self.with_metafile)):
+                _check_utf8(folder.path)
+                self.with_metafile.add(folder.path)
             elif not is_known:
-                self.unlisted.extend(_written_by(self.instants, folder.path, names, sizes))
+                self.unlisted.extend(_find_base_files(self.instants, folder.path, names, sizes))
                 continue
-            self.held[folder.path] = len(names)
+            self.file_counts[folder.path] = len(names)
             yield folder.path, names, sizes
-        for path in self.known - self.held.keys():
+        for path in self.known - self.file_counts.keys():
             yield path, [], []
 
-    def with_strays(self, files: Files) -> set[str]:
+    def find_stray_partitions(self, files: TableFiles) -> set[str]:
         """Partitions that hold a folder or files which have no row."""
         rows = np.bincount(files.partition, minlength=len(files.partitions)).tolist()
         counted = zip(files.partitions, rows, strict=True)
-        return self.with_folders | {path for path, n in counted if self.held.get(path, 0) > n}
+        return self.with_folders | {
+            path for path, n in counted if self.file_counts.get(path, 0) > n
+        }
 
-    def _descends(self, path: str) -> bool:
+    def _should_descend(self, path: str) -> bool:
         if path == ".hoodie":
             return False
         parent = path.rpartition("/")[0]
-        if parent in self.held:
+        if parent in self.file_counts:
             self.with_folders.add(parent)
-        return parent not in self.marked or bool(self.instants) or self._leads_to_known(path)
+        return parent not in self.with_metafile or bool(self.instants) or self._leads_to_known(path)
 
     def _leads_to_known(self, path: str) -> bool:
         """Whether a folder in a partition is a known one, or holds one: few tables have such."""
-        if not self.in_order:
-            self.in_order.extend(sorted(f"{known}/" for known in self.known))
-        at = bisect_left(self.in_order, f"{path}/")
-        return at < len(self.in_order) and self.in_order[at].startswith(f"{path}/")
+        if not self.sorted_known:
+            self.sorted_known.extend(sorted(f"{known}/" for known in self.known))
+        at = bisect_left(self.sorted_known, f"{path}/")
+        return at < len(self.sorted_known) and self.sorted_known[at].startswith(f"{path}/")
 
 
-def _data_files(folder: Folder) -> tuple[list[str], list[int], bool]:
+def _select_data_files(folder: FolderListing) -> tuple[list[str], list[int], bool]:
     """Names and sizes of what is not a metafile, sorted by name; whether there is a metafile."""
     order = sorted(range(len(folder.names)), key=folder.names.__getitem__)
     names = [folder.names[place] for place in order]
@@ -267,7 +275,7 @@ def _data_files(folder: Folder) -> tuple[list[str], list[int], bool]:
     return names, sizes, end > start
 
 
-def _written_by(
+def _find_base_files(
     instants: Collection[str], folder: str, names: Sequence[str], sizes: Sequence[int]
 ) -> Iterator[tuple[str, str, int]]:
     """The base files of some instants, with their folder."""
@@ -277,9 +285,9 @@ def _written_by(
             yield folder, name, size
 
 
-def files_of_listing(listing: MetadataListing, properties: TableProperties) -> Files:
+def build_files_from_listing(listing: MetadataListing, properties: TableProperties) -> TableFiles:
     """The files that the metadata table lists, as columns."""
-    return build_files(listing.folders(), properties.base_extension)
+    return build_files(listing.read_folders(), properties.base_extension)
 
 
 def _is_below(path: str, marked: set[str]) -> bool:

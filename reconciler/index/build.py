@@ -12,33 +12,33 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from reconciler import parallel
+from reconciler.arrays import to_integer_array, to_numpy_numbers
 from reconciler.errors import FormatError, StorageError
-from reconciler.hudi.arrow import integers, numbers
-from reconciler.index.chunks import PAIRS
-from reconciler.index.footers import index_of
-from reconciler.index.keys import joined
-from reconciler.index.merge import Keys
+from reconciler.index.column_chunks import STATISTICS_KEYS
+from reconciler.index.file_keys import join_indexes
+from reconciler.index.footer_tails import FooterTails, SlimFooterTails, damaged_file_error
+from reconciler.index.footers import index_footers
+from reconciler.index.merge import FileKeys
 from reconciler.index.model import FileIndex
-from reconciler.index.slim import Slim, Slimmer
-from reconciler.index.tails import SlimTails, Tails, damaged
+from reconciler.index.slim_footers import FooterSlimmer, SlimFooter
+from reconciler.storage import parallel
 from reconciler.storage.api import Storage, StorageRef
 
 #: files from which on a job on a cluster is worth its start: 10 000 take 3 CPU seconds here
-WORTH_A_JOB: Final = 16_000
+MIN_FILES_FOR_JOB: Final = 16_000
 #: files at once: reading waits for the store
-_AT_ONCE: Final = 16
+_REMOTE_THREADS: Final = 16
 #: on a local disk hardly anything waits; two threads that wait for Python's lock with every call of
 #: the system take 1.5 times the CPU and the time of one
-_AT_ONCE_HERE: Final = 1
+_LOCAL_THREADS: Final = 1
 #: files that a thread reads before it says so: more at once cost less, but end later
 _LEAST_SHARE, _MOST_SHARE, _SHARES_EACH = 64, 256, 4
 #: sentences about files that cannot be read; the rest are counted
-MOST_SAID: Final = 5
+MAX_PROBLEMS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
+class IndexRequest:
     """What is asked of footers; picklable.
 
     ``columns``: names, with dots into structs; ``schema``: the table's columns as an Arrow schema;
@@ -51,12 +51,12 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Built:
-    """What footers told. ``unread``: how many could not be read; of the first few, ``said`` why."""
+class BuiltIndex:
+    """What footers told. ``unread_count``: how many could not be read; of the first few, ``problems`` why."""
 
     index: FileIndex
-    unread: int = 0
-    said: tuple[str, ...] = ()
+    unread_count: int = 0
+    problems: tuple[str, ...] = ()
 
 
 class IndexBuilder(Protocol):
@@ -65,11 +65,11 @@ class IndexBuilder(Protocol):
     def build(
         self,
         ref: StorageRef,
-        asked: Asked,
-        files: Keys,
+        request: IndexRequest,
+        files: FileKeys,
         *,
         progress: Callable[[int], None],
-    ) -> Built:
+    ) -> BuiltIndex:
         """The index of the files, every one of them; ``progress`` hears of files read.
 
         Raises UnsupportedError for a column that the schema has not, or of a type without bounds.
@@ -77,7 +77,7 @@ class IndexBuilder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Threads:
+class ThreadedIndexBuilder:
     """Reads through the storage that ``open_storage`` gives, several files at a time."""
 
     open_storage: Callable[[StorageRef], Storage]
@@ -86,96 +86,102 @@ class Threads:
     def build(
         self,
         ref: StorageRef,
-        asked: Asked,
-        files: Keys,
+        request: IndexRequest,
+        files: FileKeys,
         *,
         progress: Callable[[int], None],
-    ) -> Built:
+    ) -> BuiltIndex:
         storage = self.open_storage(ref)
-        return read_share(storage, asked, rows_of(files), at_once=self.at_once, progress=progress)
+        return read_share(
+            storage, request, files_to_batch(files), at_once=self.at_once, progress=progress
+        )
 
 
 def read_share(
     storage: Storage,
-    asked: Asked,
+    request: IndexRequest,
     rows: Any,
     *,
     at_once: int | None = None,
     progress: Callable[[int], None],
-) -> Built:
-    """The index of the files of ``rows_of``; memory: what it says, and a footer per thread.
+) -> BuiltIndex:
+    """The index of the files of ``files_to_batch``; memory: what it says, and a footer per thread.
 
-    ``at_once``: threads, None for as many as the storage has use for.
+    ``parallelism``: threads, None for as many as the storage has use for.
     """
     if at_once is None:
-        at_once = _AT_ONCE if "://" in storage.location else _AT_ONCE_HERE
-    reading = _Reading(SlimTails(Tails(storage), Slimmer(PAIRS)), asked)
-    parts = parallel.each(
+        at_once = _REMOTE_THREADS if "://" in storage.location else _LOCAL_THREADS
+    reading = _ShareReader(
+        SlimFooterTails(FooterTails(storage), FooterSlimmer(STATISTICS_KEYS)), request
+    )
+    parts = parallel.run_parallel(
         reading.read,
-        cut(rows, min(max(_LEAST_SHARE, len(rows) // (at_once * _SHARES_EACH)), _MOST_SHARE)),
-        at_once=at_once,
+        split_batch(
+            rows, min(max(_LEAST_SHARE, len(rows) // (at_once * _SHARES_EACH)), _MOST_SHARE)
+        ),
+        parallelism=at_once,
         on_done=lambda part: progress(len(part.index)),
     )
-    return together(parts, asked)
+    return combine_parts(parts, request)
 
 
-def together(parts: Sequence[Built], asked: Asked) -> Built:
+def combine_parts(parts: Sequence[BuiltIndex], request: IndexRequest) -> BuiltIndex:
     """What parts told, as if it were one; parts in any order give the same."""
-    said = sorted(sentence for part in parts for sentence in part.said)
-    nothing = index_of((), asked.columns, asked.schema)
-    return Built(
-        index=joined([nothing, *(part.index for part in parts)]),
-        unread=sum(part.unread for part in parts),
-        said=tuple(said[:MOST_SAID]),
+    said = sorted(sentence for part in parts for sentence in part.problems)
+    nothing = index_footers((), request.columns, request.schema)
+    return BuiltIndex(
+        index=join_indexes([nothing, *(part.index for part in parts)]),
+        unread_count=sum(part.unread_count for part in parts),
+        problems=tuple(said[:MAX_PROBLEMS]),
     )
 
 
-def rows_of(files: Keys) -> Any:
+def files_to_batch(files: FileKeys) -> Any:
     """Files as a record batch: partition and name (strings), size (int64)."""
     return pa.RecordBatch.from_arrays(
         [
             files.partition.dictionary.take(files.partition.indices).cast(pa.string()),
             files.name,
-            integers(np.ascontiguousarray(files.size)),
+            to_integer_array(np.ascontiguousarray(files.size)),
         ],
         names=["partition", "name", "size"],
     )
 
 
-def cut(rows: Any, most: int) -> list[Any]:
+def split_batch(rows: Any, max_rows: int) -> list[Any]:
     """Slices of a record batch of at most so many rows, in their order."""
-    return [rows.slice(start, most) for start in range(0, len(rows), most)]
+    return [rows.slice(start, max_rows) for start in range(0, len(rows), max_rows)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _ShareReader:
     """Reads shares of the files of one table."""
 
-    tails: SlimTails
-    asked: Asked
+    tails: SlimFooterTails
+    request: IndexRequest
 
-    def read(self, rows: Any) -> Built:
+    def read(self, rows: Any) -> BuiltIndex:
         problems: dict[str, str] = {}
-        asked = self.asked
-        index = index_of(
+        asked = self.request
+        index = index_footers(
             self._footers(rows, problems), asked.columns, asked.schema, supplied=asked.supplied
         )
         for row in np.flatnonzero(index.rows < 0).tolist():
-            path = path_of(index.partition[row].as_py(), index.name[row].as_py())
+            path = join_path(index.partition[row].as_py(), index.name[row].as_py())
             if path not in problems:
-                problems[path] = str(damaged(path, "its footer cannot be read"))
-        said = tuple(problems[path] for path in sorted(problems)[:MOST_SAID])
-        return Built(index=index, unread=len(problems), said=said)
+                problems[path] = str(damaged_file_error(path, "its footer cannot be read"))
+        said = tuple(problems[path] for path in sorted(problems)[:MAX_PROBLEMS])
+        return BuiltIndex(index=index, unread_count=len(problems), problems=said)
 
     def _footers(
         self, rows: Any, problems: dict[str, str]
-    ) -> Iterator[tuple[str, str, int, Slim | memoryview | None]]:
+    ) -> Iterator[tuple[str, str, int, SlimFooter | memoryview | None]]:
         """One footer at a time; None where there is none to be had."""
         partitions, names = (rows.column(column).to_pylist() for column in ("partition", "name"))
-        sizes = numbers(rows.column("size")).tolist()
+        sizes = to_numpy_numbers(rows.column("size")).tolist()
         for partition, name, size in zip(partitions, names, sizes, strict=True):
-            path = path_of(partition, name)
-            footer: Slim | memoryview | None = None
+            path = join_path(partition, name)
+            footer: SlimFooter | memoryview | None = None
             try:
                 footer = self.tails.read(path, size)
             except (FormatError, StorageError) as problem:
@@ -183,6 +189,6 @@ class _Reading:
             yield partition, name, size, footer
 
 
-def path_of(partition: str, name: str) -> str:
+def join_path(partition: str, name: str) -> str:
     """The path of a file below the table."""
     return f"{partition}/{name}" if partition else name

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler import canonical
+from reconciler import canonical_json
+from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
 from reconciler.errors import FormatError
-from reconciler.hudi.arrow import booleans, flags, integers, numbers
-from reconciler.index.keys import is_in_order, sorted_partitions, with_unknown
-from reconciler.index.model import PARTITION, ColumnStats, FileIndex, kept_type
+from reconciler.index.file_keys import fill_unknown, is_in_order, sort_partitions
+from reconciler.index.model import PARTITION, ColumnStats, FileIndex, indexed_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class Provenance:
     files: int = 0
 
 
-def encode(index: FileIndex, provenance: Provenance) -> Any:
+def encode_index(index: FileIndex, provenance: Provenance) -> Any:
     """The file's bytes, as a pyarrow buffer; the same index gives the same bytes."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -71,12 +71,12 @@ def encode(index: FileIndex, provenance: Provenance) -> Any:
         [
             index.partition.cast(PARTITION),
             index.name,
-            integers(index.size),
-            _counts(index.rows),
-            *map(_struct, index.columns.values()),
+            to_integer_array(index.size),
+            _encode_counts(index.rows),
+            *map(_encode_stats, index.columns.values()),
         ],
         schema=pa.schema(
-            [*_FILE, *(_field(name, stats.type) for name, stats in index.columns.items())]
+            [*_FILE, *(_stats_field(name, stats.type) for name, stats in index.columns.items())]
         ),
     )
     sink = pa.BufferOutputStream()
@@ -92,11 +92,11 @@ def encode(index: FileIndex, provenance: Provenance) -> Any:
         store_schema=False,
     ) as file:
         file.write_table(table, row_group_size=_ROWS)
-        file.add_key_value_metadata({KEY: _said(index, provenance)})
+        file.add_key_value_metadata({KEY: _encode_provenance(index, provenance)})
     return sink.getvalue()
 
 
-def decode(
+def decode_index(
     source: Any, path: str, columns: Sequence[str] | None = None
 ) -> tuple[FileIndex, Provenance]:
     """The index of a file and where it comes from; raises FormatError naming ``path``.
@@ -113,22 +113,22 @@ def decode(
         with pq.ParquetFile(
             source, read_dictionary=["partition"], page_checksum_verification=True
         ) as file:
-            said = _provenance(file.metadata.metadata or {}, path)
-            kinds = _types(file.schema_arrow, said, path)
+            said = _parse_provenance(file.metadata.metadata or {}, path)
+            kinds = _read_types(file.schema_arrow, said, path)
             wanted = [name for name in kinds if columns is None or name in columns]
             fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
             table = file.read(columns=fields).select(fields)
-            return _index(table, wanted, said, path), said
+            return _decode_table(table, wanted, said, path), said
     except KeyError:  # what pyarrow says of a column that is not there is its name alone
-        raise _damaged(path, "its columns are not those of an index") from None
+        raise _damaged_error(path, "its columns are not those of an index") from None
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as problem:
-        raise _damaged(path, _unreadable(problem)) from None
+        raise _damaged_error(path, _describe_problem(problem)) from None
 
 
 def check_format(tail: bytes, path: str) -> None:
     """Raises NewerFormatError where the file is of a format that is newer than this one.
 
-    ``tail``: its last bytes, the footer's all (``Tails.read``). Raises FormatError where they are
+    ``tail``: its last bytes, the footer's all (``FooterTails.read``). Raises FormatError where they are
     no index's.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -136,25 +136,27 @@ def check_format(tail: bytes, path: str) -> None:
     try:
         pairs = pq.read_metadata(pa.BufferReader(tail)).metadata
     except (pa.ArrowException, OSError, ValueError) as problem:
-        raise _damaged(path, _unreadable(problem)) from None
-    _provenance(pairs or {}, path)
+        raise _damaged_error(path, _describe_problem(problem)) from None
+    _parse_provenance(pairs or {}, path)
 
 
-def _said(index: FileIndex, provenance: Provenance) -> bytes:
+def _encode_provenance(index: FileIndex, provenance: Provenance) -> bytes:
     columns = {name: str(stats.type) for name, stats in index.columns.items()}
     said = {**asdict(provenance), "columns": columns, "files": len(index), "format": FORMAT}
-    return canonical.dumps({**said, "digest": canonical.digest(said)})
+    return canonical_json.to_canonical_bytes(
+        {**said, "digest": canonical_json.digest_document(said)}
+    )
 
 
-def _provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
+def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
     text = pairs.get(KEY)
     if text is None:
-        raise _damaged(path, f"its footer has no {KEY.decode()}")
+        raise _damaged_error(path, f"its footer has no {KEY.decode()}")
     try:
         said = json.loads(text)
         version, digest = said.pop("format"), said.pop("digest")
     except (ValueError, TypeError, AttributeError, KeyError) as problem:
-        raise _damaged(path, f"its footer does not say what it is: {problem}") from None
+        raise _damaged_error(path, f"its footer does not say what it is: {problem}") from None
     if isinstance(version, int) and version > FORMAT:
         raise NewerFormatError(
             path,
@@ -162,17 +164,17 @@ def _provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
             "upgrade reconciler, or delete it; until then nothing is added to the index",
         )
     if version != FORMAT:
-        raise _damaged(path, f"it is of format {version}, which there never was")
-    if digest != canonical.digest({**said, "format": version}):
-        raise _damaged(path, "its footer is not as it was written")
+        raise _damaged_error(path, f"it is of format {version}, which there never was")
+    if digest != canonical_json.digest_document({**said, "format": version}):
+        raise _damaged_error(path, "its footer is not as it was written")
     return Provenance(**said)
 
 
-def _field(name: str, kind: Any) -> pa.Field:
-    return pa.field(STATS + name, _struct_type(kind), nullable=False)
+def _stats_field(name: str, kind: Any) -> pa.Field:
+    return pa.field(STATS + name, _stats_type(kind), nullable=False)
 
 
-def _struct_type(kind: Any) -> Any:
+def _stats_type(kind: Any) -> Any:
     return pa.struct(
         [
             pa.field("least", kind),
@@ -186,92 +188,93 @@ def _struct_type(kind: Any) -> Any:
     )
 
 
-def _struct(stats: ColumnStats) -> Any:
+def _encode_stats(stats: ColumnStats) -> Any:
     columns = [
         stats.least,
         stats.greatest,
-        _counts(stats.nulls),
-        _counts(stats.values),
-        booleans(stats.is_exact_least),
-        booleans(stats.is_exact_greatest),
-        booleans(stats.is_nan_free),
+        _encode_counts(stats.nulls),
+        _encode_counts(stats.values),
+        to_boolean_array(stats.is_exact_least),
+        to_boolean_array(stats.is_exact_greatest),
+        to_boolean_array(stats.is_nan_free),
     ]
-    return pa.StructArray.from_arrays(columns, fields=list(_struct_type(stats.type)))
+    return pa.StructArray.from_arrays(columns, fields=list(_stats_type(stats.type)))
 
 
-def _counts(values: NDArray[np.int64]) -> Any:
+def _encode_counts(values: NDArray[np.int64]) -> Any:
     """Null where unknown."""
-    bits = booleans(values >= 0).buffers()[1]
+    bits = to_boolean_array(values >= 0).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.int64(), len(values), [bits, data])
 
 
-def _types(schema: pa.Schema, said: Provenance, path: str) -> dict[str, Any]:
+def _read_types(schema: pa.Schema, said: Provenance, path: str) -> dict[str, Any]:
     """By column its type; what the footer says is what the file has, and nothing else."""
     kinds = {}
     for part in list(schema)[len(_FILE) :]:
         name = part.name.removeprefix(STATS)
         kind = part.type.field(0).type if pa.types.is_struct(part.type) else None
-        if kind is None or kept_type(kind) != kind or part.type != _struct_type(kind):
-            raise _damaged(path, f"its column {part.name} holds no statistics")
+        if kind is None or indexed_type(kind) != kind or part.type != _stats_type(kind):
+            raise _damaged_error(path, f"its column {part.name} holds no statistics")
         kinds[name] = kind
     has = [(part.name, part.type) for part in list(schema)[: len(_FILE)]]
     if has != [(part.name, part.type) for part in _FILE]:
-        raise _damaged(path, "its columns are not those of an index")
+        raise _damaged_error(path, "its columns are not those of an index")
     if {name: str(kind) for name, kind in kinds.items()} != dict(said.columns):
-        raise _damaged(path, "its columns are not those that its footer names")
+        raise _damaged_error(path, "its columns are not those that its footer names")
     return kinds
 
 
-def _index(table: Any, columns: Sequence[str], said: Provenance, path: str) -> FileIndex:
-    partition, name, size, rows = (_one(table.column(part.name)) for part in _FILE)
+def _decode_table(table: Any, columns: Sequence[str], said: Provenance, path: str) -> FileIndex:
+    partition, name, size, rows = (_combine_chunks(table.column(part.name)) for part in _FILE)
     if len(table) != said.files or partition.null_count or name.null_count or size.null_count:
-        raise _damaged(path, "its rows are not those that its footer counts")
+        raise _damaged_error(path, "its rows are not those that its footer counts")
     partition.validate(full=True)
     index = FileIndex(
-        partition=sorted_partitions(partition),
+        partition=sort_partitions(partition),
         name=name,
-        size=numbers(size),
-        rows=_known(rows, path),
+        size=to_numpy_numbers(size),
+        rows=_decode_counts(rows, path),
         columns={
-            column: _stats(_one(table.column(STATS + column)), column, path) for column in columns
+            column: _decode_stats(_combine_chunks(table.column(STATS + column)), column, path)
+            for column in columns
         },
     )
     if not is_in_order(index):
-        raise _damaged(path, "its rows are not in order")
+        raise _damaged_error(path, "its rows are not in order")
     return index
 
 
-def _stats(struct: Any, column: str, path: str) -> ColumnStats:
+def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
     if struct.null_count:
-        raise _damaged(path, f"its statistics of {column} are null")
+        raise _damaged_error(path, f"its statistics of {column} are null")
     least, greatest, nulls, values, is_low, is_high, is_free = struct.flatten()
     if is_low.null_count or is_high.null_count or is_free.null_count:
-        raise _damaged(path, f"its statistics of {column} have nulls where there are none")
+        raise _damaged_error(path, f"its statistics of {column} have nulls where there are none")
     stats = ColumnStats(
         least=least,
         greatest=greatest,
-        nulls=_known(nulls, path),
-        values=_known(values, path),
-        is_exact_least=flags(is_low),
-        is_exact_greatest=flags(is_high),
-        is_nan_free=flags(is_free),
+        nulls=_decode_counts(nulls, path),
+        values=_decode_counts(values, path),
+        is_exact_least=to_numpy_bools(is_low),
+        is_exact_greatest=to_numpy_bools(is_high),
+        is_nan_free=to_numpy_bools(is_free),
     )
     is_wrong = (stats.values >= 0) & (stats.nulls > stats.values)
-    if is_wrong.any() or pc.any(pc.greater(least, greatest)).as_py():
-        raise _damaged(path, f"its statistics of {column} contradict each other")
+    if is_wrong.any() or pc.make_one(pc.greater(least, greatest)).as_py():
+        raise _damaged_error(path, f"its statistics of {column} contradict each other")
     return stats
 
 
-def _known(counts: Any, path: str) -> NDArray[np.int64]:
+def _decode_counts(counts: Any, path: str) -> NDArray[np.int64]:
     """Counts with -1 where unknown; raises FormatError for a negative one."""
-    found: NDArray[np.int64] = with_unknown(counts)
+    found: NDArray[np.int64] = fill_unknown(counts)
     if (found < 0).sum() != counts.null_count:
-        raise _damaged(path, "it counts less than none")
+        raise _damaged_error(path, "it counts less than none")
     return found
 
 
-def _one(column: Any) -> Any:
+def _combine_chunks(column: Any) -> Any:
     """A column in one chunk."""
     if column.num_chunks == 1:
         return column.chunk(0)
@@ -280,11 +283,11 @@ def _one(column: Any) -> Any:
     return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
-def _unreadable(problem: Exception) -> str:
+def _describe_problem(problem: Exception) -> str:
     """What a library says, as a part of a sentence: it may have lines and end in a full stop."""
     said = " ".join(str(problem).split()).rstrip(". ")
     return f"it is no index that can be read: {said}"
 
 
-def _damaged(path: str, problem: str) -> FormatError:
+def _damaged_error(path: str, problem: str) -> FormatError:
     return FormatError(path, problem, _REMEDY)

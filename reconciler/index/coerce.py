@@ -20,19 +20,26 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from reconciler.index.predicates.syntax import Literal, LiteralKind
+from reconciler.index.predicates.tokens import MAX_DIGITS
 from reconciler.index.temporal import (
     MICROS_A_DAY,
-    Zone,
-    day_begin,
-    days_around,
-    days_of,
-    local_micros_of,
-    micros_of,
-    midnight,
+    SessionZone,
+    day_start,
+    find_days_around,
+    parse_days,
+    parse_local_micros,
+    parse_micros,
+    unambiguous_day_start,
 )
-from reconciler.index.values import HIGHEST, LOWEST, Cut, after, before, first_number
-from reconciler.predicates.syntax import Kind, Literal
-from reconciler.predicates.tokens import MOST_DIGITS
+from reconciler.index.value_sets import (
+    HIGHEST,
+    LOWEST,
+    Cut,
+    cut_after,
+    cut_before,
+    find_first_number,
+)
 
 _WHOLE_TEXT: Final = re.compile(r"[+-]?[0-9]{1,19}\Z")
 _NUMBER_TEXT: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?\Z")
@@ -51,7 +58,7 @@ class UnsureError(Exception):
     """How Spark compares here is not known for sure."""
 
 
-class Family(Enum):
+class TypeFamily(Enum):
     INTEGER = "integer"
     FLOAT = "float"
     DOUBLE = "double"
@@ -65,14 +72,14 @@ class Family(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ComparedType:
     """A column's type as it is stored, and the type that a cast around it makes of it.
 
     ``bits`` of whole numbers; ``digits``, ``scale`` of decimals and of whole numbers as decimals.
     """
 
-    stored: Family
-    family: Family
+    stored: TypeFamily
+    family: TypeFamily
     bits: int = 0
     stored_scale: int = 0
     digits: int = 0
@@ -80,70 +87,72 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LiteralPosition:
     """Where a literal lies among a column's values; None: it is NaN, beyond all other values."""
 
-    at: tuple[Cut, Cut] | None
+    cuts: tuple[Cut, Cut] | None
 
 
 #: casts between days and times that keep their order, and the literals that lists of them hold
 _CALENDAR: Final = {
-    (Family.DATE, Family.TIMESTAMP): Kind.TIMESTAMP,
-    (Family.DATE, Family.LOCAL): Kind.TIMESTAMP_NTZ,
-    (Family.TIMESTAMP, Family.DATE): Kind.DATE,
-    (Family.LOCAL, Family.DATE): Kind.DATE,
+    (TypeFamily.DATE, TypeFamily.TIMESTAMP): LiteralKind.TIMESTAMP,
+    (TypeFamily.DATE, TypeFamily.LOCAL): LiteralKind.TIMESTAMP_NTZ,
+    (TypeFamily.TIMESTAMP, TypeFamily.DATE): LiteralKind.DATE,
+    (TypeFamily.LOCAL, TypeFamily.DATE): LiteralKind.DATE,
 }
 
 
-def seen(kind: Any) -> Seen:
+def read_type(kind: Any) -> ComparedType:
     """A column of an Arrow type; raises UnsureError for one that has no order here."""
     types = pa.types
     if types.is_signed_integer(kind):
         bits = kind.bit_width
-        return _plain(Family.INTEGER, bits=bits, digits=_DIGITS[bits])
+        return _stored_type(TypeFamily.INTEGER, bits=bits, digits=_DIGITS[bits])
     if types.is_decimal128(kind):
         scale = kind.scale
-        return _plain(Family.DECIMAL, stored_scale=scale, digits=kind.precision, scale=scale)
+        return _stored_type(
+            TypeFamily.DECIMAL, stored_scale=scale, digits=kind.precision, scale=scale
+        )
     if types.is_timestamp(kind):
-        return _plain(Family.TIMESTAMP if kind.tz else Family.LOCAL)
+        return _stored_type(TypeFamily.TIMESTAMP if kind.tz else TypeFamily.LOCAL)
     for is_kind, family in (
-        (types.is_float32, Family.FLOAT),
-        (types.is_float64, Family.DOUBLE),
-        (types.is_string, Family.TEXT),
-        (types.is_binary, Family.BYTES),
-        (types.is_date32, Family.DATE),
-        (types.is_boolean, Family.BOOLEAN),
+        (types.is_float32, TypeFamily.FLOAT),
+        (types.is_float64, TypeFamily.DOUBLE),
+        (types.is_string, TypeFamily.TEXT),
+        (types.is_binary, TypeFamily.BYTES),
+        (types.is_date32, TypeFamily.DATE),
+        (types.is_boolean, TypeFamily.BOOLEAN),
     ):
         if is_kind(kind):
-            return _plain(family)
+            return _stored_type(family)
     raise UnsureError
 
 
-def _plain(family: Family, **more: int) -> Seen:
-    return Seen(stored=family, family=family, **more)
+def _stored_type(family: TypeFamily, **more: int) -> ComparedType:
+    return ComparedType(stored=family, family=family, **more)
 
 
-def cast(column: Seen, to: str) -> Seen:
+def cast_type(column: ComparedType, to: str) -> ComparedType:
     """A column as another type that holds all its values exactly; else raises UnsureError."""
-    if to in _INTEGERS and column.family is Family.INTEGER and _INTEGERS[to] >= column.bits:
-        return widened(column, _INTEGERS[to])
-    is_short = column.family is Family.INTEGER and 1 << column.bits <= _EXACT_DOUBLE
-    if to == "double" and (is_short or column.family in (Family.FLOAT, Family.DOUBLE)):
-        return replace(column, family=Family.DOUBLE)
+    if to in _INTEGERS and column.family is TypeFamily.INTEGER and _INTEGERS[to] >= column.bits:
+        return widen_integer(column, _INTEGERS[to])
+    is_short = column.family is TypeFamily.INTEGER and 1 << column.bits <= _EXACT_DOUBLE
+    if to == "double" and (is_short or column.family in (TypeFamily.FLOAT, TypeFamily.DOUBLE)):
+        return replace(column, family=TypeFamily.DOUBLE)
     match = _DECIMAL.match(to)
-    if match and column.family in (Family.INTEGER, Family.DECIMAL):
+    if match and column.family in (TypeFamily.INTEGER, TypeFamily.DECIMAL):
         digits, scale = int(match[1] or 10), int(match[2] or 0)
         if scale >= column.scale and digits - scale >= column.digits - column.scale:
-            return replace(column, family=Family.DECIMAL, digits=digits, scale=scale)
+            return replace(column, family=TypeFamily.DECIMAL, digits=digits, scale=scale)
     same = {
-        "timestamp": Family.TIMESTAMP,
-        "string": Family.TEXT,
-        "binary": Family.BYTES,
-        "date": Family.DATE,
-        "timestamp_ntz": Family.LOCAL,
-        "timestamp_ltz": Family.TIMESTAMP,
-        "boolean": Family.BOOLEAN,
-        "float": Family.FLOAT,
+        "timestamp": TypeFamily.TIMESTAMP,
+        "string": TypeFamily.TEXT,
+        "binary": TypeFamily.BYTES,
+        "date": TypeFamily.DATE,
+        "timestamp_ntz": TypeFamily.LOCAL,
+        "timestamp_ltz": TypeFamily.TIMESTAMP,
+        "boolean": TypeFamily.BOOLEAN,
+        "float": TypeFamily.FLOAT,
     }
     family = same.get(to)
     if family is column.family:
@@ -153,35 +162,37 @@ def cast(column: Seen, to: str) -> Seen:
     raise UnsureError
 
 
-def widened(column: Seen, bits: int) -> Seen:
+def widen_integer(column: ComparedType, bits: int) -> ComparedType:
     """A whole number as one of more bits."""
     return replace(column, bits=bits, digits=_DIGITS[bits])
 
 
-def place(column: Seen, literal: Literal, zone: Zone) -> Place:
+def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralPosition:
     """Where one literal, compared by a sign, lies; raises UnsureError. It is not null."""
     value: Any
     if (column.stored, column.family) in _CALENDAR:
-        return _cast_time(column, literal, zone)
+        return _locate_cast_time(column, literal, zone)
     match column.stored:
-        case Family.DATE:
-            return _day(literal, zone)
-        case Family.TIMESTAMP:
-            value = _micros(literal, zone)
-        case Family.LOCAL:
-            value = _local_micros(literal)
-        case Family.TEXT:
-            value = _of_kind(literal, Kind.STRING).encode()
-        case Family.BYTES:
-            value = _of_kind(literal, Kind.BINARY)
-        case Family.BOOLEAN:
-            value = _truth(literal)
+        case TypeFamily.DATE:
+            return _locate_day(literal, zone)
+        case TypeFamily.TIMESTAMP:
+            value = _literal_micros(literal, zone)
+        case TypeFamily.LOCAL:
+            value = _literal_local_micros(literal)
+        case TypeFamily.TEXT:
+            value = _require_kind(literal, LiteralKind.STRING).encode()
+        case TypeFamily.BYTES:
+            value = _require_kind(literal, LiteralKind.BINARY)
+        case TypeFamily.BOOLEAN:
+            value = _truth_value(literal)
         case _:
-            return _number(column, literal, scale=_scale(literal), in_double=False)
-    return _point(value)
+            return _locate_number(column, literal, scale=_literal_scale(literal), in_double=False)
+    return _single_value(value)
 
 
-def places(column: Seen, literals: list[Literal], zone: Zone) -> tuple[list[Place], bool]:
+def locate_literals(
+    column: ComparedType, literals: list[Literal], zone: SessionZone
+) -> tuple[list[LiteralPosition], bool]:
     """Where the literals of one list lie, none null, and whether they are all that it matches.
 
     A list has one type: a double makes doubles of all, and text makes text of all, the column
@@ -192,79 +203,91 @@ def places(column: Seen, literals: list[Literal], zone: Zone) -> tuple[list[Plac
     if (column.stored, column.family) in _CALENDAR:
         if kinds - {_CALENDAR[column.stored, column.family]}:
             raise UnsureError
-        return [place(column, one, zone) for one in literals], True
-    is_number = column.stored in (Family.INTEGER, Family.DECIMAL, Family.FLOAT, Family.DOUBLE)
+        return [locate_literal(column, one, zone) for one in literals], True
+    is_number = column.stored in (
+        TypeFamily.INTEGER,
+        TypeFamily.DECIMAL,
+        TypeFamily.FLOAT,
+        TypeFamily.DOUBLE,
+    )
     if is_number:
-        is_float = column.family in (Family.FLOAT, Family.DOUBLE)
-        is_double = Kind.DOUBLE in kinds
-        if Kind.FLOAT in kinds and not (is_float or is_double) and len(kinds) > 1:
+        is_float = column.family in (TypeFamily.FLOAT, TypeFamily.DOUBLE)
+        is_double = LiteralKind.DOUBLE in kinds
+        if LiteralKind.FLOAT in kinds and not (is_float or is_double) and len(kinds) > 1:
             raise UnsureError
-        has_float = Kind.FLOAT in kinds or column.stored is Family.FLOAT
-        if has_float and Kind.STRING in kinds and len(kinds) > 1:
+        has_float = LiteralKind.FLOAT in kinds or column.stored is TypeFamily.FLOAT
+        if has_float and LiteralKind.STRING in kinds and len(kinds) > 1:
             raise UnsureError  # a float's text is that of another double
-        most = max(map(_scale, literals), default=0)
-        found = [_number(column, one, scale=most, in_double=is_double) for one in literals]
-        return found, Kind.STRING not in kinds
-    if Kind.STRING in kinds and column.stored is Family.DATE:
-        return [place(column, one, zone) for one in literals], False
-    if len(kinds) > 1 or (Kind.STRING in kinds and column.stored is not Family.TEXT):
+        most = max(map(_literal_scale, literals), default=0)
+        found = [_locate_number(column, one, scale=most, in_double=is_double) for one in literals]
+        return found, LiteralKind.STRING not in kinds
+    if LiteralKind.STRING in kinds and column.stored is TypeFamily.DATE:
+        return [locate_literal(column, one, zone) for one in literals], False
+    if len(kinds) > 1 or (LiteralKind.STRING in kinds and column.stored is not TypeFamily.TEXT):
         raise UnsureError
-    return [place(column, one, zone) for one in literals], True
+    return [locate_literal(column, one, zone) for one in literals], True
 
 
-def _truth(literal: Literal) -> int | None:
+def _truth_value(literal: Literal) -> int | None:
     """Of more texts Spark makes truth values too, and of the rest null, or an error."""
-    if literal.kind is Kind.STRING:
+    if literal.kind is LiteralKind.STRING:
         return {"true": 1, "false": 0}.get(str(literal.value))
-    return int(_of_kind(literal, Kind.BOOLEAN))
+    return int(_require_kind(literal, LiteralKind.BOOLEAN))
 
 
-def _of_kind(literal: Literal, kind: Kind) -> Any:
+def _require_kind(literal: Literal, kind: LiteralKind) -> Any:
     if literal.kind is not kind:
         raise UnsureError
     return literal.value
 
 
-def _point(value: Any) -> Place:
+def _single_value(value: Any) -> LiteralPosition:
     if value is None:
         raise UnsureError
-    return Place(at=(before(value), after(value)))
+    return LiteralPosition(cuts=(cut_before(value), cut_after(value)))
 
 
 # numbers
 
 
-def _scale(literal: Literal) -> int:
+def _literal_scale(literal: Literal) -> int:
     value = literal.value
     return -int(value.as_tuple().exponent) if isinstance(value, Decimal) else 0
 
 
-def _number(column: Seen, literal: Literal, *, scale: int, in_double: bool) -> Place:
+def _locate_number(
+    column: ComparedType, literal: Literal, *, scale: int, in_double: bool
+) -> LiteralPosition:
     """``scale``: the greatest of all decimals that the column is compared with."""
     value = literal.value
-    if literal.kind is Kind.STRING and isinstance(value, str):
-        value = _number_of_text(column, value.strip(" "))
-    elif literal.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE):
+    if literal.kind is LiteralKind.STRING and isinstance(value, str):
+        value = _parse_number(column, value.strip(" "))
+    elif literal.kind not in (
+        LiteralKind.INTEGER,
+        LiteralKind.DECIMAL,
+        LiteralKind.FLOAT,
+        LiteralKind.DOUBLE,
+    ):
         raise UnsureError
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise UnsureError
     number: float | Decimal = value
     if isinstance(number, float) and math.isnan(number):
-        return Place(at=None)
-    if column.family in (Family.FLOAT, Family.DOUBLE):
-        number = _as_double(column, literal.kind, number, in_double=in_double)
+        return LiteralPosition(cuts=None)
+    if column.family in (TypeFamily.FLOAT, TypeFamily.DOUBLE):
+        number = _to_double(column, literal.kind, number, in_double=in_double)
     elif in_double:
         number = float(number)
-    elif literal.kind is Kind.FLOAT and column.family is Family.INTEGER:
+    elif literal.kind is LiteralKind.FLOAT and column.family is TypeFamily.INTEGER:
         if not -_EXACT_FLOAT < number < _EXACT_FLOAT:
             raise UnsureError  # compared as floats or as doubles
     elif not isinstance(number, float):
         _check_digits(column, number, scale)
-    return Place(at=_cuts(column, number))
+    return LiteralPosition(cuts=_number_cuts(column, number))
 
 
-def _number_of_text(column: Seen, text: str) -> int | float:
-    if column.family is Family.INTEGER:
+def _parse_number(column: ComparedType, text: str) -> int | float:
+    if column.family is TypeFamily.INTEGER:
         half = 1 << (column.bits - 1)
         if not _WHOLE_TEXT.match(text) or not -half <= int(text) < half:
             raise UnsureError
@@ -274,125 +297,136 @@ def _number_of_text(column: Seen, text: str) -> int | float:
     return float(text)
 
 
-def _as_double(column: Seen, kind: Kind, value: float | Decimal, *, in_double: bool) -> float:
+def _to_double(
+    column: ComparedType, kind: LiteralKind, value: float | Decimal, *, in_double: bool
+) -> float:
     """Floats meet whole numbers and text as floats or as doubles, all else as doubles."""
     found = float(value)
-    is_float = column.family is Family.FLOAT and kind in (Kind.INTEGER, Kind.STRING)
+    is_float = column.family is TypeFamily.FLOAT and kind in (
+        LiteralKind.INTEGER,
+        LiteralKind.STRING,
+    )
     if is_float and not in_double:
         with np.errstate(over="ignore"):
             near = float(np.float32(found))
-        if near != found or (kind is Kind.INTEGER and found != value):
+        if near != found or (kind is LiteralKind.INTEGER and found != value):
             raise UnsureError
     return found
 
 
-def _check_digits(column: Seen, value: int | Decimal, scale: int) -> None:
+def _check_digits(column: ComparedType, value: int | Decimal, scale: int) -> None:
     """That Spark's common decimal holds both sides: it makes null of what it does not.
 
     Beside a whole number, one beyond all longs makes it answer for nulls too.
     """
-    if column.family is Family.INTEGER and not -_LONG <= value < _LONG:
+    if column.family is TypeFamily.INTEGER and not -_LONG <= value < _LONG:
         raise UnsureError
     scale = max(scale, column.scale)
-    if column.family is Family.INTEGER and not scale:
+    if column.family is TypeFamily.INTEGER and not scale:
         return
     digits = len(str(abs(int(value))))
-    if max(column.digits - column.scale, digits) + scale > MOST_DIGITS:
+    if max(column.digits - column.scale, digits) + scale > MAX_DIGITS:
         raise UnsureError
 
 
-def _cuts(column: Seen, value: float | Decimal) -> tuple[Cut, Cut]:
+def _number_cuts(column: ComparedType, value: float | Decimal) -> tuple[Cut, Cut]:
     """Among the stored numbers."""
-    if column.stored in (Family.FLOAT, Family.DOUBLE):
+    if column.stored in (TypeFamily.FLOAT, TypeFamily.DOUBLE):
         double = float(value)
         with np.errstate(over="ignore"):
-            is_held = column.stored is Family.DOUBLE or float(np.float32(double)) == double
-        return before(double), after(double) if is_held else before(double)
+            is_held = column.stored is TypeFamily.DOUBLE or float(np.float32(double)) == double
+        return cut_before(double), cut_after(double) if is_held else cut_before(double)
     one = 10**column.stored_scale
     if isinstance(value, float) and (one > 1 or abs(value) >= _EXACT_DOUBLE):
         return _double_cuts(column, value, one)
     exact = Fraction(value) * one
     floor = math.floor(exact)
-    return (before(floor), after(floor)) if floor == exact else (after(floor), after(floor))
+    return (
+        (cut_before(floor), cut_after(floor))
+        if floor == exact
+        else (cut_after(floor), cut_after(floor))
+    )
 
 
-def _double_cuts(column: Seen, value: float, one: int) -> tuple[Cut, Cut]:
+def _double_cuts(column: ComparedType, value: float, one: int) -> tuple[Cut, Cut]:
     """Among numbers that are rounded to a double first, as Java does, to the nearest."""
-    most = _LONG if column.stored is Family.INTEGER else 10**MOST_DIGITS
-    first = first_number(lambda at: at / one >= value, most)
-    beyond = first_number(lambda at: at / one > value, most)
-    return _cut(first, most), _cut(beyond, most)
+    most = _LONG if column.stored is TypeFamily.INTEGER else 10**MAX_DIGITS
+    first = find_first_number(lambda at: at / one >= value, most)
+    beyond = find_first_number(lambda at: at / one > value, most)
+    return _integer_cut(first, most), _integer_cut(beyond, most)
 
 
-def _cut(first: int, most: int) -> Cut:
+def _integer_cut(first: int, most: int) -> Cut:
     if first <= -most:
         return LOWEST
-    return HIGHEST if first > most else before(first)
+    return HIGHEST if first > most else cut_before(first)
 
 
 # days and times
 
 
-def _cast_time(column: Seen, literal: Literal, zone: Zone) -> Place:
+def _locate_cast_time(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralPosition:
     """Among days that are made times, or times of which the day is taken."""
-    if column.family is not Family.DATE:
-        is_local = column.family is Family.LOCAL
-        micros = _local_micros(literal) if is_local else _micros(literal, zone)
-        around = None if micros is None else days_around(micros, "UTC" if is_local else zone)
+    if column.family is not TypeFamily.DATE:
+        is_local = column.family is TypeFamily.LOCAL
+        micros = _literal_local_micros(literal) if is_local else _literal_micros(literal, zone)
+        around = None if micros is None else find_days_around(micros, "UTC" if is_local else zone)
         if around is None:
             raise UnsureError
-        return Place(at=(before(around[0]), before(around[1])))
-    cuts = _day(literal, zone).at
-    zone = "UTC" if column.stored is Family.LOCAL else zone
-    begins = [day_begin(day + is_after, zone) for _, day, is_after in cuts or ()]
+        return LiteralPosition(cuts=(cut_before(around[0]), cut_before(around[1])))
+    cuts = _locate_day(literal, zone).cuts
+    zone = "UTC" if column.stored is TypeFamily.LOCAL else zone
+    begins = [unambiguous_day_start(day + is_after, zone) for _, day, is_after in cuts or ()]
     if None in begins:
         raise UnsureError
-    return Place(at=(before(begins[0]), before(begins[1])))
+    return LiteralPosition(cuts=(cut_before(begins[0]), cut_before(begins[1])))
 
 
-def _day(literal: Literal, zone: Zone) -> Place:
+def _locate_day(literal: Literal, zone: SessionZone) -> LiteralPosition:
     text = str(literal.value)
     match literal.kind:
-        case Kind.DATE | Kind.STRING:
-            return _point(days_of(text))
-        case Kind.TIMESTAMP_NTZ:
-            micros = local_micros_of(text)
+        case LiteralKind.DATE | LiteralKind.STRING:
+            return _single_value(parse_days(text))
+        case LiteralKind.TIMESTAMP_NTZ:
+            micros = parse_local_micros(text)
             if micros is None:
                 raise UnsureError
             day, rest = divmod(micros, MICROS_A_DAY)
-            return Place(at=(after(day) if rest else before(day), after(day)))
-        case Kind.TIMESTAMP:
-            micros = micros_of(text, zone)
-            around = None if micros is None else days_around(micros, zone)
+            return LiteralPosition(
+                cuts=(cut_after(day) if rest else cut_before(day), cut_after(day))
+            )
+        case LiteralKind.TIMESTAMP:
+            micros = parse_micros(text, zone)
+            around = None if micros is None else find_days_around(micros, zone)
             if around is None:
                 raise UnsureError
-            return Place(at=(before(around[0]), before(around[1])))
+            return LiteralPosition(cuts=(cut_before(around[0]), cut_before(around[1])))
         case _:
             raise UnsureError
 
 
-def _micros(literal: Literal, zone: Zone) -> int | None:
+def _literal_micros(literal: Literal, zone: SessionZone) -> int | None:
     text = str(literal.value)
     match literal.kind:
-        case Kind.TIMESTAMP | Kind.STRING:
-            return micros_of(text, zone)
-        case Kind.DATE:
-            days = days_of(text)
-            return None if days is None else midnight(days, zone)
-        case Kind.TIMESTAMP_NTZ:
+        case LiteralKind.TIMESTAMP | LiteralKind.STRING:
+            return parse_micros(text, zone)
+        case LiteralKind.DATE:
+            days = parse_days(text)
+            return None if days is None else day_start(days, zone)
+        case LiteralKind.TIMESTAMP_NTZ:
             # one in a zone's skipped or doubled hour is the same instant
-            return micros_of(text, zone) if local_micros_of(text) is not None else None
+            return parse_micros(text, zone) if parse_local_micros(text) is not None else None
         case _:
             return None
 
 
-def _local_micros(literal: Literal) -> int | None:
+def _literal_local_micros(literal: Literal) -> int | None:
     text = str(literal.value)
     match literal.kind:
-        case Kind.TIMESTAMP_NTZ | Kind.STRING:
-            return local_micros_of(text)
-        case Kind.DATE:
-            days = days_of(text)
+        case LiteralKind.TIMESTAMP_NTZ | LiteralKind.STRING:
+            return parse_local_micros(text)
+        case LiteralKind.DATE:
+            days = parse_days(text)
             return None if days is None else days * MICROS_A_DAY
         case _:
             return None

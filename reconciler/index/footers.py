@@ -15,24 +15,30 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
+from reconciler.arrays import to_string_array
 from reconciler.errors import UnsupportedError
-from reconciler.hudi.arrow import strings
-from reconciler.index import slim
-from reconciler.index.askable import Starts, starts_of
-from reconciler.index.chunks import PAIRS, Chunks, File
-from reconciler.index.compact import MalformedError
-from reconciler.index.forms import Forms
-from reconciler.index.keys import index_in_order
-from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex, fields_within, kept_type
-from reconciler.index.slim import Slim, Slimmer, glued
+from reconciler.index import slim_footers
+from reconciler.index.column_chunks import STATISTICS_KEYS, ColumnChunks, FooterFile
+from reconciler.index.file_forms import SchemaForms
+from reconciler.index.file_keys import sort_index
+from reconciler.index.footer_validation import ChunkStarts, find_chunk_starts
+from reconciler.index.model import (
+    UNKNOWN,
+    ColumnStats,
+    FileIndex,
+    indexed_type,
+    list_indexable_fields,
+)
+from reconciler.index.slim_footers import FooterSlimmer, SlimFooter, merge_footers
+from reconciler.index.thrift_compact import MalformedError
 
 #: bytes of row groups that are kept to be read together
-_HELD: Final = 2 << 20
+_MAX_WAITING_BYTES: Final = 2 << 20
 #: fields of a struct that a message names
-_SHOWN: Final = 5
+_MAX_SHOWN_FIELDS: Final = 5
 
 
-def index_of(
+def index_footers(
     files: Iterable[tuple[str, str, int, Any]],
     columns: Sequence[str],
     schema: Any,
@@ -48,7 +54,7 @@ def index_of(
     (from the partition's path, from another name). Raises UnsupportedError for a column that the
     schema has not, or of a type that has no bounds.
     """
-    reading = _Reading.of(wanted_types(columns, schema), supplied)
+    reading = _FooterReader.create(find_index_types(columns, schema), supplied)
     partitions: list[str] = []
     names: list[str] = []
     sizes: list[int] = []
@@ -56,63 +62,67 @@ def index_of(
         partitions.append(partition)
         names.append(name)
         sizes.append(size)
-        reading.add(name, footer)
+        reading.add_file(name, footer)
     stats = reading.statistics()
-    return index_in_order(
-        partition=strings(partitions).dictionary_encode(),
-        name=strings(names),
+    return sort_index(
+        partition=to_string_array(partitions).dictionary_encode(),
+        name=to_string_array(names),
         size=np.array(sizes, np.int64),
         rows=np.array(reading.rows, np.int64),
         columns=stats,
     )
 
 
-def index_of_groups(
+def index_row_groups(
     name: str, footer: Any, columns: Sequence[str], schema: Any, *, supplied: Collection[str] = ()
 ) -> FileIndex:
-    """As ``index_of`` of one file, but of its row groups: an element each, in the file's order.
+    """As ``index_footers`` of one file, but of its row groups: an element each, in the file's order.
 
     ``name``: of the file; those of the elements are numbers. Of a footer that cannot be read there
     are none.
     """
-    reading = _Reading.of(wanted_types(columns, schema), supplied)
-    reading.add_groups(name, footer)
+    reading = _FooterReader.create(find_index_types(columns, schema), supplied)
+    reading.add_row_groups(name, footer)
     groups = range(len(reading.rows))
     return FileIndex(
-        partition=strings([""] * len(groups)).dictionary_encode(),
-        name=strings([str(group) for group in groups]),
+        partition=to_string_array([""] * len(groups)).dictionary_encode(),
+        name=to_string_array([str(group) for group in groups]),
         size=np.zeros(len(groups), np.int64),
         rows=np.array(reading.rows, np.int64),
         columns=reading.statistics(),
     )
 
 
-def wanted_types(columns: Sequence[str], schema: Any) -> dict[str, Any]:
+def find_index_types(columns: Sequence[str], schema: Any) -> dict[str, Any]:
     """By column the type in which its bounds are kept.
 
     Raises UnsupportedError for a column that is not there, or of a type that has no bounds.
     """
     found = {}
     for column in columns:
-        kind = _type_at(column, schema)
-        kept = None if kind is None else kept_type(kind)
+        kind = _find_type(column, schema)
+        kept = None if kind is None else indexed_type(kind)
         if kept is None:
-            why = "the table has no such column" if kind is None else _boundless(column, kind)
+            why = (
+                "the table has no such column" if kind is None else _explain_no_bounds(column, kind)
+            )
             raise UnsupportedError(f"column {column} cannot be indexed: {why}")
         found[column] = kept
     return found
 
 
-def _boundless(column: str, kind: Any) -> str:
+def _explain_no_bounds(column: str, kind: Any) -> str:
     """Why a column has no bounds, and what of it has some."""
-    fields = fields_within(column, kind)
+    fields = list_indexable_fields(column, kind)
     if not fields:
         return f"it is of type {kind}"
-    more = f" (and {len(fields) - _SHOWN} more)" if len(fields) > _SHOWN else ""
-    return f"it is a struct; name its fields: {', '.join(fields[:_SHOWN])}{more}"
+    more = (
+        f" (and {len(fields) - _MAX_SHOWN_FIELDS} more)" if len(fields) > _MAX_SHOWN_FIELDS else ""
+    )
+    return f"it is a struct; name its fields: {', '.join(fields[:_MAX_SHOWN_FIELDS])}{more}"
 
 
-def _type_at(column: str, schema: Any) -> Any:
+def _find_type(column: str, schema: Any) -> Any:
     """The type at a path of names with dots; None where there is none."""
     first, *rest = column.split(".")
     fields = {part.name: part.type for part in schema}
@@ -125,71 +135,77 @@ def _type_at(column: str, schema: Any) -> Any:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _FooterReader:
     """Reads one footer after another; ``rows``: of each file, -1 of an unreadable one."""
 
     wanted: Mapping[str, Any]
-    forms: Forms
+    forms: SchemaForms
     rows: list[int] = field(default_factory=list)
-    _slimmer: Slimmer = field(default_factory=lambda: Slimmer(PAIRS))
-    _alike: dict[slim.Form, list[tuple[File, Slim]]] = field(default_factory=dict)
-    _held: int = 0
-    _chunks: dict[str, Chunks] = field(default_factory=dict)
+    _slimmer: FooterSlimmer = field(default_factory=lambda: FooterSlimmer(STATISTICS_KEYS))
+    _by_form: dict[slim_footers.FooterForm, list[tuple[FooterFile, SlimFooter]]] = field(
+        default_factory=dict
+    )
+    _waiting_bytes: int = 0
+    _chunks: dict[str, ColumnChunks] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, wanted: Mapping[str, Any], supplied: Collection[str]) -> Self:
-        return cls(wanted, Forms(wanted=tuple(wanted), supplied=frozenset(supplied)))
+    def create(cls, wanted: Mapping[str, Any], supplied: Collection[str]) -> Self:
+        return cls(wanted, SchemaForms(wanted=tuple(wanted), supplied=frozenset(supplied)))
 
-    def add(self, name: str, footer: Any) -> None:
+    def add_file(self, name: str, footer: Any) -> None:
         """The next file."""
         nth = len(self.rows)
-        cut = self._slimmer.cut(footer) if isinstance(footer, bytes) else footer
-        if isinstance(cut, Slim):
+        cut = self._slimmer.slim(footer) if isinstance(footer, bytes) else footer
+        if isinstance(cut, SlimFooter):
             self.rows.append(cut.rows)
-            file = File(nth=nth, name=name, rows=cut.rows, groups=cut.many, pairs=cut.pairs)
-            self._alike.setdefault(cut.form, []).append((file, cut))
-            self._held += len(cut.groups)
-            if self._held > _HELD:
-                self._read_held()
+            file = FooterFile(
+                number=nth, name=name, rows=cut.rows, groups=cut.group_count, pairs=cut.pairs
+            )
+            self._by_form.setdefault(cut.form, []).append((file, cut))
+            self._waiting_bytes += len(cut.groups)
+            if self._waiting_bytes > _MAX_WAITING_BYTES:
+                self._read_waiting()
             return
         self.rows.append(UNKNOWN)
-        found = _parsed(footer)
+        found = _parse_footer(footer)
         if found is not None:
             groups = range(found.num_row_groups)
-            file = File(
-                nth=nth,
+            file = FooterFile(
+                number=nth,
                 name=name,
                 rows=found.num_rows,
                 groups=len(groups),
                 pairs=found.metadata or {},
             )
-            if self._read(found, [file], groups, _chunks_of(footer)):
+            if self._read(found, [file], groups, _find_chunks(footer)):
                 self.rows[nth] = file.rows
 
-    def add_groups(self, name: str, footer: Any) -> None:
+    def add_row_groups(self, name: str, footer: Any) -> None:
         """The row groups of a file, each as if it were one."""
-        found = _parsed(footer)
+        found = _parse_footer(footer)
         if found is None:
             return
         pairs = found.metadata or {}
         groups = range(found.num_row_groups)
         files = [
-            File(nth=nth, name=name, rows=found.row_group(nth).num_rows, groups=1, pairs=pairs)
+            FooterFile(
+                number=nth, name=name, rows=found.row_group(nth).num_rows, groups=1, pairs=pairs
+            )
             for nth in groups
         ]
-        is_read = self._read(found, files, groups, _chunks_of(footer))
+        is_read = self._read(found, files, groups, _find_chunks(footer))
         self.rows = [file.rows if is_read else UNKNOWN for file in files]
 
-    def _read_held(self) -> None:
+    def _read_waiting(self) -> None:
         """What was kept of slim footers, form by form."""
-        for files in self._alike.values():
-            self._read_alike(files)
-        self._alike.clear()
-        self._held = 0
+        for files in self._by_form.values():
+            self._read_same_form(files)
+        self._by_form.clear()
+        self._waiting_bytes = 0
 
-    def _read_alike(self, files: Sequence[tuple[File, Slim]]) -> None:
+    def _read_same_form(self, files: Sequence[tuple[FooterFile, SlimFooter]]) -> None:
         """Files that differ in nothing but their row groups, together; if that fails, each."""
-        found = _parsed(glued([cut for _, cut in files]))
+        found = _parse_footer(merge_footers([cut for _, cut in files]))
         many = range(sum(file.groups for file, _ in files))
         is_whole = found is not None and found.num_row_groups == len(many)
         chunks = [(cut.groups, starts) for _, cut in files for starts in cut.chunks]
@@ -197,47 +213,55 @@ class _Reading:
             return
         if len(files) > 1:
             for one in files:
-                self._read_alike([one])
+                self._read_same_form([one])
         else:
-            self.rows[files[0][0].nth] = UNKNOWN
+            self.rows[files[0][0].number] = UNKNOWN
 
     def _read(
-        self, found: Any, files: Sequence[File], numbers: range, chunks: Sequence[Starts] | None
+        self,
+        found: Any,
+        files: Sequence[FooterFile],
+        numbers: range,
+        chunks: Sequence[ChunkStarts] | None,
     ) -> bool:
         """What one footer says of its row groups, and so of files; False if that is nothing."""
         try:
-            form = self.forms.of(found, chunks)
+            form = self.forms.find_form(found, chunks)
             groups = [found.row_group(number) for number in numbers]
             rows = [group.num_rows for group in groups]
         except (pa.ArrowException, OSError, ValueError):  # names that are no text
             return False
         if any(group.num_columns != len(form.schema) for group in groups):
             return False
-        if not _add_up(files, rows):
+        if not _has_matching_rows(files, rows):
             return False
-        if chunks is not None and not form.can_be_asked(chunks, len(groups)):
+        if chunks is not None and not form.has_valid_chunks(chunks, len(groups)):
             return False
         for column, place in zip(self.wanted, form.places, strict=True):
-            self._chunks.setdefault(column, Chunks()).read(column, place, files, groups, rows)
+            self._chunks.setdefault(column, ColumnChunks()).add_files(
+                column, place, files, groups, rows
+            )
         return True
 
     def statistics(self) -> dict[str, ColumnStats]:
         """Of every column, an element a file."""
-        self._read_held()
+        self._read_waiting()
         kinds = tuple(self.forms.kinds)
         return {
-            column: self._chunks.get(column, Chunks()).statistics(kind, kinds, len(self.rows))
+            column: self._chunks.get(column, ColumnChunks()).file_statistics(
+                kind, kinds, len(self.rows)
+            )
             for column, kind in self.wanted.items()
         }
 
 
-def _add_up(files: Sequence[File], rows: Sequence[int]) -> bool:
+def _has_matching_rows(files: Sequence[FooterFile], rows: Sequence[int]) -> bool:
     """Whether files have the rows of their row groups, which come in the files' order."""
     left = iter(rows)
     return all(sum(islice(left, file.groups)) == file.rows for file in files)
 
 
-def _chunks_of(footer: Any) -> list[Starts] | None:
+def _find_chunks(footer: Any) -> list[ChunkStarts] | None:
     """Of each row group of a footer where its column chunks begin; none of one that is damaged.
 
     None: nobody knows. What pyarrow has read, it does not give back.
@@ -246,12 +270,12 @@ def _chunks_of(footer: Any) -> list[Starts] | None:
         return None
     data = bytes(footer)
     try:
-        return [(data, starts) for starts in starts_of(data)]
+        return [(data, starts) for starts in find_chunk_starts(data)]
     except MalformedError:
         return []
 
 
-def _parsed(footer: Any) -> Any:
+def _parse_footer(footer: Any) -> Any:
     """Pyarrow's FileMetaData; None of a footer that cannot be read."""
     import pyarrow.parquet as pq  # noqa: PLC0415 (only who builds an index needs it)
 

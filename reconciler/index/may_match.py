@@ -19,52 +19,52 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.index.bounds import Bounds
 from reconciler.index.coerce import (
-    Family,
-    Place,
-    Seen,
+    ComparedType,
+    LiteralPosition,
+    TypeFamily,
     UnsureError,
-    cast,
-    place,
-    places,
-    seen,
-    widened,
+    cast_type,
+    locate_literal,
+    locate_literals,
+    read_type,
+    widen_integer,
 )
-from reconciler.index.model import FileIndex, kept_type
-from reconciler.index.temporal import Zone
-from reconciler.index.values import (
-    HIGHEST,
-    LOWEST,
-    NOTHING,
-    NULL,
-    SOME,
-    Values,
-    after,
-    before,
-    spans,
-    unsummed,
-)
-from reconciler.predicates.arithmetic import is_tame
-from reconciler.predicates.syntax import (
+from reconciler.index.column_bounds import ColumnBounds
+from reconciler.index.model import FileIndex, indexed_type
+from reconciler.index.predicates.arithmetic import fits_long
+from reconciler.index.predicates.syntax import (
     And,
     Cast,
     Column,
+    ColumnSum,
     Compare,
     In,
     IsNull,
-    Kind,
     Like,
     Literal,
+    LiteralKind,
     Not,
     Operand,
     Or,
     Predicate,
     Sign,
     Strict,
-    Sum,
     Unknown,
-    columns_in,
+    find_columns,
+)
+from reconciler.index.temporal import SessionZone
+from reconciler.index.value_sets import (
+    ANY_VALUE,
+    HIGHEST,
+    LOWEST,
+    NO_VALUES,
+    ONLY_NULL,
+    ValueSet,
+    cut_after,
+    cut_before,
+    make_value_set,
+    undo_sum,
 )
 
 Mask = NDArray[np.bool_]
@@ -72,15 +72,15 @@ Mask = NDArray[np.bool_]
 _LAST_BYTE: Final = 0xFF
 #: of a day, as Spark keeps it
 _DAY_BITS: Final = 32
-_BROKEN: Final = "�"  # what Java makes of bytes that are no text
+_REPLACEMENT: Final = "�"  # what Java makes of bytes that are no text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Leaf:
+class _ColumnTest:
     """True for rows whose value of an indexed column is in a set."""
 
     column: str
-    values: Values
+    values: ValueSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,77 +93,81 @@ class _Any:
     parts: tuple[_Test, ...]
 
 
-_Test = _Leaf | _All | _Any | bool
-_Plain = Compare | In | IsNull | Like | Column | Cast | Sum | Strict | Unknown
+_Test = _ColumnTest | _All | _Any | bool
+_Plain = Compare | In | IsNull | Like | Column | Cast | ColumnSum | Strict | Unknown
 
 
-def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: Zone) -> Mask:
+def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: SessionZone) -> Mask:
     """For every file of the index, whether a row may make the predicate true.
 
     ``schema``: the table's columns as Spark reads them, in Arrow's types; leave out what Spark
     compares in another way than by bytes, as CHAR columns. ``zone``: of the session.
     Raises nothing for a predicate: what is wrong in it, Spark reports.
     """
-    test = _Compiler(index=index, schema=schema, zone=zone).test(predicate, wanted=True)
-    bounds: dict[str, Bounds] = {}
-    return _evaluated(test, index, bounds)
+    test = _Compiler(index=index, schema=schema, zone=zone).compile_test(predicate, wanted=True)
+    bounds: dict[str, ColumnBounds] = {}
+    return _evaluate(test, index, bounds)
 
 
-def asked_columns(
-    predicate: Predicate, index: FileIndex, *, schema: Any, zone: Zone
+def find_used_columns(
+    predicate: Predicate, index: FileIndex, *, schema: Any, zone: SessionZone
 ) -> frozenset[str]:
     """The columns of the index whose statistics ``may_match`` looks at, as it understands it."""
-    test = _Compiler(index=index, schema=schema, zone=zone).test(predicate, wanted=True)
-    return frozenset(_columns_in(test))
+    test = _Compiler(index=index, schema=schema, zone=zone).compile_test(predicate, wanted=True)
+    return frozenset(_find_columns(test))
 
 
-def _columns_in(test: _Test) -> Iterator[str]:
-    if isinstance(test, _Leaf):
+def _find_columns(test: _Test) -> Iterator[str]:
+    if isinstance(test, _ColumnTest):
         yield test.column
     elif not isinstance(test, bool):
         for part in test.parts:
-            yield from _columns_in(part)
+            yield from _find_columns(part)
 
 
-def _evaluated(test: _Test, index: FileIndex, bounds: dict[str, Bounds]) -> Mask:
+def _evaluate(test: _Test, index: FileIndex, bounds: dict[str, ColumnBounds]) -> Mask:
     match test:
         case bool():
             return np.full(len(index), test)
-        case _Leaf(column=column, values=values):
+        case _ColumnTest(column=column, values=values):
             if column not in bounds:
-                bounds[column] = Bounds(index.columns[column])
+                bounds[column] = ColumnBounds(index.columns[column])
             return bounds[column].may_hold(values)
         case _All(parts=parts):
-            found = [_evaluated(part, index, bounds) for part in parts]
+            found = [_evaluate(part, index, bounds) for part in parts]
             return np.asarray(np.logical_and.reduce(found))
         case _Any(parts=parts):
-            found = [_evaluated(part, index, bounds) for part in parts]
+            found = [_evaluate(part, index, bounds) for part in parts]
             return np.asarray(np.logical_or.reduce(found))
         case _:
             assert_never(test)
 
 
-def _joined(parts: Sequence[_Test], *, is_all: bool) -> _Test:
+def _join_tests(parts: Sequence[_Test], *, is_all: bool) -> _Test:
     """Parts of which all, or any, must hold; sets of one column become one set."""
-    by_column: dict[str, list[Values]] = {}
+    by_column: dict[str, list[ValueSet]] = {}
     rest: list[_Test] = []
     for part in parts:
         if isinstance(part, bool):
             if part is not is_all:
                 return part
-        elif isinstance(part, _Leaf):
+        elif isinstance(part, _ColumnTest):
             by_column.setdefault(part.column, []).append(part.values)
         else:
             rest.append(part)
-    join = Values.common if is_all else Values.union
-    leaves = [_Leaf(column=name, values=_folded(join, of)) for name, of in by_column.items()]
+    join = ValueSet.intersection if is_all else ValueSet.union
+    leaves = [
+        _ColumnTest(column=name, values=_fold_pairwise(join, of)) for name, of in by_column.items()
+    ]
     found: tuple[_Test, ...] = (*leaves, *rest)
     if len(found) <= 1:
         return found[0] if found else is_all
     return _All(parts=found) if is_all else _Any(parts=found)
 
 
-def _folded(join: Callable[[Values, Values], Values], found: list[Values]) -> Values:
+def _fold_pairwise(
+    join: Callable[[ValueSet, ValueSet], ValueSet], found: list[ValueSet]
+) -> ValueSet:
     """Neighbours first, so that what has grown is not gone through once for every other set."""
     while len(found) > 1:
         last = [found[-1]] if len(found) % 2 else []
@@ -172,104 +176,106 @@ def _folded(join: Callable[[Values, Values], Values], found: list[Values]) -> Va
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Subject:
+class _ComparedColumn:
     """An indexed column, how it is seen, and the sum that is made of it, if any."""
 
     column: str
-    kind: Seen
-    sum: Sum | None = None
+    kind: ComparedType
+    sum: ColumnSum | None = None
     bits: int = 0
 
-    def values(self, of_sum: Values) -> Values:
+    def values(self, of_sum: ValueSet) -> ValueSet:
         """The column's values for which the sum is in a set."""
         if self.sum is None:
             return of_sum
-        return unsummed(of_sum, times=self.sum.times, plus=self.sum.plus, bits=self.bits)
+        return undo_sum(of_sum, times=self.sum.times, plus=self.sum.plus, bits=self.bits)
 
 
-def _summed(of: _Subject, said: Sum) -> _Subject:
+def _add_sum(column: _ComparedColumn, total: ColumnSum) -> _ComparedColumn:
     """A sum that goes round where it overflows; where Spark raises instead, there is no answer."""
-    kind = of.kind
-    if kind.family is Family.DATE and kind.stored is Family.DATE:
-        if said.times < 0 or not 0 < said.bits <= _DAY_BITS:
+    kind = column.kind
+    if kind.family is TypeFamily.DATE and kind.stored is TypeFamily.DATE:
+        if total.times < 0 or not 0 < total.bits <= _DAY_BITS:
             raise UnsureError
-        return replace(of, sum=said, bits=_DAY_BITS)
-    if kind.family is not Family.INTEGER:
+        return replace(column, sum=total, bits=_DAY_BITS)
+    if kind.family is not TypeFamily.INTEGER:
         raise UnsureError
-    bits = max(kind.bits, said.bits)
-    return replace(of, kind=widened(kind, bits), sum=said, bits=bits)
+    bits = max(kind.bits, total.bits)
+    return replace(column, kind=widen_integer(kind, bits), sum=total, bits=bits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiler:
     index: FileIndex
     schema: Any
-    zone: Zone
+    zone: SessionZone
 
-    def test(self, predicate: Predicate, *, wanted: bool) -> _Test:
+    def compile_test(self, predicate: Predicate, *, wanted: bool) -> _Test:
         """What must hold in a file for rows for which the predicate is ``wanted``."""
         if isinstance(predicate, And | Or):
             is_all = isinstance(predicate, And) is wanted
-            parts = [self.test(part, wanted=wanted) for part in predicate.parts]
-            return _joined(parts, is_all=is_all)
+            parts = [self.compile_test(part, wanted=wanted) for part in predicate.parts]
+            return _join_tests(parts, is_all=is_all)
         if isinstance(predicate, Not):
-            return self.test(predicate.of, wanted=not wanted)
+            return self.compile_test(predicate.of, wanted=not wanted)
         if isinstance(predicate, Literal):
-            is_truth = predicate.kind in (Kind.NULL, Kind.BOOLEAN)
+            is_truth = predicate.kind in (LiteralKind.NULL, LiteralKind.BOOLEAN)
             return predicate.value is wanted if is_truth else True
         try:
-            return self._leaf(predicate, wanted=wanted)
+            return self._column_test(predicate, wanted=wanted)
         except UnsureError:
-            return self._strict(predicate)
+            return self._null_test(predicate)
 
-    def _strict(self, predicate: _Plain) -> _Test:
+    def _null_test(self, predicate: _Plain) -> _Test:
         """What is neither true nor false for a row with a null in one of its columns."""
         match predicate:
             case Strict():
                 is_strict = True
             case Compare(sign=sign, right=right):
-                is_strict = sign is not Sign.SAME and is_tame(right)
+                is_strict = sign is not Sign.SAME and fits_long(right)
             case In(values=values):
-                is_strict = all(map(is_tame, values))
+                is_strict = all(map(fits_long, values))
             case _:
                 is_strict = isinstance(predicate, Like)
         leaves: list[_Test] = []
-        for column in columns_in(predicate) if is_strict else ():
+        for column in find_columns(predicate) if is_strict else ():
             with suppress(UnsureError):
-                leaves.append(_Leaf(column=self._resolved(column).column, values=SOME))
-        return _joined(leaves, is_all=True)
+                leaves.append(
+                    _ColumnTest(column=self._resolve_operand(column).column, values=ANY_VALUE)
+                )
+        return _join_tests(leaves, is_all=True)
 
-    def _leaf(self, predicate: _Plain, *, wanted: bool) -> _Leaf:
+    def _column_test(self, predicate: _Plain, *, wanted: bool) -> _ColumnTest:
         """Raises UnsureError where the values are not known for which it is ``wanted``."""
         match predicate:
             case Compare(left=left, sign=sign, right=right):
-                of = self._resolved(left)
-                values = self._compared(of.kind, sign, right, wanted=wanted)
+                of = self._resolve_operand(left)
+                values = self._comparison_values(of.kind, sign, right, wanted=wanted)
             case In(of=operand, values=literals):
-                of = self._resolved(operand)
-                values = self._listed(of.kind, literals, wanted=wanted)
+                of = self._resolve_operand(operand)
+                values = self._list_values(of.kind, literals, wanted=wanted)
             case IsNull(of=operand):
-                of = self._resolved(operand)
-                values = NULL if wanted else SOME
+                of = self._resolve_operand(operand)
+                values = ONLY_NULL if wanted else ANY_VALUE
             case Like(of=operand, pattern=pattern, escape=escape):
-                of = self._resolved(operand)
-                values = self._like(of.kind, pattern, escape, wanted=wanted)
+                of = self._resolve_operand(operand)
+                values = self._like_values(of.kind, pattern, escape, wanted=wanted)
             case Column() | Cast():
-                of = self._resolved(predicate)
-                values = _truth(of.kind, wanted=wanted)
-            case Sum() | Strict() | Unknown():
+                of = self._resolve_operand(predicate)
+                values = _truth_values(of.kind, wanted=wanted)
+            case ColumnSum() | Strict() | Unknown():
                 raise UnsureError
             case _:
                 assert_never(predicate)
-        return _Leaf(column=of.column, values=of.values(values))
+        return _ColumnTest(column=of.column, values=of.values(values))
 
-    def _resolved(self, operand: Operand) -> _Subject:
+    def _resolve_operand(self, operand: Operand) -> _ComparedColumn:
         """The indexed column that is meant, and how it is seen."""
-        if isinstance(operand, Sum):
-            return _summed(self._resolved(operand.of), operand)
+        if isinstance(operand, ColumnSum):
+            return _add_sum(self._resolve_operand(operand.of), operand)
         if isinstance(operand, Cast):
-            of = self._resolved(operand.of)
-            return replace(of, kind=cast(of.kind, operand.to))
+            of = self._resolve_operand(operand.of)
+            return replace(of, kind=cast_type(of.kind, operand.to))
         names, fields = [], list(self.schema)
         type_: Any = None
         for part in operand.parts:
@@ -282,9 +288,9 @@ class _Compiler:
         column = ".".join(names)
         stats = self.index.columns.get(column)
         is_twice = len(names) > 1 and column in self.schema.names
-        if stats is None or is_twice or stats.type != kept_type(type_):
+        if stats is None or is_twice or stats.type != indexed_type(type_):
             raise UnsureError
-        return _Subject(column=column, kind=seen(stats.type))
+        return _ComparedColumn(column=column, kind=read_type(stats.type))
 
     def _check_text(self, literal: Literal) -> None:
         """That it is not a column's name for a session that reads double quotes so."""
@@ -293,99 +299,107 @@ class _Compiler:
         if str(literal.value).lower() in {name.lower() for name in self.schema.names}:
             raise UnsureError
 
-    def _compared(self, kind: Seen, sign: Sign, right: Literal, *, wanted: bool) -> Values:
+    def _comparison_values(
+        self, kind: ComparedType, sign: Sign, right: Literal, *, wanted: bool
+    ) -> ValueSet:
         self._check_text(right)
-        if right.kind is Kind.NULL:
+        if right.kind is LiteralKind.NULL:
             if sign is Sign.SAME:
-                return NULL if wanted else SOME
-            return NOTHING
-        values = _signed(sign, place(kind, right, self.zone))
+                return ONLY_NULL if wanted else ANY_VALUE
+            return NO_VALUES
+        values = _values_for_sign(sign, locate_literal(kind, right, self.zone))
         if wanted:
             return values
         inverse = values.inverse
-        return inverse.union(NULL) if sign is Sign.SAME else inverse
+        return inverse.union(ONLY_NULL) if sign is Sign.SAME else inverse
 
-    def _listed(self, kind: Seen, literals: Sequence[Literal], *, wanted: bool) -> Values:
+    def _list_values(
+        self, kind: ComparedType, literals: Sequence[Literal], *, wanted: bool
+    ) -> ValueSet:
         """A null in the list makes null of every other answer than true."""
         for literal in literals:
             self._check_text(literal)
-        known = [literal for literal in literals if literal.kind is not Kind.NULL]
+        known = [literal for literal in literals if literal.kind is not LiteralKind.NULL]
         if not wanted and len(known) < len(literals):
-            return NOTHING
-        found, is_all = places(kind, known, self.zone)
-        values = spans(one.at for one in found if one.at is not None)
-        values = values.union(Values(nan=any(one.at is None for one in found)))
+            return NO_VALUES
+        found, is_all = locate_literals(kind, known, self.zone)
+        values = make_value_set(one.cuts for one in found if one.cuts is not None)
+        values = values.union(ValueSet(nan=any(one.cuts is None for one in found)))
         if wanted:
             return values
         if not is_all:
-            return SOME
-        if kind.stored in (Family.FLOAT, Family.DOUBLE) and len(literals) > 1:
+            return ANY_VALUE
+        if kind.stored in (TypeFamily.FLOAT, TypeFamily.DOUBLE) and len(literals) > 1:
             # a long list of Spark's tells 0.0 from -0.0
-            return values.inverse.union(spans([(before(0.0), after(0.0))]))
+            return values.inverse.union(make_value_set([(cut_before(0.0), cut_after(0.0))]))
         return values.inverse
 
-    def _like(self, kind: Seen, pattern: Literal, escape: str, *, wanted: bool) -> Values:
+    def _like_values(
+        self, kind: ComparedType, pattern: Literal, escape: str, *, wanted: bool
+    ) -> ValueSet:
         self._check_text(pattern)
-        if kind.family is not Family.TEXT:
+        if kind.family is not TypeFamily.TEXT:
             raise UnsureError
-        if pattern.kind is Kind.NULL:
-            return NOTHING
-        if pattern.kind is not Kind.STRING:
+        if pattern.kind is LiteralKind.NULL:
+            return NO_VALUES
+        if pattern.kind is not LiteralKind.STRING:
             raise UnsureError
-        begin, rest = _prefix(str(pattern.value), escape)
+        begin, rest = _split_prefix(str(pattern.value), escape)
         if not rest:
-            values = _signed(Sign.EQUAL, place(kind, Literal(kind=Kind.STRING, value=begin), ""))
+            values = _values_for_sign(
+                Sign.EQUAL, locate_literal(kind, Literal(kind=LiteralKind.STRING, value=begin), "")
+            )
         else:
-            values = _beginning(begin.encode())
+            values = _prefix_values(begin.encode())
         if wanted:
             return values
-        return values.inverse if not rest or set(rest) == {"%"} else SOME
+        return values.inverse if not rest or set(rest) == {"%"} else ANY_VALUE
 
 
-def _truth(kind: Seen, *, wanted: bool) -> Values:
-    if kind.family is not Family.BOOLEAN:
+def _truth_values(kind: ComparedType, *, wanted: bool) -> ValueSet:
+    if kind.family is not TypeFamily.BOOLEAN:
         raise UnsureError
-    return spans([(before(int(wanted)), after(int(wanted)))])
+    return make_value_set([(cut_before(int(wanted)), cut_after(int(wanted)))])
 
 
-def _signed(sign: Sign, where: Place) -> Values:
+def _values_for_sign(sign: Sign, where: LiteralPosition) -> ValueSet:
     """The values that compare so with a literal; NaN is greater than all others and equals NaN."""
-    if where.at is None:
+    if where.cuts is None:
         return {
-            Sign.BELOW: Values(spans=SOME.spans),
-            Sign.AT_MOST: SOME,
-            Sign.ABOVE: NOTHING,
-        }.get(sign, Values(nan=True))
-    begin, end = where.at
+            Sign.BELOW: ValueSet(spans=ANY_VALUE.spans),
+            Sign.AT_MOST: ANY_VALUE,
+            Sign.ABOVE: NO_VALUES,
+        }.get(sign, ValueSet(nan=True))
+    begin, end = where.cuts
     match sign:
         case Sign.BELOW:
-            return spans([(LOWEST, begin)])
+            return make_value_set([(LOWEST, begin)])
         case Sign.AT_MOST:
-            return spans([(LOWEST, end)])
+            return make_value_set([(LOWEST, end)])
         case Sign.EQUAL | Sign.SAME:
-            return spans([(begin, end)])
+            return make_value_set([(begin, end)])
         case Sign.AT_LEAST:
-            return spans([(begin, HIGHEST)]).union(Values(nan=True))
+            return make_value_set([(begin, HIGHEST)]).union(ValueSet(nan=True))
         case Sign.ABOVE:
-            return spans([(end, HIGHEST)]).union(Values(nan=True))
+            return make_value_set([(end, HIGHEST)]).union(ValueSet(nan=True))
         case _:
             assert_never(sign)
 
 
-def _prefix(pattern: str, escape: str) -> tuple[str, str]:
+def _split_prefix(pattern: str, escape: str) -> tuple[str, str]:
     """The text before the first wildcard, and the rest; raises UnsureError for a wrong escape."""
     special = f"{re.escape(escape)}[%_{re.escape(escape)}]" if escape not in "%_" else "(?!)"
     match = re.match(rf"(?:[^%_{re.escape(escape)}]|{special})*", pattern, re.DOTALL)
     begin = match[0] if match else ""
     rest = pattern[len(begin) :]
-    if rest.startswith(escape) or _BROKEN in pattern or escape in "%_":
+    if rest.startswith(escape) or _REPLACEMENT in pattern or escape in "%_":
         raise UnsureError
     return re.sub(f"{re.escape(escape)}(.)", r"\1", begin, flags=re.DOTALL), rest
 
 
-def _beginning(prefix: bytes) -> Values:
+def _prefix_values(prefix: bytes) -> ValueSet:
     """All text that begins with a prefix."""
     kept = prefix.rstrip(bytes([_LAST_BYTE]))
     if not kept:
-        return Values(spans=SOME.spans)
-    return spans([(before(prefix), before(kept[:-1] + bytes([kept[-1] + 1])))])
+        return ValueSet(spans=ANY_VALUE.spans)
+    return make_value_set([(cut_before(prefix), cut_before(kept[:-1] + bytes([kept[-1] + 1])))])

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.hudi.arrow import integers
-from reconciler.index.keys import index_in_order, places
-from reconciler.index.kinds import INT64, Kind, converted
+from reconciler.arrays import to_integer_array
+from reconciler.index.file_keys import find_rows, sort_index
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
+from reconciler.index.parquet_kinds import INT64, ParquetKind, convert_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FLOAT: Final = Kind(physical="FLOAT", logical="NONE")
+_FLOAT: Final = ParquetKind(physical="FLOAT", logical="NONE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Keys:
+class FileKeys:
     """Files by what an index knows them by, in any order; as in FileIndex, an element a file."""
 
     partition: Any
@@ -36,16 +36,18 @@ class Keys:
         return len(self.size)
 
 
-def missing(index: FileIndex | None, files: Keys, wanted: Mapping[str, Any]) -> NDArray[np.int64]:
+def find_missing(
+    index: FileIndex | None, files: FileKeys, wanted: Mapping[str, Any]
+) -> NDArray[np.int64]:
     """The places of the files whose footers must be read for an index of the wanted columns.
 
-    ``wanted``: by column its type (``wanted_types``); ``index``: the last valid version. A file
+    ``wanted``: by column its type (``find_index_types``); ``index``: the last valid version. A file
     must be read that it has not, or of which it does not know a column in a type that widens to
     the wanted one. What a footer did not tell is known to be unknown, and not asked again.
     """
     if index is None:
         return np.arange(len(files))
-    row = places(index, files.partition, files.name, files.size)
+    row = find_rows(index, files.partition, files.name, files.size)
     is_known = (row >= 0) & (index.rows[row] >= 0) if len(index) else np.zeros(len(row), np.bool_)
     for column, kind in wanted.items():
         stats = index.columns.get(column)
@@ -55,8 +57,8 @@ def missing(index: FileIndex | None, files: Keys, wanted: Mapping[str, Any]) -> 
     return np.flatnonzero(~is_known)
 
 
-def merged(
-    last: FileIndex | None, new: FileIndex, live: Keys, wanted: Mapping[str, Any]
+def merge_versions(
+    last: FileIndex | None, new: FileIndex, live: FileKeys, wanted: Mapping[str, Any]
 ) -> FileIndex:
     """The next version: of each file the new statistics, else those of the last valid version.
 
@@ -65,23 +67,23 @@ def merged(
     of another type is widened, or unknown where it cannot be.
     """
     parts = [new] if last is None else [last, new]
-    rows = [places(part, live.partition, live.name, live.size) for part in parts]
+    rows = [find_rows(part, live.partition, live.name, live.size) for part in parts]
     kept = np.flatnonzero(np.max(rows, axis=0) >= 0) if len(live) else np.zeros(0, np.int64)
     rows = [row[kept] for row in rows]
-    at = integers(kept)
-    return index_in_order(
+    at = to_integer_array(kept)
+    return sort_index(
         partition=live.partition.take(at),
         name=live.name.take(at),
         size=live.size[kept],
-        rows=_chosen_rows(parts, rows),
+        rows=_choose_rows(parts, rows),
         columns={
-            column: _chosen(_statistics(parts, column, kind), rows, kind)
+            column: _choose_statistics(_part_statistics(parts, column, kind), rows, kind)
             for column, kind in wanted.items()
         },
     )
 
 
-def _chosen_rows(
+def _choose_rows(
     parts: Sequence[FileIndex], rows: Sequence[NDArray[np.int64]]
 ) -> NDArray[np.int64]:
     found = np.full(len(rows[0]), UNKNOWN, np.int64)
@@ -91,17 +93,17 @@ def _chosen_rows(
     return found
 
 
-def _statistics(parts: Sequence[FileIndex], column: str, kind: Any) -> list[ColumnStats]:
+def _part_statistics(parts: Sequence[FileIndex], column: str, kind: Any) -> list[ColumnStats]:
     """Of a column in each part, as the wanted type."""
     return [
-        widened(part.columns[column], kind)
+        widen_statistics(part.columns[column], kind)
         if column in part.columns
         else ColumnStats.unknown(kind, len(part))
         for part in parts
     ]
 
 
-def _chosen(
+def _choose_statistics(
     stats: Sequence[ColumnStats], rows: Sequence[NDArray[np.int64]], kind: Any
 ) -> ColumnStats:
     """Per file the statistics of the last part that knows it."""
@@ -110,7 +112,7 @@ def _chosen(
         is_told = np.append(part.values >= 0, False)[row]
         place = np.where(is_told, start + row, place)
         start += len(part)
-    return ColumnStats.joined([*stats, ColumnStats.unknown(kind, 1)]).take(place)
+    return ColumnStats.concat([*stats, ColumnStats.unknown(kind, 1)]).take(place)
 
 
 def can_widen(have: Any, wanted: Any) -> bool:
@@ -132,7 +134,7 @@ def can_widen(have: Any, wanted: Any) -> bool:
     return bool(is_text or (types.is_float32(have) and types.is_float64(wanted)))
 
 
-def widened(stats: ColumnStats, wanted: Any) -> ColumnStats:
+def widen_statistics(stats: ColumnStats, wanted: Any) -> ColumnStats:
     """The statistics of a column whose type has changed; unknown where its order has too."""
     if stats.type == wanted:
         return stats
@@ -141,7 +143,7 @@ def widened(stats: ColumnStats, wanted: Any) -> ColumnStats:
     if not pa.types.is_floating(wanted):
         return replace(stats, least=stats.least.cast(wanted), greatest=stats.greatest.cast(wanted))
     kind = _FLOAT if pa.types.is_floating(stats.type) else INT64
-    bounds = converted(kind, wanted, stats.least, stats.greatest)
+    bounds = convert_bounds(kind, wanted, stats.least, stats.greatest)
     return replace(
         stats,
         least=bounds.least,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from reconciler.hudi.arrow import integers
+from reconciler.arrays import to_integer_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ UNKNOWN: Final = -1
 PARTITION: Final = pa.dictionary(pa.int32(), pa.string())
 
 
-def kept_type(kind: Any) -> Any:
+def indexed_type(kind: Any) -> Any:
     """The type in which bounds of a column are kept; None for a column that has none.
 
     Times are in microseconds, as Spark's are; lists, maps and structs have no bounds.
@@ -52,7 +52,7 @@ def kept_type(kind: Any) -> Any:
     return kind if is_kept else None
 
 
-def fields_within(column: str, kind: Any) -> tuple[str, ...]:
+def list_indexable_fields(column: str, kind: Any) -> tuple[str, ...]:
     """The fields of a struct that have bounds, by their names with dots; of others none.
 
     >>> inner = pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))])
@@ -65,7 +65,7 @@ def fields_within(column: str, kind: Any) -> tuple[str, ...]:
     return tuple(
         field
         for name, of in named
-        for field in ((name,) if kept_type(of) is not None else fields_within(name, of))
+        for field in ((name,) if indexed_type(of) is not None else list_indexable_fields(name, of))
     )
 
 
@@ -73,7 +73,7 @@ def fields_within(column: str, kind: Any) -> tuple[str, ...]:
 class ColumnStats:
     """What files hold in one column; every array has an element a file.
 
-    ``least``, ``greatest``: pyarrow arrays of the column's type (``kept_type``), one chunk. No
+    ``least``, ``greatest``: pyarrow arrays of the column's type (``indexed_type``), one chunk. No
     value but null and NaN lies outside of them; null: unknown, or there is no such value.
     Text compares by its bytes; a least zero of floats is -0.0 and a greatest one 0.0.
     ``nulls``, ``values``: int64, -1 where unknown; ``values`` counts nulls too, so all values are
@@ -120,7 +120,7 @@ class ColumnStats:
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """The statistics of some files, in the order of ``rows``."""
-        at = integers(rows)
+        at = to_integer_array(rows)
         return type(self)(
             least=self.least.take(at),
             greatest=self.greatest.take(at),
@@ -132,7 +132,7 @@ class ColumnStats:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def concat(cls, parts: Sequence[Self]) -> Self:
         """The statistics of files of one type, one part after another; at least one part."""
         return cls(
             least=pa.concat_arrays([part.least for part in parts]),

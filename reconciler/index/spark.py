@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from reconciler.cluster.spark import job, reporting, ship
 from reconciler.index.build import (
-    WORTH_A_JOB,
-    Asked,
-    Built,
-    Threads,
-    cut,
+    MIN_FILES_FOR_JOB,
+    BuiltIndex,
+    IndexRequest,
+    ThreadedIndexBuilder,
+    combine_parts,
+    files_to_batch,
     read_share,
-    rows_of,
-    together,
+    split_batch,
 )
-from reconciler.index.codec import Provenance, decode, encode
-from reconciler.index.merge import Keys
+from reconciler.index.codec import Provenance, decode_index, encode_index
+from reconciler.index.merge import FileKeys
+from reconciler.spark.jobs import report_progress, run_job_group, ship_package
 from reconciler.storage.api import StorageRef
 from reconciler.storage.open import open_storage
-from reconciler.storage.redaction import redacted
+from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,48 +35,55 @@ _AT_ONCE: Final = 4
 _PART: Final = Provenance(table="", instant="", tool="")
 
 
-class SparkBuilder:
+class SparkIndexBuilder:
     """Runs on a session's executors; every task opens its own storage. A few files: on threads.
 
-    ``few``: fewer files than these are read here; by default what is worth a job.
+    ``min_files``: fewer files than these are read here; by default what is worth a job.
     """
 
-    def __init__(self, session: SparkSession, few: int | None = None) -> None:
+    def __init__(self, session: SparkSession, min_files: int | None = None) -> None:
         self._context = session.sparkContext
-        self._few = WORTH_A_JOB if few is None else few
+        self._min_files = MIN_FILES_FOR_JOB if min_files is None else min_files
 
     def build(
         self,
         ref: StorageRef,
-        asked: Asked,
-        files: Keys,
+        request: IndexRequest,
+        files: FileKeys,
         *,
         progress: Callable[[int], None],
-    ) -> Built:
-        if not len(files) or len(files) < self._few:
-            return Threads(open_storage).build(ref, asked, files, progress=progress)
-        ship(self._context)
+    ) -> BuiltIndex:
+        if not len(files) or len(files) < self._min_files:
+            return ThreadedIndexBuilder(open_storage).build(ref, request, files, progress=progress)
+        ship_package(self._context)
         tasks = self._context.defaultParallelism * _TASKS_PER_SLOT
-        shares = [_packed(share) for share in cut(rows_of(files), -(-len(files) // tasks))]
+        shares = [
+            _pack_batch(share)
+            for share in split_batch(files_to_batch(files), -(-len(files) // tasks))
+        ]
         done = self._context.accumulator(0)
         described = f"reconciler: read footers of {len(files)} files of {ref.location}"
         with (
-            job(self._context, described, lambda said: redacted(said, ref.secrets)),
-            reporting(done, _at_most(len(files), progress)),
+            run_job_group(self._context, described, lambda said: redact_secrets(said, ref.secrets)),
+            report_progress(done, _limit_progress(len(files), progress)),
         ):
             told: list[tuple[bytes, int, tuple[str, ...]]] = (
                 self._context.parallelize(shares, len(shares))
-                .mapPartitions(_Task(ref, asked, done))
+                .mapPartitions(_ReadTask(ref, request, done))
                 .collect()
             )
         parts = [
-            Built(index=decode(data, "a part of an index")[0], unread=unread, said=said)
+            BuiltIndex(
+                index=decode_index(data, "a part of an index")[0],
+                unread_count=unread,
+                problems=said,
+            )
             for data, unread, said in told
         ]
-        return together(parts, asked)
+        return combine_parts(parts, request)
 
 
-def _at_most(total: int, progress: Callable[[int], None]) -> Callable[[int], None]:
+def _limit_progress(total: int, progress: Callable[[int], None]) -> Callable[[int], None]:
     """Spark counts the files of a task that it tries again once more."""
     left = total
 
@@ -91,22 +98,26 @@ def _at_most(total: int, progress: Callable[[int], None]) -> Callable[[int], Non
     return tell
 
 
-class _Task:
+class _ReadTask:
     """What one task does; picklable."""
 
-    def __init__(self, ref: StorageRef, asked: Asked, done: Any) -> None:
+    def __init__(self, ref: StorageRef, asked: IndexRequest, done: Any) -> None:
         self._ref, self._asked, self._done = ref, asked, done
 
     def __call__(self, work: Iterable[bytes]) -> Iterator[tuple[bytes, int, tuple[str, ...]]]:
         storage = open_storage(self._ref)
         for share in work:
             built = read_share(
-                storage, self._asked, _unpacked(share), at_once=_AT_ONCE, progress=self._done.add
+                storage,
+                self._asked,
+                _unpack_batch(share),
+                at_once=_AT_ONCE,
+                progress=self._done.add,
             )
-            yield encode(built.index, _PART).to_pybytes(), built.unread, built.said
+            yield encode_index(built.index, _PART).to_pybytes(), built.unread_count, built.problems
 
 
-def _packed(rows: Any) -> bytes:
+def _pack_batch(rows: Any) -> bytes:
     """A record batch as bytes, of its rows alone."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
@@ -115,6 +126,6 @@ def _packed(rows: Any) -> bytes:
     return data
 
 
-def _unpacked(data: bytes) -> Any:
+def _unpack_batch(data: bytes) -> Any:
     with pa.ipc.open_stream(data) as stream:
         return stream.read_next_batch()

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from reconciler.index.clocks import Clocks
+from reconciler.index.zone_rules import ZoneRules
 
 #: of a session: what its Java says, or the name alone where there is none to ask
-Zone = str | Clocks
+SessionZone = str | ZoneRules
 
 _DAY: Final = re.compile(
     r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?\Z", re.DOTALL | re.ASCII
@@ -35,7 +35,7 @@ MICROS_A_DAY: Final = 86_400_000_000
 _MOST_OFFSET: Final = 18 * 60
 
 
-def days_of(text: str) -> int | None:
+def parse_days(text: str) -> int | None:
     """Days since 1970-01-01 of a text that Spark casts to a date.
 
     >>> days_of("1970-01-02"), days_of("1970-1-3T12:00"), days_of("2 Jan")
@@ -50,15 +50,15 @@ def days_of(text: str) -> int | None:
         return None
 
 
-def local_micros_of(text: str) -> int | None:
+def parse_local_micros(text: str) -> int | None:
     """Microseconds since 1970 of a time without a zone; None where the text names one."""
-    found = _parsed(text)
+    found = _parse_time(text)
     if found is None or found[1]:
         return None
     return (found[0].replace(tzinfo=UTC) - _EPOCH) // _MICRO
 
 
-def micros_of(text: str, zone: Zone) -> int | None:
+def parse_micros(text: str, zone: SessionZone) -> int | None:
     """Microseconds since 1970 in UTC of a time in its own zone, else in ``zone``.
 
     What places the text may name Java knows otherwise than this, so they are not known beside it.
@@ -66,38 +66,38 @@ def micros_of(text: str, zone: Zone) -> int | None:
     >>> micros_of("1970-01-01 00:00:01", "UTC"), micros_of("1970-01-01 00:00 +01:00", "UTC")
     (1000000, -3600000000)
     """
-    found = _parsed(text)
+    found = _parse_time(text)
     if found is None:
         return None
     local, named = found
-    if isinstance(zone, Clocks) and isinstance(_zone(named), ZoneInfo):
+    if isinstance(zone, ZoneRules) and isinstance(_find_zone(named), ZoneInfo):
         return None
-    return _instant(local, named or zone)
+    return _to_instant(local, named or zone)
 
 
-def midnight(days: int, zone: Zone) -> int | None:
+def day_start(days: int, zone: SessionZone) -> int | None:
     """When a day begins in a zone, in microseconds since 1970 in UTC."""
-    if isinstance(zone, Clocks):
-        return zone.midnight(days)
+    if isinstance(zone, ZoneRules):
+        return zone.day_start(days)
     try:
         begin = datetime.combine(_FIRST + timedelta(days=days), datetime.min.time())
     except OverflowError:
         return None
-    return _instant(begin, zone)
+    return _to_instant(begin, zone)
 
 
-def day_begin(days: int, zone: Zone) -> int | None:
+def unambiguous_day_start(days: int, zone: SessionZone) -> int | None:
     """The same where all before it is an earlier day, and nothing after it is.
 
     Clocks that are set about then may show a day twice, or begin it later.
     """
-    begin = midnight(days, zone)
+    begin = day_start(days, zone)
     if begin is None:
         return None
-    if isinstance(zone, Clocks):
+    if isinstance(zone, ZoneRules):
         second, about = begin // _MICROS, _ABOUT_A_DAY // timedelta(seconds=1)
-        return begin if zone.offset(second - about) == zone.offset(second + about) else None
-    place = _zone(zone)
+        return begin if zone.offset_at(second - about) == zone.offset_at(second + about) else None
+    place = _find_zone(zone)
     if place is None:
         return None
     try:
@@ -108,14 +108,14 @@ def day_begin(days: int, zone: Zone) -> int | None:
     return begin if len(offsets) == 1 else None
 
 
-def days_around(micros: int, zone: Zone) -> tuple[int, int] | None:
+def find_days_around(micros: int, zone: SessionZone) -> tuple[int, int] | None:
     """The first day that begins at an instant or later, and the first that begins later.
 
     >>> days_around(0, "UTC"), days_around(1, "UTC")
     ((0, 1), (1, 1))
     """
     day = micros // MICROS_A_DAY
-    begins = [(at, midnight(at, zone)) for at in range(day - 2, day + 4)]
+    begins = [(at, day_start(at, zone)) for at in range(day - 2, day + 4)]
     known = [(at, begin) for at, begin in begins if begin is not None]
     if len(known) < len(begins):
         return None
@@ -123,7 +123,7 @@ def days_around(micros: int, zone: Zone) -> tuple[int, int] | None:
     return from_then, next(at for at, begin in known if begin > micros)
 
 
-def _parsed(text: str) -> tuple[datetime, str] | None:
+def _parse_time(text: str) -> tuple[datetime, str] | None:
     """A time as clocks show it, and the zone it names."""
     match = _TIME.match(text.strip(" "))
     if match is None:
@@ -138,14 +138,14 @@ def _parsed(text: str) -> tuple[datetime, str] | None:
         return None
 
 
-def _instant(local: datetime, zone: Zone) -> int | None:
+def _to_instant(local: datetime, zone: SessionZone) -> int | None:
     """Java and Python agree on the first of two instants and on times that clocks skip.
 
     They need not agree on the clocks of a place before 1970, nor quite on those after.
     """
-    if isinstance(zone, Clocks):
-        return zone.instant((local.replace(tzinfo=UTC) - _EPOCH) // _MICRO)
-    place = _zone(zone)
+    if isinstance(zone, ZoneRules):
+        return zone.to_instant((local.replace(tzinfo=UTC) - _EPOCH) // _MICRO)
+    place = _find_zone(zone)
     if place is None or (isinstance(place, ZoneInfo) and local.year <= _FIRST.year):
         return None
     try:
@@ -155,7 +155,7 @@ def _instant(local: datetime, zone: Zone) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def _zone(name: str) -> tzinfo | None:
+def _find_zone(name: str) -> tzinfo | None:
     if name in ("Z", "UTC", "Etc/UTC", "GMT"):
         return UTC
     if match := _OFFSET.match(name):

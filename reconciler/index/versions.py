@@ -52,7 +52,7 @@ class VersionName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class IndexVersion:
     """A complete version: its file's path below the table, and its bytes."""
 
     name: VersionName
@@ -61,7 +61,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class VersionRemoval:
     """Files to be removed, then the folders that are empty then; paths below the table."""
 
     files: tuple[str, ...]
@@ -72,35 +72,37 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
+class IndexVersions:
     """All versions, oldest first, and every file of every folder of ours.
 
-    ``taken``: names that somebody's files have, in place of folders of ours. ``nested``: paths of
+    ``taken_names``: names that somebody's files have, in place of folders of ours. ``nested_folders``: paths of
     folders within folders of ours, where we have files alone.
     """
 
-    valid: tuple[Version, ...]
+    valid: tuple[IndexVersion, ...]
     found: tuple[tuple[VersionName, tuple[str, ...]], ...]
-    taken: tuple[VersionName, ...] = ()
-    nested: tuple[str, ...] = ()
+    taken_names: tuple[VersionName, ...] = ()
+    nested_folders: tuple[str, ...] = ()
 
     @property
-    def last(self) -> Version | None:
+    def last(self) -> IndexVersion | None:
         """The one that counts; where its file turns out to be damaged, the one before it does."""
         return self.valid[-1] if self.valid else None
 
-    def following(self, instant: str) -> VersionName:
+    def next_name(self, instant: str) -> VersionName:
         """The name of the next version, which covers the ``instant`` and whatever is older.
 
         It comes after all that are there, half-written ones and ones of instants that a restore
         has taken back since.
         """
-        newest = max((*(name for name, _ in self.found), *self.taken), default=None)
+        newest = max((*(name for name, _ in self.found), *self.taken_names), default=None)
         if newest is None or newest.instant < instant:
             return VersionName(instant, 0)
         return VersionName(newest.instant, newest.number + 1)
 
-    def removal(self, keep: Version | None, spared: Collection[VersionName] = ()) -> Removal:
+    def plan_removal(
+        self, keep: IndexVersion | None, spared: Collection[VersionName] = ()
+    ) -> VersionRemoval:
         """What may go once ``keep`` is published: all that it supersedes, and residue.
 
         None where no version is valid: residue alone goes. What is newer and valid stays, and what
@@ -117,22 +119,22 @@ class Versions:
         strays = tuple(path for path in extra if keep and path != keep.path)
         folders = [name.folder for name, _ in gone]
         tidied = {*folders, *([keep.name.folder] if keep else [])}
-        nested = [path for path in self.nested if path.rpartition("/")[0] in tidied]
-        return Removal(
+        nested = [path for path in self.nested_folders if path.rpartition("/")[0] in tidied]
+        return VersionRemoval(
             files=(*(path for _, files in gone for path in files), *strays),
             folders=(*nested, *folders),
         )
 
 
-def versions_of(
+def read_versions(
     folders: Iterable[tuple[str, Sequence[tuple[str, int]]]],
-    beside: Iterable[str] = (),
+    file_names: Iterable[str] = (),
     nested: Iterable[str] = (),
-) -> Versions:
+) -> IndexVersions:
     """The versions among folders of ``.hoodie/.zindex``, given by name with their files and bytes.
 
     Folders that are not named as ours (Hudi's own of 0.10) are none of our business.
-    ``beside``: the names of files among the folders; ``nested``: folders within them, by their
+    ``file_names``: the names of files among the folders; ``nested_folders``: folders within them, by their
     paths from there.
     """
     found = []
@@ -142,25 +144,25 @@ def versions_of(
         if name is None:
             continue
         found.append((name, tuple(sorted(f"{name.folder}/{file}" for file, _ in files))))
-        whole = sorted(file for file, size in files if _is_whole(file, size))
+        whole = sorted(file for file, size in files if _is_complete(file, size))
         if whole:
             size = next(size for file, size in files if file == whole[-1])
-            valid.append(Version(name=name, path=f"{name.folder}/{whole[-1]}", size=size))
-    taken = (VersionName.parse(name) for name in beside)
+            valid.append(IndexVersion(name=name, path=f"{name.folder}/{whole[-1]}", size=size))
+    taken = (VersionName.parse(name) for name in file_names)
     ours = (path for path in nested if VersionName.parse(path.partition("/")[0]))
-    return Versions(
+    return IndexVersions(
         valid=tuple(sorted(valid, key=lambda version: version.name)),
         found=tuple(sorted(found)),
-        taken=tuple(name for name in taken if name is not None),
-        nested=tuple(sorted(f"{FOLDER}/{path}" for path in ours)),
+        taken_names=tuple(name for name in taken if name is not None),
+        nested_folders=tuple(sorted(f"{FOLDER}/{path}" for path in ours)),
     )
 
 
-def nested_problem(path: str) -> str:
+def describe_nested(path: str) -> str:
     """What to do about a folder that is nested in one of ours and has something in it."""
     return f"{path}: is a folder among the files of the index; remove it with what is in it"
 
 
-def _is_whole(file: str, size: int) -> bool:
+def _is_complete(file: str, size: int) -> bool:
     found = _FILE.fullmatch(file)
     return bool(found) and int(found[1]) == size if found else False

@@ -10,12 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.diff import Excess, drift
-from reconciler.hudi.files import FileKind
-from reconciler.hudi.view import View
-from reconciler.plan.document import spec_digest
-from reconciler.plan.guard import guarded
-from reconciler.plan.model import (
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.files.view import FileView
+from reconciler.planners.clean import explanations
+from reconciler.planners.clean.planner import CleanDecision, plan_clean
+from reconciler.planners.drift import ExcessSlices, find_drift
+from reconciler.planners.protection import build_table_view
+from reconciler.planners.readable_instants import find_earliest_readable
+from reconciler.planners.reader_window import ReaderWindow, find_reader_window, refuse_shrinking
+from reconciler.planners.recovery.resume_clean import plan_clean_resumes
+from reconciler.planners.recovery.resume_clustering import (
+    ClusteringResumes,
+    plan_clustering_resumes,
+)
+from reconciler.planners.recovery.rollback_write import plan_rollbacks, warn_of_rollbacks
+from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.guardrails import apply_policies
+from reconciler.plans.model import (
     CleanStep,
     Finding,
     Impact,
@@ -27,82 +38,76 @@ from reconciler.plan.model import (
     ResumeStep,
     Step,
     TablePlan,
-    rewritten,
+    rewritten_groups,
 )
-from reconciler.plan.safety import (
-    apply_refusals,
-    block_warnings,
-    guardrail_refusals,
-    instant_at,
-    needed_by_apply,
-    state_refusals,
-    timeline_zone,
+from reconciler.plans.refusals import (
+    find_timeline_zone,
+    format_instant,
+    refuse_apply,
+    refuse_by_spec,
+    refuse_by_state,
+    refuse_incomplete_spec,
+    warn_of_spec,
 )
-from reconciler.planners import explain
-from reconciler.planners.clean import CleanDecision, plan_clean
-from reconciler.planners.readable import earliest_readable
-from reconciler.planners.resume import plan_resumes
-from reconciler.planners.resume_clustering import ClusteringResumes, plan_clustering_resumes
-from reconciler.planners.rollback import plan_rollbacks, rollback_warnings
-from reconciler.planners.slices import view_of
-from reconciler.planners.window import Window, shrinking, window_of
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
 from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
-    from reconciler.plan.sizes import FileSizeReport
-    from reconciler.planners.foresee import Foreseen
-    from reconciler.planners.index import IndexDecision
-    from reconciler.planners.relayout import Relayout
-    from reconciler.sizing.simulate import NextInsert
+    from reconciler.layout.sizing.simulate_inserts import NextInsert
+    from reconciler.planners.cluster.cluster_plan import ClusterPlan
+    from reconciler.planners.index.planner import IndexDecision
+    from reconciler.planners.prediction.forecast import Forecast
+    from reconciler.plans.file_sizes import FileSizeReport
 
-__all__ = ["apply_refusals", "plan_table"]
+__all__ = ["refuse_apply", "plan_table"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Cleaning:
+class _CleanPart:
     """What the retention block comes to. ``is_removed`` is per row of the state's files."""
 
     steps: tuple[Step, ...] = ()
     kept: KeptFiles | None = None
-    excess: Excess | None = None
+    excess: ExcessSlices | None = None
     warnings: tuple[Note, ...] = ()
     is_removed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
 def plan_table(
-    spec: TableSpec, state: TableState, now: datetime, *, insert: NextInsert | None = None
+    spec: TableSpec, state: TableState, now: datetime, *, next_insert: NextInsert | None = None
 ) -> TablePlan:
     """Everything about one table. ``now`` has a zone; nothing else of the world is looked at.
 
-    ``insert``: rows whose way into the files is simulated.
+    ``next_insert``: rows whose way into the files is simulated.
     """
     if now.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
-    blocked = state_refusals(spec, state, now)
-    view = view_of(state)
-    window = None if blocked else window_of(spec, state, now)
-    cleaning = _Cleaning(is_removed=np.zeros(len(state.files), np.bool_))
+    blocked = refuse_by_state(spec, state, now)
+    view = build_table_view(state)
+    window = None if blocked else find_reader_window(spec, state, now)
+    cleaning = _CleanPart(is_removed=np.zeros(len(state.files), np.bool_))
     if not blocked:
-        cleaning = _cleaning(spec, state, now, view, window)
-    foreseen = None if blocked or state.foresight is None else _foreseen(spec, state, view)
-    laid = None if blocked or spec.clustering is None else _laid(spec, state, view, foreseen)
-    resumes = _clustering_resumes(spec, state, now)
-    found = drift(spec, state, cleaning.excess, laid.misfit if laid else None)
+        cleaning = _plan_clean_part(spec, state, now, view, window)
+    foreseen = None if blocked or state.forecast_input is None else _forecast(spec, state, view)
+    laid = (
+        None if blocked or spec.clustering is None else _plan_cluster(spec, state, view, foreseen)
+    )
+    resumes = _plan_clustering_resumes(spec, state, now)
+    found = find_drift(spec, state, cleaning.excess, laid.unclustered if laid else None)
     pending: tuple[Step, ...] = () if blocked else (*resumes.steps, *plan_rollbacks(state))
-    steps = _in_order(pending, cleaning.steps, laid)
+    steps = _order_steps(pending, cleaning.steps, laid)
     indexed = None
     if not blocked and spec.index is not None:
-        indexed = _indexed(spec, state, steps, cleaning.is_removed)
-        steps = _with_index(steps, indexed.step)
-    impact = _impact(state, view, cleaning.is_removed, steps)
-    sized, unsized = _sized(spec, state, view, insert)
+        indexed = _plan_index(spec, state, steps, cleaning.is_removed)
+        steps = _insert_index_step(steps, indexed.step)
+    impact = _measure_impact(state, view, cleaning.is_removed, steps)
+    sized, unsized = _report_file_sizes(spec, state, view, next_insert)
     plan = TablePlan(
         name=spec.name,
         path=spec.path,
         spec=spec.document,
-        spec_digest=spec_digest(spec.document),
-        observed=_observed(spec, state, view),
+        spec_digest=compute_spec_digest(spec.document),
+        observed=_describe_state(spec, state, view),
         drift=(
             *(Finding(d.field, d.desired, d.actual, d.because) for d in found),
             *(foreseen.findings if foreseen else ()),
@@ -110,71 +115,85 @@ def plan_table(
         ),
         steps=steps,
         kept=cleaning.kept,
-        predictions=_predictions(foreseen, laid),
+        predictions=_choose_predictions(foreseen, laid),
         impact=impact,
         layout=laid.layout if laid else None,
         file_sizes=sized,
         refusals=(
             *blocked,
             *(laid.refusals if laid else ()),
-            *shrinking(window, impact),
-            *guardrail_refusals(spec),
+            *refuse_shrinking(window, impact),
+            *refuse_by_spec(spec),
         ),
         warnings=(
             *cleaning.warnings,
             *(laid.warnings if laid else ()),
             *(foreseen.warnings if foreseen else ()),
-            *(foreseen.of_sample if foreseen and laid and laid.step else ()),
+            *(foreseen.sample_warnings if foreseen and laid and laid.step else ()),
             *(indexed.warnings if indexed else ()),
-            *(*resumes.warnings, *rollback_warnings(state)),
-            *(note for note in needed_by_apply(spec, state) if note.rule not in _rules(blocked)),
-            *block_warnings(spec, state),
+            *(*resumes.warnings, *warn_of_rollbacks(state)),
+            *(
+                note
+                for note in refuse_incomplete_spec(spec, state)
+                if note.rule not in _rule_names(blocked)
+            ),
+            *warn_of_spec(spec, state),
             *unsized,
         ),
     )
-    return guarded(plan, spec, now)
+    return apply_policies(plan, spec, now)
 
 
-def _foreseen(spec: TableSpec, state: TableState, view: View) -> Foreseen:
-    from reconciler.planners.decide import known_of  # noqa: PLC0415 - few specs have queries
-    from reconciler.planners.foresee import foresee  # noqa: PLC0415
+def _forecast(spec: TableSpec, state: TableState, view: FileView) -> Forecast:
+    from reconciler.planners.cluster.known_statistics import collect_statistics  # noqa: PLC0415 - few specs have queries
+    from reconciler.planners.prediction.forecast import forecast_queries  # noqa: PLC0415
 
-    return foresee(spec, state, view, known_of(spec, state) if spec.clustering else None)
+    return forecast_queries(
+        spec, state, view, collect_statistics(spec, state) if spec.clustering else None
+    )
 
 
-def _predictions(foreseen: Foreseen | None, laid: Relayout | None) -> tuple[Mapping[str, Any], ...]:
+def _choose_predictions(
+    foreseen: Forecast | None, laid: ClusterPlan | None
+) -> tuple[Mapping[str, Any], ...]:
     """Those of the plan as it is: without a cluster step nothing changes for a query."""
     if foreseen is None:
         return ()
-    return foreseen.predictions if laid is not None and laid.step else foreseen.unchanged
+    return (
+        foreseen.predictions if laid is not None and laid.step else foreseen.predictions_unchanged
+    )
 
 
-def _sized(
-    spec: TableSpec, state: TableState, view: View, insert: NextInsert | None
+def _report_file_sizes(
+    spec: TableSpec, state: TableState, view: FileView, insert: NextInsert | None
 ) -> tuple[FileSizeReport | None, tuple[Note, ...]]:
     """How big the files are, and what could not be found out about them."""
-    if state.writes is None:
+    if state.recent_writes is None:
         return None, ()
-    from reconciler.planners.file_sizes import file_sizes, warnings  # noqa: PLC0415 - not at apply
+    from reconciler.planners.prediction.file_sizes import report_file_sizes, warn_of_writes  # noqa: PLC0415 - not at apply
 
-    return file_sizes(spec, state, view, insert), warnings(state)
-
-
-def _laid(spec: TableSpec, state: TableState, view: View, foreseen: Foreseen | None) -> Relayout:
-    from reconciler.planners.relayout import relayout  # noqa: PLC0415 - few tables are clustered
-
-    return relayout(spec, state, view, foreseen)
+    return report_file_sizes(spec, state, view, insert), warn_of_writes(state)
 
 
-def _indexed(
+def _plan_cluster(
+    spec: TableSpec, state: TableState, view: FileView, foreseen: Forecast | None
+) -> ClusterPlan:
+    from reconciler.planners.cluster.cluster_plan import plan_cluster_step  # noqa: PLC0415 - few tables are clustered
+
+    return plan_cluster_step(spec, state, view, foreseen)
+
+
+def _plan_index(
     spec: TableSpec, state: TableState, steps: tuple[Step, ...], is_removed: NDArray[np.bool_]
 ) -> IndexDecision:
-    from reconciler.planners.index import plan_index  # noqa: PLC0415 - few tables are indexed
+    from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 - few tables are indexed
 
-    return plan_index(spec, state, rewritten(steps), is_removed)
+    return plan_index(spec, state, rewritten_groups(steps), is_removed)
 
 
-def _clustering_resumes(spec: TableSpec, state: TableState, now: datetime) -> ClusteringResumes:
+def _plan_clustering_resumes(
+    spec: TableSpec, state: TableState, now: datetime
+) -> ClusteringResumes:
     """What is pending; another writer's concerns nobody whose table is not clustered here."""
     if not state.pending_clusterings:
         return ClusteringResumes()
@@ -182,8 +201,8 @@ def _clustering_resumes(spec: TableSpec, state: TableState, now: datetime) -> Cl
     return found if spec.clustering else replace(found, warnings=())
 
 
-def _in_order(
-    pending: tuple[Step, ...], steps: tuple[Step, ...], laid: Relayout | None
+def _order_steps(
+    pending: tuple[Step, ...], steps: tuple[Step, ...], laid: ClusterPlan | None
 ) -> tuple[Step, ...]:
     """What is pending, clustering, clean: that removes no newest slice, which is rewritten.
 
@@ -194,7 +213,7 @@ def _in_order(
     return (*first, *pending, *clustering, *steps[len(first) :])
 
 
-def _with_index(steps: tuple[Step, ...], index: IndexStep | None) -> tuple[Step, ...]:
+def _insert_index_step(steps: tuple[Step, ...], index: IndexStep | None) -> tuple[Step, ...]:
     """The index comes after what writes files, and before the clean."""
     if index is None:
         return steps
@@ -202,44 +221,44 @@ def _with_index(steps: tuple[Step, ...], index: IndexStep | None) -> tuple[Step,
     return (*first, index, *(step for step in steps if isinstance(step, CleanStep)))
 
 
-def _rules(notes: tuple[Note, ...]) -> set[str]:
+def _rule_names(notes: tuple[Note, ...]) -> set[str]:
     return {note.rule for note in notes}
 
 
-def _cleaning(
-    spec: TableSpec, state: TableState, now: datetime, view: View, window: Window | None
-) -> _Cleaning:
+def _plan_clean_part(
+    spec: TableSpec, state: TableState, now: datetime, view: FileView, window: ReaderWindow | None
+) -> _CleanPart:
     retention = spec.retention
     nothing = np.zeros(len(state.files), np.bool_)
     if retention is None:
-        return _Cleaning(warnings=_unmanaged(state), is_removed=nothing)
-    resumes = plan_resumes(state, spec.concurrency, now, window)
-    cutoff = _cutoff(spec, state, retention, now)
+        return _CleanPart(warnings=_warn_of_unmanaged_cleans(state), is_removed=nothing)
+    resumes = plan_clean_resumes(state, spec.concurrency, now, window)
+    cutoff = _find_cutoff(spec, state, retention, now)
     decision = plan_clean(
         retention, state, cutoff=cutoff, resumed=resumes.rows, view=view, window=window
     )
-    warnings = (*resumes.warnings, *explain.of_resumes(retention, decision))
-    cleaning = _Cleaning(
+    warnings = (*resumes.warnings, *explanations.warn_of_resumes(retention, decision))
+    cleaning = _CleanPart(
         steps=resumes.steps,
-        excess=_excess(decision, cutoff),
+        excess=_find_excess(decision, cutoff),
         warnings=warnings,
         is_removed=resumes.rows,
     )
     if resumes.is_blocked:
         return cleaning
-    gate = explain.closed_gate(retention, state)
+    gate = explanations.check_after_commits(retention, state)
     if gate is not None:
         return replace(cleaning, warnings=(*warnings, gate))
     return replace(
         cleaning,
         steps=(*resumes.steps, *([decision.step] if decision.step else [])),
         kept=decision.kept,
-        warnings=(*warnings, *explain.warnings(retention, state, decision)),
+        warnings=(*warnings, *explanations.collect_warnings(retention, state, decision)),
         is_removed=resumes.rows | decision.is_removed,
     )
 
 
-def _unmanaged(state: TableState) -> tuple[Note, ...]:
+def _warn_of_unmanaged_cleans(state: TableState) -> tuple[Note, ...]:
     """Without a retention block nothing is removed, not even what a pending clean names."""
     return tuple(
         Note(
@@ -251,23 +270,27 @@ def _unmanaged(state: TableState) -> tuple[Note, ...]:
     )
 
 
-def _cutoff(spec: TableSpec, state: TableState, retention: Retention, now: datetime) -> str | None:
+def _find_cutoff(
+    spec: TableSpec, state: TableState, retention: Retention, now: datetime
+) -> str | None:
     if retention.policy is not Policy.HOURS:
         return None
-    zone = timeline_zone(spec, state)
+    zone = find_timeline_zone(spec, state)
     assert zone is not None, "a missing zone is refused before"
-    return instant_at(now - timedelta(hours=retention.keep), zone)
+    return format_instant(now - timedelta(hours=retention.keep), zone)
 
 
-def _excess(decision: CleanDecision, cutoff: str | None) -> Excess | None:
+def _find_excess(decision: CleanDecision, cutoff: str | None) -> ExcessSlices | None:
     """The slices beyond the policy that neither savepoints nor pending plans hold."""
     view = decision.view
-    rows = decision.is_removed | (decision.is_kept & ~decision.guard.is_protected[view.slice_of])
+    rows = decision.is_removed | (
+        decision.is_kept & ~decision.protection.is_protected[view.row_slice]
+    )
     if not rows.any():
         return None
     beyond = np.zeros(len(view), np.bool_)
-    beyond[view.slice_of[rows]] = True
-    return Excess(
+    beyond[view.row_slice[rows]] = True
+    return ExcessSlices(
         slices=int(beyond.sum()),
         files=int(rows.sum()),
         oldest=view.times[int(view.key[beyond].min())],
@@ -276,23 +299,23 @@ def _excess(decision: CleanDecision, cutoff: str | None) -> Excess | None:
     )
 
 
-def _impact(
-    state: TableState, view: View, is_removed: NDArray[np.bool_], steps: tuple[Step, ...]
+def _measure_impact(
+    state: TableState, view: FileView, is_removed: NDArray[np.bool_], steps: tuple[Step, ...]
 ) -> Impact:
-    before, after = earliest_readable(state, view, is_removed)
+    before, after = find_earliest_readable(state, view, is_removed)
     return Impact(
         files_removed=int(is_removed.sum()),
         bytes_removed=int(state.files.size[is_removed].sum()),
-        bytes_rewritten=sum(int(groups.bytes.sum()) for groups in rewritten(steps)),
+        bytes_rewritten=sum(int(groups.bytes.sum()) for groups in rewritten_groups(steps)),
         earliest_readable_before=before,
         earliest_readable_after=after,
     )
 
 
-def _observed(spec: TableSpec, state: TableState, view: View) -> Observed:
+def _describe_state(spec: TableSpec, state: TableState, view: FileView) -> Observed:
     files, timeline = state.files, state.timeline
     small = (spec.files or FileSizes()).small
-    is_read = (view.is_newest & view.is_live)[view.slice_of] & (files.kind == FileKind.BASE)
+    is_read = (view.is_newest & view.is_live)[view.row_slice] & (files.kind == FileKind.BASE)
     completed = [i.requested for i in timeline.instants if i.is_completed]
     return Observed(
         table_version=state.table_version,

@@ -12,33 +12,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.errors import BlockedError
-from reconciler.hudi.instant import COMMITS, Instant
-from reconciler.hudi.view import LOGS_BY_COMPLETION
-from reconciler.reader.slices import Picked, Until
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
+from reconciler.hudi.timeline.instant import COMMITS, Instant
+from reconciler.reader.slice_selection import ReadLimit, SliceSelection
 from reconciler.state.model import TableState
 
 
-def until_of(state: TableState, end: str | None) -> Until:
+def make_read_limit(state: TableState, end: str | None) -> ReadLimit:
     """What is seen of the table at the end of a range."""
     if end is None:
-        return Until()
+        return ReadLimit()
     by_name = state.table_version < LOGS_BY_COMPLETION
-    return Until(requested=end) if by_name else Until(completed=end)
+    return ReadLimit(requested=end) if by_name else ReadLimit(completed=end)
 
 
-def commit_times(state: TableState, begin: str, end: str | None) -> tuple[str, ...]:
+def find_commit_times(state: TableState, begin: str, end: str | None) -> tuple[str, ...]:
     """The completed writes after ``begin`` up to ``end``, by their requested times, sorted.
 
     ``begin`` and ``end`` are requested times in version 6 and completion times later, as Hudi
     takes them.
     """
-    until = until_of(state, end)
-    times = (_times(state, i.requested) for i in state.timeline.commits)
+    until = make_read_limit(state, end)
+    times = (_get_times(state, i.requested) for i in state.timeline.commits)
     return tuple(
         sorted(
             requested
             for requested, moment in times
-            if moment > begin and until.sees(requested, state.completions.get(requested))
+            if moment > begin and until.includes(requested, state.completions.get(requested))
         )
     )
 
@@ -62,7 +62,9 @@ def check_range(state: TableState, begin: str, archived: Iterable[Instant]) -> N
         )
 
 
-def is_touched(picked: Picked, state: TableState, times: tuple[str, ...]) -> NDArray[np.bool_]:
+def find_touched_slices(
+    picked: SliceSelection, state: TableState, times: tuple[str, ...]
+) -> NDArray[np.bool_]:
     """Per slice whether a write of ``times`` may have a record in it.
 
     A base file holds records of writes up to its own; what a log file of version 6 holds is seen
@@ -73,16 +75,16 @@ def is_touched(picked: Picked, state: TableState, times: tuple[str, ...]) -> NDA
         return np.zeros(len(picked), np.bool_)
     first = times[0]
     newer = np.array([instant >= first for instant in files.instants], np.bool_)
-    base = picked.base_instants()
+    base = picked.get_base_instants()
     touched = (base >= 0) & newer[base]
     if state.table_version < LOGS_BY_COMPLETION:
         return touched | picked.has_logs
     known = frozenset(times)
     counts = np.array([instant in known for instant in files.instants], np.bool_)
-    return touched | picked.counted(counts[files.instant[picked.logs]])
+    return touched | picked.has_marked_log(counts[files.instant[picked.logs]])
 
 
-def _times(state: TableState, requested: str) -> tuple[str, str]:
+def _get_times(state: TableState, requested: str) -> tuple[str, str]:
     """The requested time of a write and the one that ranges compare."""
     if state.table_version < LOGS_BY_COMPLETION:
         return requested, requested

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
 from reconciler.errors import ReconcilerError
-from reconciler.hudi.arrow import integers, numbers, strings
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.hudi.metadata_partitions import COLUMN_STATS
-from reconciler.hudi.view import LOGS_BY_COMPLETION
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.index.may_match import may_match
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.reader.model import PATH, Scan
-from reconciler.reader.skipping import indexed_columns, with_partitions
+from reconciler.reader.skipping import add_partition_columns, list_file_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from reconciler.storage.api import Storage
 
 #: statistics, of a log file in a column each, that a read asks for; they are objects, one by one
-MOST: Final = 200_000
-_LEFT_ASIDE: Final = "column_stats of log files are left aside"
+MAX_STATISTICS: Final = 200_000
+_NOT_USED: Final = "column_stats of log files are left aside"
 
 
-def logs_cannot_match(
+def find_unmatched_logs(
     storage: Storage, scan: Scan, slices: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], str | None]:
     """Per slice, given by its row, whether no log file of it can match the scan's condition.
@@ -51,28 +51,31 @@ def logs_cannot_match(
     condition = scan.condition
     if condition is None or not len(slices) or scan.rules.refusal:
         return unknown, None
-    columns = [c for c in indexed_columns(scan, condition) if _is_believed(c, scan.table_schema)]
+    columns = [c for c in list_file_columns(scan, condition) if _is_trusted(c, scan.table_schema)]
     if not columns:
         return unknown, None
-    logs = _Logs.of(scan, slices)
+    logs = _LogFiles.from_slices(scan, slices)
     count = len(logs.slice) * len(columns)
-    if count > MOST:
-        return unknown, f"{_LEFT_ASIDE}: {count} of them would be asked for, more than {MOST}"
+    if count > MAX_STATISTICS:
+        return (
+            unknown,
+            f"{_NOT_USED}: {count} of them would be asked for, more than {MAX_STATISTICS}",
+        )
     try:
-        found = _read(storage, logs, columns, scan.table_schema)
+        found = _read_log_statistics(storage, logs, columns, scan.table_schema)
     except Exception as problem:  # noqa: BLE001 (statistics are no reason for a read to fail)
         named = "" if isinstance(problem, ReconcilerError) else f"{type(problem).__name__}: "
-        return unknown, f"{_LEFT_ASIDE}: {named}{problem}"
+        return unknown, f"{_NOT_USED}: {named}{problem}"
     if found is None:
         return unknown, None
-    index = with_partitions(found, scan, logs.partition)
+    index = add_partition_columns(found, scan, logs.partition)
     mask = may_match(condition.predicate, index, schema=scan.table_schema, zone=condition.zone)
     may = np.zeros(len(slices), np.bool_)
     may[logs.slice[mask]] = True
     return ~may, None
 
 
-def _is_believed(column: str, schema: pa.Schema) -> bool:
+def _is_trusted(column: str, schema: pa.Schema) -> bool:
     """Whether Hudi's bounds of a column in log files are what its values are."""
     if column not in schema.names:  # fields of structs
         return False
@@ -81,7 +84,7 @@ def _is_believed(column: str, schema: pa.Schema) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Logs:
+class _LogFiles:
     """The log files of some slices, by partition; arrays have an element a log file.
 
     ``slice``: the place of its slice among the asked ones; ``partition``: the row of its partition
@@ -93,9 +96,9 @@ class _Logs:
     folders: tuple[tuple[str, list[str]], ...]
 
     @classmethod
-    def of(cls, scan: Scan, slices: NDArray[np.int64]) -> _Logs:
-        taken = scan.slices.take(integers(slices))
-        number = numbers(taken.column("partition").combine_chunks())
+    def from_slices(cls, scan: Scan, slices: NDArray[np.int64]) -> _LogFiles:
+        taken = scan.slices.take(to_integer_array(slices))
+        number = to_numpy_numbers(taken.column("partition").combine_chunks())
         lists = taken.column("logs").to_pylist()
         order = np.argsort(number, kind="stable")
         paths = scan.partitions.column(PATH)
@@ -111,22 +114,22 @@ class _Logs:
         )
 
 
-def _read(
-    storage: Storage, logs: _Logs, columns: Sequence[str], schema: pa.Schema
+def _read_log_statistics(
+    storage: Storage, logs: _LogFiles, columns: Sequence[str], schema: pa.Schema
 ) -> FileIndex | None:
     """What the live column_stats say of log files, an element each; None where none are live."""
-    from reconciler.hudi.metadata_stats import read_column_stats  # noqa: PLC0415 (few need it)
-    from reconciler.hudi.metadata_table import open_metadata  # noqa: PLC0415
+    from reconciler.hudi.metadata.column_stats import read_column_stats  # noqa: PLC0415 (few need it)
+    from reconciler.hudi.metadata.table import open_metadata_table  # noqa: PLC0415
 
     properties = load_properties(storage)
     live = properties.metadata_partitions
     if COLUMN_STATS not in live or properties.table_version < LOGS_BY_COMPLETION:
         return None
-    table = open_metadata(
+    table = open_metadata_table(
         storage,
         version=properties.table_version,
         data=load_timeline(storage, properties),
-        live=live,
+        live_partitions=live,
     )
     count = len(logs.slice)
     low: list[list[Any]] = [[None] * count for _ in columns]
@@ -137,28 +140,30 @@ def _read(
             high[stats.column][place] = greatest
     names = [name for _, found in logs.folders for name in found]
     return FileIndex(
-        partition=strings([""] * count).dictionary_encode(),
-        name=strings(names),
+        partition=to_string_array([""] * count).dictionary_encode(),
+        name=to_string_array(names),
         size=np.zeros(count, np.int64),
         rows=np.full(count, UNKNOWN, np.int64),
         columns={
-            column: _stats(least, greatest, schema.field(column).type)
+            column: _make_column_stats(least, greatest, schema.field(column).type)
             for column, least, greatest in zip(columns, low, high, strict=True)
         },
     )
 
 
-def _stats(low: list[Any], high: list[Any], kind: pa.DataType) -> ColumnStats:
+def _make_column_stats(low: list[Any], high: list[Any], kind: pa.DataType) -> ColumnStats:
     """Bounds that are both there and of the column's type; nothing is known of nulls."""
     is_told = [
-        isinstance(least, int) and isinstance(greatest, int) and _fits(least, greatest, kind)
+        isinstance(least, int)
+        and isinstance(greatest, int)
+        and _is_valid_range(least, greatest, kind)
         for least, greatest in zip(low, high, strict=True)
     ]
     unknown = np.full(len(low), UNKNOWN, np.int64)
     none = np.zeros(len(low), np.bool_)
     return ColumnStats(
-        least=_bounds(low, is_told, kind),
-        greatest=_bounds(high, is_told, kind),
+        least=_make_bounds(low, is_told, kind),
+        greatest=_make_bounds(high, is_told, kind),
         nulls=unknown,
         values=unknown,
         is_exact_least=none,
@@ -167,7 +172,7 @@ def _stats(low: list[Any], high: list[Any], kind: pa.DataType) -> ColumnStats:
     )
 
 
-def _fits(least: int, greatest: int, kind: pa.DataType) -> bool:
+def _is_valid_range(least: int, greatest: int, kind: pa.DataType) -> bool:
     """Whether both are values of a type, in their order: what is not says nothing."""
     if pa.types.is_boolean(kind):
         return 0 <= least <= greatest <= 1
@@ -175,7 +180,7 @@ def _fits(least: int, greatest: int, kind: pa.DataType) -> bool:
     return -half <= least <= greatest < half
 
 
-def _bounds(values: list[Any], is_told: list[bool], kind: pa.DataType) -> pa.Array:
+def _make_bounds(values: list[Any], is_told: list[bool], kind: pa.DataType) -> pa.Array:
     told = [value if is_so else None for value, is_so in zip(values, is_told, strict=True)]
     if pa.types.is_boolean(kind):
         return pa.array([None if value is None else bool(value) for value in told], kind)

@@ -25,7 +25,7 @@ _ODD: Final = r'[\x00-\x20"#<>?\[\\\]^`{|}\x7f%]'
 _BLOCK: Final = 128 * 1024 * 1024
 
 
-def manifest(root: str, paths: pa.Array, sizes: pa.Array, numbers: pa.Array) -> bytes:
+def make_manifest(root: str, paths: pa.Array, sizes: pa.Array, numbers: pa.Array) -> bytes:
     r"""The log of files: ``paths`` below a root that Spark knows, sizes in bytes, their numbers.
 
     >>> manifest("file:///t", pa.array(["p=a b/f"]), pa.array([7]), pa.array([3])).splitlines()[1]
@@ -34,7 +34,7 @@ def manifest(root: str, paths: pa.Array, sizes: pa.Array, numbers: pa.Array) -> 
     texts = [pc.cast(each, pa.string()) for each in (sizes, numbers)]
     lines = pc.binary_join_element_wise(
         f'\n{{"path":"{root}/',
-        _quoted(paths),
+        _quote_paths(paths),
         '","size":',
         texts[0],
         ',"isDir":false,"modificationTime":',
@@ -45,17 +45,17 @@ def manifest(root: str, paths: pa.Array, sizes: pa.Array, numbers: pa.Array) -> 
     return _VERSION + "".join(lines.to_pylist()).encode()
 
 
-def quoted(path: str) -> str:
+def quote_path(path: str) -> str:
     """A path as part of a URI, as Java reads it.
 
     >>> quoted("/a b/é%")
     '/a%20b/é%25'
     """
-    return str(_quoted(pa.array([path]))[0])
+    return str(_quote_paths(pa.array([path]))[0])
 
 
-def _quoted(paths: Any) -> Any:
-    if not pc.any(pc.match_substring_regex(paths, _ODD)).as_py():
+def _quote_paths(paths: Any) -> Any:
+    if not pc.make_one(pc.match_substring_regex(paths, _ODD)).as_py():
         return paths
     for sign in _ESCAPED:
         paths = pc.replace_substring(paths, sign, f"%{ord(sign):02X}")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
 
-from reconciler.hudi.arrow import booleans
-from reconciler.index.temporal import Zone
-from reconciler.merge.blocks import Committed
-from reconciler.merge.rules import MergeRules
-from reconciler.predicates.syntax import Predicate
+from reconciler.arrays import to_boolean_array
+from reconciler.file_slices.merge.committed_blocks import CommittedInstants
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.index.predicates.syntax import Predicate
+from reconciler.index.temporal import SessionZone
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,11 +53,11 @@ class ReadRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class ReadCondition:
     """What is understood of a ``where``. ``zone``: of the session whose rows are filtered by it."""
 
     predicate: Predicate
-    zone: Zone
+    zone: SessionZone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,16 +66,16 @@ class Scan:
 
     ``as_of``: the instant shown, None for a table without a completed write.
     ``schema``: of the answer, the wanted columns in order.
-    ``table_schema``: every column of the table as of that instant, meta columns first where it has
+    ``build_table_schema``: every column of the table as of that instant, meta columns first where it has
     them; log records and base files are brought to it.
     ``partition_schema``: the columns that a row takes from its folder's name, not from its file;
-    some of ``table_schema``. ``partitions``: a row a partition, the folder as ``PATH`` ("" when
+    some of ``build_table_schema``. ``partitions``: a row a partition, the folder as ``PATH`` ("" when
     not partitioned) and the columns of ``partition_schema``: their values are those of every row.
     ``slices``: a row a file slice, columns as ``SLICES``: ``partition`` a row of ``partitions``,
     paths below the table's root, ``logs`` in merge order, sizes in bytes, ``base_size`` 0 where
     ``base`` is null; ``evolves``: a column of the base file has another type than the table's, so
     nothing that cannot widen types (Spark's parquet reader) may read it.
-    ``commit_times``: of an incremental read, the instants whose rows count, sorted; else None.
+    ``find_commit_times``: of an incremental read, the instants whose rows count, sorted; else None.
     ``condition``: rows for which it is not true may be left out; None: no row may.
     """
 
@@ -87,16 +87,16 @@ class Scan:
     partitions: pa.Table
     slices: pa.Table
     rules: MergeRules
-    committed: Committed
+    committed: CommittedInstants
     commit_times: tuple[str, ...] | None = None
-    condition: Condition | None = None
+    condition: ReadCondition | None = None
 
-    def of_partitions(self, mask: NDArray[np.bool_]) -> Self:
+    def select_partitions(self, mask: NDArray[np.bool_]) -> Self:
         """The same read of some partitions only; ``mask`` has an element a row of partitions."""
         rows = self.slices.column("partition").combine_chunks()
-        return replace(self, slices=self.slices.filter(booleans(mask).take(rows)))
+        return replace(self, slices=self.slices.filter(to_boolean_array(mask).take(rows)))
 
-    def values(self, partition: int) -> Mapping[str, Any]:
+    def get_partition_values(self, partition: int) -> Mapping[str, Any]:
         """What the rows of a partition hold in the columns of ``partition_schema``."""
         names = self.partition_schema.names
         return {name: self.partitions.column(name)[partition] for name in names}

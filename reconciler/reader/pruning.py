@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reconciler.reader.indexed import Read, read_index
-from reconciler.reader.log_statistics import logs_cannot_match
-from reconciler.reader.routes import of_slices
+from reconciler.reader.index_reading import IndexRead, read_index
+from reconciler.reader.log_statistics import find_unmatched_logs
 from reconciler.reader.skipping import (
-    Decision,
-    all_of,
-    code_of,
-    decided,
-    indexed_columns,
-    is_read,
-    waiting,
-    with_logs,
+    SkipDecision,
+    decide_by_index,
+    decide_by_logs,
+    find_slices_with_undecided_logs,
+    get_decision_code,
+    list_file_columns,
+    mark_read_slices,
+    repeat_decision,
 )
+from reconciler.reader.slice_readers import select_slices
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pruned:
+class PrunedScan:
     """A scan and what is read of it.
 
     ``decisions``: int8, per slice of ``scan`` the place of its ``Decision``. ``kept``: the slices
@@ -48,12 +48,12 @@ class Pruned:
     problems: tuple[str, ...] = ()
 
 
-def unpruned(scan: Scan, why: Decision = Decision.NO_CONDITION) -> Pruned:
+def keep_all(scan: Scan, why: SkipDecision = SkipDecision.NO_CONDITION) -> PrunedScan:
     """A scan all of which is read."""
-    return Pruned(scan=scan, kept=scan, decisions=all_of(why, len(scan.slices)))
+    return PrunedScan(scan=scan, kept=scan, decisions=repeat_decision(why, len(scan.slices)))
 
 
-def pruned_by_index(scan: Scan, storage: Storage) -> Pruned:
+def prune_by_index(scan: Scan, storage: Storage) -> PrunedScan:
     """What the scan's condition leaves of it, by statistics of base and log files.
 
     One listing of the index and a read, where the condition names a column that can be indexed.
@@ -61,29 +61,29 @@ def pruned_by_index(scan: Scan, storage: Storage) -> Pruned:
     """
     condition = scan.condition
     if condition is None:
-        return unpruned(scan)
-    columns = indexed_columns(scan, condition)
-    found = read_index(storage, columns) if columns and len(scan.slices) else Read()
-    decisions = decided(scan, condition, found.index)
-    slices = waiting(scan, decisions)
-    cannot, problem = logs_cannot_match(storage, scan, slices)
-    decisions = with_logs(scan, decisions, cannot)
-    return Pruned(
+        return keep_all(scan)
+    columns = list_file_columns(scan, condition)
+    found = read_index(storage, columns) if columns and len(scan.slices) else IndexRead()
+    decisions = decide_by_index(scan, condition, found.index)
+    slices = find_slices_with_undecided_logs(scan, decisions)
+    cannot, problem = find_unmatched_logs(storage, scan, slices)
+    decisions = decide_by_logs(scan, decisions, cannot)
+    return PrunedScan(
         scan=scan,
-        kept=of_slices(scan, is_read(decisions)),
+        kept=select_slices(scan, mark_read_slices(decisions)),
         decisions=decisions,
         index=found.version,
         problems=(*found.problems, *([problem] if problem else [])),
     )
 
 
-def among(whole: Scan, of_partitions: NDArray[np.bool_], found: Pruned) -> Pruned:
+def widen_to_scan(whole: Scan, of_partitions: NDArray[np.bool_], found: PrunedScan) -> PrunedScan:
     """The same about a whole scan, of which only the marked slices were looked at."""
-    decisions = all_of(Decision.PARTITION, len(whole.slices))
+    decisions = repeat_decision(SkipDecision.PARTITION, len(whole.slices))
     decisions[of_partitions] = found.decisions
     return replace(found, scan=whole, decisions=decisions)
 
 
-def count(found: Pruned, decision: Decision) -> int:
+def count_slices(found: PrunedScan, decision: SkipDecision) -> int:
     """How many slices had a fate."""
-    return int((found.decisions == code_of(decision)).sum())
+    return int((found.decisions == get_decision_code(decision)).sum())

@@ -23,7 +23,7 @@ _FORMS: Final = "20260131040000000, 2026-01-31, 2026-01-31 04:00:00 or 2026-01-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReadArguments:
     """A read as it is asked for, checked when the request is made; what is not given is None."""
 
     kind: str = "snapshot"
@@ -41,12 +41,12 @@ class Asked:
     def _times(self) -> tuple[str, ...]:
         return tuple(text for text in (self.as_of, self.begin, self.end) if text is not None)
 
-    def request(self, zone: tzinfo | None = None) -> ReadRequest:
+    def to_request(self, zone: tzinfo | None = None) -> ReadRequest:
         """The request; ``zone``: of the timeline's instants, None where only its writers know.
 
         Raises UsageError for what contradicts itself or is no time.
         """
-        kind = _kind(self.kind)
+        kind = _parse_kind(self.kind)
         if kind == "incremental":
             self._check_incremental()
         elif self.begin is not None or self.end is not None:
@@ -54,7 +54,7 @@ class Asked:
         if self.columns is not None and not self.columns:
             raise UsageError("columns: name at least one")
         times = [
-            None if text is None else instant_of(text, zone, what)
+            None if text is None else parse_instant(text, zone, what)
             for text, what in ((self.as_of, "as of"), (self.begin, "begin"), (self.end, "end"))
         ]
         as_of, begin, end = times
@@ -62,7 +62,7 @@ class Asked:
             raise UsageError(f"begin {begin} is after its end {end}")
         columns = None if self.columns is None else tuple(self.columns)
         if columns is not None and len(set(columns)) != len(columns):
-            raise UsageError(f"columns: {_twice(columns)} is named twice")
+            raise UsageError(f"columns: {_find_repeated(columns)} is named twice")
         return ReadRequest(kind=kind, as_of=as_of, begin=begin, end=end, columns=columns)
 
     def _check_incremental(self) -> None:
@@ -74,18 +74,18 @@ class Asked:
             raise UsageError("as of is not of incremental reads; their end says how far they go")
 
 
-def _kind(text: str) -> ReadKind:
+def _parse_kind(text: str) -> ReadKind:
     for kind in get_args(ReadKind):
         if text == kind:
             return kind  # type: ignore[no-any-return]
     raise UsageError(f"kind {text!r}: say one of {', '.join(KINDS)}")
 
 
-def _twice(names: Sequence[str]) -> str:
+def _find_repeated(names: Sequence[str]) -> str:
     return next(name for at, name in enumerate(names) if name in names[:at])
 
 
-def instant_of(text: str, zone: tzinfo | None, what: str) -> str:
+def parse_instant(text: str, zone: tzinfo | None, what: str) -> str:
     """A time as an instant of a timeline whose instants are in a zone.
 
     Times without an offset are in that zone already; None: it is not known. A second without a

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from reconciler.index.clocks import Clocks, Yearly
-from reconciler.index.temporal import Zone
-from reconciler.reader.predicate import is_of_spark
-from reconciler.reader.skipping import odd_keys
+from reconciler.index.temporal import SessionZone
+from reconciler.index.zone_rules import YearlyRule, ZoneRules
+from reconciler.reader.skipping import find_unusual_keys
+from reconciler.reader.where import is_spark_error
 
 #: before any place had a time of its own
 _LONG_AGO: Final = -(1 << 40)
@@ -25,7 +25,7 @@ _OF_SPARK: Final = "org.apache.spark.sql.catalyst.expressions."
 
 
 @contextmanager
-def asked(session: Any) -> Iterator[None]:
+def activate_session(session: Any) -> Iterator[None]:
     """While the block runs, what is read of text is read as this session reads it.
 
     Spark reads text as the session that is active says, whichever it is put to.
@@ -42,23 +42,25 @@ def asked(session: Any) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def odd_settings(session: Any) -> list[str]:
+def find_unusual_settings(session: Any) -> list[str]:
     """The names of settings under which a condition is left to Spark, sorted."""
     defaults = session._jvm.org.apache.spark.sql.internal.SQLConf()
     keys = session._jsparkSession.conf().getAll().keys().mkString("\n").split("\n")
-    return [key for key in odd_keys(sorted(keys)) if not _is_default(session, key, defaults)]
+    return [
+        key for key in find_unusual_keys(sorted(keys)) if not _is_default(session, key, defaults)
+    ]
 
 
 def _is_default(session: Any, key: str, defaults: Any) -> bool:
     try:
         return bool(defaults.getConfString(key) == session.conf.get(key))
     except Exception as error:
-        if not is_of_spark(error):
+        if not is_spark_error(error):
             raise
         return False  # Spark does not know it
 
 
-def own_functions(session: Any, names: Sequence[str]) -> list[str]:
+def find_replaced_functions(session: Any, names: Sequence[str]) -> list[str]:
     """Those of some functions of Spark in whose place the session has others, or has none.
 
     Source: FunctionRegistry, where a session's function of the name takes the place of Spark's.
@@ -68,32 +70,32 @@ def own_functions(session: Any, names: Sequence[str]) -> list[str]:
     identifier = session._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
     registry = session._jsparkSession.sessionState().functionRegistry()
     known = {name: registry.lookupFunction(identifier(name)) for name in names}
-    return [name for name, found in known.items() if not _is_sparks_own(found)]
+    return [name for name, found in known.items() if not _is_spark_function(found)]
 
 
-def _is_sparks_own(found: Any) -> bool:
+def _is_spark_function(found: Any) -> bool:
     return found.isDefined() and str(found.get().getClassName()).startswith(_OF_SPARK)
 
 
-def clocks_of(session: Any) -> Zone:
+def read_session_zone(session: Any) -> SessionZone:
     """What the clocks of the session's time zone show; its name alone where Java knows none."""
     name = session.conf.get("spark.sql.session.timeZone") or ""
     java, dates = session._jvm.java, session._jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils
     try:
         rules = dates.getZoneId(name).getRules()
         first = rules.getOffset(java.time.Instant.ofEpochSecond(_LONG_AGO)).getTotalSeconds()
-        yearly = [_yearly(rule) for rule in rules.getTransitionRules()]
-        return Clocks.of(first, rules.getTransitions().toString(), yearly)
+        yearly = [_read_yearly_rule(rule) for rule in rules.getTransitionRules()]
+        return ZoneRules.from_java(first, rules.getTransitions().toString(), yearly)
     except Exception as error:
-        if not isinstance(error, ValueError) and not is_of_spark(error):
+        if not isinstance(error, ValueError) and not is_spark_error(error):
             raise
         return ""
 
 
-def _yearly(rule: Any) -> Yearly:
+def _read_yearly_rule(rule: Any) -> YearlyRule:
     """Of a ZoneOffsetTransitionRule."""
     weekday = rule.getDayOfWeek()
-    return Yearly(
+    return YearlyRule(
         month=rule.getMonth().getValue(),
         day=rule.getDayOfMonthIndicator(),
         weekday=0 if weekday is None else weekday.getValue(),

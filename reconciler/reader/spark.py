@@ -16,25 +16,30 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.cluster.spark import ship
+from reconciler.arrays import sort_unique, to_integer_array, to_numpy_numbers
 from reconciler.errors import ReconcilerError
-from reconciler.hudi.arrow import integers, numbers, unique
-from reconciler.predicates.functions import functions_in
-from reconciler.reader.arrow_spark import is_void, spark_schema
-from reconciler.reader.cells import quoted as column_name
-from reconciler.reader.failures import sentence
-from reconciler.reader.manifest import BATCH, FOLDER, manifest, quoted
+from reconciler.index.predicates.functions import find_functions
+from reconciler.reader.manifest import BATCH, FOLDER, make_manifest, quote_path
 from reconciler.reader.model import Scan
-from reconciler.reader.predicate import check_where, is_of_spark, partition_condition
-from reconciler.reader.pruning import Pruned, among, pruned_by_index, unpruned
-from reconciler.reader.routes import of_slices, reasons
-from reconciler.reader.rows import COMMIT_TIME, refuse_unreadable
-from reconciler.reader.session import asked, clocks_of, odd_settings, own_functions
-from reconciler.reader.skipping import Decision, condition_of, speaks_of_time
-from reconciler.reader.tasks import in_tasks, weights
-from reconciler.reader.worker import Worker, packed
+from reconciler.reader.pruning import PrunedScan, keep_all, prune_by_index, widen_to_scan
+from reconciler.reader.session import (
+    activate_session,
+    find_replaced_functions,
+    find_unusual_settings,
+    read_session_zone,
+)
+from reconciler.reader.skipping import SkipDecision, parse_condition, uses_time_columns
+from reconciler.reader.slice_readers import find_python_reasons, select_slices
+from reconciler.reader.slice_rows import COMMIT_TIME, check_mergeable
+from reconciler.reader.spark_types import is_void, to_spark_schema
+from reconciler.reader.sql_text import quote_column as column_name
+from reconciler.reader.task_sizes import group_into_tasks, weigh_slices
+from reconciler.reader.where import check_where, derive_partition_condition, is_spark_error
+from reconciler.reader.worker import SliceReadTask, pack_slices
+from reconciler.spark.failures import explain_failure
+from reconciler.spark.jobs import ship_package
 from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.redaction import redacted
+from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +59,7 @@ _SCHEMES: Final = {"s3": ("s3", "s3a"), "gs": ("gs",)}
 _BIG: Final = 256 * 1024
 
 
-def data_frame(
+def make_data_frame(
     session: SparkSession,
     scan: Scan,
     ref: StorageRef,
@@ -69,82 +74,90 @@ def data_frame(
     Raises UsageError for a ``where`` that is none, UnsupportedError for slices that must not be
     merged. What goes wrong on a worker is Spark's to raise, when the frame is asked for rows.
     """
-    return frame_of(session, left(session, scan, where, index), ref, where)
+    return make_pruned_frame(session, prune_scan(session, scan, where, index), ref, where)
 
 
-def left(session: SparkSession, scan: Scan, where: str | None, index: Storage | None) -> Pruned:
-    """What a condition, if there is any, leaves of a scan; as ``pruned``."""
-    with asked(session):
-        return unpruned(scan) if where is None else pruned(session, scan, where, index)
+def prune_scan(
+    session: SparkSession, scan: Scan, where: str | None, index: Storage | None
+) -> PrunedScan:
+    """What a condition, if there is any, leaves of a scan; as ``prune_by_condition``."""
+    with activate_session(session):
+        return keep_all(scan) if where is None else prune_by_condition(session, scan, where, index)
 
 
-def frame_of(session: SparkSession, found: Pruned, ref: StorageRef, where: str | None) -> DataFrame:
-    """The rows of what ``where`` leaves of a scan for which it is true; as ``data_frame``."""
+def make_pruned_frame(
+    session: SparkSession, found: PrunedScan, ref: StorageRef, where: str | None
+) -> DataFrame:
+    """The rows of what ``where`` leaves of a scan for which it is true; as ``make_data_frame``."""
     scan = found.scan
-    with asked(session):
+    with activate_session(session):
         if where is None:
-            return _rows(session, scan, ref)
-        names = _named(session, scan, where)
+            return _make_rows(session, scan, ref)
+        names = _find_named_columns(session, scan, where)
         more = [scan.table_schema.field(name) for name in names if name not in scan.schema.names]
         wide = replace(found.kept, schema=pa.schema([*scan.schema, *more]))
-        rows = _rows(session, wide, ref).filter(where)
+        rows = _make_rows(session, wide, ref).filter(where)
         return rows.select(*map(column_name, scan.schema.names)) if more else rows
 
 
-def pruned(session: SparkSession, scan: Scan, where: str, index: Storage | None) -> Pruned:
-    """What a condition leaves of a scan. ``index``: as of ``data_frame``.
+def prune_by_condition(
+    session: SparkSession, scan: Scan, where: str, index: Storage | None
+) -> PrunedScan:
+    """What a condition leaves of a scan. ``index``: as of ``make_data_frame``.
 
     Raises UsageError for a ``where`` that is no condition on the table's columns.
     """
-    partitions = _matching_partitions(session, scan, where)
-    number = numbers(scan.slices.column("partition").combine_chunks())
+    partitions = _find_matching_partitions(session, scan, where)
+    number = to_numpy_numbers(scan.slices.column("partition").combine_chunks())
     mask = partitions[number] if len(number) else np.zeros(0, np.bool_)
-    kept = of_slices(scan, mask)
+    kept = select_slices(scan, mask)
     if index is None:
-        return among(scan, mask, unpruned(kept, Decision.SWITCHED_OFF))
-    odd = odd_settings(session)
-    odd += [f"its own {name}()" for name in own_functions(session, functions_in(where))]
+        return widen_to_scan(scan, mask, keep_all(kept, SkipDecision.SWITCHED_OFF))
+    odd = find_unusual_settings(session)
+    odd += [f"its own {name}()" for name in find_replaced_functions(session, find_functions(where))]
     if odd:
         said = f"the session has {odd[0]}, so what the condition means is left to Spark"
-        found = replace(unpruned(kept, Decision.NOT_UNDERSTOOD), problems=(said,))
-        return among(scan, mask, found)
-    condition = condition_of(where, zone="")
-    if speaks_of_time(scan, condition):
-        condition = replace(condition, zone=clocks_of(session))
-    return among(scan, mask, pruned_by_index(replace(kept, condition=condition), index))
+        found = replace(keep_all(kept, SkipDecision.NOT_UNDERSTOOD), problems=(said,))
+        return widen_to_scan(scan, mask, found)
+    condition = parse_condition(where, zone="")
+    if uses_time_columns(scan, condition):
+        condition = replace(condition, zone=read_session_zone(session))
+    return widen_to_scan(scan, mask, prune_by_index(replace(kept, condition=condition), index))
 
 
-def matching(session: SparkSession, scan: Scan, where: str) -> Scan:
+def select_matching_partitions(session: SparkSession, scan: Scan, where: str) -> Scan:
     """The scan of those partitions that may hold a row for which the condition is true.
 
     Raises UsageError for a ``where`` that is no condition on the table's columns.
     """
-    return scan.of_partitions(_matching_partitions(session, scan, where))
+    return scan.select_partitions(_find_matching_partitions(session, scan, where))
 
 
-def _matching_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
+def _find_matching_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
     """Per partition whether it may hold a row for which the condition is true."""
-    with asked(session):
-        return _of_partitions(session, scan, where)
+    with activate_session(session):
+        return _evaluate_on_partitions(session, scan, where)
 
 
-def _of_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
-    _named(session, scan, where)
+def _evaluate_on_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
+    _find_named_columns(session, scan, where)
     every = np.ones(len(scan.partitions), np.bool_)
     if not scan.partition_schema.names or not len(scan.partitions):
         return every
     values = scan.partitions.select(scan.partition_schema.names)
-    condition = partition_condition(_local(session, values.slice(0, 0)), where)
+    condition = derive_partition_condition(_make_local_frame(session, values.slice(0, 0)), where)
     if condition is None:
         return every
     row = "_".join(["row", *values.column_names])  # a name that none of them has
-    frame = _local(session, values.append_column(row, integers(np.arange(len(values)))))
+    frame = _make_local_frame(
+        session, values.append_column(row, to_integer_array(np.arange(len(values))))
+    )
     try:
         kept = [
-            row[0] for row in frame.filter(_column(condition)).select(column_name(row)).collect()
+            row[0] for row in frame.filter(_to_column(condition)).select(column_name(row)).collect()
         ]
     except Exception as error:
-        if not is_of_spark(error):
+        if not is_spark_error(error):
             raise
         return every  # a comparison that fails: Spark tells whoever asks for the rows
     mask = np.zeros(len(values), np.bool_)
@@ -153,7 +166,7 @@ def _of_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.
 
 
 @contextmanager
-def reading(ref: StorageRef) -> Iterator[None]:
+def translate_spark_errors(ref: StorageRef) -> Iterator[None]:
     """While the block asks for rows of a table, an error of Spark is a ReconcilerError of a line.
 
     It names the file or the table and repeats no secret of ``ref``.
@@ -165,73 +178,73 @@ def reading(ref: StorageRef) -> Iterator[None]:
     except (Py4JNetworkError, ConnectionError) as error:
         raise ReconcilerError("the Java process of Spark's driver has ended") from error
     except Exception as error:
-        if not is_of_spark(error):
+        if not is_spark_error(error):
             raise
-        said = redacted(sentence(str(error)), ref.secrets)
+        said = redact_secrets(explain_failure(str(error)), ref.secrets)
         said = said if ".parquet" in said or ".log." in said else f"{ref.location}: {said}"
         raise ReconcilerError(said) from error
 
 
-def reaches(session: SparkSession, location: str) -> bool:
+def has_file_system(session: SparkSession, location: str) -> bool:
     """Whether Spark has a file system for a table's location."""
-    return _root(session, location) is not None
+    return _find_root_uri(session, location) is not None
 
 
-def _named(session: SparkSession, scan: Scan, where: str) -> tuple[str, ...]:
-    return check_where(_local(session, scan.table_schema.empty_table()), where)
+def _find_named_columns(session: SparkSession, scan: Scan, where: str) -> tuple[str, ...]:
+    return check_where(_make_local_frame(session, scan.table_schema.empty_table()), where)
 
 
-def _rows(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
-    refuse_unreadable(scan)
-    root = _root(session, scan.location)
-    is_direct = reasons(scan, spark_reaches=root is not None) < 0
+def _make_rows(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
+    check_mergeable(scan)
+    root = _find_root_uri(session, scan.location)
+    is_direct = find_python_reasons(scan, spark_reaches=root is not None) < 0
     frames = []
     if root is not None and is_direct.any():
-        frames.append(_direct(session, of_slices(scan, is_direct), root))
+        frames.append(_read_with_spark(session, select_slices(scan, is_direct), root))
     if not is_direct.all():
-        frames.append(_through_python(session, of_slices(scan, ~is_direct), ref))
+        frames.append(_read_with_python(session, select_slices(scan, ~is_direct), ref))
     if not frames:
-        return _local(session, scan.schema.empty_table())
+        return _make_local_frame(session, scan.schema.empty_table())
     return reduce(lambda one, other: one.union(other), frames)
 
 
-def _root(session: SparkSession, location: str) -> str | None:
+def _find_root_uri(session: SparkSession, location: str) -> str | None:
     """The URI by which Spark finds a table; None where it has no file system for its store."""
     scheme, _, rest = location.partition("://")
     if not rest:
-        return f"file://{quoted(location)}"
+        return f"file://{quote_path(location)}"
     files = session._jvm.org.apache.hadoop.fs.FileSystem
     hadoop = session._jsparkSession.sessionState().newHadoopConf()
     for name in _SCHEMES.get(scheme, (scheme,)):
         try:
             files.getFileSystemClass(name, hadoop)
         except Exception as error:
-            if not is_of_spark(error):
+            if not is_spark_error(error):
                 raise
             continue
-        return f"{name}://{quoted(rest)}"
+        return f"{name}://{quote_path(rest)}"
     return None
 
 
-def _direct(session: SparkSession, scan: Scan, root: str) -> DataFrame:
+def _read_with_spark(session: SparkSession, scan: Scan, root: str) -> DataFrame:
     """Whole base files, as Spark's own parquet reader reads them.
 
     Partition columns come from a list of their values, by the number that every file carries as its
     modification time; so filters on them spare files (FileSourceStrategy prunes by metadata).
     """
-    number = numbers(scan.slices.column("partition").combine_chunks())
-    used = unique(number)
+    number = to_numpy_numbers(scan.slices.column("partition").combine_chunks())
+    used = sort_unique(number)
     base, sizes = (scan.slices.column(name).combine_chunks() for name in ("base", "base_size"))
-    files = manifest(root, base, sizes, integers(np.searchsorted(used, number)))
-    frame = _of_manifest(session, _stored(scan), files)
-    columns = _columns(session, scan, frame, used)
+    files = make_manifest(root, base, sizes, to_integer_array(np.searchsorted(used, number)))
+    frame = _make_manifest_frame(session, _list_stored_columns(scan), files)
+    columns = _make_columns(session, scan, frame, used)
     if scan.commit_times is not None:
         times = ",".join(f"'{time}'" for time in scan.commit_times)
         frame = frame.filter(f"{COMMIT_TIME} IN ({times or 'NULL'})")
     return frame.select(*columns)
 
 
-def _stored(scan: Scan) -> pa.Schema:
+def _list_stored_columns(scan: Scan) -> pa.Schema:
     """What is read of base files: at least one column, and no column that no parquet file has."""
     fields = list(scan.schema)
     if scan.commit_times is not None and COMMIT_TIME not in scan.schema.names:
@@ -241,7 +254,7 @@ def _stored(scan: Scan) -> pa.Schema:
     return pa.schema([f for f, stored in zip(fields, is_stored, strict=True) if stored])
 
 
-def _of_manifest(session: SparkSession, schema: pa.Schema, files: bytes) -> DataFrame:
+def _make_manifest_frame(session: SparkSession, schema: pa.Schema, files: bytes) -> DataFrame:
     """The files of a manifest as Spark sees them; it forgets the manifest at once.
 
     As DataSource.resolveRelation puts it together, but for what a session can set: another parquet
@@ -253,12 +266,12 @@ def _of_manifest(session: SparkSession, schema: pa.Schema, files: bytes) -> Data
     option = session._jvm.scala.Option
     sources = session._jvm.org.apache.spark.sql.execution
     options = session._jvm.PythonUtils.toScalaMap(dict(_OPTIONS))
-    columns = java.parseDataType(json.dumps(spark_schema(schema))).asNullable()
+    columns = java.parseDataType(json.dumps(to_spark_schema(schema))).asNullable()
     with tempfile.TemporaryDirectory(prefix="reconciler-read-") as folder:
         (Path(folder) / FOLDER).mkdir()
         (Path(folder) / FOLDER / BATCH).write_bytes(files)
         path = session._jvm.org.apache.hadoop.fs.Path(
-            session._jvm.java.net.URI(f"file://{quoted(folder)}")
+            session._jvm.java.net.URI(f"file://{quote_path(folder)}")
         )
         index = sources.streaming.MetadataLogFileIndex(java, path, options, option.apply(columns))
     relation = sources.datasources.HadoopFsRelation(
@@ -273,7 +286,7 @@ def _of_manifest(session: SparkSession, schema: pa.Schema, files: bytes) -> Data
     return DataFrame(java.baseRelationToDataFrame(relation), session)
 
 
-def _columns(
+def _make_columns(
     session: SparkSession, scan: Scan, frame: DataFrame, used: NDArray[Any]
 ) -> list[Column]:
     """The scan's columns: of the files, of the files' partitions, or null."""
@@ -284,7 +297,8 @@ def _columns(
     if any(name in restored for name in scan.schema.names):
         modified = Column(frame._jdf.metadataColumn("_metadata"))["file_modification_time"]
         values = functions.get(
-            _values(session, scan, used), functions.unix_millis(modified).cast("int")
+            _make_partition_literal(session, scan, used),
+            functions.unix_millis(modified).cast("int"),
         )
     columns = []
     for field in scan.schema:
@@ -293,40 +307,44 @@ def _columns(
         elif field.name in frame.columns:
             column = frame[column_name(field.name)]
         else:
-            column = functions.lit(None).cast(_struct(pa.schema([field]))[0].dataType)
+            column = functions.lit(None).cast(_to_struct_type(pa.schema([field]))[0].dataType)
         columns.append(column.alias(field.name))
     return columns
 
 
-def _values(session: SparkSession, scan: Scan, used: NDArray[Any]) -> Column:
+def _make_partition_literal(session: SparkSession, scan: Scan, used: NDArray[Any]) -> Column:
     """A literal: the values of the partition columns, a struct for each of some partitions."""
-    taken = scan.partitions.select(scan.partition_schema.names).take(integers(used))
+    taken = scan.partitions.select(scan.partition_schema.names).take(to_integer_array(used))
     names = [f"v{at}" for at in range(taken.num_columns)]
     structs = pa.StructArray.from_arrays([c.combine_chunks() for c in taken.columns], names)
-    ends = integers(np.array([0, len(taken)], np.int32))
-    frame = _local(session, pa.table({"values": pa.ListArray.from_arrays(ends, structs)}))
+    ends = to_integer_array(np.array([0, len(taken)], np.int32))
+    frame = _make_local_frame(
+        session, pa.table({"values": pa.ListArray.from_arrays(ends, structs)})
+    )
     row = frame._jdf.queryExecution().executedPlan().executeCollect()[0]
     literal = session._jvm.org.apache.spark.sql.catalyst.expressions.Literal
-    return _column(
+    return _to_column(
         session._jvm.org.apache.spark.sql.Column(
             literal(row.getArray(0), frame._jdf.schema().apply(0).dataType())
         )
     )
 
 
-def _through_python(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
+def _read_with_python(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
     """Slices as Python workers read and merge them, big ones first."""
     context = session.sparkContext
-    ship(context)
-    tasks = in_tasks(weights(scan.slices), context.defaultParallelism)
-    packs: Any = packed(scan, tasks)
+    ship_package(context)
+    tasks = group_into_tasks(weigh_slices(scan.slices), context.defaultParallelism)
+    packs: Any = pack_slices(scan, tasks)
     if sum(map(len, packs)) > _BIG:
         packs = context.broadcast(packs)
     numbered = session.range(0, len(tasks), 1, len(tasks))
-    return _map_in_arrow(numbered, Worker.of(scan, ref, packs), _struct(scan.schema))
+    return _map_in_arrow(
+        numbered, SliceReadTask.from_scan(scan, ref, packs), _to_struct_type(scan.schema)
+    )
 
 
-def _map_in_arrow(frame: DataFrame, work: Worker, schema: Any) -> DataFrame:
+def _map_in_arrow(frame: DataFrame, work: SliceReadTask, schema: Any) -> DataFrame:
     """As ``frame.mapInArrow``, which imports pandas (a second) to look at its version."""
     from pyspark.rdd import PythonEvalType  # noqa: PLC0415 (heavy)
     from pyspark.sql import DataFrame  # noqa: PLC0415
@@ -337,7 +355,7 @@ def _map_in_arrow(frame: DataFrame, work: Worker, schema: Any) -> DataFrame:
     return DataFrame(frame._jdf.pythonMapInArrow(call._jc.expr(), False), frame.sparkSession)
 
 
-def _local(session: SparkSession, table: pa.Table) -> DataFrame:
+def _make_local_frame(session: SparkSession, table: pa.Table) -> DataFrame:
     """A small Arrow table as a frame, in one step whatever its size and the session's settings."""
     from pyspark.sql import DataFrame  # noqa: PLC0415 (heavy)
 
@@ -347,17 +365,17 @@ def _local(session: SparkSession, table: pa.Table) -> DataFrame:
         file.flush()
         python = session._jvm.PythonSQLUtils
         batches = python.readArrowStreamFromFile(file.name)
-        schema = json.dumps(spark_schema(table.schema))
+        schema = json.dumps(to_spark_schema(table.schema))
         return DataFrame(python.toDataFrame(batches, schema, session._jsparkSession), session)
 
 
-def _struct(schema: pa.Schema) -> Any:
+def _to_struct_type(schema: pa.Schema) -> Any:
     from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
 
-    return StructType.fromJson(spark_schema(schema))
+    return StructType.fromJson(to_spark_schema(schema))
 
 
-def _column(java: Any) -> Column:
+def _to_column(java: Any) -> Column:
     from pyspark.sql import Column  # noqa: PLC0415 (heavy)
 
     return Column(java)

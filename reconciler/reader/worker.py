@@ -10,26 +10,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reconciler.arrays import to_integer_array
 from reconciler.errors import NotFoundError, StorageError
-from reconciler.hudi.arrow import integers
-from reconciler.merge.slice import FileSliceRef
+from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.reader.model import Scan
-from reconciler.reader.rows import RowReading
+from reconciler.reader.slice_rows import SliceRowReader
 from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.wrappers import ReadOnly
+from reconciler.storage.wrappers import ReadOnlyStorage
 
 _SLICE: Final = ("base", "base_size", "logs")
 _VALUES: Final = "values"
 
 
-def packed(scan: Scan, tasks: Sequence[NDArray[np.int64]]) -> list[bytes]:
+def pack_slices(scan: Scan, tasks: Sequence[NDArray[np.int64]]) -> list[bytes]:
     """What each task has to know of its slices, given by their rows; an Arrow stream each."""
     number = scan.slices.column("partition").combine_chunks()
-    known = scan.slices.select(_SLICE).append_column(_VALUES, _values(scan).take(number))
-    return [_stream(known.take(integers(rows))) for rows in tasks]
+    known = scan.slices.select(_SLICE).append_column(
+        _VALUES, _combine_partition_values(scan).take(number)
+    )
+    return [_encode_table(known.take(to_integer_array(rows))) for rows in tasks]
 
 
-def _values(scan: Scan) -> pa.Array:
+def _combine_partition_values(scan: Scan) -> pa.Array:
     """The values of each partition as one column, so that no name is taken twice."""
     if not scan.partition_schema.names:
         return pa.nulls(len(scan.partitions))
@@ -37,7 +39,7 @@ def _values(scan: Scan) -> pa.Array:
     return pa.StructArray.from_arrays(columns, fields=list(scan.partition_schema))
 
 
-def _stream(table: pa.Table) -> bytes:
+def _encode_table(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
@@ -46,38 +48,38 @@ def _stream(table: pa.Table) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Worker:
+class SliceReadTask:
     """Reads the slices of tasks; picklable, for ``mapInArrow`` over a column of their numbers.
 
-    ``packs``: what ``packed`` made, or a broadcast variable of it, which a disk may hold: secrets
+    ``packs``: what ``pack_slices`` made, or a broadcast variable of it, which a disk may hold: secrets
     are in ``ref`` alone.
     """
 
     ref: StorageRef
-    reading: RowReading
+    reading: SliceRowReader
     packs: Any
 
     @classmethod
-    def of(cls, scan: Scan, ref: StorageRef, packs: Any) -> Self:
-        return cls(ref=ref, reading=RowReading.of(scan), packs=packs)
+    def from_scan(cls, scan: Scan, ref: StorageRef, packs: Any) -> Self:
+        return cls(ref=ref, reading=SliceRowReader.from_scan(scan), packs=packs)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the tasks whose numbers the batches hold.
 
-        Raises FormatError and UnsupportedError as ``read_slice`` does, StorageError for a file that
+        Raises FormatError and UnsupportedError as ``parse_input_slice`` does, StorageError for a file that
         went away.
         """
         from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
 
-        storage = ReadOnly(open_storage(self.ref))
+        storage = ReadOnlyStorage(open_storage(self.ref))
         packs = self.packs if isinstance(self.packs, list) else self.packs.value
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from self._task(packs[number], storage)
+                yield from self._read_slices(packs[number], storage)
 
-    def _task(self, pack: bytes, storage: Storage) -> Iterator[pa.RecordBatch]:
+    def _read_slices(self, pack: bytes, storage: Storage) -> Iterator[pa.RecordBatch]:
         for row in pa.ipc.open_stream(pack).read_all().to_pylist():
-            files = FileSliceRef(
+            files = SliceFiles(
                 base=row["base"], base_size=row["base_size"], logs=tuple(row["logs"])
             )
             try:

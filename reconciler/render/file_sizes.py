@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from reconciler.plan.model import TablePlan
+from reconciler.plans.model import TablePlan
 from reconciler.render import words
-from reconciler.render.lines import bar, item, more
 from reconciler.render.paint import Paint
+from reconciler.render.wrapping import draw_count_bar, wrap_detail, wrap_item
 
 if TYPE_CHECKING:
-    from reconciler.plan.sizes import FileSizeReport, Simulated
-    from reconciler.sizing.report import Bar
-    from reconciler.sizing.simulate import Outlook, Span
+    from reconciler.layout.sizing.simulate_inserts import InsertForecast, SizeRange
+    from reconciler.layout.sizing.size_report import HistogramBar
+    from reconciler.plans.file_sizes import FileSizeReport, InsertReport
 
-_TOP: Final = 4
-_WIDEST: Final = 40
+_MAX_PARTITIONS: Final = 4
+_MAX_NAME_WIDTH: Final = 40
 
 
-def lines(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
+def file_size_lines(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
     """Sizes, partitions with small files and what wrote them; what was simulated below.
 
     No bars where those of a clustering are shown. ``full``: every partition that the plan names.
@@ -30,141 +30,153 @@ def lines(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
     report = table.file_sizes
     if report is None:
         return
-    yield from item(_label(report, paint), _summary(report))
+    yield from wrap_item(_item_label(report, paint), _describe_sizes(report))
     if table.layout is None:
-        yield from _histogram(report.state.histogram)
-    yield from _partitions(report, full=full)
-    yield from _operations(report)
+        yield from _histogram_lines(report.state.histogram)
+    yield from _partition_lines(report, full=full)
+    yield from _operation_lines(report)
     if report.next_insert is not None:
-        yield from _next(report.next_insert, paint, full=full)
+        yield from _next_insert_lines(report.next_insert, paint, full=full)
 
 
-def short(table: TablePlan, paint: Paint) -> Iterator[str]:
+def small_file_line(table: TablePlan, paint: Paint) -> Iterator[str]:
     """A sentence where files are small; nothing where none is."""
     report = table.file_sizes
     if report is not None and report.state.small:
-        yield from item(_label(report, paint), _summary(report))
+        yield from wrap_item(_item_label(report, paint), _describe_sizes(report))
 
 
-def _label(report: FileSizeReport, paint: Paint) -> str:
+def _item_label(report: FileSizeReport, paint: Paint) -> str:
     paints = paint.warn if report.state.small else paint.good
     return paints("= file sizes")
 
 
-def _summary(report: FileSizeReport) -> str:
+def _describe_sizes(report: FileSizeReport) -> str:
     """How many files there are and how many of them are small."""
     state = report.state
     logs = ""
     if state.log_only:
-        logs = f"; {words.count(state.log_only, 'more file slice')} of log files alone"
+        logs = f"; {words.format_count(state.log_only, 'more file slice')} of log files alone"
     if not state.files:
         return f"no base files{logs}"
-    size = words.size(state.bytes)
-    small = f"{words.number(state.small)} small" if state.small else "none small"
-    limits = f"below {words.size(report.small_below)}; target {words.size(report.target)}"
-    return f"{words.count(state.files, 'base file')}, {size}; {small} ({limits}){logs}"
+    size = words.format_size(state.bytes)
+    small = f"{words.format_number(state.small)} small" if state.small else "none small"
+    limits = (
+        f"below {words.format_size(report.small_below)}; target {words.format_size(report.target)}"
+    )
+    return f"{words.format_count(state.files, 'base file')}, {size}; {small} ({limits}){logs}"
 
 
-def _histogram(bars: Sequence[Bar]) -> Iterator[str]:
+def _histogram_lines(bars: Sequence[HistogramBar]) -> Iterator[str]:
     """The classes that have files, with bars."""
-    found = [(_class(each), each.files) for each in bars if each.files]
+    found = [(_class_name(each), each.files) for each in bars if each.files]
     most = max((files for _, files in found), default=0)
     width = max((len(name) for name, _ in found), default=0)
     for name, files in found:
-        yield f"      {name:<{width}}  {bar(files, most)}".rstrip()
+        yield f"      {name:<{width}}  {draw_count_bar(files, most)}".rstrip()
 
 
-def _class(each: Bar) -> str:
+def _class_name(each: HistogramBar) -> str:
     if each.below is None:
-        return f"{words.size(each.least)} and more"
+        return f"{words.format_size(each.least)} and more"
     if not each.least:
-        return f"below {words.size(each.below)}"
-    return f"{words.size(each.least)} to {words.size(each.below)}"
+        return f"below {words.format_size(each.below)}"
+    return f"{words.format_size(each.least)} to {words.format_size(each.below)}"
 
 
-def _partitions(report: FileSizeReport, *, full: bool) -> Iterator[str]:
+def _partition_lines(report: FileSizeReport, *, full: bool) -> Iterator[str]:
     known = report.state.partitions
     if not known or not any(each.partition for each in known):
         return
-    shown = known if full or report.small_partitions <= _TOP + 1 else known[:_TOP]
-    names = _names([each.partition for each in shown])
+    shown = (
+        known if full or report.small_partitions <= _MAX_PARTITIONS + 1 else known[:_MAX_PARTITIONS]
+    )
+    names = _padded_names([each.partition for each in shown])
     for name, each in zip(names, shown, strict=True):
-        files = f"{words.number(each.small)} of {words.number(each.files)} small"
-        held = f", {words.number(each.pinned)} held by table services" if each.pinned else ""
-        yield f"      {name}  {files:>20}  {words.size(each.bytes):>10}{held}"
+        files = f"{words.format_number(each.small)} of {words.format_number(each.files)} small"
+        held = f", {words.format_number(each.pinned)} held by table services" if each.pinned else ""
+        yield f"      {name}  {files:>20}  {words.format_size(each.bytes):>10}{held}"
     rest = report.small_partitions - len(shown)
     if rest > 0:
-        yield from more(f"… and {words.count(rest, 'more partition')} with small files")
+        yield from wrap_detail(
+            f"… and {words.format_count(rest, 'more partition')} with small files"
+        )
 
 
-def _names(partitions: Sequence[str | None]) -> list[str]:
+def _padded_names(partitions: Sequence[str | None]) -> list[str]:
     """Paths of one width."""
-    plain = [words.plain(path or "") or "(root)" for path in partitions]
-    width = min(max(map(len, plain), default=0), _WIDEST)
+    plain = [words.escape_text(path or "") or "(root)" for path in partitions]
+    width = min(max(map(len, plain), default=0), _MAX_NAME_WIDTH)
     return [f"{path:<{width}}" for path in plain]
 
 
-def _operations(report: FileSizeReport) -> Iterator[str]:
+def _operation_lines(report: FileSizeReport) -> Iterator[str]:
     """What wrote the files last: ``by upsert 20 files, 18 small``."""
     found = report.state.operations
     if not found:
         return
     parts = []
     for each in found:
-        name = words.plain(each.operation).lower().replace("_", " ")
-        small = f" ({words.number(each.small)} small)" if each.small else ""
-        parts.append(f"{name} {words.count(each.files, 'file')}{small}")
-    yield from more(f"written last by: {', '.join(parts)}")
+        name = words.escape_text(each.operation).lower().replace("_", " ")
+        small = f" ({words.format_number(each.small)} small)" if each.small else ""
+        parts.append(f"{name} {words.format_count(each.files, 'file')}{small}")
+    yield from wrap_detail(f"written last by: {', '.join(parts)}")
 
 
-def _next(simulated: Simulated, paint: Paint, *, full: bool) -> Iterator[str]:
+def _next_insert_lines(simulated: InsertReport, paint: Paint, *, full: bool) -> Iterator[str]:
     """Into how many files the rows that were asked about would go."""
     label = paint.good("= next insert")
-    rows = words.count(simulated.rows, "row")
+    rows = words.format_count(simulated.rows, "row")
     if simulated.total is None:
-        yield from item(label, f"{rows}, {simulated.because}")
+        yield from wrap_item(label, f"{rows}, {simulated.because}")
         return
-    many = words.count(simulated.into, "partition")
+    many = words.format_count(simulated.partition_count, "partition")
     where = f" in {many}" if any(each.partition for each in simulated.partitions) else ""
-    yield from item(label, f"{rows}{where}: {_outlook(simulated.total)}")
-    yield from more(simulated.because)
-    if simulated.into <= 1:
+    yield from wrap_item(label, f"{rows}{where}: {_describe_outlook(simulated.total)}")
+    yield from wrap_detail(simulated.because)
+    if simulated.partition_count <= 1:
         return
     known = simulated.partitions
-    shown = known if full or simulated.into <= _TOP + 1 else known[:_TOP]
-    for name, each in zip(_names([each.partition for each in shown]), shown, strict=True):
-        yield f"      {name}  {words.count(each.rows, 'row'):>16}  {_briefly(each)}"
-    rest = simulated.into - len(shown)
+    shown = (
+        known
+        if full or simulated.partition_count <= _MAX_PARTITIONS + 1
+        else known[:_MAX_PARTITIONS]
+    )
+    for name, each in zip(_padded_names([each.partition for each in shown]), shown, strict=True):
+        yield f"      {name}  {words.format_count(each.rows, 'row'):>16}  {_describe_partition(each)}"
+    rest = simulated.partition_count - len(shown)
     if rest > 0:
-        yield from more(f"… and {words.count(rest, 'more partition')}")
+        yield from wrap_detail(f"… and {words.format_count(rest, 'more partition')}")
 
 
-def _outlook(outlook: Outlook) -> str:
+def _describe_outlook(outlook: InsertForecast) -> str:
     """``40 into 2 small files (then 1.0 MiB; 1.2 MiB rewritten), 5 into 1 new file (5 bytes)``."""
     parts = []
     if outlook.filled:
-        again = f"; {words.size(outlook.rewritten)} rewritten" if outlook.rewritten else ""
-        into = words.count(outlook.filled, "small file")
-        then = f"then {_span(outlook.filled_to)}{again}"
-        parts.append(f"{words.number(outlook.filled_rows)} into {into} ({then})")
+        again = f"; {words.format_size(outlook.rewritten)} rewritten" if outlook.rewritten else ""
+        into = words.format_count(outlook.filled, "small file")
+        then = f"then {_format_range(outlook.filled_sizes)}{again}"
+        parts.append(f"{words.format_number(outlook.filled_rows)} into {into} ({then})")
     if outlook.new:
-        rows = words.number(outlook.rows - outlook.filled_rows)
-        into = words.count(outlook.new, "new file")
-        parts.append(f"{rows} into {into} ({_span(outlook.new_of)})")
-    left = f"; {words.number(outlook.small)} of them small then" if outlook.small else ""
+        rows = words.format_number(outlook.rows - outlook.filled_rows)
+        into = words.format_count(outlook.new, "new file")
+        parts.append(f"{rows} into {into} ({_format_range(outlook.new_sizes)})")
+    left = f"; {words.format_number(outlook.small)} of them small then" if outlook.small else ""
     return ", ".join(parts) + left
 
 
-def _briefly(outlook: Outlook) -> str:
+def _describe_partition(outlook: InsertForecast) -> str:
     """``2 filled to 120.0 MiB, 1 new of 9.8 MiB``."""
-    filled = f"{words.number(outlook.filled)} filled to {_span(outlook.filled_to)}"
-    new = f"{words.number(outlook.new)} new of {_span(outlook.new_of)}"
+    filled = (
+        f"{words.format_number(outlook.filled)} filled to {_format_range(outlook.filled_sizes)}"
+    )
+    new = f"{words.format_number(outlook.new)} new of {_format_range(outlook.new_sizes)}"
     parts = ((outlook.filled, filled), (outlook.new, new))
     return ", ".join(said for files, said in parts if files)
 
 
-def _span(span: Span | None) -> str:
+def _format_range(span: SizeRange | None) -> str:
     if span is None:
         return "nothing"
-    least, most = words.size(span.least), words.size(span.most)
+    least, most = words.format_size(span.least), words.format_size(span.most)
     return least if least == most else f"{least} to {most}"

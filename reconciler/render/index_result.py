@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from reconciler.apply.result import Indexed, StepOutcome, TableResult
+from reconciler.executor.result import IndexOutcome, StepOutcome, TableResult
 from reconciler.render import words
-from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
+from reconciler.render.wrapping import wrap_detail, wrap_item
 
 
-def what_was_indexed(outcome: StepOutcome, done: Indexed) -> str:
+def describe_index(outcome: StepOutcome, done: IndexOutcome) -> str:
     """One clause: what became of an index step."""
-    took = f", in {words.span(outcome.seconds)}" if outcome.seconds >= 1 else ""
-    columns = words.count(len(done.columns), "column")
-    files = words.count(done.files, "file")
+    took = f", in {words.format_duration(outcome.seconds)}" if outcome.seconds >= 1 else ""
+    columns = words.format_count(len(done.columns), "column")
+    files = words.format_count(done.files, "file")
     if outcome.how == "failed":
         said = "what was there before counts, and reads stay right"
     elif outcome.how == "nothing":
@@ -22,32 +22,32 @@ def what_was_indexed(outcome: StepOutcome, done: Indexed) -> str:
     elif done.partitions:
         said = f"built {' and '.join(done.partitions)}: {columns} of {files}{took}"
     else:
-        said = f"indexed {columns} of {files}, {words.size(done.bytes)}{took}"
+        said = f"indexed {columns} of {files}, {words.format_size(done.bytes)}{took}"
     return said if done.target == "zindex" else f"{done.target} of the metadata table: {said}"
 
 
-def of_indexed(done: Indexed, paint: Paint) -> Iterator[str]:
+def index_lines(done: IndexOutcome, paint: Paint) -> Iterator[str]:
     """Lines below that clause: where it is, what was read for it, and what stayed out."""
     if done.error is not None:
-        yield from item(paint.bad("! failed"), done.error)
+        yield from wrap_item(paint.bad("! failed"), done.error)
     if done.version is not None:
-        yield from more(done.version)
+        yield from wrap_detail(done.version)
     if done.version is not None or done.partitions:
-        yield from more(_made_of(done))
+        yield from wrap_detail(_describe_sources(done))
     for note in done.left:
-        yield from item(paint.warn("! left out"), note.because)
+        yield from wrap_item(paint.warn("! left out"), note.because)
 
 
-def _made_of(done: Indexed) -> str:
-    parts = [f"read the footers of {words.count(done.footers, 'file')}"]
-    parts += [f"kept what was known of {words.number(done.kept)}"] if done.kept else []
-    parts += [f"dropped {words.number(done.dropped)}"] if done.dropped else []
+def _describe_sources(done: IndexOutcome) -> str:
+    parts = [f"read the footers of {words.format_count(done.footers, 'file')}"]
+    parts += [f"kept what was known of {words.format_number(done.kept)}"] if done.kept else []
+    parts += [f"dropped {words.format_number(done.dropped)}"] if done.dropped else []
     if done.tidied:
-        parts.append(f"removed {words.count(done.tidied, 'older version')}")
+        parts.append(f"removed {words.format_count(done.tidied, 'older version')}")
     return ", ".join(parts)
 
 
-def all_indexed(tables: Iterable[TableResult]) -> str:
+def sum_indexes(tables: Iterable[TableResult]) -> str:
     """How many indexes of all tables were written; nothing where none was."""
     done = sum(
         outcome.how == "completed"
@@ -55,4 +55,4 @@ def all_indexed(tables: Iterable[TableResult]) -> str:
         for outcome in table.outcomes
         if outcome.indexed is not None
     )
-    return f"{words.count(done, 'index', 'indexes')} updated" if done else ""
+    return f"{words.format_count(done, 'index', 'indexes')} updated" if done else ""

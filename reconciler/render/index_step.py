@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.plan.model import IndexStep
+from reconciler.plans.model import IndexStep
 from reconciler.render import words
-from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
+from reconciler.render.wrapping import wrap_detail, wrap_item
 
-_NAMES: Final = {"zindex": "the index", "column_stats": "Hudi's column_stats"}
+_TARGET_NAMES: Final = {"zindex": "the index", "column_stats": "Hudi's column_stats"}
 
 
 def step_lines(step: IndexStep, paint: Paint) -> Iterator[str]:
     """The step with its columns and the footers that it reads."""
-    names = " and ".join(_NAMES[target] for target in step.targets)
+    names = " and ".join(_TARGET_NAMES[target] for target in step.targets)
     of = f"{names} of {', '.join(step.columns)}" if step.columns else names
-    reads = f"reads the footers of {words.count(step.files, 'base file')}"
-    yield from item(paint.warn("~ index"), f"{of}; {reads if step.files else 'reads no footers'}")
+    reads = f"reads the footers of {words.format_count(step.files, 'base file')}"
+    yield from wrap_item(
+        paint.warn("~ index"), f"{of}; {reads if step.files else 'reads no footers'}"
+    )
     if step.add:
-        yield from more(f"adds {', '.join(step.add)}")
+        yield from wrap_detail(f"adds {', '.join(step.add)}")
     if step.drop:
-        yield from more(f"drops {', '.join(step.drop)}")
-    yield from more(step.because)
+        yield from wrap_detail(f"drops {', '.join(step.drop)}")
+    yield from wrap_detail(step.because)

@@ -30,35 +30,35 @@ class Page:
         return self._text + self.end
 
     @property
-    def room(self) -> int:
+    def room_left(self) -> int:
         return self.limit - self._length - utf16_length(self.end) - self._reserved
 
     def reserve(self, block: str) -> None:
         """Keep room for a block that is added later, for no other one."""
         self._reserved = utf16_length(block)
 
-    def add(self, block: str) -> bool:
+    def add_block(self, block: str) -> bool:
         """Add the block when there is room for it."""
         length = utf16_length(block)
-        if length > self.room:
+        if length > self.room_left:
             return False
         self._text += block
         self._length += length
         return True
 
-    def add_some(
-        self, blocks: Iterable[str], many: int, share: float, rest: Callable[[int], str]
+    def add_blocks(
+        self, blocks: Iterable[str], count: int, share: float, left_out: Callable[[int], str]
     ) -> None:
         """Add so many blocks in order up to a share of the room, then say how many are left out.
 
         What is left out is not asked for.
         """
-        budget = int(self.room * share)
-        longest = utf16_length(rest(many))
+        budget = int(self.room_left * share)
+        longest = utf16_length(left_out(count))
         for number, block in enumerate(blocks):
-            is_last = number + 1 == many
+            is_last = number + 1 == count
             needed = utf16_length(block) + (0 if is_last else longest)
-            if needed > budget or not self.add(block):
-                self.add(rest(many - number))
+            if needed > budget or not self.add_block(block):
+                self.add_block(left_out(count - number))
                 return
             budget -= utf16_length(block)

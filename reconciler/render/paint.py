@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_CODE = re.compile(r"\x1b\[[0-9;]*m")
+_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,21 +19,21 @@ class Paint:
     is_on: bool
 
     def bad(self, text: str) -> str:
-        return self._painted("31", text)
+        return self._paint("31", text)
 
     def warn(self, text: str) -> str:
-        return self._painted("33", text)
+        return self._paint("33", text)
 
     def good(self, text: str) -> str:
-        return self._painted("32", text)
+        return self._paint("32", text)
 
     def strong(self, text: str) -> str:
-        return self._painted("1", text)
+        return self._paint("1", text)
 
-    def _painted(self, code: str, text: str) -> str:
+    def _paint(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.is_on else text
 
     @staticmethod
-    def width(text: str) -> int:
+    def visible_width(text: str) -> int:
         """How many columns painted text takes."""
-        return len(_CODE.sub("", text))
+        return len(_ESCAPE_SEQUENCE.sub("", text))

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from reconciler.conditions import Condition
-from reconciler.index_status import IndexStatus
-from reconciler.layout_status import LayoutStatus
 from reconciler.render import words
-from reconciler.status import TableStatus
+from reconciler.status.conditions import TableCondition
+from reconciler.status.index import IndexStatus
+from reconciler.status.layout import LayoutStatus
+from reconciler.status.model import TableStatus
 
 Labels = Mapping[str, str]
 #: the labels that a series has besides those of its table, and its value
-Series = tuple[Labels, float | None]
+SeriesValue = tuple[Labels, float | None]
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_TRUTH: Final = {"True": 1, "False": 0, "Unknown": None}
+_CONDITION_VALUES: Final = {"True": 1, "False": 0, "Unknown": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Metric:
 
     name: str
     help: str
-    series: Callable[[TableStatus], Iterable[Series]]
+    series: Callable[[TableStatus], Iterable[SeriesValue]]
 
 
 def status_prometheus(
@@ -41,7 +41,7 @@ def status_prometheus(
     """The tables as metrics, in a stable order; ``environment`` is a label of all where given."""
     common = {} if environment is None else {"environment": environment}
     lines = list(
-        _gauge(
+        _gauge_lines(
             "reconciler_status_timestamp_seconds",
             "When the tables were looked at, in seconds since the epoch.",
             [(common, observed_at.timestamp())],
@@ -54,33 +54,37 @@ def status_prometheus(
             for table in in_order
             for labels, value in metric.series(table)
         ]
-        lines += _gauge(metric.name, metric.help, found)
+        lines += _gauge_lines(metric.name, metric.help, found)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _gauge(name: str, text: str, series: Iterable[Series]) -> Iterator[str]:
+def _gauge_lines(name: str, text: str, series: Iterable[SeriesValue]) -> Iterator[str]:
     known = [(labels, value) for labels, value in series if value is not None]
     if not known:
         return
     yield f"# HELP {name} {text}"
     yield f"# TYPE {name} gauge"
     for labels, value in known:
-        pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-        yield f"{name}{{{pairs}}} {_number(value)}" if pairs else f"{name} {_number(value)}"
+        pairs = ",".join(f'{label}="{_escape_label(text)}"' for label, text in labels.items())
+        yield (
+            f"{name}{{{pairs}}} {_format_number(value)}"
+            if pairs
+            else f"{name} {_format_number(value)}"
+        )
 
 
-def _escaped(text: str) -> str:
+def _escape_label(text: str) -> str:
     r"""A value of a label, its control characters made visible.
 
     >>> print(_escaped('a"b\\c\nd\x1be\udce9'))
     a\"b\\c\nd\\x1be\\udce9
     """
-    shown = "\n".join(words.plain(line) for line in text.split("\n"))
+    shown = "\n".join(words.escape_text(line) for line in text.split("\n"))
     shown = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", shown)
     return shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """The shortest text that reads back as the value.
 
     >>> _number(3), _number(3.0), _number(0.25)
@@ -89,33 +93,33 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _one(value: float | None) -> Iterator[Series]:
+def _single_series(value: float | None) -> Iterator[SeriesValue]:
     yield {}, value
 
 
-def _condition(condition: Condition | None) -> Iterator[Series]:
+def _condition_series(condition: TableCondition | None) -> Iterator[SeriesValue]:
     if condition is not None:
-        yield {"reason": condition.reason}, _TRUTH[condition.status]
+        yield {"reason": condition.reason}, _CONDITION_VALUES[condition.status]
 
 
-def _info(table: TableStatus) -> Iterator[Series]:
+def _info_series(table: TableStatus) -> Iterator[SeriesValue]:
     labels = {"path": table.path}
     if table.table_type is not None and table.table_version is not None:
         labels |= {"type": table.table_type, "version": str(table.table_version)}
     yield labels, 1
 
 
-def _last_apply(table: TableStatus) -> float | None:
+def _last_apply_time(table: TableStatus) -> float | None:
     at = None if table.last_apply is None else table.last_apply.at
     return None if at is None else datetime.fromisoformat(at).timestamp()
 
 
-def _last_clustering(table: TableStatus) -> float | None:
+def _last_clustering_age(table: TableStatus) -> float | None:
     last = None if table.layout is None else table.layout.last_clustering
     return None if last is None else last.age_seconds
 
 
-def _file_sizes(table: TableStatus) -> Iterator[Series]:
+def _file_size_buckets(table: TableStatus) -> Iterator[SeriesValue]:
     """Files below each end, as the buckets of a histogram."""
     total = 0
     for one in table.layout.sizes if table.layout is not None else ():
@@ -123,81 +127,85 @@ def _file_sizes(table: TableStatus) -> Iterator[Series]:
         yield {"le": "+Inf" if one.below is None else str(one.below)}, total
 
 
-def _laid_out(
+def _layout_series(
     value: Callable[[LayoutStatus], float | None],
-) -> Callable[[TableStatus], Iterator[Series]]:
+) -> Callable[[TableStatus], Iterator[SeriesValue]]:
     """A value of tables whose spec has a clustering block."""
-    return lambda table: _one(None if table.layout is None else value(table.layout))
+    return lambda table: _single_series(None if table.layout is None else value(table.layout))
 
 
-def _indexed(
+def _index_series(
     value: Callable[[IndexStatus], float | None],
-) -> Callable[[TableStatus], Iterator[Series]]:
+) -> Callable[[TableStatus], Iterator[SeriesValue]]:
     """A value of tables whose spec has an index block."""
-    return lambda table: _one(None if table.index is None else value(table.index))
+    return lambda table: _single_series(None if table.index is None else value(table.index))
 
 
-def _seen(
+def _observed_series(
     value: Callable[[TableStatus], float | None],
-) -> Callable[[TableStatus], Iterator[Series]]:
+) -> Callable[[TableStatus], Iterator[SeriesValue]]:
     """A value that only a table has that could be looked at."""
-    return lambda table: _one(None if table.table_type is None else value(table))
+    return lambda table: _single_series(None if table.table_type is None else value(table))
 
 
 _METRICS: Final = (
-    _Metric("reconciler_table_info", "A table of the specs: where it is and of what kind.", _info),
+    _Metric(
+        "reconciler_table_info", "A table of the specs: where it is and of what kind.", _info_series
+    ),
     _Metric(
         "reconciler_synced",
         "Whether the table is as declared: 1 yes, 0 no; absent where it cannot be told.",
-        lambda table: _condition(table.condition("Synced")),
+        lambda table: _condition_series(table.condition("Synced")),
     ),
     _Metric(
         "reconciler_healthy",
         "Whether nothing hangs: 1 yes, 0 no.",
-        lambda table: _condition(table.condition("Healthy")),
+        lambda table: _condition_series(table.condition("Healthy")),
     ),
     _Metric(
         "reconciler_files",
         "Base, log and CDC files in the table's partitions.",
-        _seen(lambda table: table.files),
+        _observed_series(lambda table: table.files),
     ),
     _Metric(
-        "reconciler_bytes", "Bytes of base, log and CDC files.", _seen(lambda table: table.bytes)
+        "reconciler_bytes",
+        "Bytes of base, log and CDC files.",
+        _observed_series(lambda table: table.bytes),
     ),
     _Metric(
         "reconciler_bytes_reclaimable",
         "Bytes that the plan of now would remove.",
-        lambda table: _one(table.bytes_reclaimable),
+        lambda table: _single_series(table.bytes_reclaimable),
     ),
     _Metric(
         "reconciler_small_files",
         "Newest base files below files.small of the spec.",
-        _seen(lambda table: table.small_files),
+        _observed_series(lambda table: table.small_files),
     ),
     _Metric(
         "reconciler_small_file_share",
         "Share of the newest base files that is small, by count, from 0 to 1.",
-        lambda table: _one(table.small_file_share),
+        lambda table: _single_series(table.small_file_share),
     ),
     _Metric(
         "reconciler_earliest_readable_age_seconds",
         "Age of the earliest write that can still be read as of.",
-        lambda table: _one(table.earliest_readable_age_seconds),
+        lambda table: _single_series(table.earliest_readable_age_seconds),
     ),
     _Metric(
         "reconciler_active_commits",
         "Completed commits on the active timeline; grows where archival stalls.",
-        _seen(lambda table: table.active_commits),
+        _observed_series(lambda table: table.active_commits),
     ),
     _Metric(
         "reconciler_pending_instants",
         "Requested and inflight instants.",
-        _seen(lambda table: len(table.pending)),
+        _observed_series(lambda table: len(table.pending)),
     ),
     _Metric(
         "reconciler_pending_age_seconds",
         "Age of the oldest requested or inflight instant, 0 where there is none.",
-        _seen(lambda table: table.oldest_pending_age_seconds or 0),
+        _observed_series(lambda table: table.oldest_pending_age_seconds or 0),
     ),
     _Metric(
         "reconciler_savepoint_pinned_bytes",
@@ -209,52 +217,52 @@ _METRICS: Final = (
     _Metric(
         "reconciler_lock_age_seconds",
         "Seconds since the last sign of life of whoever has the lock; absent where it is free.",
-        lambda table: _one(None if table.lock is None else table.lock.age_seconds),
+        lambda table: _single_series(None if table.lock is None else table.lock.age_seconds),
     ),
     _Metric(
         "reconciler_last_apply_timestamp_seconds",
         "Instant of the newest clean or clustering that an apply completed, in seconds since the "
         "epoch.",
-        lambda table: _one(_last_apply(table)),
+        lambda table: _single_series(_last_apply_time(table)),
     ),
     _Metric(
         "reconciler_base_files",
         "Newest base files below so many bytes, where a clustering is declared.",
-        _file_sizes,
+        _file_size_buckets,
     ),
     _Metric(
         "reconciler_small_partitions",
         "Partitions with base files below files.small, where a clustering is declared.",
-        _laid_out(lambda layout: layout.small_partitions),
+        _layout_series(lambda layout: layout.small_partitions),
     ),
     _Metric(
         "reconciler_overlap",
         "Mean number of files that cover a row on the clustering columns.",
-        _laid_out(lambda layout: layout.overlap),
+        _layout_series(lambda layout: layout.overlap),
     ),
     _Metric(
         "reconciler_last_clustering_age_seconds",
         "Age of the newest completed clustering, whoever made it.",
-        lambda table: _one(_last_clustering(table)),
+        lambda table: _single_series(_last_clustering_age(table)),
     ),
     _Metric(
         "reconciler_pending_clusterings",
         "Requested and inflight clusterings, where a clustering is declared.",
-        _laid_out(lambda layout: len(layout.pending)),
+        _layout_series(lambda layout: len(layout.pending)),
     ),
     _Metric(
         "reconciler_index_files",
         "Newest base files, where an index is declared.",
-        _indexed(lambda index: index.files),
+        _index_series(lambda index: index.files),
     ),
     _Metric(
         "reconciler_index_files_covered",
         "Newest base files of which the index has every declared column.",
-        _indexed(lambda index: index.files_covered),
+        _index_series(lambda index: index.files_covered),
     ),
     _Metric(
         "reconciler_index_commits_since",
         "Completed commits since the newest version of the index; absent where there is none.",
-        _indexed(lambda index: index.commits_since),
+        _index_series(lambda index: index.commits_since),
     ),
 )

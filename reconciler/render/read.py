@@ -6,91 +6,95 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from reconciler import canonical
-from reconciler.reader.explain import Explained, Stage
-from reconciler.reader.row_groups import RowGroups
+from reconciler import canonical_json
+from reconciler.reader.read_report import ReadReport, ReadStage
+from reconciler.reader.row_group_counts import RowGroupCounts
 from reconciler.render import words
-from reconciler.render.lines import item, more
 from reconciler.render.paint import Paint
+from reconciler.render.wrapping import wrap_detail, wrap_item
 
 #: a cell of a table for people is cut behind so many characters
-_WIDEST: Final = 60
-_NULL: Final = "null"
-_KINDS: Final = {
+_MAX_CELL_WIDTH: Final = 60
+_NULL_TEXT: Final = "null"
+_READ_KINDS: Final = {
     "snapshot": "snapshot",
     "readOptimized": "read-optimised (log files are left out)",
     "incremental": "incremental",
 }
-_RIGHT: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_RIGHT_ALIGNED: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
-_STAGES: Final = {"partitions": "partitions", "index": "the index"}
+_STAGE_NAMES: Final = {"partitions": "partitions", "index": "the index"}
 #: files that are named for people, of those of one fate
-_NAMED: Final = 3
+_MAX_FILES: Final = 3
 
 Cells = Sequence[str | None]
 
 
-def explained_json(found: Explained) -> bytes:
+def explanation_json(found: ReadReport) -> bytes:
     """What a read touches as canonical JSON and a newline."""
-    return canonical.dumps(found.document()) + b"\n"
+    return canonical_json.to_canonical_bytes(found.to_document()) + b"\n"
 
 
-def explained_text(found: Explained, *, color: bool) -> str:
+def explanation_text(found: ReadReport, *, color: bool) -> str:
     """What a read touches, for people."""
     paint = Paint(is_on=color)
-    lines = [f"{paint.strong(words.plain(found.table))}  {_KINDS[found.kind]}, {_shown(found)}"]
-    lines += item("columns", _columns(found))
+    lines = [
+        f"{paint.strong(words.escape_text(found.table))}  {_READ_KINDS[found.kind]}, {_describe_view(found)}"
+    ]
+    lines += wrap_item("columns", _describe_columns(found))
     if found.where is not None:
-        lines += item("where", found.where)
-    of = words.count(found.partitions, "partition")
-    lines += item("partitions", f"{words.number(found.kept_partitions)} of {of} read")
-    lines += item("files", _files(found))
-    lines += item("by Spark's reader", words.count(found.direct_slices, "slice"))
-    lines += item("through Python", words.count(found.python_slices, "slice"))
+        lines += wrap_item("where", found.where)
+    of = words.format_count(found.partitions, "partition")
+    lines += wrap_item("partitions", f"{words.format_number(found.kept_partitions)} of {of} read")
+    lines += wrap_item("files", _describe_files(found))
+    lines += wrap_item("by Spark's reader", words.format_count(found.direct_slices, "slice"))
+    lines += wrap_item("through Python", words.format_count(found.python_slices, "slice"))
     for group in found.through_python:
-        lines += more(f"{words.count(group.slices, 'slice')}: {group.because}")
+        lines += wrap_detail(f"{words.format_count(group.slices, 'slice')}: {group.because}")
     for said in found.damaged:
-        lines += item("damaged", said)
+        lines += wrap_item("damaged", said)
     if found.where is not None:
-        lines += _skipping(found)
+        lines += _skipping_lines(found)
     return "\n".join(lines) + "\n"
 
 
-def _skipping(found: Explained) -> list[str]:
+def _skipping_lines(found: ReadReport) -> list[str]:
     """What is left after each stage, and how every slice was decided."""
-    lines = [*item("stages", f"all: {_left(found.stages[0])}")]
+    lines = [*wrap_item("stages", f"all: {_describe_stage(found.stages[0])}")]
     for stage in found.stages[1:]:
-        lines += more(f"after {_STAGES[stage.stage]}: {_left(stage)}")
+        lines += wrap_detail(f"after {_STAGE_NAMES[stage.stage]}: {_describe_stage(stage)}")
     if found.row_groups is not None:
-        lines += more(_row_groups(found.row_groups))
-    lines += item("index", "none was asked" if found.index is None else found.index)
+        lines += wrap_detail(_describe_row_groups(found.row_groups))
+    lines += wrap_item("index", "none was asked" if found.index is None else found.index)
     for problem in found.problems:
-        lines += more(problem)
+        lines += wrap_detail(problem)
     for group in found.decided:
         read = "read" if group.is_read else "left out"
-        said = f"{words.count(group.slices, 'slice')} ({words.size(group.bytes)}): {group.because}"
-        lines += item(read, said)
-        for name in group.files[:_NAMED]:
-            lines += more(name)
-        if len(group.files) > _NAMED:
-            rest = words.number(len(group.files) - _NAMED)
-            lines += more(f"and {rest} more, which --format json names")
+        said = f"{words.format_count(group.slices, 'slice')} ({words.format_size(group.bytes)}): {group.because}"
+        lines += wrap_item(read, said)
+        for name in group.files[:_MAX_FILES]:
+            lines += wrap_detail(name)
+        if len(group.files) > _MAX_FILES:
+            rest = words.format_number(len(group.files) - _MAX_FILES)
+            lines += wrap_detail(f"and {rest} more, which --format json names")
     return lines
 
 
-def _left(stage: Stage) -> str:
-    base = f"{words.count(stage.base_files, 'base file')} ({words.size(stage.base_bytes)})"
-    return f"{base}, {words.count(stage.log_files, 'log file')} ({words.size(stage.log_bytes)})"
+def _describe_stage(stage: ReadStage) -> str:
+    base = f"{words.format_count(stage.base_files, 'base file')} ({words.format_size(stage.base_bytes)})"
+    return f"{base}, {words.format_count(stage.log_files, 'log file')} ({words.format_size(stage.log_bytes)})"
 
 
-def _row_groups(found: RowGroups) -> str:
-    kept = f"{words.number(found.kept_groups)} of {words.number(found.groups)}"
-    size = f"{words.size(found.kept_bytes)} of {words.size(found.bytes)}"
-    files = f"{words.number(found.looked_at)} of {words.count(found.files, 'base file')}"
+def _describe_row_groups(found: RowGroupCounts) -> str:
+    kept = f"{words.format_number(found.kept_groups)} of {words.format_number(found.groups)}"
+    size = f"{words.format_size(found.kept_bytes)} of {words.format_size(found.bytes)}"
+    files = (
+        f"{words.format_number(found.looked_at)} of {words.format_count(found.files, 'base file')}"
+    )
     return f"row groups: {kept} may match ({size}), by the footers of {files}"
 
 
-def _shown(found: Explained) -> str:
+def _describe_view(found: ReadReport) -> str:
     if found.as_of is None:
         return "no completed write yet"
     if found.begin is not None:
@@ -98,16 +102,16 @@ def _shown(found: Explained) -> str:
     return f"as of {found.as_of}"
 
 
-def _columns(found: Explained) -> str:
+def _describe_columns(found: ReadReport) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in found.columns) or "none"
 
 
-def _files(found: Explained) -> str:
-    base = f"{words.count(found.base_files, 'base file')} ({words.size(found.base_bytes)})"
-    return f"{base}, {words.count(found.log_files, 'log file')} ({words.size(found.log_bytes)})"
+def _describe_files(found: ReadReport) -> str:
+    base = f"{words.format_count(found.base_files, 'base file')} ({words.format_size(found.base_bytes)})"
+    return f"{base}, {words.format_count(found.log_files, 'log file')} ({words.format_size(found.log_bytes)})"
 
 
-def table_text(names: Sequence[str], kinds: Sequence[str], rows: Sequence[Cells]) -> str:
+def rows_text(names: Sequence[str], kinds: Sequence[str], rows: Sequence[Cells]) -> str:
     """Rows as a table for people; ``kinds``: Spark's names of the types, numbers stand right.
 
     >>> print(table_text(["id", "name"], ["int", "string"], [["7", None], ["10", "n"]]), end="")
@@ -116,30 +120,31 @@ def table_text(names: Sequence[str], kinds: Sequence[str], rows: Sequence[Cells]
      7  null
     10  n
     """
-    shown = [[_cell(cell) for cell in row] for row in rows]
-    heads = [_cell(name) for name in names]
+    shown = [[_format_cell(cell) for cell in row] for row in rows]
+    heads = [_format_cell(name) for name in names]
     widths = [
-        max([_width(head), *(_width(row[at]) for row in shown)]) for at, head in enumerate(heads)
+        max([_display_width(head), *(_display_width(row[at]) for row in shown)])
+        for at, head in enumerate(heads)
     ]
-    right = [kind.partition("(")[0] in _RIGHT for kind in kinds]
+    right = [kind.partition("(")[0] in _RIGHT_ALIGNED for kind in kinds]
     lines = [heads, ["-" * width for width in widths], *shown]
-    return "".join(_line(line, widths, right) for line in lines)
+    return "".join(_format_row(line, widths, right) for line in lines)
 
 
-def _cell(text: str | None) -> str:
-    shown = _NULL if text is None else words.plain(text)
-    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 1]}…"
+def _format_cell(text: str | None) -> str:
+    shown = _NULL_TEXT if text is None else words.escape_text(text)
+    return shown if len(shown) <= _MAX_CELL_WIDTH else f"{shown[: _MAX_CELL_WIDTH - 1]}…"
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+def _format_row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
     padded = []
     for cell, width, is_right in zip(cells, widths, right, strict=True):
-        space = " " * (width - _width(cell))
+        space = " " * (width - _display_width(cell))
         padded.append(space + cell if is_right else cell + space)
     return "  ".join(padded).rstrip() + "\n"
 
 
-def _width(text: str) -> int:
+def _display_width(text: str) -> int:
     """How many columns of a terminal a text takes."""
     return sum(
         0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
@@ -154,10 +159,10 @@ def csv_lines(rows: Iterable[Cells]) -> Iterator[str]:
     ['a,,"","1,2"\n']
     """
     for row in rows:
-        yield ",".join(map(_field, row)) + "\n"
+        yield ",".join(map(_csv_field, row)) + "\n"
 
 
-def _field(text: str | None) -> str:
+def _csv_field(text: str | None) -> str:
     if text is None:
         return ""
     if not text or any(sign in text for sign in ',"\r\n') or text != text.strip():

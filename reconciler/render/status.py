@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler import canonical
-from reconciler.index_status import IndexStatus
-from reconciler.layout_status import (
+from reconciler import canonical_json
+from reconciler.plans import encode
+from reconciler.plans.model import Note, Selection
+from reconciler.render import words
+from reconciler.render.cluster_result import describe_measured_query
+from reconciler.render.paint import Paint
+from reconciler.render.wrapping import wrap_detail, wrap_item
+from reconciler.status.index import IndexStatus
+from reconciler.status.layout import (
     ClusteringStatus,
     LayoutStatus,
-    PendingClustering,
+    PendingClusteringStatus,
     PlannedLayout,
     SizeClass,
 )
-from reconciler.plan import encode
-from reconciler.plan.model import Note, Selection
-from reconciler.render import words
-from reconciler.render.lines import item, more
-from reconciler.render.paint import Paint
-from reconciler.render.rewritten import measured_line
-from reconciler.status import (
+from reconciler.status.model import (
     CleanStatus,
     LastApply,
     LockStatus,
@@ -28,10 +28,10 @@ from reconciler.status import (
     TableStatus,
 )
 
-_BAR = 24
-_MOST_PARTITIONS = 5
-_MOST_QUERIES = 10
-_SHORT = 12  # characters of a digest or a commit that people compare
+_BAR_WIDTH = 24
+_MAX_PARTITIONS = 5
+_MAX_QUERIES = 10
+_DIGEST_LENGTH = 12  # characters of a digest or a commit that people compare
 _WORST_FIRST = ("error", "blocked", "drifted", "unmanaged", "in sync")
 
 
@@ -41,19 +41,19 @@ def status_text(
     """The tables for people, those that need somebody first; ends with a line that sums it up."""
     paint = Paint(is_on=color)
     lines: list[str] = []
-    for table in sorted(tables, key=_urgency):
-        lines += [*_table(table, paint), ""]
+    for table in sorted(tables, key=_sort_key):
+        lines += [*_table_lines(table, paint), ""]
     counts = [(sync, sum(t.sync == sync for t in tables)) for sync in _WORST_FIRST]
-    kinds = ", ".join(f"{words.number(n)} {sync}" for sync, n in counts if n)
-    ill = sum(_is_ill(table) for table in tables)
-    unhealthy = f"; {words.number(ill)} unhealthy" if ill else ""
-    total = words.tables(len(tables), selection)
+    kinds = ", ".join(f"{words.format_number(n)} {sync}" for sync, n in counts if n)
+    ill = sum(_is_unhealthy(table) for table in tables)
+    unhealthy = f"; {words.format_number(ill)} unhealthy" if ill else ""
+    total = words.format_tables(len(tables), selection)
     summary = f"{total}: {kinds}{unhealthy}" if kinds else total
     return "\n".join([*lines, f"{paint.strong('Status:')} {summary}"]) + "\n"
 
 
-def _urgency(table: TableStatus) -> tuple[int, bool, str]:
-    return _WORST_FIRST.index(table.sync), not _is_ill(table), table.name
+def _sort_key(table: TableStatus) -> tuple[int, bool, str]:
+    return _WORST_FIRST.index(table.sync), not _is_unhealthy(table), table.name
 
 
 def status_json(
@@ -72,18 +72,18 @@ def status_json(
         "createdAt": observed_at,
         "observedAt": observed_at,
         "tool": tool,
-        "tables": [_camel(table.document()) for table in tables],
-        **encode.selected(selection),
+        "tables": [_camel_keys(table.document()) for table in tables],
+        **encode.encode_selection(selection),
     }
-    return canonical.dumps(document) + b"\n"
+    return canonical_json.to_canonical_bytes(document) + b"\n"
 
 
-def _camel(value: object) -> object:
+def _camel_keys(value: object) -> object:
     """The names of a dataclass as the documents spell them."""
     if isinstance(value, dict):
-        return {_camel_name(key): _camel(inner) for key, inner in value.items()}
+        return {_camel_name(key): _camel_keys(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_camel(inner) for inner in value]
+        return [_camel_keys(inner) for inner in value]
     return value
 
 
@@ -92,54 +92,54 @@ def _camel_name(name: str) -> str:
     return first + "".join(other.capitalize() for other in others)
 
 
-def _table(table: TableStatus, paint: Paint) -> Iterator[str]:
+def _table_lines(table: TableStatus, paint: Paint) -> Iterator[str]:
     color = {"in sync": paint.good, "drifted": paint.warn, "unmanaged": paint.warn}
     label = color.get(table.sync, paint.bad)(table.sync)
-    label += ", " + paint.bad("unhealthy") if _is_ill(table) else ""
+    label += ", " + paint.bad("unhealthy") if _is_unhealthy(table) else ""
     kind = {"COPY_ON_WRITE": "COW", "MERGE_ON_READ": "MOR"}.get(table.table_type or "", "")
     version = f"  {kind} v{table.table_version}" if kind else ""
-    yield f"{paint.strong(words.plain(table.name))}  {label}{version}  {words.plain(table.path)}"
+    yield f"{paint.strong(words.escape_text(table.name))}  {label}{version}  {words.escape_text(table.path)}"
     if table.error is not None:
-        yield from item(paint.bad("! error"), table.error)
+        yield from wrap_item(paint.bad("! error"), table.error)
         return
     for sentence in table.because:
-        yield from item(paint.warn("~"), sentence)
+        yield from wrap_item(paint.warn("~"), sentence)
     for note in table.notes:
-        yield from item(*_note(note, paint))
+        yield from wrap_item(*_label_note(note, paint))
     if table.table_type is None:
         return  # it could not be looked at
-    yield from _reach(table)
-    yield from _files(table)
-    yield from _layout(table.layout, paint) if table.layout is not None else ()
-    yield from _index(table.index, paint) if table.index is not None else ()
+    yield from _reach_lines(table)
+    yield from _file_lines(table)
+    yield from _layout_lines(table.layout, paint) if table.layout is not None else ()
+    yield from _index_lines(table.index, paint) if table.index is not None else ()
     for fact in table.writers:
-        yield from item(paint.warn("! writers"), f"{fact.because} [{fact.rule}]")
+        yield from wrap_item(paint.warn("! writers"), f"{fact.because} [{fact.rule}]")
     if table.lock is not None:
         label = paint.bad("! stale lock") if table.lock.is_stale else paint.warn("locked")
-        yield from item(label, _lock(table.lock))
-    for pending in _others_pending(table):
-        yield from _pending(pending, paint)
+        yield from wrap_item(label, _describe_lock(table.lock))
+    for pending in _other_pending(table):
+        yield from _pending_lines(pending, paint)
     for savepoint in table.savepoints:
-        yield from item("savepoint", _savepoint(savepoint))
-    yield from _cleans(table)
+        yield from wrap_item("savepoint", _describe_savepoint(savepoint))
+    yield from _clean_lines(table)
     if table.last_apply is not None:
-        yield from item("last apply", _apply(table.last_apply))
+        yield from wrap_item("last apply", _describe_apply(table.last_apply))
 
 
-def _is_ill(table: TableStatus) -> bool:
+def _is_unhealthy(table: TableStatus) -> bool:
     """Unhealthy, and not for want of a reading, which says it all."""
     health = table.condition("Healthy")
     return table.error is None and health is not None and health.status == "False"
 
 
-def _apply(last: LastApply) -> str:
+def _describe_apply(last: LastApply) -> str:
     whose = f" by {last.actor}" if last.actor else ""
-    commit = f" of specs at {last.spec_commit[:_SHORT]}" if last.spec_commit else ""
-    plan = last.plan_digest.removeprefix("sha256:")[:_SHORT]
-    return f"{last.instant} ({words.date(last.instant)}){whose}{commit}, plan {plan}"
+    commit = f" of specs at {last.spec_commit[:_DIGEST_LENGTH]}" if last.spec_commit else ""
+    plan = last.plan_digest.removeprefix("sha256:")[:_DIGEST_LENGTH]
+    return f"{last.instant} ({words.format_instant(last.instant)}){whose}{commit}, plan {plan}"
 
 
-def _note(note: Note, paint: Paint) -> tuple[str, str]:
+def _label_note(note: Note, paint: Paint) -> tuple[str, str]:
     """The label and sentence of a warning; that nothing is to be done warns of nothing."""
     start = "nothing to do: "
     if note.because.startswith(start):
@@ -150,105 +150,113 @@ def _note(note: Note, paint: Paint) -> tuple[str, str]:
     return paint.warn("! warning"), f"{note.because} [{note.rule}]"
 
 
-def _lock(lock: LockStatus) -> str:
+def _describe_lock(lock: LockStatus) -> str:
     return f"{lock.path} is held by {lock.held_by}"
 
 
-def _reach(table: TableStatus) -> Iterator[str]:
-    zone = f" {words.plain(table.timezone)}" if table.timezone else " (the writers' local time)"
+def _reach_lines(table: TableStatus) -> Iterator[str]:
+    zone = (
+        f" {words.escape_text(table.timezone)}" if table.timezone else " (the writers' local time)"
+    )
     last = table.last_completed
-    yield from item(
-        "last completed", "nothing yet" if last is None else f"{words.date(last)}{zone}"
+    yield from wrap_item(
+        "last completed", "nothing yet" if last is None else f"{words.format_instant(last)}{zone}"
     )
     if table.earliest_readable is not None:
-        reach = words.between(table.earliest_readable, last)
-        back = "" if reach is None else f", {words.span(reach.total_seconds())} back"
-        yield from item("readable from", f"{words.date(table.earliest_readable)}{back}")
+        reach = words.time_between(table.earliest_readable, last)
+        back = "" if reach is None else f", {words.format_duration(reach.total_seconds())} back"
+        yield from wrap_item(
+            "readable from", f"{words.format_instant(table.earliest_readable)}{back}"
+        )
 
 
-def _files(table: TableStatus) -> Iterator[str]:
-    small = f", {words.number(table.small_files)} of them small" if table.small_files else ""
-    size = f", {words.size(table.bytes)}" if table.files else ""
+def _file_lines(table: TableStatus) -> Iterator[str]:
+    small = f", {words.format_number(table.small_files)} of them small" if table.small_files else ""
+    size = f", {words.format_size(table.bytes)}" if table.files else ""
     less = ""
     if table.bytes_reclaimable:
-        less = f"; the plan would remove {words.size(table.bytes_reclaimable)}"
-    yield from item("files", f"{words.count(table.files, 'file')}{size}{less}")
+        less = f"; the plan would remove {words.format_size(table.bytes_reclaimable)}"
+    yield from wrap_item("files", f"{words.format_count(table.files, 'file')}{size}{less}")
     sizes = table.sizes if table.layout is None else table.layout.sizes
     shown = [c for c in sizes if c.files]
     if not shown:
         return
     current = sum(c.files for c in shown)
-    yield from more(f"newest base files: {words.number(current)}{small}")
+    yield from wrap_detail(f"newest base files: {words.format_number(current)}{small}")
     most = max(c.files for c in shown)
     above: int | None = None
     for one in sizes:
         if one.files:
-            bar = "█" * max(1, round(_BAR * one.files / most))
-            yield f"        {_class(one, above):<20} {words.number(one.files):>9}  {bar}"
+            bar = "█" * max(1, round(_BAR_WIDTH * one.files / most))
+            yield f"        {_class_name(one, above):<20} {words.format_number(one.files):>9}  {bar}"
         above = one.below
 
 
-def _layout(layout: LayoutStatus, paint: Paint) -> Iterator[str]:
-    yield from item(
-        "layout", f"declared: {_ordering(layout.columns, layout.curve, layout.mapping)}"
+def _layout_lines(layout: LayoutStatus, paint: Paint) -> Iterator[str]:
+    yield from wrap_item(
+        "layout", f"declared: {_describe_order(layout.columns, layout.curve, layout.mapping)}"
     )
     if layout.overlap is not None:
-        yield from more(f"{layout.overlap:.1f} files cover a row on average")
+        yield from wrap_detail(f"{layout.overlap:.1f} files cover a row on average")
     if layout.small_partitions:
-        of = words.count(layout.partitions, "partition")
-        yield from more(f"small files in {words.number(layout.small_partitions)} of {of}")
-    for one in layout.worst[:_MOST_PARTITIONS]:
+        of = words.format_count(layout.partitions, "partition")
+        yield from wrap_detail(
+            f"small files in {words.format_number(layout.small_partitions)} of {of}"
+        )
+    for one in layout.worst[:_MAX_PARTITIONS]:
         cover = "" if one.overlap is None else f", {one.overlap:.1f} cover a row"
-        files = f"{words.number(one.small_files)} of {words.count(one.files, 'file')} small"
-        yield from more(f"{one.partition or 'the table'}: {files}{cover}", 2)
+        files = f"{words.format_number(one.small_files)} of {words.format_count(one.files, 'file')} small"
+        yield from wrap_detail(f"{one.partition or 'the table'}: {files}{cover}", 2)
     if layout.planned is not None:
-        yield from more(_planned(layout, layout.planned))
+        yield from wrap_detail(_describe_planned(layout, layout.planned))
     last = layout.last_clustering
-    done = "none on the active timeline" if last is None else _clustering(last)
-    yield from item("last clustering", done)
-    for measured in () if last is None else last.queries[:_MOST_QUERIES]:
-        yield from more(measured_line(measured))
+    done = "none on the active timeline" if last is None else _describe_clustering(last)
+    yield from wrap_item("last clustering", done)
+    for measured in () if last is None else last.queries[:_MAX_QUERIES]:
+        yield from wrap_detail(describe_measured_query(measured))
     for pending in layout.pending:
-        yield from _held(pending, paint)
+        yield from _pending_clustering_lines(pending, paint)
 
 
-def _index(index: IndexStatus, paint: Paint) -> Iterator[str]:
+def _index_lines(index: IndexStatus, paint: Paint) -> Iterator[str]:
     if index.instant is None:
-        yield from item("index", f"none yet; declared: {', '.join(index.declared)}")
+        yield from wrap_item("index", f"none yet; declared: {', '.join(index.declared)}")
     else:
-        files = f"{words.number(index.files_covered)} of {words.count(index.files, 'base file')}"
-        yield from item("index", f"{', '.join(index.columns)}: covers {files}")
+        files = f"{words.format_number(index.files_covered)} of {words.format_count(index.files, 'base file')}"
+        yield from wrap_item("index", f"{', '.join(index.columns)}: covers {files}")
         since = index.commits_since or 0
-        behind = f", {words.count(since, 'commit')} ago" if since else ", the newest"
-        yield from more(f"{words.size(index.bytes)}, of {words.date(index.instant)}{behind}")
+        behind = f", {words.format_count(since, 'commit')} ago" if since else ", the newest"
+        yield from wrap_detail(
+            f"{words.format_size(index.bytes)}, of {words.format_instant(index.instant)}{behind}"
+        )
     if index.hudi_columns is not None:
         has = ", ".join(index.hudi_columns) or "no column that is known"
-        yield from more(f"Hudi's column_stats has {has}")
+        yield from wrap_detail(f"Hudi's column_stats has {has}")
     for problem in index.damaged:
-        yield from item(paint.bad("! unread index"), problem)
+        yield from wrap_item(paint.bad("! unread index"), problem)
 
 
-def _planned(layout: LayoutStatus, planned: PlannedLayout) -> str:
-    before = words.number(sum(size.files for size in layout.sizes))
-    after = words.count(planned.files_after, "base file")
+def _describe_planned(layout: LayoutStatus, planned: PlannedLayout) -> str:
+    before = words.format_number(sum(size.files for size in layout.sizes))
+    after = words.format_count(planned.files_after, "base file")
     cover = ""
     if layout.overlap is not None and planned.overlap_after is not None:
         cover = f", {planned.overlap_after:.1f} of them cover a row"
-    size = words.size(planned.bytes_rewritten)
+    size = words.format_size(planned.bytes_rewritten)
     return f"the plan would rewrite {size}: {before} → {after}{cover} (predicted)"
 
 
-def _clustering(last: ClusteringStatus) -> str:
+def _describe_clustering(last: ClusteringStatus) -> str:
     whose = "by reconciler" if last.is_ours else "by a writer of the table"
     if last.is_as_declared:
         return f"{last.instant} {whose}, as declared"
     if last.columns is None:
         return f"{last.instant} {whose}; how it ordered rows is not known"
-    how = _ordering(last.columns, last.curve, last.mapping)
+    how = _describe_order(last.columns, last.curve, last.mapping)
     return f"{last.instant} {whose}, not as declared: {how}"
 
 
-def _ordering(columns: Sequence[str], curve: str | None, mapping: str | None) -> str:
+def _describe_order(columns: Sequence[str], curve: str | None, mapping: str | None) -> str:
     """What a layout orders rows by."""
     if not columns:
         return "files packed as they are"
@@ -256,76 +264,76 @@ def _ordering(columns: Sequence[str], curve: str | None, mapping: str | None) ->
     return f"rows by {', '.join(columns)}{along}" + (f", mapping {mapping}" if mapping else "")
 
 
-def _held(pending: PendingClustering, paint: Paint) -> Iterator[str]:
-    groups = words.count(pending.file_groups, "file group")
-    where = words.count(pending.partitions, "partition")
+def _pending_clustering_lines(pending: PendingClusteringStatus, paint: Paint) -> Iterator[str]:
+    groups = words.format_count(pending.file_groups, "file group")
+    where = words.format_count(pending.partitions, "partition")
     label = paint.bad("! stuck") if pending.is_stuck else "pending"
     stuck = "; longer than concurrency.staleAfter" if pending.is_stuck else ""
-    since = f"{pending.state.lower()} for {words.span(pending.age_seconds)}"
-    yield from item(
+    since = f"{pending.state.lower()} for {words.format_duration(pending.age_seconds)}"
+    yield from wrap_item(
         label, f"clustering {pending.instant} {since}, {groups} in {where} in hand{stuck}"
     )
 
 
-def _class(one: SizeClass, above: int | None) -> str:
+def _class_name(one: SizeClass, above: int | None) -> str:
     if one.below is None:
-        return f"{_round(above or 0)} and more"
+        return f"{_round_size(above or 0)} and more"
     return (
-        f"below {_round(one.below)}" if above is None else f"{_round(above)} to {_round(one.below)}"
+        f"below {_round_size(one.below)}"
+        if above is None
+        else f"{_round_size(above)} to {_round_size(one.below)}"
     )
 
 
-def _round(size: int) -> str:
-    return words.size(size).replace(".0 ", " ")
+def _round_size(size: int) -> str:
+    return words.format_size(size).replace(".0 ", " ")
 
 
-def _others_pending(table: TableStatus) -> list[PendingStatus]:
+def _other_pending(table: TableStatus) -> list[PendingStatus]:
     """What is pending and was not said with the layout."""
     said = {one.instant for one in table.layout.pending} if table.layout is not None else set()
     return [one for one in table.pending if one.instant not in said]
 
 
-def _pending(pending: PendingStatus, paint: Paint) -> Iterator[str]:
+def _pending_lines(pending: PendingStatus, paint: Paint) -> Iterator[str]:
     stuck = "; longer than concurrency.staleAfter" if pending.is_stuck else ""
     label = paint.bad("! stuck") if pending.is_stuck else "pending"
-    age = words.span(pending.age_seconds)
+    age = words.format_duration(pending.age_seconds)
     state = pending.state.lower()
-    yield from item(label, f"{pending.action} {pending.instant} {state} for {age}{stuck}")
+    yield from wrap_item(label, f"{pending.action} {pending.instant} {state} for {age}{stuck}")
 
 
-def _savepoint(savepoint: SavepointStatus) -> str:
+def _describe_savepoint(savepoint: SavepointStatus) -> str:
     if not savepoint.is_completed:
         return f"{savepoint.instant} is half made: what it will pin is not known"
     pinned = "pins nothing beyond the newest file slices"
     if savepoint.pinned_files:
-        files = words.count(savepoint.pinned_files, "file")
-        pinned = (
-            f"pins {files}, {words.size(savepoint.pinned_bytes)}, beyond the newest file slices"
-        )
-    return f"{savepoint.instant} ({words.date(savepoint.instant)}) {pinned}"
+        files = words.format_count(savepoint.pinned_files, "file")
+        pinned = f"pins {files}, {words.format_size(savepoint.pinned_bytes)}, beyond the newest file slices"
+    return f"{savepoint.instant} ({words.format_instant(savepoint.instant)}) {pinned}"
 
 
-def _cleans(table: TableStatus) -> Iterator[str]:
+def _clean_lines(table: TableStatus) -> Iterator[str]:
     if table.last_clean is None:
-        yield from item("last clean", "none on the active timeline")
+        yield from wrap_item("last clean", "none on the active timeline")
         return
-    yield from item("last clean", _clean(table.last_clean, table.last_completed))
+    yield from wrap_item("last clean", _describe_clean(table.last_clean, table.last_completed))
     foreign = table.last_foreign_clean
     if foreign is not None and foreign != table.last_clean:
-        yield from item("writers' clean", _clean(foreign, table.last_completed))
+        yield from wrap_item("writers' clean", _describe_clean(foreign, table.last_completed))
 
 
-def _clean(clean: CleanStatus, last: str | None) -> str:
+def _describe_clean(clean: CleanStatus, last: str | None) -> str:
     whose = "by reconciler" if clean.is_ours else "by a writer of the table"
     start = clean.earliest_instant_to_retain
     kept = ""
     if clean.commits:
-        reach = words.between(start, clean.instant)
-        span = "" if reach is None else f", {words.span(reach.total_seconds())}"
-        kept = f": it kept {words.count(clean.commits, 'commit')}{span}"
-    since = words.between(clean.instant, last)
+        reach = words.time_between(start, clean.instant)
+        span = "" if reach is None else f", {words.format_duration(reach.total_seconds())}"
+        kept = f": it kept {words.format_count(clean.commits, 'commit')}{span}"
+    since = words.time_between(clean.instant, last)
     before = ""
     if since is not None and since.total_seconds() >= 60:  # noqa: PLR2004
-        before = f", {words.span(since.total_seconds())} before the last write"
-    policy = f" with {words.plain(clean.policy)}" if clean.policy else ""
+        before = f", {words.format_duration(since.total_seconds())} before the last write"
+    policy = f" with {words.escape_text(clean.policy)}" if clean.policy else ""
     return f"{clean.instant} {whose}{policy}{kept}{before}"

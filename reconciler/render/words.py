@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.plan.model import Selection
+    from reconciler.plans.model import Selection
 
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_SPANS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
+_DURATIONS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
 #: what CI takes for a command to itself wherever it begins a line or stands in one: GitHub's
 #: ::set-output:: and ##[add-mask], Azure's ##vso[task.setvariable], TeamCity's ##teamcity[
-_COMMAND = re.compile(
+_CI_COMMAND = re.compile(
     r"(?<=:):(?=(?:add-|debug|echo|end-?group|error|group|internal-|notice|remove-|save-state|set-"
     r"|stop-commands|warning))|(?<=#)#(?=\w*\[)",
     re.IGNORECASE,
 )
-_STAMP = 14
-_SELECTORS = 4
-_UNMANAGED = 5
+_SECOND_DIGITS = 14
+_MAX_SELECTORS = 4
+_MAX_REMOVED_SPECS = 5
 
 
-def number(value: int) -> str:
+def format_number(value: int) -> str:
     """Digits in groups of three.
 
     >>> number(12410), number(-7)
@@ -42,17 +42,17 @@ def number(value: int) -> str:
     return f"{value:,}".replace(",", " ")
 
 
-def count(value: int, one: str, many: str = "") -> str:
+def format_count(number: int, singular: str, plural: str = "") -> str:
     """A number with its noun.
 
     >>> count(1, "file"), count(12410, "file"), count(2, "entry", "entries"), count(0, "file")
     ('1 file', '12 410 files', '2 entries', 'no files')
     """
-    noun = one if value == 1 else many or f"{one}s"
-    return f"{number(value) if value else 'no'} {noun}"
+    noun = singular if number == 1 else plural or f"{singular}s"
+    return f"{format_number(number) if number else 'no'} {noun}"
 
 
-def tables(value: int, selection: Selection | None) -> str:
+def format_tables(value: int, selection: Selection | None) -> str:
     """How many tables, and of how many where some were selected.
 
     >>> from reconciler.plan.model import Selection
@@ -62,24 +62,24 @@ def tables(value: int, selection: Selection | None) -> str:
     'no tables'
     """
     if selection is None:
-        return count(value, "table")
-    return f"{number(value)} of {count(selection.of, 'table')}"
+        return format_count(value, "table")
+    return f"{format_number(value)} of {format_count(selection.total, 'table')}"
 
 
-def selectors(selection: Selection) -> str:
+def format_selectors(selection: Selection) -> str:
     """What tables were selected by, as a shell would take it; the first few.
 
     >>> from reconciler.plan.model import Selection
     >>> selectors(Selection(tables=3, of=30, by=("--name sales.*", "-l team=core")))
     "--name 'sales.*' -l team=core"
     """
-    options = [text.partition(" ") for text in selection.by[:_SELECTORS]]
-    shown = [plain(f"{option} {shlex.quote(value)}") for option, _, value in options]
+    options = [text.partition(" ") for text in selection.by[:_MAX_SELECTORS]]
+    shown = [escape_text(f"{option} {shlex.quote(value)}") for option, _, value in options]
     rest = len(selection.by) - len(shown)
-    return " ".join(shown) + (f" and {number(rest)} more" if rest else "")
+    return " ".join(shown) + (f" and {format_number(rest)} more" if rest else "")
 
 
-def unmanaged(names: Sequence[str]) -> str:
+def describe_removed_specs(names: Sequence[str]) -> str:
     """What became of tables whose specs are gone; the first few by name.
 
     >>> unmanaged(["sales.orders"])
@@ -87,17 +87,17 @@ def unmanaged(names: Sequence[str]) -> str:
     >>> unmanaged(list("abcdef"))
     '6 specs were removed (a, b, c, d, e and 1 more): unmanaged now, nothing of them is deleted'
     """
-    shown = ", ".join(plain(name) for name in names[:_UNMANAGED])
-    rest = len(names) - _UNMANAGED
-    more = f" and {number(rest)} more" if rest > 0 else ""
+    shown = ", ".join(escape_text(name) for name in names[:_MAX_REMOVED_SPECS])
+    rest = len(names) - _MAX_REMOVED_SPECS
+    more = f" and {format_number(rest)} more" if rest > 0 else ""
     were, them = ("spec was", "it") if len(names) == 1 else ("specs were", "them")
     return (
-        f"{number(len(names))} {were} removed ({shown}{more}): unmanaged now, "
+        f"{format_number(len(names))} {were} removed ({shown}{more}): unmanaged now, "
         f"nothing of {them} is deleted"
     )
 
 
-def size(value: int) -> str:
+def format_size(value: int) -> str:
     """Bytes in the largest unit that leaves a number above one.
 
     >>> size(0), size(1), size(1023), size(1536), size(1981000000000), size(1048575)
@@ -111,7 +111,7 @@ def size(value: int) -> str:
     return f"{amount:.1f} {_SIZES[unit]}"
 
 
-def share(part: int, whole: int) -> str:
+def format_share(part: int, whole: int) -> str:
     """A part of a whole in per cent.
 
     >>> share(1, 3), share(1, 10000), share(3, 3), share(999, 1000), share(0, 0)
@@ -127,7 +127,7 @@ def share(part: int, whole: int) -> str:
     return f"{percent:.0f} %"
 
 
-def moment(instant: str) -> datetime | None:
+def parse_instant(instant: str) -> datetime | None:
     """The time in an instant, in the timeline's own zone; None when it isn't one.
 
     >>> moment("20261121041500123")
@@ -135,15 +135,15 @@ def moment(instant: str) -> datetime | None:
     >>> moment("001") is None
     True
     """
-    if len(instant) < _STAMP:
+    if len(instant) < _SECOND_DIGITS:
         return None
     try:  # not strptime, whose module costs more to import than a plan to show
-        return datetime.fromisoformat(f"{instant[:8]}T{instant[8:_STAMP]}")
+        return datetime.fromisoformat(f"{instant[:8]}T{instant[8:_SECOND_DIGITS]}")
     except ValueError:
         return None
 
 
-def date(instant: str | None) -> str:
+def format_instant(instant: str | None) -> str:
     """An instant as a date and time to the minute, as it is when it isn't one.
 
     >>> date("20261121041500123"), date("001"), date(None)
@@ -151,55 +151,55 @@ def date(instant: str | None) -> str:
     """
     if instant is None:
         return "nothing"
-    found = moment(instant)
-    return plain(instant) if found is None else f"{found:%Y-%m-%d %H:%M}"
+    found = parse_instant(instant)
+    return escape_text(instant) if found is None else f"{found:%Y-%m-%d %H:%M}"
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A span in its largest unit, to one place where that says more.
 
     >>> span(2592000), span(86400), span(129600), span(90), span(0.4), span(7200)
     ('30 days', '1 day', '1.5 days', '1.5 minutes', '0 seconds', '2 hours')
     """
-    for name, unit in _SPANS:
+    for name, unit in _DURATIONS:
         if seconds >= unit:
             amount = f"{seconds / unit:.1f}".removesuffix(".0")
             return f"{amount} {name}" + ("" if amount == "1" else "s")
     return "0 seconds"
 
 
-def between(earlier: str | None, later: str | None) -> timedelta | None:
+def time_between(earlier: str | None, later: str | None) -> timedelta | None:
     """The time between two instants; None when either isn't a time."""
-    a, b = (None if instant is None else moment(instant) for instant in (earlier, later))
+    a, b = (None if instant is None else parse_instant(instant) for instant in (earlier, later))
     return None if a is None or b is None else max(b - a, timedelta())
 
 
-def plain(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""Text of others without control characters: it can't move the cursor or turn text around.
 
     >>> plain("a\x1b[31mb\nc")
     'a\\x1b[31mb c'
     """
-    return uncommanding(_CONTROL.sub(lambda found: _harmless(found[0]), text))
+    return escape_ci_commands(_CONTROL.sub(lambda found: _escape_character(found[0]), text))
 
 
-def uncommanding(text: str) -> str:
+def escape_ci_commands(text: str) -> str:
     r"""Text that gives no command to the CI whose log it gets into.
 
     >>> uncommanding("a ::set-output name=x::y"), uncommanding("##[group]"), uncommanding("a::b ##")
     ('a :\\x3aset-output name=x::y', '#\\x23[group]', 'a::b ##')
     """
-    return _COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CI_COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def _harmless(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in "\n\r\t\u2028\u2029":
         return " "
     code = ord(character)
     return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value of a spec or a table, short.
 
     >>> shown(10), shown(None), shown("LAZY"), shown(["a", 1])
@@ -209,6 +209,6 @@ def shown(value: Any) -> str:
         case None:
             return "nothing"
         case str():
-            return plain(value)
+            return escape_text(value)
         case _:
-            return plain(json.dumps(value, ensure_ascii=False, default=str))
+            return escape_text(json.dumps(value, ensure_ascii=False, default=str))

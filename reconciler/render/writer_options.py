@@ -9,30 +9,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, assert_never
 
-from reconciler import canonical
-from reconciler.bridge.model import Engine, WriterOption, WriterOptions
-from reconciler.delegate.options import hadoop_path
-from reconciler.plan import encode
-from reconciler.plan.model import Selection
+from reconciler import canonical_json
+from reconciler.hudi_engine.model import WriterEngine, WriterOption, WriterOptions
+from reconciler.hudi_engine.table_options import to_hadoop_path
+from reconciler.plans import encode
+from reconciler.plans.model import Selection
 from reconciler.render import words
 
-_STREAMER: Final = "org.apache.hudi.utilities.streamer.HoodieStreamer"
+_STREAMER_CLASS: Final = "org.apache.hudi.utilities.streamer.HoodieStreamer"
 #: what a SET of Spark SQL takes without quotes
-_BARE: Final = re.compile(r"[\w./:,-]+")
+_UNQUOTED: Final = re.compile(r"[\w./:,-]+")
 
 
-def options_text(tables: Sequence[WriterOptions], engine: Engine) -> str:
+def options_text(tables: Sequence[WriterOptions], engine: WriterEngine) -> str:
     """The options for people to paste; tables with an error are left to standard error."""
     found = [table for table in tables if table.error is None]
     match engine:
-        case Engine.SPARK:
-            lines = _python(found)
-        case Engine.STREAMER:
-            lines = _each(found, _properties)
-        case Engine.SQL:
-            lines = _each(found, _spark_sql)
-        case Engine.FLINK:
-            lines = _each(found, _flink_sql)
+        case WriterEngine.SPARK:
+            lines = _python_lines(found)
+        case WriterEngine.STREAMER:
+            lines = _join_tables(found, _properties_lines)
+        case WriterEngine.SQL:
+            lines = _join_tables(found, _spark_sql_lines)
+        case WriterEngine.FLINK:
+            lines = _join_tables(found, _flink_sql_lines)
         case _:
             assert_never(engine)
     return "".join(f"{line}\n" for line in lines)
@@ -40,7 +40,7 @@ def options_text(tables: Sequence[WriterOptions], engine: Engine) -> str:
 
 def options_json(
     tables: Sequence[WriterOptions],
-    engine: Engine,
+    engine: WriterEngine,
     *,
     tool: str,
     selection: Selection | None = None,
@@ -50,13 +50,13 @@ def options_json(
         "format": 1,
         "tool": tool,
         "for": engine.value,
-        "tables": [_document(table) for table in tables],
-        **encode.selected(selection),
+        "tables": [_table_document(table) for table in tables],
+        **encode.encode_selection(selection),
     }
-    return canonical.dumps(document) + b"\n"
+    return canonical_json.to_canonical_bytes(document) + b"\n"
 
 
-def _document(table: WriterOptions) -> Mapping[str, Any]:
+def _table_document(table: WriterOptions) -> Mapping[str, Any]:
     return {
         "name": table.name,
         "path": table.path,
@@ -68,7 +68,7 @@ def _document(table: WriterOptions) -> Mapping[str, Any]:
                 "value": option.value,
                 "field": option.field,
                 "because": option.because,
-                "makesTable": option.makes,
+                "makesTable": option.creates_table,
             }
             for option in table.options
         ],
@@ -79,7 +79,7 @@ def _document(table: WriterOptions) -> Mapping[str, Any]:
 # --- Text ----------------------------------------------------------------------------------------
 
 
-def _each(
+def _join_tables(
     tables: Sequence[WriterOptions], lines: Callable[[WriterOptions], Iterable[str]]
 ) -> Iterator[str]:
     for nth, table in enumerate(tables):
@@ -87,15 +87,15 @@ def _each(
         yield from lines(table)
 
 
-def _head(table: WriterOptions, sign: str) -> Iterator[str]:
+def _head_lines(table: WriterOptions, sign: str) -> Iterator[str]:
     releases = [release.value for release in table.releases]
     span = releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
-    yield f"{sign} {words.plain(table.name)}, for writers with Hudi {span}"
+    yield f"{sign} {words.escape_text(table.name)}, for writers with Hudi {span}"
     for note in table.notes:
         yield f"{sign} note: {note}"
 
 
-def _reasoned(
+def _group_by_reason(
     options: Iterable[WriterOption], sign: str
 ) -> Iterator[tuple[str, tuple[WriterOption, ...]]]:
     """Options with one reason, and the comment that says it."""
@@ -103,14 +103,14 @@ def _reasoned(
         yield f"{sign} {field}: {because}", tuple(some)
 
 
-def _python(tables: Sequence[WriterOptions]) -> Iterator[str]:
+def _python_lines(tables: Sequence[WriterOptions]) -> Iterator[str]:
     """A dict of dicts: df.write.format("hudi").options(**OPTIONS[name])."""
     yield '# df.write.format("hudi").options(**OPTIONS[name]).mode("append").save(path)'
     yield "OPTIONS = {"
     for table in tables:
-        yield from (f"    {line}" for line in _head(table, "#"))
+        yield from (f"    {line}" for line in _head_lines(table, "#"))
         yield f"    {json.dumps(table.name)}: {{"
-        for reason, options in _reasoned(table.options, "#"):
+        for reason, options in _group_by_reason(table.options, "#"):
             yield f"        {reason}"
             for option in options:
                 yield f"        {json.dumps(option.key)}: {json.dumps(option.value)},"
@@ -118,99 +118,105 @@ def _python(tables: Sequence[WriterOptions]) -> Iterator[str]:
     yield "}"
 
 
-def _properties(table: WriterOptions) -> Iterator[str]:
+def _properties_lines(table: WriterOptions) -> Iterator[str]:
     """A file for --props, with the flags that go beside it."""
-    yield from _head(table, "#")
+    yield from _head_lines(table, "#")
     flags = [option for option in table.options if option.key.startswith("--")]
     rest = [option for option in table.options if not option.key.startswith("--")]
-    said = [f"--target-base-path {shlex.quote(hadoop_path(table.path))}"]
+    said = [f"--target-base-path {shlex.quote(to_hadoop_path(table.path))}"]
     said += [f"{flag.key} {shlex.quote(flag.value)}" for flag in flags]
-    yield f"# spark-submit --class {_STREAMER} … --props THIS_FILE"
+    yield f"# spark-submit --class {_STREAMER_CLASS} … --props THIS_FILE"
     yield f"#   {' '.join(said)}"
-    for reason, options in _reasoned(rest, "#"):
+    for reason, options in _group_by_reason(rest, "#"):
         yield reason
         yield from (f"{option.key}={option.value}" for option in options)
 
 
-def _spark_sql(table: WriterOptions) -> Iterator[str]:
+def _spark_sql_lines(table: WriterOptions) -> Iterator[str]:
     """Settings of a session, and in comments what a CREATE TABLE has to say."""
-    yield from _head(table, "--")
+    yield from _head_lines(table, "--")
     yield "-- for a session that writes this table and no other:"
-    for reason, options in _reasoned(_of_writes(table), "--"):
+    for reason, options in _group_by_reason(_write_options(table), "--"):
         yield reason
-        yield from (f"SET {option.key}={_set(option.value)};" for option in options)
-    made = [f"{_spark(option.key)} = {_spark(option.value)}" for option in _of_making(table)]
+        yield from (f"SET {option.key}={_quote_set(option.value)};" for option in options)
+    made = [
+        f"{_quote_spark(option.key)} = {_quote_spark(option.value)}"
+        for option in _table_options(table)
+    ]
     if made:
-        yield from _create(table, " USING hudi")
-        yield f"--   LOCATION {_spark(hadoop_path(table.path))}"
+        yield from _create_table_lines(table, " USING hudi")
+        yield f"--   LOCATION {_quote_spark(to_hadoop_path(table.path))}"
         yield f"--   TBLPROPERTIES ({', '.join(made)});"
 
 
-def _flink_sql(table: WriterOptions) -> Iterator[str]:
+def _flink_sql_lines(table: WriterOptions) -> Iterator[str]:
     """Options of a table in a catalog, and in comments what a CREATE TABLE has to say."""
-    yield from _head(table, "--")
-    options = _of_writes(table)
+    yield from _head_lines(table, "--")
+    options = _write_options(table)
     if options:
         yield "-- or the same pairs in the WITH clause of CREATE TABLE:"
-        yield f"ALTER TABLE {_identifier(table.name)} SET ("
-        yield from _pairs(options)
+        yield f"ALTER TABLE {_quote_identifier(table.name)} SET ("
+        yield from _pair_lines(options)
         yield ");"
-    made = [f"{_flink(option.key)} = {_flink(option.value)}" for option in _of_making(table)]
+    made = [
+        f"{_quote_flink(option.key)} = {_quote_flink(option.value)}"
+        for option in _table_options(table)
+    ]
     if made:
-        yield from _create(table)
-        more = ("'connector' = 'hudi'", f"'path' = {_flink(hadoop_path(table.path))}")
+        yield from _create_table_lines(table)
+        more = ("'connector' = 'hudi'", f"'path' = {_quote_flink(to_hadoop_path(table.path))}")
         yield f"--   WITH ({', '.join([*more, *made])});"
 
 
-def _create(table: WriterOptions, using: str = "") -> Iterator[str]:
+def _create_table_lines(table: WriterOptions, using: str = "") -> Iterator[str]:
     yield "-- where the table is made:"
-    yield f"-- CREATE TABLE {_identifier(table.name)} (…){using}"
+    yield f"-- CREATE TABLE {_quote_identifier(table.name)} (…){using}"
     if table.partition_by:
-        columns = ", ".join(_identifier(column) for column in table.partition_by)
+        columns = ", ".join(_quote_identifier(column) for column in table.partition_by)
         yield f"--   PARTITIONED BY ({columns})"
 
 
-def _of_making(table: WriterOptions) -> list[WriterOption]:
-    return [option for option in table.options if option.makes]
+def _table_options(table: WriterOptions) -> list[WriterOption]:
+    return [option for option in table.options if option.creates_table]
 
 
-def _of_writes(table: WriterOptions) -> list[WriterOption]:
-    return [option for option in table.options if not option.makes]
+def _write_options(table: WriterOptions) -> list[WriterOption]:
+    return [option for option in table.options if not option.creates_table]
 
 
-def _pairs(options: Sequence[WriterOption]) -> Iterator[str]:
+def _pair_lines(options: Sequence[WriterOption]) -> Iterator[str]:
     last = options[-1]
-    for reason, some in _reasoned(options, "--"):
+    for reason, some in _group_by_reason(options, "--"):
         yield f"  {reason}"
         for option in some:
             comma = "" if option is last else ","
-            yield f"  {_flink(option.key)} = {_flink(option.value)}{comma}"
+            yield f"  {_quote_flink(option.key)} = {_quote_flink(option.value)}{comma}"
 
 
-def _flink(text: str) -> str:
+def _quote_flink(text: str) -> str:
     """A text of standard SQL."""
     return "'{}'".format(text.replace("'", "''"))
 
 
-def _spark(text: str) -> str:
+def _quote_spark(text: str) -> str:
     """A text of Spark SQL, where backslashes escape."""
     return "'{}'".format(text.replace("\\", "\\\\").replace("'", "\\'"))
 
 
-def _set(text: str) -> str:
+def _quote_set(text: str) -> str:
     """A value of SET; Spark takes one in backticks as it stands.
 
     >>> _set("120"), _set("a b;c")
     ('120', '`a b;c`')
     """
-    return text if _BARE.fullmatch(text) else "`{}`".format(text.replace("`", "``"))
+    return text if _UNQUOTED.fullmatch(text) else "`{}`".format(text.replace("`", "``"))
 
 
-def _identifier(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     """A name whose parts are quoted where they are no plain words.
 
     >>> _identifier("sales.orders"), _identifier("sales.or-ders")
     ('sales.orders', 'sales.`or-ders`')
     """
-    parts = words.plain(name).split(".")
+    parts = words.escape_text(name).split(".")
     return ".".join(p if re.fullmatch(r"\w+", p) else f"`{p.replace('`', '``')}`" for p in parts)

@@ -7,103 +7,107 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.curves.layout import Layout
 from reconciler.errors import ReconcilerError
-from reconciler.exchange.shelves import Kept, Shelf, pieces_of
-from reconciler.rewrite.gathering import SORTED, Gathering
-from reconciler.rewrite.model import Group, Rewrite, Rewritten, Tally
-from reconciler.rewrite.output import Output, Writing
-from reconciler.rewrite.parts import PIECE, Part, parts_of
-from reconciler.rewrite.routing import GATHERED, runs_of
+from reconciler.layout.curves.row_layout import RowLayout
+from reconciler.rewrite.layout_sample import fit_group_layout, sample_part
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, RewrittenGroup, Tally
+from reconciler.rewrite.output import GroupOutput, OutputWriter
+from reconciler.rewrite.run_builder import RUN_BYTES, build_runs
 from reconciler.rewrite.runs import Run
-from reconciler.rewrite.sampling import fitted, sample_of
+from reconciler.rewrite.slice_parts import PART_BYTES, SlicePart, split_into_parts
+from reconciler.rewrite.sorting import SORT_BYTES, RowSorter
+from reconciler.spark.spill_files import SpillFile, SpillWriter, read_blocks
 from reconciler.storage.api import Storage, StorageRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class MemoryLimits:
     """Bytes that are handled at a time.
 
-    ``piece``: of a base file that is one part; ``gathered``: of rows in Arrow's memory that are cut
-    into runs; ``sorted``: of those that are sorted.
+    ``part_bytes``: of a base file that is one part; ``run_bytes``: of rows in Arrow's memory that are cut
+    into runs; ``sort_bytes``: of those that are sorted.
     """
 
-    piece: int = PIECE
-    gathered: int = GATHERED
-    sorted: int = SORTED
+    part_bytes: int = PART_BYTES
+    run_bytes: int = RUN_BYTES
+    sort_bytes: int = SORT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class InProcess:
+class LocalRewriter:
     """Reads and writes through the storage that ``open_storage`` gives; runs wait on local disk."""
 
     open_storage: Callable[[StorageRef], Storage]
-    bounds: Bounds = Bounds()
+    limits: MemoryLimits = MemoryLimits()
 
     def rewrite(
         self,
         ref: StorageRef,
-        work: Rewrite,
-        groups: Sequence[Group],
+        job: RewriteJob,
+        groups: Sequence[RewriteGroup],
         *,
         progress: Callable[[int], None],
-    ) -> list[Rewritten]:
+    ) -> list[RewrittenGroup]:
         storage = self.open_storage(ref)
         found = []
         for group in groups:
             with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
-                found.append(self._group(storage, work, group, Path(folder), progress))
+                found.append(self._rewrite_group(storage, job, group, Path(folder), progress))
         return found
 
-    def _group(
+    def _rewrite_group(
         self,
         storage: Storage,
-        work: Rewrite,
-        group: Group,
+        job: RewriteJob,
+        group: RewriteGroup,
         folder: Path,
         progress: Callable[[int], None],
-    ) -> Rewritten:
-        parts = parts_of(group, piece=self.bounds.piece)
-        layout = _layout(work, group, parts, storage)
+    ) -> RewrittenGroup:
+        parts = split_into_parts(group, part_bytes=self.limits.part_bytes)
+        layout = _fit_group_layout(job, group, parts, storage)
         shelves = []
         for part in parts:
-            with Shelf(str(folder)) as shelf:
-                for run in runs_of(part, work, layout, storage, gathered=self.bounds.gathered):
-                    shelf.put(run.file, run)
-                shelves.append(shelf.kept())
+            with SpillWriter(str(folder)) as shelf:
+                for run in build_runs(part, job, layout, storage, run_bytes=self.limits.run_bytes):
+                    shelf.write(run.file, run)
+                shelves.append(shelf.finish())
             progress(part.progress)
         outputs = [
-            self._output(storage, work, group, layout, file, (folder, shelves))
+            self._write_output(storage, job, group, layout, file, (folder, shelves))
             for file in range(group.outputs)
         ]
-        return rewritten(group, outputs, len(parts))
+        return combine_outputs(group, outputs, len(parts))
 
-    def _output(
+    def _write_output(
         self,
         storage: Storage,
-        work: Rewrite,
-        group: Group,
-        layout: Layout | None,
+        job: RewriteJob,
+        group: RewriteGroup,
+        layout: RowLayout | None,
         file: int,
-        kept: tuple[Path, Sequence[Kept]],
-    ) -> Output:
+        kept: tuple[Path, Sequence[SpillFile]],
+    ) -> GroupOutput:
         folder, shelves = kept
         with tempfile.TemporaryDirectory(dir=folder) as own:
-            gathering = Gathering(layout, Path(own), most=self.bounds.sorted)
-            for data in pieces_of(shelves, file):
-                gathering.add(Run.unpacked(data))
-            writing = Writing(work=work, group=group, file=file, attempt=0, folder=Path(own))
+            gathering = RowSorter(layout, Path(own), sort_bytes=self.limits.sort_bytes)
+            for data in read_blocks(shelves, file):
+                gathering.add(Run.from_bytes(data))
+            writing = OutputWriter(job=job, group=group, file=file, attempt=0, folder=Path(own))
             return writing.write(gathering, storage)
 
 
-def _layout(work: Rewrite, group: Group, parts: Sequence[Part], storage: Storage) -> Layout | None:
-    if not work.ordering.columns:
+def _fit_group_layout(
+    job: RewriteJob, group: RewriteGroup, parts: Sequence[SlicePart], storage: Storage
+) -> RowLayout | None:
+    if not job.ordering.columns:
         return None
-    samples = [sample for part in parts if (sample := sample_of(part, work, storage))]
-    return fitted(work, group, samples) if samples else None
+    samples = [sample for part in parts if (sample := sample_part(part, job, storage))]
+    return fit_group_layout(job, group, samples) if samples else None
 
 
-def rewritten(group: Group, outputs: Sequence[Output], parts: int) -> Rewritten:
+def combine_outputs(
+    group: RewriteGroup, outputs: Sequence[GroupOutput], parts: int
+) -> RewrittenGroup:
     """A group's outputs together, in the order of their rows.
 
     Raises ReconcilerError unless all of so many ``parts`` have come to them.
@@ -116,9 +120,9 @@ def rewritten(group: Group, outputs: Sequence[Output], parts: int) -> Rewritten:
         )
     read, written = Tally(), Tally()
     for one in outputs:
-        read, written = read.plus(one.read), written.plus(one.written)
+        read, written = read.add(one.read), written.add(one.written)
     in_order = sorted(outputs, key=lambda one: one.file)
-    return Rewritten(
+    return RewrittenGroup(
         number=group.number,
         files=tuple(file for one in in_order for file in one.files),
         read=read,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.schema import FileSchema
-from reconciler.basefile.writer import WrittenFile
-from reconciler.merge.slice import FileSliceRef, SliceReading
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.base_file.writer import WrittenFile
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.storage.api import StorageRef
 
 #: sums of key hashes wrap around here
@@ -17,10 +17,10 @@ _WRAP = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ordering:
+class RowOrdering:
     """What orders the rows; no columns: rows stay as they come. As ``curves.layout.fit`` has it.
 
-    ``places``: of the columns in the file's schema, meta columns counted; ``zone``: of the session
+    ``positions``: of the columns in the file's schema, meta columns counted; ``zone``: of the session
     (both for mapping ``direct`` alone). ``queries``: SQL predicates.
     """
 
@@ -28,34 +28,34 @@ class Ordering:
     curve: str | None = None
     mapping: str | None = None
     queries: tuple[str, ...] = ()
-    places: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
     zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rewrite:
+class RewriteJob:
     """What all groups of one clustering have in common; picklable.
 
     ``instant``: of the pending clustering, whose markers are written. ``seed``: 32 hex digits that
     no other attempt has; file ids are made of it. ``reading``: gives every column that files hold.
-    ``schema``, ``form``: of the new files. ``target``: bytes of a file. ``ranges``: columns whose
+    ``schema``, ``form``: of the new files. ``target``: bytes of a file. ``range_columns``: columns whose
     ranges are told for every new file. ``key_fields``: the columns that make a row's key where the
     table has no meta columns.
     """
 
     instant: str
     seed: str
-    reading: SliceReading
+    reading: SliceReadOptions
     schema: FileSchema
-    form: FileForm
-    ordering: Ordering = field(default_factory=Ordering)
+    form: BaseFileSettings
+    ordering: RowOrdering = field(default_factory=RowOrdering)
     target: int
-    ranges: tuple[str, ...] = ()
+    range_columns: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class RewriteGroup:
     """Slices of one partition whose rows go into new files together.
 
     ``number``: of the group in its clustering. ``partition``: its path, "" where there is none;
@@ -65,7 +65,7 @@ class Group:
 
     number: int
     partition: str
-    slices: tuple[FileSliceRef, ...]
+    slices: tuple[SliceFiles, ...]
     outputs: int
     bytes: int
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -78,12 +78,12 @@ class Tally:
     rows: int = 0
     keys: int = 0
 
-    def plus(self, other: Self) -> Self:
+    def add(self, other: Self) -> Self:
         return type(self)(rows=self.rows + other.rows, keys=(self.keys + other.keys) % _WRAP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rewritten:
+class RewrittenGroup:
     """A group's new files in the order of their rows, without ``footer``.
 
     ``read`` and ``written`` must be equal before anything is published. ``splits``: how many files
@@ -103,11 +103,11 @@ class Rewriter(Protocol):
     def rewrite(
         self,
         ref: StorageRef,
-        work: Rewrite,
-        groups: Sequence[Group],
+        job: RewriteJob,
+        groups: Sequence[RewriteGroup],
         *,
         progress: Callable[[int], None],
-    ) -> list[Rewritten]:
+    ) -> list[RewrittenGroup]:
         """Write the new files of every group, each after its marker; results in any order.
 
         ``progress`` hears of bytes read. Files of attempts that failed or were overtaken may stay,

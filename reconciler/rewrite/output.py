@@ -11,26 +11,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.writer import BaseFileWriter, WrittenFile
 from reconciler.errors import UnsupportedError
-from reconciler.hudi.markers import create_marker
-from reconciler.rewrite.gathering import Gathering, Ordered, calendar_of
-from reconciler.rewrite.model import Group, Rewrite, Tally
-from reconciler.rewrite.names import output_id
-from reconciler.rewrite.reading import Columns, tally_of
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
+from reconciler.hudi.timeline.markers import marker_path
+from reconciler.rewrite.file_ids import make_output_id
+from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
+from reconciler.rewrite.sorting import RowSorter, SortedRows, choose_calendar
 from reconciler.storage.api import Storage
 
 #: a file may be so many times the target, as Hudi's writers allow too
-_MOST: Final = 1.15
+_MAX_FACTOR: Final = 1.15
 #: a footer that takes more of a file than this does not get less by making more files
-_MOST_FOOTER: Final = 0.5
+_MAX_FOOTER_SHARE: Final = 0.5
 #: bytes of a file's end beside its bloom filter and schema
-_END: Final = 10_000
+_FOOTER_BYTES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Output:
+class GroupOutput:
     """What became of one output of a group: its file, or several where it grew too big.
 
     ``read``: the tallies that came with its runs, those of ``parts`` parts; those of all outputs
@@ -47,28 +47,30 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Writing:
+class OutputWriter:
     """How one output is written; ``attempt`` differs among all tries at it."""
 
-    work: Rewrite
-    group: Group
+    job: RewriteJob
+    group: RewriteGroup
     file: int
     attempt: int
     folder: Path
 
-    def write(self, gathering: Gathering, storage: Storage) -> Output:
+    def write(self, gathering: RowSorter, storage: Storage) -> GroupOutput:
         """Write the rows that were gathered, and bring each file to the table after its marker.
 
         Raises as ``BaseFileWriter`` does, and what the storage raises.
         """
-        ordered = gathering.ordered()
-        files, written = self._files(ordered, self._form(gathering)) if ordered.rows else ([], [])
+        ordered = gathering.finish()
+        files, written = (
+            self._write_files(ordered, self._choose_form(gathering)) if ordered.rows else ([], [])
+        )
         for file in files:
             self._publish(file, storage)
         tally = Tally()
         for one in written:
-            tally = tally.plus(one)
-        return Output(
+            tally = tally.add(one)
+        return GroupOutput(
             group=self.group.number,
             file=self.file,
             files=tuple(files),
@@ -78,18 +80,18 @@ class Writing:
             parts=gathering.parts,
         )
 
-    def name(self, nth: int) -> str:
+    def make_file_name(self, nth: int) -> str:
         """Of a file: another for every attempt, so that those that were overtaken do no harm.
 
         The file's id does not change with the attempt.
         """
-        work, group = self.work, self.group.number
-        own = output_id(work.seed, group, self.file)
+        work, group = self.job, self.group.number
+        own = make_output_id(work.seed, group, self.file)
         return f"{own}-{nth}_{group}-{self.file}-{self.attempt}_{work.instant}.parquet"
 
-    def _form(self, gathering: Gathering) -> FileForm:
-        form = self.work.form
-        calendar = calendar_of(gathering.counted, form.calendar)
+    def _choose_form(self, gathering: RowSorter) -> BaseFileSettings:
+        form = self.job.form
+        calendar = choose_calendar(gathering.calendars, form.calendar)
         if calendar is None:
             raise UnsupportedError(
                 f"partition {self.group.partition!r}: it has dates before 1582 or times before "
@@ -98,18 +100,22 @@ class Writing:
             )
         return replace(form, calendar=calendar)
 
-    def _files(self, ordered: Ordered, form: FileForm) -> tuple[list[WrittenFile], list[Tally]]:
+    def _write_files(
+        self, ordered: SortedRows, form: BaseFileSettings
+    ) -> tuple[list[WrittenFile], list[Tally]]:
         """The finished files on the local disk: as many as it takes for none to be too big."""
         count, gives_up = 1, True
         while True:
             found: list[WrittenFile] = []
             tallies: list[Tally] = []
             needed = count
-            for file, tally, is_whole in self._tried(ordered, form, count, gives_up=gives_up):
+            for file, tally, is_whole in self._try_files(
+                ordered, form, count, stops_when_too_big=gives_up
+            ):
                 found.append(file)
                 tallies.append(tally)
-                if not is_whole or file.size > _MOST * self.work.target:
-                    needed = self._needed(file, ordered.rows, count)
+                if not is_whole or file.size > _MAX_FACTOR * self.job.target:
+                    needed = self._count_needed_files(file, ordered.rows, count)
                 if needed > count or not is_whole:
                     break
             if needed <= count and sum(file.rows for file in found) == ordered.rows:
@@ -117,68 +123,72 @@ class Writing:
             gives_up = needed > count  # more files would not be smaller ones: then take them big
             count = needed
 
-    def _needed(self, file: WrittenFile, rows: int, count: int) -> int:
+    def _count_needed_files(self, file: WrittenFile, rows: int, count: int) -> int:
         """How many files it takes when one of so many is this big; as many, if more do not help."""
-        footer = len(file.bloom or "") + len(self.work.schema.avro) + _END
-        target = self.work.target
-        if footer > _MOST_FOOTER * target or file.rows <= 1:
+        footer = len(file.bloom or "") + len(self.job.schema.avro) + _FOOTER_BYTES
+        target = self.job.target
+        if footer > _MAX_FOOTER_SHARE * target or file.rows <= 1:
             return count
         of_rows = max(file.size - footer, 0) / file.rows * rows
         return min(max(count + 1, round(of_rows / (target - footer) + 0.45)), rows)
 
-    def _tried(
-        self, ordered: Ordered, form: FileForm, count: int, *, gives_up: bool
+    def _try_files(
+        self, ordered: SortedRows, form: BaseFileSettings, count: int, *, stops_when_too_big: bool
     ) -> Iterator[tuple[WrittenFile, Tally, bool]]:
         """So many files of the same number of rows, one after the other, and whether each is whole.
 
-        ``gives_up``: a file that is seen to become too big ends there.
+        ``stops_when_too_big``: a file that is seen to become too big ends there.
         """
         bounds = np.arange(count + 1) * ordered.rows // count
         starts = [
-            first + ordered.starts(first, last, form)
+            first + ordered.row_group_starts(first, last, form)
             for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
         ]
         ends = np.unique(np.concatenate(starts))
         batches = ordered.batches(ends)
         for nth in range(count):
-            yield self._one(nth, batches, starts[nth], form, gives_up=gives_up)
+            yield self._write_file(
+                nth, batches, starts[nth], form, stops_when_too_big=stops_when_too_big
+            )
 
-    def _one(
+    def _write_file(
         self,
         nth: int,
         batches: Iterator[pa.RecordBatch],
         starts: NDArray[np.int64],
-        form: FileForm,
+        form: BaseFileSettings,
         *,
-        gives_up: bool,
+        stops_when_too_big: bool,
     ) -> tuple[WrittenFile, Tally, bool]:
-        name, at, last = self.name(nth), int(starts[0]), int(starts[-1])
+        name, at, last = self.make_file_name(nth), int(starts[0]), int(starts[-1])
         ends = set(starts.tolist())
-        columns = Columns.of(self.work, self.group)
+        columns = GroupColumns.from_job(self.job, self.group)
         tally = Tally()
         with pa.OSFile(str(self.folder / name), "wb") as sink:
-            writer = BaseFileWriter(sink, name, self.work.schema, form, ranges=self.work.ranges)
+            writer = BaseFileWriter(
+                sink, name, self.job.schema, form, ranges=self.job.range_columns
+            )
             try:
                 while at < last:
                     rows = next(batches)
                     writer.write(rows)
-                    tally = tally.plus(tally_of(columns.hashes(rows)))
+                    tally = tally.add(tally_hashes(columns.hash_keys(rows)))
                     at += len(rows)
                     if at in ends:
                         writer.end_row_group()
-                        if gives_up and at < last and self._is_beyond(writer):
+                        if stops_when_too_big and at < last and self._is_too_big(writer):
                             break
                 return replace(writer.close(), footer=None), tally, at == last
             except BaseException:
                 writer.abandon()
                 raise
 
-    def _is_beyond(self, writer: BaseFileWriter) -> bool:
-        return writer.estimated_bytes > _MOST * self.work.target
+    def _is_too_big(self, writer: BaseFileWriter) -> bool:
+        return writer.estimated_bytes > _MAX_FACTOR * self.job.target
 
     def _publish(self, file: WrittenFile, storage: Storage) -> None:
         partition = self.group.partition
-        storage.create(create_marker(self.work.instant, partition, file.name), b"")
+        storage.create(marker_path(self.job.instant, partition, file.name), b"")
         local = self.folder / file.name
         storage.create_from(f"{partition}/{file.name}" if partition else file.name, str(local))
         local.unlink()

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from reconciler.curves.lanes import Lane
-from reconciler.hudi.arrow import integers, numbers
+from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.layout.curves.lanes import Lane
 from reconciler.rewrite.model import Tally
 
 #: columns of the stream that hold the keys of its rows
@@ -20,8 +20,8 @@ _HEAD: Final = struct.Struct("<IIIQQQB27x")
 
 #: how the dates of rows are counted: "none" where nothing says it (rows of logs), "old" where
 #: nothing says it and it matters
-Counted = Literal["none", "unsaid", "old", "proleptic"]
-_COUNTED: Final[tuple[Counted, ...]] = ("none", "unsaid", "old", "proleptic")
+DateCalendar = Literal["none", "unsaid", "old", "proleptic"]
+_CALENDARS: Final[tuple[DateCalendar, ...]] = ("none", "unsaid", "old", "proleptic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,7 +30,7 @@ class Run:
 
     ``part`` and ``number`` say where they come from: in that order rows are as they were read.
     ``size``: bytes in Arrow's memory. ``tally``: of rows read, each told in one run of its part.
-    ``data``: the rows with their keys (``joined``): a batch as it was cut, or an Arrow stream as it
+    ``data``: the rows with their keys (``append_keys``): a batch as it was cut, or an Arrow stream as it
     came; empty for no rows.
     """
 
@@ -39,20 +39,20 @@ class Run:
     file: int
     size: int = 0
     tally: Tally = Tally()  # noqa: RUF009 (frozen)
-    counted: Counted = "none"
+    calendar: DateCalendar = "none"
     data: Any = b""
 
     def write(self, sink: Any, *, compressed: bool) -> None:
-        """Write it as bytes, for ``unpacked``."""
-        sink.write(self._head())
+        """Write it as bytes, for ``from_bytes``."""
+        sink.write(self._encode_head())
         if isinstance(self.data, pa.RecordBatch):
-            options = ipc_options(compressed=compressed)
+            options = make_ipc_options(compressed=compressed)
             with pa.ipc.new_stream(sink, self.data.schema, options=options) as writer:
                 writer.write_batch(self.data)
         elif self.size:
             sink.write(self.data)
 
-    def _head(self) -> bytes:
+    def _encode_head(self) -> bytes:
         return _HEAD.pack(
             self.part,
             self.number,
@@ -60,11 +60,11 @@ class Run:
             self.size,
             self.tally.rows,
             self.tally.keys,
-            _COUNTED.index(self.counted),
+            _CALENDARS.index(self.calendar),
         )
 
     @classmethod
-    def unpacked(cls, data: Any) -> Self:
+    def from_bytes(cls, data: Any) -> Self:
         """Of bytes or a buffer of Arrow's, in whose memory the rows stay."""
         part, number, file, size, rows, keys, counted = _HEAD.unpack_from(data)
         return cls(
@@ -73,12 +73,12 @@ class Run:
             file=file,
             size=size,
             tally=Tally(rows=rows, keys=keys),
-            counted=_COUNTED[counted],
+            calendar=_CALENDARS[counted],
             data=pa.py_buffer(data).slice(_HEAD.size),
         )
 
-    def rows(self) -> list[pa.RecordBatch]:
-        """The rows with their keys; ``split`` parts them."""
+    def read_batches(self) -> list[pa.RecordBatch]:
+        """The rows with their keys; ``split_keys`` parts them."""
         if not self.size:
             return []
         if isinstance(self.data, pa.RecordBatch):
@@ -86,21 +86,21 @@ class Run:
         return list(pa.ipc.open_stream(self.data))
 
 
-def ipc_options(*, compressed: bool) -> Any:
+def make_ipc_options(*, compressed: bool) -> Any:
     """Of what goes from task to task; ``compressed``: not to a disk beside alone."""
     return pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None, use_threads=False)
 
 
-def joined(rows: pa.RecordBatch, lanes: Lane) -> pa.RecordBatch:
+def append_keys(rows: pa.RecordBatch, lanes: Lane) -> pa.RecordBatch:
     """The rows with their keys as columns."""
     fields = [*rows.schema, *(pa.field(f"{_KEY}{nth}", pa.uint64()) for nth in range(len(lanes)))]
-    columns = [*rows.columns, *map(integers, lanes)]
+    columns = [*rows.columns, *map(to_integer_array, lanes)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def split(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Lane]:
-    """The inverse of ``joined``."""
+def split_keys(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Lane]:
+    """The inverse of ``append_keys``."""
     count = sum(name.startswith(_KEY) for name in batch.schema.names)
     own = batch.num_columns - count
-    lanes = np.stack([numbers(batch.column(own + nth)) for nth in range(count)])
+    lanes = np.stack([to_numpy_numbers(batch.column(own + nth)) for nth in range(count)])
     return batch.select(range(own)), lanes

@@ -15,19 +15,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.cluster.spark import job, reporting, ship
-from reconciler.exchange.held import Sent
-from reconciler.exchange.spark import Exchange, Through, exchange_of
-from reconciler.rewrite.gathering import Gathering
-from reconciler.rewrite.local import Bounds, rewritten
-from reconciler.rewrite.model import Group, Rewrite, Rewritten
-from reconciler.rewrite.output import Output, Writing
-from reconciler.rewrite.parts import Part, expected_bytes, parts_of, waves
-from reconciler.rewrite.routing import runs_of
+from reconciler.rewrite.layout_sample import fit_group_layout, read_sample, sample_part
+from reconciler.rewrite.local import MemoryLimits, combine_outputs
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, RewrittenGroup
+from reconciler.rewrite.output import GroupOutput, OutputWriter
+from reconciler.rewrite.run_builder import build_runs
 from reconciler.rewrite.runs import Run
-from reconciler.rewrite.sampling import fitted, sample_of, unpacked
+from reconciler.rewrite.slice_parts import (
+    SlicePart,
+    estimate_output_bytes,
+    split_into_parts,
+    split_into_waves,
+)
+from reconciler.rewrite.sorting import RowSorter
+from reconciler.spark.jobs import report_progress, run_job_group, ship_package
+from reconciler.spark.shuffle import Shuffle, ShuffleOpener, choose_shuffle
+from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.redaction import redacted
+from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,46 +55,53 @@ class SparkRewriter:
     def __init__(
         self,
         session: SparkSession,
-        bounds: Bounds | None = None,
-        exchange: Exchange | None = None,
+        bounds: MemoryLimits | None = None,
+        exchange: ShuffleOpener | None = None,
     ) -> None:
         self._context = session.sparkContext
-        self._bounds = bounds or Bounds()
-        self._exchange = exchange or exchange_of(self._context)
+        self._bounds = bounds or MemoryLimits()
+        self._exchange = exchange or choose_shuffle(self._context)
 
     def rewrite(
         self,
         ref: StorageRef,
-        work: Rewrite,
-        groups: Sequence[Group],
+        work: RewriteJob,
+        groups: Sequence[RewriteGroup],
         *,
         progress: Callable[[int], None],
-    ) -> list[Rewritten]:
+    ) -> list[RewrittenGroup]:
         if not groups:
             return []
-        ship(self._context)
+        ship_package(self._context)
         slots = self._context.defaultParallelism
         done = self._context.accumulator(0)
-        told = _Told(progress, sum(group.bytes for group in groups))
+        told = _ReadProgress(progress, sum(group.bytes for group in groups))
         described = f"reconciler: cluster {len(groups)} groups of files of {ref.location}"
         found = []
         with (
             self._exchange(self._context) as through,  # ends when no task runs any more
             # the files of a group that is given up go by marker: none may come later
-            job(self._context, described, lambda said: redacted(said, ref.secrets), alone=True),
-            reporting(done, told),
-            _pool(self._context),
+            run_job_group(
+                self._context,
+                described,
+                lambda said: redact_secrets(said, ref.secrets),
+                waits_for_all_attempts=True,
+            ),
+            report_progress(done, told),
+            _use_system_memory_pool(self._context),
         ):
-            for wave in waves(groups, _BYTES, _GROUPS, max(_OUTPUTS, _OUTPUTS_PER_SLOT * slots)):
+            for wave in split_into_waves(
+                groups, _BYTES, _GROUPS, max(_OUTPUTS, _OUTPUTS_PER_SLOT * slots)
+            ):
                 found += _Wave(
                     self._context, ref, work, wave, self._bounds, done, through=through
-                ).rewritten()
-        told.rest()
+                ).run()
+        told.report_rest()
         return found
 
 
 @contextmanager
-def _pool(context: Any) -> Iterator[None]:
+def _use_system_memory_pool(context: Any) -> Iterator[None]:
     """Python workers that are started for this have it in their environment."""
     name, value = _POOL
     before = context.environment.get(name)
@@ -101,7 +113,7 @@ def _pool(context: Any) -> Iterator[None]:
             del context.environment[name]
 
 
-class _Told:
+class _ReadProgress:
     """Bytes read, never more than there are: Spark counts a stage that it runs again anew."""
 
     def __init__(self, progress: Callable[[int], None], total: int) -> None:
@@ -113,7 +125,7 @@ class _Told:
         if count:
             self._progress(count)
 
-    def rest(self) -> None:
+    def report_rest(self) -> None:
         self(self._left)
 
 
@@ -124,39 +136,49 @@ class _Wave:
         self,
         context: Any,
         ref: StorageRef,
-        work: Rewrite,
-        groups: Sequence[Group],
-        bounds: Bounds,
+        work: RewriteJob,
+        groups: Sequence[RewriteGroup],
+        bounds: MemoryLimits,
         done: Any,
         *,
-        through: Through,
+        through: Shuffle,
     ) -> None:
         self._context, self._ref, self._bounds, self._done = context, ref, bounds, done
         self._through = through
         # biggest first, so that no core waits for one at the end
-        self._groups = sorted(groups, key=expected_bytes, reverse=True)
+        self._groups = sorted(groups, key=estimate_output_bytes, reverse=True)
         self._work = work
-        parts = [part for group in self._groups for part in parts_of(group, piece=bounds.piece)]
+        parts = [
+            part
+            for group in self._groups
+            for part in split_into_parts(group, part_bytes=bounds.part_bytes)
+        ]
         self._parts = sorted(parts, key=lambda part: part.progress, reverse=True)
 
-    def rewritten(self) -> list[Rewritten]:
+    def run(self) -> list[RewrittenGroup]:
         work = self._context.broadcast(self._work)
-        table = _Table(ref=self._ref, work=work, places=_Places.of(self._groups))
-        layouts = self._context.broadcast(self._layouts(table))
+        table = _TaskInput(
+            ref=self._ref, work=work, partitions=_ShufflePartitions.from_groups(self._groups)
+        )
+        layouts = self._context.broadcast(self._fit_layouts(table))
         try:
-            route = _Route(
-                table=table, layouts=layouts, done=self._done, gathered=self._bounds.gathered
+            route = _RunTask(
+                table=table, layouts=layouts, done=self._done, gathered=self._bounds.run_bytes
             )
             bare = [replace(group, slices=()) for group in self._groups]
-            reduce = _Reduce(table=table, groups=bare, layouts=layouts, sorted=self._bounds.sorted)
-            count = table.places.outputs
-            outputs: list[Output] = self._through(self._source(), route, count, reduce)
+            reduce = _WriteTask(
+                table=table, groups=bare, layouts=layouts, sorted=self._bounds.sort_bytes
+            )
+            count = table.partitions.outputs
+            outputs: list[GroupOutput] = self._through(
+                self._distribute_parts(), route, count, reduce
+            )
         finally:
             layouts.unpersist()
             work.unpersist()
         counts = Counter(part.group.number for part in self._parts)
         return [
-            rewritten(
+            combine_outputs(
                 group,
                 [one for one in outputs if one.group == group.number],
                 counts[group.number],
@@ -164,20 +186,24 @@ class _Wave:
             for group in self._groups
         ]
 
-    def _layouts(self, table: _Table) -> dict[int, bytes]:
+    def _fit_layouts(self, table: _TaskInput) -> dict[int, bytes]:
         """The layout of each group that has rows, by its number, pickled."""
         if not self._work.ordering.columns:
             return {}
         bare = [replace(group, slices=()) for group in self._groups]
         count = len(self._groups)
-        return dict(self._through(self._source(), _Sampling(table), count, _Fit(table, bare)))
+        return dict(
+            self._through(
+                self._distribute_parts(), _SampleTask(table), count, _FitTask(table, bare)
+            )
+        )
 
-    def _source(self) -> Any:
+    def _distribute_parts(self) -> Any:
         return self._context.parallelize(self._parts, len(self._parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Places:
+class _ShufflePartitions:
     """Which partition a group, and one of its outputs, has in an exchange."""
 
     group: dict[int, int]
@@ -185,7 +211,7 @@ class _Places:
     outputs: int
 
     @classmethod
-    def of(cls, groups: Sequence[Group]) -> _Places:
+    def from_groups(cls, groups: Sequence[RewriteGroup]) -> _ShufflePartitions:
         first, at = [], 0
         for group in groups:
             first.append(at)
@@ -198,14 +224,14 @@ class _Places:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
+class _TaskInput:
     """What every task is told. Disks may hold ``work``, a broadcast; secrets are in ``ref``."""
 
     ref: StorageRef
     work: Any
-    places: _Places
+    partitions: _ShufflePartitions
 
-    def open(self) -> Storage:
+    def open_storage(self) -> Storage:
         import pyarrow as pa  # noqa: PLC0415 (on the worker)
 
         from reconciler.storage.open import open_storage  # noqa: PLC0415
@@ -215,77 +241,83 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sampling:
+class _SampleTask:
     """The rows of parts that layouts are fitted to, sent to their groups."""
 
-    table: _Table
+    table: _TaskInput
 
-    def __call__(self, parts: Iterable[Part]) -> Iterator[Sent]:
-        storage, work = self.table.open(), self.table.work.value
+    def __call__(self, parts: Iterable[SlicePart]) -> Iterator[BlockForPartition]:
+        storage, work = self.table.open_storage(), self.table.work.value
         for part in parts:
-            sample = sample_of(part, work, storage)
+            sample = sample_part(part, work, storage)
             if sample is not None:
-                yield self.table.places.group[part.group.number], sample
+                yield self.table.partitions.group[part.group.number], sample
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
+class _FitTask:
     """The layout of a group, by its number."""
 
-    table: _Table
-    groups: Sequence[Group]
+    table: _TaskInput
+    groups: Sequence[RewriteGroup]
 
     def __call__(self, index: int, samples: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-        found = [unpacked(sample) for sample in samples]
+        found = [read_sample(sample) for sample in samples]
         if found:
             group = self.groups[index]
-            layout = fitted(self.table.work.value, group, found)
+            layout = fit_group_layout(self.table.work.value, group, found)
             yield group.number, pickle.dumps(layout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Route:
+class _RunTask:
     """The rows of parts, sent to their new files."""
 
-    table: _Table
+    table: _TaskInput
     layouts: Any
     done: Any
     gathered: int
 
-    def __call__(self, parts: Iterable[Part]) -> Iterator[Sent]:
-        storage, work, places = self.table.open(), self.table.work.value, self.table.places
+    def __call__(self, parts: Iterable[SlicePart]) -> Iterator[BlockForPartition]:
+        storage, work, places = (
+            self.table.open_storage(),
+            self.table.work.value,
+            self.table.partitions,
+        )
         for part in parts:
             number = part.group.number
             first = places.first[places.group[number]]
-            layout = _layout(self.layouts, number)
-            for run in runs_of(part, work, layout, storage, gathered=self.gathered):
+            layout = _load_layout(self.layouts, number)
+            for run in build_runs(part, work, layout, storage, run_bytes=self.gathered):
                 yield first + run.file, run
             self.done.add(part.progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reduce:
+class _WriteTask:
     """The runs of one output, written."""
 
-    table: _Table
-    groups: Sequence[Group]
+    table: _TaskInput
+    groups: Sequence[RewriteGroup]
     layouts: Any
     sorted: int
 
-    def __call__(self, index: int, runs: Iterable[Any]) -> Iterator[Output]:
+    def __call__(self, index: int, runs: Iterable[Any]) -> Iterator[GroupOutput]:
         from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
 
-        storage, places = self.table.open(), self.table.places
+        storage, places = self.table.open_storage(), self.table.partitions
         context = TaskContext.get()
         assert context is not None, "this runs in a task"
         place = max(n for n, first in enumerate(places.first) if first <= index)
         group = self.groups[place]
-        with _local_folder() as folder:
-            gathering = Gathering(_layout(self.layouts, group.number), folder, most=self.sorted)
+        with _make_local_folder() as folder:
+            gathering = RowSorter(
+                _load_layout(self.layouts, group.number), folder, sort_bytes=self.sorted
+            )
             for run in runs:
-                gathering.add(Run.unpacked(run))
-            yield Writing(
-                work=self.table.work.value,
+                gathering.add(Run.from_bytes(run))
+            yield OutputWriter(
+                job=self.table.work.value,
                 group=group,
                 file=index - places.first[place],
                 attempt=context.taskAttemptId(),
@@ -293,13 +325,13 @@ class _Reduce:
             ).write(gathering, storage)
 
 
-def _layout(layouts: Any, number: int) -> Any:
+def _load_layout(layouts: Any, number: int) -> Any:
     data = layouts.value.get(number)
     return None if data is None else pickle.loads(data)  # noqa: S301 (this module's own)
 
 
 @contextmanager
-def _local_folder() -> Iterator[Path]:
+def _make_local_folder() -> Iterator[Path]:
     """On the disks that Spark was given for what does not fit into memory."""
     from pyspark.shuffle import _get_local_dirs  # noqa: PLC0415 (on the worker)
 

@@ -8,99 +8,109 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.diagnostics import Place, Problems, did_you_mean, shown
+from reconciler.diagnostics import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec.grammar import API_VERSION
 from reconciler.spec.kinds import KINDS, envelope
-from reconciler.spec.nodes import MappingNode, Node, ScalarNode, described
 from reconciler.spec.reading import Reader
-from reconciler.spec.sources import DISK, Files, read
-from reconciler.spec.syntax import parse
+from reconciler.spec.spec_files import DISK, FileTree, read_file
+from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, describe_node
+from reconciler.spec.yaml_parser import parse_yaml
 
 _ENVELOPES: Final = {kind: envelope(kind) for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """One document whose envelope is in order; ``head`` is the envelope's data."""
+    """One document whose envelope is in order; ``envelope`` is the envelope's data."""
 
     kind: str
-    head: dict[str, Any]
+    envelope: dict[str, Any]
     node: MappingNode
     spec: MappingNode
 
     @property
     def name(self) -> str:
-        return str(self.head["metadata"]["name"])
+        return str(self.envelope["metadata"]["name"])
 
     @property
     def labels(self) -> dict[str, str]:
-        return dict(self.head["metadata"].get("labels", {}))
+        return dict(self.envelope["metadata"].get("labels", {}))
 
     @property
     def file(self) -> str:
-        return self.node.at.file
+        return self.node.position.file
 
     @property
     def folder(self) -> str:
         return os.path.dirname(os.path.abspath(self.file))  # noqa: PTH100, PTH120 (links stay)
 
     @property
-    def name_at(self) -> Place:
+    def name_position(self) -> SourcePosition:
         """Where the name is."""
         metadata = self.node.get("metadata")
-        return metadata.place("name") if isinstance(metadata, MappingNode) else self.node.at
+        return (
+            metadata.key_position("name")
+            if isinstance(metadata, MappingNode)
+            else self.node.position
+        )
 
 
-def declarations(file: Path, problems: Problems, source: Files = DISK) -> Iterator[Declaration]:
+def read_declarations(
+    file: Path, problems: Problems, source: FileTree = DISK
+) -> Iterator[Declaration]:
     """The documents of a file, in order, without those whose envelope has an error."""
-    data = read(file, problems, source)
-    for node in parse(data, str(file), problems) if data is not None else ():
-        if declaration := _declaration(node, problems):
+    data = read_file(file, problems, source)
+    for node in parse_yaml(data, str(file), problems) if data is not None else ():
+        if declaration := _build_declaration(node, problems):
             yield declaration
 
 
-def of_kind(kind: str, among: Iterable[Declaration]) -> list[Declaration]:
+def select_kind(kind: str, declarations: Iterable[Declaration]) -> list[Declaration]:
     """Those of one kind, in their order."""
-    return [each for each in among if each.kind == kind]
+    return [each for each in declarations if each.kind == kind]
 
 
-def check_names(among: Iterable[Declaration], problems: Problems) -> None:
+def check_unique_names(declarations: Iterable[Declaration], problems: Problems) -> None:
     """A name is given once among the documents of a kind."""
     first: dict[tuple[str, str], Declaration] = {}
-    for each in among:
+    for each in declarations:
         known = first.setdefault((each.kind, each.name), each)
         if known is not each:
-            message = f"{shown(each.name)} is the name of the {each.kind} in {known.name_at} too"
-            problems.error(each.name_at, "metadata.name", message, "give it a name of its own")
+            message = f"{quote_value(each.name)} is the name of the {each.kind} in {known.name_position} too"
+            problems.error(
+                each.name_position, "metadata.name", message, "give it a name of its own"
+            )
 
 
-def _declaration(node: Node, problems: Problems) -> Declaration | None:
+def _build_declaration(node: Node, problems: Problems) -> Declaration | None:
     if not isinstance(node, MappingNode):
-        message = f"expected a spec, got {described(node)}"
-        problems.error(node.at, "", message, f"start it with apiVersion: {API_VERSION}")
+        message = f"expected a spec, got {describe_node(node)}"
+        problems.error(node.position, "", message, f"start it with apiVersion: {API_VERSION}")
         return None
-    kind = _kind(node, problems)
+    kind = _read_kind(node, problems)
     if kind is None:
         return None
     head = Reader(problems).block(node, _ENVELOPES[kind], "")
     spec = node.get("spec")
     if "name" not in head.get("metadata", {}) or not isinstance(spec, MappingNode):
         return None
-    return Declaration(kind=kind, head=head, node=node, spec=spec)
+    return Declaration(kind=kind, envelope=head, node=node, spec=spec)
 
 
-def _kind(node: MappingNode, problems: Problems) -> str | None:
+def _read_kind(node: MappingNode, problems: Problems) -> str | None:
     kind = node.get("kind")
     if isinstance(kind, ScalarNode) and kind.value in KINDS:
         return str(kind.value)
     if kind is None:
         if "apiVersion" in node.entries:
-            problems.error(node.at, "kind", "is missing", f"write one of {', '.join(KINDS)}")
+            problems.error(node.position, "kind", "is missing", f"write one of {', '.join(KINDS)}")
         else:
             hint = f"start it with apiVersion: {API_VERSION} and kind: HudiTable, or move it away"
-            problems.error(node.at, "", "is no spec: it has neither apiVersion nor kind", hint)
+            problems.error(
+                node.position, "", "is no spec: it has neither apiVersion nor kind", hint
+            )
         return None
     close = did_you_mean(kind.text, KINDS) if isinstance(kind, ScalarNode) else None
-    message = f"expected one of {', '.join(KINDS)}, got {described(kind)}"
-    problems.error(kind.at, "kind", message, f"did you mean {close!r}?" if close else "")
+    message = f"expected one of {', '.join(KINDS)}, got {describe_node(kind)}"
+    problems.error(kind.position, "kind", message, f"did you mean {close!r}?" if close else "")
     return None

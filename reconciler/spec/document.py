@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler import units
-from reconciler.diagnostics import Place, Problems, shown
+from reconciler.diagnostics import Problems, SourcePosition, quote_value
+from reconciler.spec.build_model import build_spec
 from reconciler.spec.grammar import DOCUMENT
 from reconciler.spec.model import (
     Clustering,
@@ -30,33 +31,32 @@ from reconciler.spec.model import (
     Retention,
     TableSpec,
 )
-from reconciler.spec.nodes import MappingNode, from_plain
 from reconciler.spec.reading import Reader
-from reconciler.spec.rules import COUNT_OF, Rules
-from reconciler.spec.validate import spec_of
+from reconciler.spec.rules import COUNT_BY_POLICY, SpecRules
+from reconciler.spec.yaml_nodes import MappingNode, from_plain
 
 
 def spec_from_document(document: Mapping[str, Any], name: str, path: str) -> TableSpec:
-    """The spec of a plan's table; the inverse of ``document_of``.
+    """The spec of a plan's table; the inverse of ``spec_to_document``.
 
     ``source``, ``provenance`` and ``guarded_by`` are not in a document, and empty. Raises SpecError
-    for anything that ``document_of`` did not make.
+    for anything that ``spec_to_document`` did not make.
     """
     problems = Problems()
-    place = Place(f"plan of {name}")
+    place = SourcePosition(f"plan of {name}")
     declared = {key: value for key, value in document.items() if key != "path"}
     if document.get("path") != path:
-        found = shown(document.get("path"))
+        found = quote_value(document.get("path"))
         problems.error(place, "spec.path", f"is {found}, and the table's path is {path}")
     node = from_plain(declared, place)
     data = Reader(problems).block(node, DOCUMENT, "spec")
     if isinstance(node, MappingNode):
-        Rules(problems).check(data, node, "spec")
+        SpecRules(problems).check(data, node, "spec")
     problems.raise_errors()
-    return replace(spec_of(data, name=name, path=path), document=dict(document))
+    return replace(build_spec(data, name=name, path=path), document=dict(document))
 
 
-def document_of(spec: TableSpec) -> dict[str, Any]:
+def spec_to_document(spec: TableSpec) -> dict[str, Any]:
     """The canonical JSON-able form of everything that decides what is done to the table."""
     blocks = {
         "path": spec.path,
@@ -75,7 +75,7 @@ def document_of(spec: TableSpec) -> dict[str, Any]:
         "storageOptions": {name: _option(each) for name, each in spec.storage_options.items()}
         or None,
     }
-    return _given(blocks)
+    return _drop_missing(blocks)
 
 
 def _option(option: Option) -> str | dict[str, str]:
@@ -83,10 +83,10 @@ def _option(option: Option) -> str | dict[str, str]:
 
 
 def _retention(retention: Retention) -> dict[str, Any]:
-    return _given(
+    return _drop_missing(
         {
             "policy": str(retention.policy),
-            COUNT_OF[retention.policy]: retention.keep,
+            COUNT_BY_POLICY[retention.policy]: retention.keep,
             "scan": retention.scan,
             "afterCommits": retention.after_commits,
             "maxCommitsPerRun": retention.max_commits_per_run,
@@ -106,7 +106,7 @@ def _files(files: FileSizes) -> dict[str, Any]:
 
 def _clustering(clustering: Clustering) -> dict[str, Any]:
     budget = clustering.budget
-    return _given(
+    return _drop_missing(
         {
             "columns": list(clustering.columns),
             "curve": clustering.curve,
@@ -115,7 +115,7 @@ def _clustering(clustering: Clustering) -> dict[str, Any]:
             "partitions": _partitions(clustering.partitions) or None,
             "when": _when(clustering.when),
             "singleFile": clustering.single_file,
-            "budget": _given(
+            "budget": _drop_missing(
                 {"rewrite": budget.rewrite, "perGroup": budget.per_group, "groups": budget.groups}
             ),
         }
@@ -123,7 +123,7 @@ def _clustering(clustering: Clustering) -> dict[str, Any]:
 
 
 def _partitions(partitions: PartitionFilter) -> dict[str, Any]:
-    return _given(
+    return _drop_missing(
         {
             "include": list(partitions.include) or None,
             "exclude": list(partitions.exclude) or None,
@@ -138,7 +138,7 @@ def _partitions(partitions: PartitionFilter) -> dict[str, Any]:
 def _when(when: ClusteringTrigger) -> str | dict[str, Any]:
     if when.always:
         return "always"
-    return _given(
+    return _drop_missing(
         {"smallFileShareAbove": when.small_file_share_above, "overlapAbove": when.overlap_above}
     )
 
@@ -149,7 +149,7 @@ def _index(index: IndexColumns) -> dict[str, Any]:
 
 def _query(query: Query) -> dict[str, Any]:
     share = None if query.max_scan is None else units.format_percent(query.max_scan)
-    return _given({"name": query.name, "where": query.where, "maxScan": share})
+    return _drop_missing({"name": query.name, "where": query.where, "maxScan": share})
 
 
 def _readers(readers: Readers) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _readers(readers: Readers) -> dict[str, Any]:
         {"name": consumer.name, "maxLag": units.format_duration(consumer.max_lag)}
         for consumer in readers.incremental_consumers
     ]
-    return _given(
+    return _drop_missing(
         {
             "longestQuery": None if longest is None else units.format_duration(longest),
             "incrementalConsumers": consumers or None,
@@ -168,7 +168,7 @@ def _readers(readers: Readers) -> dict[str, Any]:
 
 def _concurrency(concurrency: Concurrency) -> dict[str, Any]:
     lock = concurrency.lock
-    return _given(
+    return _drop_missing(
         {
             "lock": lock and {"provider": lock.provider, "path": lock.path, "expire": lock.expire},
             "staleAfter": units.format_duration(concurrency.stale_after),
@@ -177,7 +177,7 @@ def _concurrency(concurrency: Concurrency) -> dict[str, Any]:
 
 
 def _table(table: NewTable) -> dict[str, Any]:
-    return _given(
+    return _drop_missing(
         {
             "type": table.type,
             "version": table.version,
@@ -190,5 +190,5 @@ def _table(table: NewTable) -> dict[str, Any]:
     )
 
 
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}

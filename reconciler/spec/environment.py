@@ -12,22 +12,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.diagnostics import Place, Problems, did_you_mean, shown
+from reconciler.diagnostics import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec import locations
-from reconciler.spec.declarations import Declaration, declarations, of_kind
+from reconciler.spec.declarations import Declaration, read_declarations, select_kind
 from reconciler.spec.kinds import ENVIRONMENT_SPEC
 from reconciler.spec.model import Option
-from reconciler.spec.nodes import Entry, MappingNode, dotted, plain, scalar
-from reconciler.spec.project import folders_above
+from reconciler.spec.parent_folders import find_parent_folders
 from reconciler.spec.reading import Reader
-from reconciler.spec.sources import DISK, Files
-from reconciler.spec.words import filled
+from reconciler.spec.spec_files import DISK, FileTree
+from reconciler.spec.text_rules import fill_placeholders
+from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, join_path, make_scalar, to_plain
 
 FOLDER: Final = "environments"
 """The folder in which an environment is found by its name, beside the specs or above them."""
 
 _ENDINGS: Final = (".yaml", ".yml")
-_MOST_NAMED: Final = 5
+_MOST_LISTED_NAMES: Final = 5
 """The most names in one message."""
 
 
@@ -39,7 +39,7 @@ class Placement:
     """
 
     path: str
-    at: Place
+    position: SourcePosition
     field: str = "spec.path"
     problem: tuple[str, str] | None = None
 
@@ -72,55 +72,57 @@ class Environment:
 
     def placement(self, table: str) -> Placement | None:
         """Where the table of that name is, if the environment says so."""
-        if path := self._listed(table).get("path"):
-            at = self.place_of(table, "path")
-            place = locations.resolved(path, self.folder)
-            return Placement(path=place, at=at, field=dotted("spec.tables", table))
+        if path := self._listed_fields(table).get("path"):
+            at = self.table_position(table, "path")
+            place = locations.resolve_location(path, self.folder)
+            return Placement(path=place, position=at, field=join_path("spec.tables", table))
         if pattern := self.data.get("pattern"):
-            at = self.node.place("pattern")
-            place = locations.resolved(filled(pattern, table), self.folder)
+            at = self.node.key_position("pattern")
+            place = locations.resolve_location(fill_placeholders(pattern, table), self.folder)
             problem = None
             if "{schema}" in pattern and "." not in table:
                 problem = f"has no schema for {table}", "list that table under tables"
-            return Placement(path=place, at=at, field="spec.pattern", problem=problem)
+            return Placement(path=place, position=at, field="spec.pattern", problem=problem)
         return None
 
-    def zone(self, table: str) -> Entry | None:
+    def timezone_entry(self, table: str) -> MappingEntry | None:
         """The zone of a table whose spec, with its defaults, says no other."""
-        if zone := self._listed(table).get("timezone"):
-            return _entry(self.place_of(table, "timezone"), zone)
+        if zone := self._listed_fields(table).get("timezone"):
+            return _make_entry(self.table_position(table, "timezone"), zone)
         return self.node.entries.get("timezone")
 
-    def contradiction(self, table: str, zone: Entry | None) -> tuple[Place, str, str] | None:
+    def find_timezone_conflict(
+        self, table: str, zone: MappingEntry | None
+    ) -> tuple[SourcePosition, str, str] | None:
         """Where and how the zone a table is listed with is not the one its spec has come to."""
-        listed = self._listed(table).get("timezone")
-        if listed is None or zone is None or plain(zone.node) == listed:
+        listed = self._listed_fields(table).get("timezone")
+        if listed is None or zone is None or to_plain(zone.node) == listed:
             return None
-        field = dotted(dotted("spec.tables", table), "timezone")
-        said = f"{listed} contradicts {shown(plain(zone.node))} in {zone.at}"
-        return self.place_of(table, "timezone"), field, said
+        field = join_path(join_path("spec.tables", table), "timezone")
+        said = f"{listed} contradicts {quote_value(to_plain(zone.node))} in {zone.position}"
+        return self.table_position(table, "timezone"), field, said
 
-    def options(self) -> dict[str, Entry]:
+    def storage_option_entries(self) -> dict[str, MappingEntry]:
         """The storage options as they are written."""
         entry = self.node.entries.get("storageOptions")
         return {} if entry is None else {"storageOptions": entry}
 
-    def place_of(self, table: str, field: str = "") -> Place:
+    def table_position(self, table: str, field: str = "") -> SourcePosition:
         """Where a table is listed, or one of the fields it is listed with."""
         tables = self.node.get("tables")
         if not isinstance(tables, MappingNode):
-            return self.node.at
+            return self.node.position
         listed = tables.get(table)
         if isinstance(listed, MappingNode) and field in listed.entries:
-            return listed.place(field)
-        return tables.place(table)
+            return listed.key_position(field)
+        return tables.key_position(table)
 
-    def _listed(self, table: str) -> Mapping[str, Any]:
+    def _listed_fields(self, table: str) -> Mapping[str, Any]:
         found = self.data.get("tables", {}).get(table, {})
         return {"path": found} if isinstance(found, str) else found
 
 
-def environment_of(declaration: Declaration, problems: Problems) -> Environment | None:
+def build_environment(declaration: Declaration, problems: Problems) -> Environment | None:
     """The environment of a document, None after an error."""
     found = Problems()
     data = Reader(found).block(declaration.spec, ENVIRONMENT_SPEC, "spec")
@@ -142,54 +144,58 @@ def read_environment(name: str, paths: Sequence[Path] = (Path(),)) -> Environmen
     Raises SpecError with everything that is wrong with it.
     """
     problems = Problems()
-    found = chosen(name, paths, (), problems)
+    found = choose_environment(name, paths, (), problems)
     problems.raise_errors()
     assert found is not None, "there is no environment only after an error"
     return found
 
 
-def chosen(
+def choose_environment(
     name: str,
     paths: Sequence[Path],
     files: Iterable[Path],
     problems: Problems,
-    source: Files = DISK,
+    source: FileTree = DISK,
 ) -> Environment | None:
     """The environment that people name, None after an error.
 
     ``files`` were read already: one of them is named in messages as it was there.
     """
     is_path = os.sep in name or name.endswith(_ENDINGS)
-    file = _there(name, problems, source) if is_path else _called(name, paths, problems, source)
+    file = (
+        _find_by_path(name, problems, source)
+        if is_path
+        else _find_by_name(name, paths, problems, source)
+    )
     if file is None:
         return None
-    known = {source.real(each): each for each in files}
-    file = known.get(source.real(file), file)
+    known = {source.real_path(each): each for each in files}
+    file = known.get(source.real_path(file), file)
     found = Problems()
-    among = list(declarations(file, found, source))
-    environments = of_kind("Environment", among)
+    among = list(read_declarations(file, found, source))
+    environments = select_kind("Environment", among)
     if not among and not found.errors:
         hint = "add a document with kind: Environment"
-        found.error(Place(str(file)), "", "declares no environment", hint)
+        found.error(SourcePosition(str(file)), "", "declares no environment", hint)
     for each in among:
         if environments[:1] != [each]:
             message = f"is {each.kind}, and an environment has a file of its own"
-            found.error(each.node.place("kind"), "kind", message, "move it to another file")
+            found.error(each.node.key_position("kind"), "kind", message, "move it to another file")
     for each in environments[:1]:
         if not is_path and each.name != name:
-            message = f"is {shown(each.name)} in the file of {name}"
-            found.error(each.name_at, "metadata.name", message, "make them the same")
-    read = [environment_of(each, found) for each in environments]
+            message = f"is {quote_value(each.name)} in the file of {name}"
+            found.error(each.name_position, "metadata.name", message, "make them the same")
+    read = [build_environment(each, found) for each in environments]
     problems.extend(found)
     return None if found.errors else read[0]
 
 
-def names_above(paths: Sequence[Path], source: Files = DISK) -> list[str]:
+def list_environment_names(paths: Sequence[Path], source: FileTree = DISK) -> list[str]:
     """The names of the environments that can be chosen for the specs at these paths, sorted."""
-    return sorted({file.stem for file in _files(paths, Problems(), source)})
+    return sorted({file.stem for file in _find_environment_files(paths, Problems(), source)})
 
 
-def check_listed(
+def check_listed_tables(
     environment: Environment, tables: Iterable[str], paths: Sequence[Path], problems: Problems
 ) -> None:
     """Warn of names that no table has: each that was meant to be another's, and the rest at once.
@@ -203,34 +209,38 @@ def check_listed(
     for name in strangers:
         if close := did_you_mean(name, declared - listed.keys()):
             message = "is the name of no table"
-            at = environment.place_of(name)
-            problems.warning(at, dotted("spec.tables", name), message, f"did you mean {close!r}?")
+            at = environment.table_position(name)
+            problems.warning(
+                at, join_path("spec.tables", name), message, f"did you mean {close!r}?"
+            )
         else:
             rest.append(name)
     if rest and all(path.suffix not in _ENDINGS for path in paths):
-        some = ", ".join(rest[:_MOST_NAMED]) + (", ..." if rest[_MOST_NAMED:] else "")
+        some = ", ".join(rest[:_MOST_LISTED_NAMES]) + (", ..." if rest[_MOST_LISTED_NAMES:] else "")
         message = f"names tables that no spec declares: {some}"
-        problems.warning(environment.place_of(rest[0]), "spec.tables", message, "remove them")
+        problems.warning(environment.table_position(rest[0]), "spec.tables", message, "remove them")
 
 
-def _there(name: str, problems: Problems, source: Files) -> Path | None:
+def _find_by_path(name: str, problems: Problems, source: FileTree) -> Path | None:
     """The file at a path."""
     try:
-        if source.kind(Path(name)) != "folder":
+        if source.path_kind(Path(name)) != "folder":
             return Path(name)
-        problems.error(Place(name), "", "is a folder", "name the file of an environment")
+        problems.error(SourcePosition(name), "", "is a folder", "name the file of an environment")
     except OSError as error:
         is_gone = isinstance(error, FileNotFoundError)
         why = "does not exist" if is_gone else f"cannot be read: {error.strerror or error}"
-        problems.error(Place(name), "", why, "check the path")
+        problems.error(SourcePosition(name), "", why, "check the path")
     return None
 
 
-def _called(name: str, paths: Sequence[Path], problems: Problems, source: Files) -> Path | None:
+def _find_by_name(
+    name: str, paths: Sequence[Path], problems: Problems, source: FileTree
+) -> Path | None:
     """The file of a name."""
-    known = _files(paths, problems, source)
+    known = _find_environment_files(paths, problems, source)
     found = [file for file in known if file.stem == name]
-    place = Place(f"environment {shown(name)}")
+    place = SourcePosition(f"environment {quote_value(name)}")
     if len(found) == 1:
         return found[0]
     if found:
@@ -245,42 +255,44 @@ def _called(name: str, paths: Sequence[Path], problems: Problems, source: Files)
     return None
 
 
-def _files(paths: Sequence[Path], problems: Problems, source: Files) -> list[Path]:
+def _find_environment_files(
+    paths: Sequence[Path], problems: Problems, source: FileTree
+) -> list[Path]:
     """The files of the nearest folder of environments above each of the paths."""
     folders: dict[str, Path] = {}
     for path in paths:
         try:
-            start = path if source.kind(path) == "folder" else path.parent
+            start = path if source.path_kind(path) == "folder" else path.parent
         except OSError:
             continue  # whoever reads specs there says so
-        for folder in islice(folders_above(start, FOLDER, problems, source), 1):
-            folders.setdefault(source.real(folder), folder)
+        for folder in islice(find_parent_folders(start, FOLDER, problems, source), 1):
+            folders.setdefault(source.real_path(folder), folder)
     found = []
     for folder in folders.values():
         try:
-            names = sorted(source.names(folder))
+            names = sorted(source.list_names(folder))
         except OSError as error:
             why = f"cannot be read: {error.strerror or error}"
-            problems.error(Place(str(folder)), "", why, "check its permissions")
+            problems.error(SourcePosition(str(folder)), "", why, "check its permissions")
             continue
-        found += [_here(folder / each) for each in names if _is_named(each)]
+        found += [_relative_to_cwd(folder / each) for each in names if _has_environment_name(each)]
     return found
 
 
-def _is_named(file: str) -> bool:
+def _has_environment_name(file: str) -> bool:
     return file.endswith(_ENDINGS) and not file.startswith(".")
 
 
-def _here(path: Path) -> Path:
+def _relative_to_cwd(path: Path) -> Path:
     """The path as people in the current folder would write it."""
     here = os.path.relpath(path)
     return path if here.startswith("..") else Path(here)
 
 
-def entry_of(placement: Placement) -> Entry:
+def make_path_entry(placement: Placement) -> MappingEntry:
     """The path as a field."""
-    return _entry(placement.at, placement.path)
+    return _make_entry(placement.position, placement.path)
 
 
-def _entry(at: Place, text: str) -> Entry:
-    return Entry(at, scalar(at, text, quoted=True))
+def _make_entry(position: SourcePosition, text: str) -> MappingEntry:
+    return MappingEntry(position, make_scalar(position, text, quoted=True))

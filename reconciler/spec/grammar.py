@@ -25,12 +25,12 @@ from reconciler.spec.fields import (
     WholeOf,
     WordOr,
 )
-from reconciler.spec.words import (
+from reconciler.spec.text_rules import (
     NAME_PATTERN,
-    filter_problem,
-    folder_problem,
-    location_problem,
-    zone_problem,
+    find_filter_problem,
+    find_folder_problem,
+    find_location_problem,
+    find_zone_problem,
 )
 
 API_VERSION: Final = "reconciler/v1"
@@ -44,7 +44,7 @@ NAMED: Final = Text(
     says="a name of letters, digits, '.', '_' and '-', such as sales.orders",
 )
 _COLUMNS: Final = ListOf(item=Text(), unique="items")
-_FILTERS: Final = ListOf(item=Text(check=filter_problem))
+_FILTERS: Final = ListOf(item=Text(check=find_filter_problem))
 
 METADATA: Final = Block(
     fields=(
@@ -263,7 +263,7 @@ LOCK: Final = Block(
         ),
         Field(
             "path",
-            Text(check=folder_problem),
+            Text(check=find_folder_problem),
             "The lock file's folder; relative to the table if relative.",
             default=".hoodie",
         ),
@@ -313,7 +313,7 @@ TABLE: Final = Block(
 
 PATH: Final = Field(
     "path",
-    Text(check=location_problem),
+    Text(check=find_location_problem),
     "Where the table is: relative to this file, absolute, or a URL. An environment may say it too.",
 )
 
@@ -326,7 +326,7 @@ STORAGE_OPTIONS: Final = Field(
 UNPLACED: Final = (
     Field(
         "timezone",
-        Text(check=zone_problem),
+        Text(check=find_zone_problem),
         "The zone of the timeline's instants, as in the zone database.",
     ),
     Field("suspend", Flag(), "Show what would be done, and refuse to do it.", default=False),

@@ -30,7 +30,12 @@ from reconciler.spec.grammar import (
     STORAGE_OPTIONS,
     TABLE_SPEC,
 )
-from reconciler.spec.words import day_problem, location_problem, pattern_problem, zone_problem
+from reconciler.spec.text_rules import (
+    find_day_problem,
+    find_location_problem,
+    find_pattern_problem,
+    find_zone_problem,
+)
 
 SELECTOR: Final = Field(
     "selector",
@@ -39,7 +44,7 @@ SELECTOR: Final = Field(
             Field("labels", TextMap(), "Tables that have all of these labels."),
             Field(
                 "paths",
-                ListOf(item=Text(check=location_problem), least=1),
+                ListOf(item=Text(check=find_location_problem), least=1),
                 "Tables at one of these places; * stops at /, ** does not.",
             ),
         )
@@ -97,7 +102,7 @@ POLICY_SPEC: Final = Block(
                             Text(
                                 pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
                                 says="a date such as 2026-12-31",
-                                check=day_problem,
+                                check=find_day_problem,
                             ),
                             "The last day of UTC on which it holds.",
                             required=True,
@@ -115,7 +120,7 @@ _OF_TABLES: Final = (
     "an environment only says where tables are and how they are reached; "
     "write it in the table's spec or in a policy"
 )
-_TIMEZONE: Final = Text(check=zone_problem)
+_TIMEZONE: Final = Text(check=find_zone_problem)
 
 ENVIRONMENT_SPEC: Final = Block(
     instead=_OF_TABLES,
@@ -125,11 +130,11 @@ ENVIRONMENT_SPEC: Final = Block(
             MapOf(
                 name=NAMED,
                 item=TextOr(
-                    text=Text(check=location_problem),
+                    text=Text(check=find_location_problem),
                     block=Block(
                         instead=_OF_TABLES,
                         fields=(
-                            Field("path", Text(check=location_problem), "Where the table is."),
+                            Field("path", Text(check=find_location_problem), "Where the table is."),
                             Field("timezone", _TIMEZONE, "The zone of its timeline's instants."),
                         ),
                     ),
@@ -139,7 +144,7 @@ ENVIRONMENT_SPEC: Final = Block(
         ),
         Field(
             "pattern",
-            Text(check=pattern_problem),
+            Text(check=find_pattern_problem),
             "Where tables are that are not listed, as s3://lake/{name} or s3://{schema}/{table}.",
         ),
         Field("timezone", _TIMEZONE, "The zone of tables whose spec names none."),

@@ -6,38 +6,38 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reconciler.diagnostics import Place, Problems
-from reconciler.spec.declarations import check_names, declarations, of_kind
-from reconciler.spec.effective import (
-    Declared,
+from reconciler.diagnostics import Problems, SourcePosition
+from reconciler.spec.declarations import check_unique_names, read_declarations, select_kind
+from reconciler.spec.effective_spec import (
+    DeclaredTable,
     Defaults,
-    check_paths,
-    check_places,
-    declared,
-    defaults_of,
-    effective,
+    build_effective_spec,
+    check_distinct_places,
+    check_paths_known,
+    collect_defaults,
+    place_table,
 )
 from reconciler.spec.environment import (
     Environment,
-    check_listed,
-    chosen,
-    environment_of,
-    names_above,
+    build_environment,
+    check_listed_tables,
+    choose_environment,
+    list_environment_names,
 )
 from reconciler.spec.model import TableSpec
-from reconciler.spec.policy import Guardrail, guardrails, policies_above
-from reconciler.spec.sources import DISK, Files, spec_files
+from reconciler.spec.policy import Guardrail, collect_guardrails, find_inherited_policies
+from reconciler.spec.spec_files import DISK, FileTree, find_spec_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedSpecs:
     """What files declare. ``tables`` (sorted by name) has none of a file with an error.
 
     ``problems`` are errors and warnings in the order of the files' lines.
     """
 
     tables: tuple[TableSpec, ...]
-    guards: tuple[Guardrail, ...]
+    guardrails: tuple[Guardrail, ...]
     problems: Problems
 
 
@@ -53,72 +53,82 @@ def load_specs(paths: Sequence[Path], environment: str | None = None) -> tuple[T
 
 def read_specs(
     paths: Sequence[Path],
-    source: Files = DISK,
+    source: FileTree = DISK,
     *,
     environment: str | None = None,
     may_be_empty: bool = False,
     may_lack_paths: bool = False,
-) -> Loaded:
+) -> LoadedSpecs:
     """Everything files and folders declare, with errors and warnings; raises nothing.
 
     ``source`` is where they are read from, ``environment`` the name of one or its file. That they
     declare no table, or one without a path, is an error unless it may be.
     """
     problems = Problems()
-    files = spec_files(paths, problems, source)
-    found = [each for file in files for each in declarations(file, problems, source)]
-    above = policies_above(paths, files, problems, source)
+    files = find_spec_files(paths, problems, source)
+    found = [each for file in files for each in read_declarations(file, problems, source)]
+    above = find_inherited_policies(paths, files, problems, source)
     found += above.declarations
-    check_names(found, problems)
-    guards = guardrails(found, above.homes, problems)
-    known = [environment_of(each, problems) for each in of_kind("Environment", found)]
-    there = chosen(environment, paths, files, problems, source) if environment else None
+    check_unique_names(found, problems)
+    guards = collect_guardrails(found, above.policy_folders, problems)
+    known = [build_environment(each, problems) for each in select_kind("Environment", found)]
+    there = choose_environment(environment, paths, files, problems, source) if environment else None
     is_lost = bool(environment) and there is None
-    wanted = [declared(each, there) for each in of_kind("HudiTable", found)]
-    defaults = defaults_of(of_kind("TableDefaults", found), problems)
-    tables = _tables(wanted, defaults, there, problems)
-    check_places(wanted, problems)
+    wanted = [place_table(each, there) for each in select_kind("HudiTable", found)]
+    defaults = collect_defaults(select_kind("TableDefaults", found), problems)
+    tables = _build_specs(wanted, defaults, there, problems)
+    check_distinct_places(wanted, problems)
     if not may_lack_paths and not is_lost:
-        check_paths(wanted, there, lambda: names_above(paths, source), problems)
+        check_paths_known(wanted, there, lambda: list_environment_names(paths, source), problems)
     is_empty = not (found if may_lack_paths else wanted)
     if is_empty and not may_be_empty and not problems.errors:
         where = ", ".join(map(str, paths))
-        problems.error(Place(where), "", "declares no table", "add a document with kind: HudiTable")
-    _check_listed(known if may_lack_paths and not environment else [there], wanted, paths, problems)
-    damaged = {problem.place.file for problem in problems.errors}
+        problems.error(
+            SourcePosition(where), "", "declares no table", "add a document with kind: HudiTable"
+        )
+    _check_listed_tables(
+        known if may_lack_paths and not environment else [there], wanted, paths, problems
+    )
+    damaged = {problem.position.file for problem in problems.errors}
     sound = [(spec, each) for spec, each in tables if spec.source not in damaged and not is_lost]
-    return Loaded(
-        tables=tuple(sorted((_guarded(*each, guards) for each in sound), key=lambda s: s.name)),
-        guards=guards,
+    return LoadedSpecs(
+        tables=tuple(
+            sorted((_attach_policies(*each, guards) for each in sound), key=lambda s: s.name)
+        ),
+        guardrails=guards,
         problems=problems,
     )
 
 
-def _check_listed(
+def _check_listed_tables(
     environments: Iterable[Environment | None],
-    wanted: Sequence[Declared],
+    tables: Sequence[DeclaredTable],
     paths: Sequence[Path],
     problems: Problems,
 ) -> None:
     """Where all is well so far: the tables that environments list are among those declared."""
-    if wanted and not problems.errors:
+    if tables and not problems.errors:
         for environment in environments:
             if environment is not None:
-                check_listed(environment, [each.by.name for each in wanted], paths, problems)
+                check_listed_tables(
+                    environment, [each.declaration.name for each in tables], paths, problems
+                )
 
 
-def _tables(
-    wanted: Iterable[Declared],
+def _build_specs(
+    tables: Iterable[DeclaredTable],
     defaults: Sequence[Defaults],
     environment: Environment | None,
     problems: Problems,
-) -> list[tuple[TableSpec, Declared]]:
-    made = ((effective(each, defaults, environment, problems), each) for each in wanted)
+) -> list[tuple[TableSpec, DeclaredTable]]:
+    made = ((build_effective_spec(each, defaults, environment, problems), each) for each in tables)
     return [(spec, each) for spec, each in made if spec is not None]
 
 
-def _guarded(spec: TableSpec, by: Declared, guards: Iterable[Guardrail]) -> TableSpec:
+def _attach_policies(
+    spec: TableSpec, table: DeclaredTable, guardrails: Iterable[Guardrail]
+) -> TableSpec:
     """With the policies over the table, wherever an environment has moved it."""
-    places = [] if by.own is None else [by.own.path]
-    found = tuple(guard.policy for guard in guards if guard.covers(spec, *places))
+    places = [] if table.own_placement is None else [table.own_placement.path]
+    found = tuple(guard.policy for guard in guardrails if guard.covers(spec, *places))
     return replace(spec, guarded_by=found) if found else spec

@@ -11,7 +11,7 @@ _FILE: Final = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "wasbs": "abfs", "abfss": "abfs"}
 
 
-def resolved(text: str, folder: str) -> str:
+def resolve_location(text: str, folder: str) -> str:
     """An absolute path without scheme, or a URL without trailing slash.
 
     ``folder`` is what relative paths start from. Symbolic links stay as written.
@@ -30,7 +30,7 @@ def resolved(text: str, folder: str) -> str:
     return f"/{path.lstrip('/')}"
 
 
-def comparable(location: str) -> str:
+def normalize_store(location: str) -> str:
     """One spelling of a resolved location for every client's scheme of one store.
 
     >>> comparable("s3a://lake//orders"), comparable("/a/b")
@@ -42,12 +42,12 @@ def comparable(location: str) -> str:
     return f"{_ALIASES.get(scheme, scheme)}://{re.sub('/+', '/', rest)}"
 
 
-def identity(location: str) -> str:
+def location_identity(location: str) -> str:
     """Equal for two spellings of one place, symbolic links included."""
-    return comparable(location) if "://" in location else os.path.realpath(location)
+    return normalize_store(location) if "://" in location else os.path.realpath(location)
 
 
-def glob(pattern: str, folder: str) -> re.Pattern[str]:
+def compile_glob(pattern: str, folder: str) -> re.Pattern[str]:
     """What matches comparable locations: ``*`` and ``?`` stop at a slash, ``**`` does not.
 
     A pattern that starts with ``**`` fits anywhere, any other is resolved as a location is.
@@ -57,7 +57,9 @@ def glob(pattern: str, folder: str) -> re.Pattern[str]:
     >>> bool(glob("s3a://lake/**", "/").fullmatch("s3://lake/sales/orders"))
     True
     """
-    text = pattern if pattern.startswith("**") else comparable(resolved(pattern, folder))
+    text = (
+        pattern if pattern.startswith("**") else normalize_store(resolve_location(pattern, folder))
+    )
     parts = re.split(r"(\*\*|\*|\?)", text)
     wild = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(wild.get(part, re.escape(part)) for part in parts), re.DOTALL)

@@ -113,7 +113,7 @@ class Readers:
     incremental_consumers: tuple[IncrementalConsumer, ...] = ()
 
     @property
-    def slowest(self) -> tuple[str, int] | None:
+    def slowest_reader(self) -> tuple[str, int] | None:
         """Who needs the longest time, with a verb, and the seconds; None where nobody needs any.
 
         >>> Readers(longest_query=60).slowest, Readers().slowest
@@ -204,10 +204,10 @@ class GuardPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromEnv:
-    """A text that a variable of the process holds; ``at`` is where somebody says so."""
+    """A text that a variable of the process holds; ``declared_at`` is where somebody says so."""
 
     variable: str
-    at: str = field(default="", compare=False)
+    declared_at: str = field(default="", compare=False)
 
 
 Option = str | FromEnv

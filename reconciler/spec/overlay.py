@@ -9,7 +9,7 @@ from typing import Any
 
 from reconciler.spec import locations
 from reconciler.spec.fields import Block, WordOr
-from reconciler.spec.nodes import Entry, MappingNode, Node
+from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,22 +25,22 @@ class Selector:
             return False
         if not self.globs:
             return True
-        place = locations.comparable(location or "")
+        place = locations.normalize_store(location or "")
         return any(glob.fullmatch(place) for glob in self.globs)
 
     @property
-    def conditions(self) -> int:
+    def specificity(self) -> int:
         """How specific it is: one for each label, one for having paths."""
         return len(self.labels) + bool(self.globs)
 
 
-def selector(data: Mapping[str, Any], folder: str) -> Selector:
+def build_selector(data: Mapping[str, Any], folder: str) -> Selector:
     """The selector of checked data; ``folder`` is where relative globs start."""
-    globs = tuple(locations.glob(pattern, folder) for pattern in data.get("paths", ()))
+    globs = tuple(locations.compile_glob(pattern, folder) for pattern in data.get("paths", ()))
     return Selector(labels=data.get("labels", {}), globs=globs)
 
 
-def overlay(base: MappingNode, top: MappingNode, block: Block) -> MappingNode:
+def merge_nodes(base: MappingNode, top: MappingNode, block: Block) -> MappingNode:
     """Both, field by field; the top wins. Lists are replaced whole.
 
     Where the top has one of a block's exclusive fields, the base's are gone: a table that keeps
@@ -49,26 +49,30 @@ def overlay(base: MappingNode, top: MappingNode, block: Block) -> MappingNode:
     below = dict(base.entries)
     if block.exclusive & top.entries.keys():
         below = {key: entry for key, entry in below.items() if key not in block.exclusive}
-    merged = {key: _merged(below.get(key), entry, key, block) for key, entry in top.entries.items()}
-    return MappingNode(top.at, {**below, **merged})
+    merged = {
+        key: _merge_entry(below.get(key), entry, key, block) for key, entry in top.entries.items()
+    }
+    return MappingNode(top.position, {**below, **merged})
 
 
-def _merged(below: Entry | None, above: Entry, key: str, block: Block) -> Entry:
+def _merge_entry(
+    below: MappingEntry | None, above: MappingEntry, key: str, block: Block
+) -> MappingEntry:
     field = block.field(key)
     inner = field.kind if field is not None else None
     inner = inner.block if isinstance(inner, WordOr) else inner
     if below is None or not isinstance(inner, Block):
         return above
     if isinstance(below.node, MappingNode) and isinstance(above.node, MappingNode):
-        return Entry(above.at, overlay(below.node, above.node, inner))
+        return MappingEntry(above.position, merge_nodes(below.node, above.node, inner))
     return above
 
 
-def provenance(node: MappingNode, prefix: str = "") -> Iterator[tuple[str, str]]:
+def list_provenance(node: MappingNode, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Dotted field and ``file:line`` of everything declared; a list is one field."""
     for key, entry in node.entries.items():
         inner: Node = entry.node
         if isinstance(inner, MappingNode) and inner.entries:
-            yield from provenance(inner, f"{prefix}{key}.")
+            yield from list_provenance(inner, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", f"{entry.at.file}:{entry.at.line}"
+            yield f"{prefix}{key}", f"{entry.position.file}:{entry.position.line}"

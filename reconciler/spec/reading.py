@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from reconciler import units
-from reconciler.diagnostics import Problems, did_you_mean, shown
+from reconciler.diagnostics import Problems, did_you_mean, quote_value
+from reconciler.spec.field_suggestions import find_meant_field, find_meant_word, suggest_field
 from reconciler.spec.fields import (
     Anything,
     Block,
@@ -29,17 +30,16 @@ from reconciler.spec.fields import (
     WholeOf,
     WordOr,
 )
-from reconciler.spec.names import meant_field, meant_word, suggestion
-from reconciler.spec.nodes import (
+from reconciler.spec.options import read_options
+from reconciler.spec.yaml_nodes import (
     MappingNode,
     Node,
     ScalarNode,
     SequenceNode,
-    described,
-    dotted,
-    plain,
+    describe_node,
+    join_path,
+    to_plain,
 )
-from reconciler.spec.options import read_options
 
 INVALID: Final[Any] = object()
 """What a value is read as when it has a problem; a field that is INVALID is left out."""
@@ -104,11 +104,11 @@ class Reader:
             return self._expected(node, path, "a mapping", f"its fields are {fields}")
         found = {}
         for key, entry in node.entries.items():
-            inner = dotted(path, key)
+            inner = join_path(path, key)
             field = block.field(key)
             if field is None:
-                hint = suggestion(key, block, path)
-                self.problems.error(entry.at, inner, "unknown field", hint)
+                hint = suggest_field(key, block, path)
+                self.problems.error(entry.position, inner, "unknown field", hint)
                 continue
             value = self.read(entry.node, field.kind, inner)
             if value is not INVALID:
@@ -118,25 +118,25 @@ class Reader:
 
     def _missing(self, node: MappingNode, block: Block, path: str) -> None:
         unknown = [key for key in node.entries if block.field(key) is None]
-        meant = {meant_field(key, block, path) for key in unknown}
+        meant = {find_meant_field(key, block, path) for key in unknown}
         for field in block.fields:
-            if not field.required or self.partial or dotted(path, field.name) in meant:
+            if not field.required or self.partial or join_path(path, field.name) in meant:
                 continue
             if field.name not in node.entries:
-                inner = dotted(path, field.name)
-                self.problems.error(node.at, inner, "is missing", _sentence(field.says))
+                inner = join_path(path, field.name)
+                self.problems.error(node.position, inner, "is missing", _sentence(field.says))
 
     def _expected(self, node: Node, path: str, what: str, hint: str = "") -> Any:
         if isinstance(node, ScalarNode) and node.value is None:
             message = f"has no value; expected {what}"
             hint = "give it one, or remove the line"
         else:
-            message = f"expected {what}, got {described(node)}"
-        self.problems.error(node.at, path, message, hint)
+            message = f"expected {what}, got {describe_node(node)}"
+        self.problems.error(node.position, path, message, hint)
         return INVALID
 
     def _wrong(self, node: Node, path: str, message: str, hint: str = "") -> Any:
-        self.problems.error(node.at, path, message, hint)
+        self.problems.error(node.position, path, message, hint)
         return INVALID
 
     def _text(self, node: Node, kind: Text, path: str) -> Any:
@@ -161,7 +161,7 @@ class Reader:
             return self._wrong(
                 node, path, f"{node.value!r} is not built yet", f"this version knows {words}"
             )
-        close = meant_word(node.value, kind.words)
+        close = find_meant_word(node.value, kind.words)
         hint = f"did you mean {close!r}?" if close else ""
         return self._expected(node, path, words, hint)
 
@@ -243,8 +243,10 @@ class Reader:
                 continue
             name = value if unique == "items" else value.get(unique)
             if name in seen:
-                at = node.items[index].at
-                self.problems.error(at, f"{path}[{index}]", f"{shown(name)} is in the list twice")
+                at = node.items[index].position
+                self.problems.error(
+                    at, f"{path}[{index}]", f"{quote_value(name)} is in the list twice"
+                )
             elif name is not None:
                 seen.add(name)
 
@@ -254,9 +256,9 @@ class Reader:
         found = {}
         for key, entry in node.entries.items():
             if not key.strip():
-                self.problems.error(entry.at, path, "has an empty name")
+                self.problems.error(entry.position, path, "has an empty name")
                 continue
-            found[key] = self._text(entry.node, Text(), dotted(path, key))
+            found[key] = self._text(entry.node, Text(), join_path(path, key))
         return {key: value for key, value in found.items() if value is not INVALID}
 
     def _map_of(self, node: Node, kind: MapOf, path: str) -> Any:
@@ -264,8 +266,8 @@ class Reader:
             return self._expected(node, path, "a mapping", "write name: value")
         found = {}
         for key, entry in node.entries.items():
-            inner = dotted(path, key)
-            named = self._text(ScalarNode(entry.at, key, key), kind.name, inner)
+            inner = join_path(path, key)
+            named = self._text(ScalarNode(entry.position, key, key), kind.name, inner)
             value = self.read(entry.node, kind.item, inner)
             if named is not INVALID and value is not INVALID:
                 found[key] = value
@@ -278,7 +280,7 @@ class Reader:
 
     def _anything(self, node: Node, path: str) -> Any:
         return (
-            plain(node)
+            to_plain(node)
             if isinstance(node, MappingNode)
             else self._expected(node, path, "a mapping")
         )

@@ -8,24 +8,24 @@ from typing import Any, Final
 
 from reconciler import units
 from reconciler.diagnostics import Problems
-from reconciler.spec.clustering import ClusteringRules
+from reconciler.spec.clustering_rules import ClusteringRules
 from reconciler.spec.grammar import COUNTS, RETENTION
 from reconciler.spec.model import FileSizes, IncrementalConsumer, Policy, Readers
-from reconciler.spec.nodes import MappingNode
-from reconciler.spec.queries import check_columns
+from reconciler.spec.query_columns import check_query_columns
+from reconciler.spec.yaml_nodes import MappingNode
 
-POLICY_OF: Final = {
+POLICY_BY_COUNT: Final = {
     "commits": Policy.COMMITS,
     "hours": Policy.HOURS,
     "fileVersions": Policy.FILE_VERSIONS,
 }
-COUNT_OF: Final = {policy: count for count, policy in POLICY_OF.items()}
+COUNT_BY_POLICY: Final = {policy: count for count, policy in POLICY_BY_COUNT.items()}
 _HOUR: Final = 3600
-_WHOLE: Final = 2  # a name and a lag
+_CONSUMER_FIELDS: Final = 2  # a name and a lag
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SpecRules:
     """Checks of data that was read from the node beside it. ``partial`` asks for no count."""
 
     problems: Problems
@@ -34,45 +34,47 @@ class Rules:
     def check(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
         """Every rule of a table's spec."""
         for name, rule in (
-            ("retention", self._retention),
-            ("files", self._files),
-            ("index", self._index),
-            ("concurrency", self._concurrency),
+            ("retention", self._check_retention),
+            ("files", self._check_files),
+            ("index", self._check_index),
+            ("concurrency", self._check_concurrency),
         ):
             inner = node.get(name)
             if name in spec and isinstance(inner, MappingNode):
                 rule(spec[name], inner, f"{path}.{name}")
         ClusteringRules(self.problems, self.partial).check(spec, node, path)
-        self._readers(spec, node, path)
-        check_columns(self.problems, spec, node, path)
+        self._check_readers(spec, node, path)
+        check_query_columns(self.problems, spec, node, path)
 
-    def _retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+    def _check_retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         given = [key for key in node.entries if key in COUNTS]
         policy = data.get("policy")
         known = RETENTION.names
         if not given and not self.partial and all(key in known for key in node.entries):
             needs = (
-                f"{COUNT_OF[Policy(policy)]} is" if policy else "commits, hours or fileVersions is"
+                f"{COUNT_BY_POLICY[Policy(policy)]} is"
+                if policy
+                else "commits, hours or fileVersions is"
             )
             self.problems.error(
-                node.at, path, f"{needs} missing", "how much is kept has no default"
+                node.position, path, f"{needs} missing", "how much is kept has no default"
             )
         for count in given[1:]:
             self.problems.error(
-                node.place(count),
+                node.key_position(count),
                 f"{path}.{count}",
-                f"contradicts {given[0]} on line {node.place(given[0]).line}",
+                f"contradicts {given[0]} on line {node.key_position(given[0]).line}",
                 "keep one of them",
             )
-        if policy and given and policy != POLICY_OF[given[0]] and not given[1:]:
+        if policy and given and policy != POLICY_BY_COUNT[given[0]] and not given[1:]:
             self.problems.error(
-                node.place("policy"),
+                node.key_position("policy"),
                 f"{path}.policy",
                 f"{policy} contradicts {given[0]}",
-                f"leave policy out, or give {COUNT_OF[Policy(policy)]} instead of {given[0]}",
+                f"leave policy out, or give {COUNT_BY_POLICY[Policy(policy)]} instead of {given[0]}",
             )
 
-    def _files(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+    def _check_files(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         target = data.get("target", FileSizes().target)
         small = data.get("small", FileSizes().small)
         if small <= target:
@@ -81,55 +83,57 @@ class Rules:
         its = "" if has_small else "its default of "
         the = "" if "target" in node.entries else "the default of "
         self.problems.warning(
-            node.place("small" if has_small else "target"),
+            node.key_position("small" if has_small else "target"),
             f"{path}.small",
             f"{its}{units.format_size(small)} is above {the}files.target, "
             f"{units.format_size(target)}: a full file stays small forever",
             "make small the lesser" if has_small else "declare small too, below target",
         )
 
-    def _index(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+    def _check_index(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         """A struct has no order, its fields do; both cannot be meant by one name."""
         columns = data.get("columns", ())
         for column in columns:
             field = next((name for name in columns if name.startswith(f"{column}.")), None)
             if field is not None:
                 self.problems.warning(
-                    node.place("columns"),
+                    node.key_position("columns"),
                     f"{path}.columns",
                     f"{column} is a struct, as {field} says, and a struct cannot be indexed",
                     "name its fields alone",
                 )
 
-    def _readers(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
+    def _check_readers(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
         """Readers that need more than hours keep: their files stay, whatever hours say."""
         hours = spec.get("retention", {}).get("hours")
-        slowest = _slowest(spec.get("readers", {}))
+        slowest = _find_slowest_reader(spec.get("readers", {}))
         if hours is None or slowest is None or hours * _HOUR >= slowest[1]:
             return
         reader, seconds = slowest
         self.problems.warning(
-            node.place("readers"),
+            node.key_position("readers"),
             f"{path}.readers",
             f"{reader} {units.format_duration(seconds)}, and retention.hours is {hours}: what it "
             "may still read is kept longer than hours say",
             f"let hours be {-(-seconds // _HOUR)} or more",
         )
 
-    def _concurrency(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
+    def _check_concurrency(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         if data.get("staleAfter") == 0:
             self.problems.warning(
-                node.place("staleAfter"),
+                node.key_position("staleAfter"),
                 f"{path}.staleAfter",
                 "0 takes over cleans that are still running",
                 "give running cleans time, as in 1h",
             )
 
 
-def _slowest(data: Mapping[str, Any]) -> tuple[str, int] | None:
+def _find_slowest_reader(data: Mapping[str, Any]) -> tuple[str, int] | None:
     """Who needs the longest time of the readers that are written down whole."""
-    consumers = [each for each in data.get("incrementalConsumers", ()) if len(each) == _WHOLE]
+    consumers = [
+        each for each in data.get("incrementalConsumers", ()) if len(each) == _CONSUMER_FIELDS
+    ]
     lags = (IncrementalConsumer(name=each["name"], max_lag=each["maxLag"]) for each in consumers)
     return Readers(
         longest_query=data.get("longestQuery"), incremental_consumers=tuple(lags)
-    ).slowest
+    ).slowest_reader

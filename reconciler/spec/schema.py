@@ -36,7 +36,7 @@ from reconciler.spec.fields import (
 )
 from reconciler.spec.grammar import COUNTS, RETENTION
 from reconciler.spec.kinds import KINDS
-from reconciler.spec.rules import POLICY_OF
+from reconciler.spec.rules import POLICY_BY_COUNT
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _FILLED: Final = {"type": "string", "pattern": r"\S"}
@@ -98,7 +98,7 @@ def _one_count() -> dict[str, Any]:
             "if": {"properties": {"policy": {"const": str(policy)}}, "required": ["policy"]},
             "then": {"properties": {other: False for other in COUNTS if other != count}},
         }
-        for count, policy in POLICY_OF.items()
+        for count, policy in POLICY_BY_COUNT.items()
     ]
     return {"allOf": [*pairs, *contradictions]}
 

@@ -14,7 +14,7 @@ _SHORTEST: Final = 5
 """Words shorter than this are too close to others for a letter to be taken for a slip."""
 _LONG: Final = 8
 _LONGEST: Final = 100
-_PLURAL: Final = 3
+_SHORTEST_PLURAL: Final = 3
 """``mins`` are minutes and ``ms`` are not: shorter words have no plural."""
 
 _NUMBER_AND_WORD: Final = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]+|%)\s*")
@@ -40,7 +40,7 @@ _FLAGS: Final = {
 }
 
 
-def certain(text: str, known: Iterable[str]) -> str | None:
+def find_certain_word(text: str, known: Iterable[str]) -> str | None:
     """The one word that was meant: written another way, or a slip or two away from no other.
 
     >>> certain("keep_latest_commits", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS"])
@@ -48,32 +48,38 @@ def certain(text: str, known: Iterable[str]) -> str | None:
     >>> certain("comits", ["commits", "hours"]), certain("reconciler/v2", ["reconciler/v1"])
     ('commits', None)
     """
-    words, plain = list(known), _plainly(text[:_LONGEST])
-    same = [word for word in words if _plainly(word) == plain]
+    words, plain = list(known), _normalize_word(text[:_LONGEST])
+    same = [word for word in words if _normalize_word(word) == plain]
     if same or len(text) > _LONGEST:
         return same[0] if len(same) == 1 else None
-    near = [(word, _slips(plain, _plainly(word))) for word in words if _digits(word, text)]
-    within = [word for word, slips in near if len(word) >= _SHORTEST and slips <= _allowed(word)]
-    rivals = [word for word, slips in near if slips <= _allowed(word) + 1]
+    near = [
+        (word, _count_slips(plain, _normalize_word(word)))
+        for word in words
+        if _has_same_digits(word, text)
+    ]
+    within = [
+        word for word, slips in near if len(word) >= _SHORTEST and slips <= _allowed_slips(word)
+    ]
+    rivals = [word for word, slips in near if slips <= _allowed_slips(word) + 1]
     return within[0] if len(within) == 1 and rivals == within else None
 
 
-def is_respelt(text: str, word: str) -> bool:
+def is_same_word(text: str, word: str) -> bool:
     """Whether two words are one but for case, hyphens, underscores and blanks.
 
     >>> is_respelt("hudi_table", "HudiTable"), is_respelt("HudiTabel", "HudiTable")
     (True, False)
     """
-    return _plainly(text) == _plainly(word)
+    return _normalize_word(text) == _normalize_word(word)
 
 
-def size(text: str) -> str | None:
+def correct_size(text: str) -> str | None:
     """The size as this tool reads it. ``m`` and ``M`` alone may be two units and are left.
 
     >>> size("120mib"), size("1.5 gigabytes"), size("120M")
     ('120MiB', '1.5GB', None)
     """
-    found = _with_unit(text, _SIZE_WORDS)
+    found = _split_unit(text, _SIZE_WORDS)
     if found is None:
         return None
     number, unit = found
@@ -81,7 +87,7 @@ def size(text: str) -> str | None:
     return f"{number}{head}{unit[1:]}"
 
 
-def duration(text: str) -> str | None:
+def correct_duration(text: str) -> str | None:
     """The duration as this tool reads it, in the unit it has.
 
     >>> duration("24 hours"), duration("30Min"), duration("6M"), duration("1d12h")
@@ -89,31 +95,31 @@ def duration(text: str) -> str | None:
     >>> duration("500ms"), duration("5 mins")
     (None, '5m')
     """
-    found = _with_unit(text, {**_DURATION_WORDS, **({"m": "m"} if "M" not in text else {})})
+    found = _split_unit(text, {**_DURATION_WORDS, **({"m": "m"} if "M" not in text else {})})
     return found and f"{found[0]}{found[1]}"
 
 
-def percent(text: str) -> str | None:
+def correct_percent(text: str) -> str | None:
     """The share as this tool reads it.
 
     >>> percent("5 percent"), percent(" 5  %"), percent("5")
     ('5%', '5%', None)
     """
-    found = _with_unit(text, _PERCENT_WORDS)
+    found = _split_unit(text, _PERCENT_WORDS)
     return found and f"{found[0]}%"
 
 
-def whole(text: str, unit: str) -> str | None:
+def correct_whole_number(text: str, unit: str) -> str | None:
     """The bare number of a field that counts ``unit``; one in another unit is left.
 
     >>> whole("24 hours", "h"), whole("24h", "h"), whole("2d", "h"), whole("24h", "")
     ('24', '24', None, None)
     """
-    written = duration(text) if unit else None
+    written = correct_duration(text) if unit else None
     return written.removesuffix(unit) if written and written.endswith(unit) else None
 
 
-def flag(text: str) -> str | None:
+def correct_flag(text: str) -> str | None:
     """True and false as YAML 1.1 and people write them.
 
     >>> flag("Yes"), flag("off"), flag("1")
@@ -122,7 +128,7 @@ def flag(text: str) -> str | None:
     return _FLAGS.get(text.lower())
 
 
-def zone(text: str) -> str | None:
+def correct_zone(text: str) -> str | None:
     """A time zone by its letters; one letter off may be another city.
 
     >>> zone("europe/berlin"), zone("America/New York"), zone("Europe/Berln")
@@ -133,29 +139,31 @@ def zone(text: str) -> str | None:
     return same[0] if len(same) == 1 else None
 
 
-def _with_unit(text: str, words: dict[str, str]) -> tuple[str, str] | None:
+def _split_unit(text: str, words: dict[str, str]) -> tuple[str, str] | None:
     found = _NUMBER_AND_WORD.fullmatch(text)
     if found is None:
         return None
     number, word = found[1], found[2].lower()
-    unit = words.get(word) or (words.get(word.removesuffix("s")) if len(word) > _PLURAL else None)
+    unit = words.get(word) or (
+        words.get(word.removesuffix("s")) if len(word) > _SHORTEST_PLURAL else None
+    )
     return (number, unit) if unit else None
 
 
-def _plainly(word: str) -> str:
+def _normalize_word(word: str) -> str:
     """Case, hyphens, underscores and blanks tell no words apart."""
     return re.sub(r"[-_\s]", "", word).lower()
 
 
-def _digits(one: str, other: str) -> bool:
+def _has_same_digits(one: str, other: str) -> bool:
     return re.findall("[0-9]", one) == re.findall("[0-9]", other)
 
 
-def _allowed(word: str) -> int:
+def _allowed_slips(word: str) -> int:
     return 2 if len(word) >= _LONG else 1
 
 
-def _slips(one: str, other: str) -> int:
+def _count_slips(one: str, other: str) -> int:
     """Letters too many, too few, wrong or swapped with their neighbour (optimal alignment)."""
     before: list[int] = []
     last = list(range(len(other) + 1))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from reconciler import parallel
 from reconciler.errors import FormatError, NotFoundError, PermissionDeniedError
-from reconciler.hudi.metadata_stats import Bound
-from reconciler.index.askable import can_be_asked
-from reconciler.index.tails import Tails, damaged
+from reconciler.hudi.metadata.column_stats import Bound
+from reconciler.index.footer_tails import FooterTails, damaged_file_error
+from reconciler.index.footer_validation import is_valid_footer
+from reconciler.storage import parallel
 from reconciler.storage.api import Storage
 
 #: files at once: reading waits for the store
@@ -22,7 +22,7 @@ _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanosecond
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """One file's footer. ``data``: compressed bytes of its row groups.
+    """One file's footer. ``row_bytes``: compressed bytes of its row groups.
 
     ``bounds``: per asked column the least and the greatest value, None where they are not known;
     ``problem`` says why the file tells nothing at all.
@@ -30,7 +30,7 @@ class Footer:
 
     rows: int = 0
     bytes: int = 0
-    data: int = 0
+    row_bytes: int = 0
     bounds: tuple[tuple[Bound, Bound] | None, ...] = ()
     problem: str | None = None
 
@@ -43,49 +43,49 @@ def read_footers(
     A file that is gone, damaged or not ours to read has a ``problem`` and nothing else. Raises
     StorageError.
     """
-    reading = _Reading(Tails(storage), tuple(columns))
-    return parallel.each(reading.footer, files, at_once=_AT_ONCE)
+    reading = _FooterReader(FooterTails(storage), tuple(columns))
+    return parallel.run_parallel(reading.read, files, parallelism=_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _FooterReader:
     """Reads footers for the sake of some columns."""
 
-    tails: Tails
+    tails: FooterTails
     columns: tuple[str, ...]
 
-    def footer(self, file: tuple[str, int]) -> Footer:
+    def read(self, file: tuple[str, int]) -> Footer:
         path, size = file
         try:
             tail = self.tails.read(path, size)
-            return self._parsed(tail, path, size)
+            return self._parse(tail, path, size)
         except (FormatError, NotFoundError, PermissionDeniedError) as problem:
             return Footer(problem=str(problem))
 
-    def _parsed(self, tail: bytes, path: str, size: int) -> Footer:
+    def _parse(self, tail: bytes, path: str, size: int) -> Footer:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415 (tables without clustering need none)
 
         try:
             found = pq.read_metadata(pa.BufferReader(_MAGIC + tail))
-            if not can_be_asked(tail, pq.ParquetSchema(found)):
-                raise damaged(path, "its footer cannot be read")
+            if not is_valid_footer(tail, pq.ParquetSchema(found)):
+                raise damaged_file_error(path, "its footer cannot be read")
             groups = [found.row_group(nth) for nth in range(found.num_row_groups)]
             return Footer(
                 rows=found.num_rows,
                 bytes=size,
-                data=sum(
+                row_bytes=sum(
                     group.column(nth).total_compressed_size
                     for group in groups
                     for nth in range(group.num_columns)
                 ),
-                bounds=tuple(self._bounds(found, groups)),
+                bounds=tuple(self._find_bounds(found, groups)),
             )
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
             said = " ".join(str(problem).split())
-            raise damaged(path, f"its footer cannot be read: {said}") from None
+            raise damaged_file_error(path, f"its footer cannot be read: {said}") from None
 
-    def _bounds(self, found: Any, groups: Sequence[Any]) -> list[tuple[Bound, Bound] | None]:
+    def _find_bounds(self, found: Any, groups: Sequence[Any]) -> list[tuple[Bound, Bound] | None]:
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         schema = pq.ParquetSchema(found)  # found.schema makes a cycle, and keeps every footer
@@ -97,7 +97,7 @@ class _Reading:
             if place is not None:
                 kind = schema.column(place)
                 chunks = [group.column(place) for group in groups]
-                one = _merged([_of_chunk(chunk, column, kind) for chunk in chunks])
+                one = _merge_bounds([_chunk_bounds(chunk, column, kind) for chunk in chunks])
             bounds.append(one)
         return bounds
 
@@ -106,7 +106,7 @@ class _Reading:
 _NOTHING: Final = (None, None)
 
 
-def _of_chunk(chunk: Any, column: str, kind: Any) -> tuple[Bound | None, Bound | None] | None:
+def _chunk_bounds(chunk: Any, column: str, kind: Any) -> tuple[Bound | None, Bound | None] | None:
     """Of one column chunk; None: it may hold anything.
 
     Without least and greatest values only the count of nulls tells a chunk of nulls. One of another
@@ -116,18 +116,18 @@ def _of_chunk(chunk: Any, column: str, kind: Any) -> tuple[Bound | None, Bound |
     stats = chunk.statistics if is_it else None
     if stats is not None and stats.has_null_count and stats.null_count == chunk.num_values:
         return _NOTHING
-    if stats is None or not _is_known(stats, kind):
+    if stats is None or not _has_bounds(stats, kind):
         return None
     if str(kind.logical_type.type) == "DECIMAL":
-        return _both(stats.min, stats.max)
+        return _comparable_pair(stats.min, stats.max)
     least, greatest = stats.min_raw, stats.max_raw
     if str(kind.logical_type.type) == "TIMESTAMP":
-        times, by = _unit(str(kind.logical_type))
+        times, by = _microsecond_factors(str(kind.logical_type))
         return least * times // by, greatest * times // by
-    return _both(least, greatest)
+    return _comparable_pair(least, greatest)
 
 
-def _is_known(stats: Any, kind: Any) -> bool:
+def _has_bounds(stats: Any, kind: Any) -> bool:
     """There are bounds, with an order, that neither hide a NaN nor are cut short.
 
     Zero to zero is what Hudi says of a file with NaN.
@@ -148,12 +148,12 @@ def _is_exact(stats: Any) -> bool:
     )
 
 
-def _both(least: Any, greatest: Any) -> tuple[Bound, Bound] | None:
-    low, high = _comparable(least), _comparable(greatest)
+def _comparable_pair(least: Any, greatest: Any) -> tuple[Bound, Bound] | None:
+    low, high = _to_comparable(least), _to_comparable(greatest)
     return None if low is None or high is None else (low, high)
 
 
-def _comparable(value: Any) -> Bound | None:
+def _to_comparable(value: Any) -> Bound | None:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, bool):
@@ -161,12 +161,12 @@ def _comparable(value: Any) -> Bound | None:
     return value if isinstance(value, (int, float, bytes, Decimal)) else None
 
 
-def _unit(logical: str) -> tuple[int, int]:
+def _microsecond_factors(logical: str) -> tuple[int, int]:
     """What makes microseconds of a time, times and by."""
     return next((how for unit, how in _MICROS.items() if unit in logical), (1, 1))
 
 
-def _merged(
+def _merge_bounds(
     chunks: Sequence[tuple[Bound | None, Bound | None] | None],
 ) -> tuple[Bound, Bound] | None:
     """The bounds of all row groups together."""

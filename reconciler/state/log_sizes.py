@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from reconciler.hudi.commit_record import COUNT, TEXT, Wanted
-from reconciler.hudi.instant import COMMITS
-from reconciler.hudi.load import instant_path, read_instant_file
-from reconciler.hudi.names import LogName
-from reconciler.hudi.schemaless import decoding
-from reconciler.parallel import each
+from reconciler.hudi.codecs.avro_binary import decoding
+from reconciler.hudi.files.names import LogName
+from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
+from reconciler.hudi.timeline.instant import COMMITS
+from reconciler.storage.parallel import run_parallel
 
 if TYPE_CHECKING:
-    from reconciler.hudi.properties import TableProperties
-    from reconciler.hudi.timeline import Timeline, TimelineFile
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.hudi.timeline.active import Timeline, TimelineFile
     from reconciler.storage.api import Storage
 
-_WANTED: Final = Wanted(stat=(("path", TEXT), ("fileSizeInBytes", COUNT)))
+_WANTED: Final = CommitProjection(stat_fields=(("path", TEXT), ("fileSizeInBytes", COUNT)))
 
 #: partition and name
 LogFile = tuple[str, str]
 
 
-def written_sizes(
+def read_log_sizes(
     storage: Storage,
     properties: TableProperties,
     timeline: Timeline,
@@ -37,7 +37,7 @@ def written_sizes(
     """The most bytes that a completed write of the active timeline says one of these files has.
 
     Nothing comes of a file that only archived writes made. Reads the writes that may have made one
-    of them, so many files ``at_once``. Raises FormatError, StorageError, and NotFoundError where
+    of them, so many files ``parallelism``. Raises FormatError, StorageError, and NotFoundError where
     the timeline has moved on.
     """
     instants = [log.instant for _, name in among if (log := LogName.parse(name)) is not None]
@@ -45,7 +45,7 @@ def written_sizes(
 
     def sizes(entry: TimelineFile) -> dict[LogFile, int]:
         found: dict[LogFile, int] = {}
-        path = instant_path(properties, entry)
+        path = instant_file_path(properties, entry)
         with decoding(path, "the write statistics"):
             record = _WANTED.read(read_instant_file(storage, properties, entry), path)
             for folder, stats in (record.get("partitionToWriteStats") or {}).items():
@@ -64,7 +64,7 @@ def written_sizes(
         and entry.instant.requested >= first
     ]
     most: dict[LogFile, int] = {}
-    for found in each(sizes, writes, at_once=at_once):
+    for found in run_parallel(sizes, writes, parallelism=at_once):
         for key, size in found.items():
             most[key] = max(most.get(key, 0), size)
     return most

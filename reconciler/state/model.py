@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from reconciler.hudi.clustering_plan import ClusteringPlan
-from reconciler.hudi.files import Files
-from reconciler.hudi.heartbeat import is_silent
-from reconciler.hudi.instant import WRITES, Action, Instant
-from reconciler.hudi.owner import Owner
-from reconciler.hudi.timeline import Timeline
+from reconciler.hudi.files.table_files import TableFiles
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
+from reconciler.hudi.timeline.heartbeat import is_silent
+from reconciler.hudi.timeline.instant import WRITES, Action, Instant
+from reconciler.hudi.timeline.owner import Owner
 
 if TYPE_CHECKING:
-    from reconciler.state.evidence import Evidence, Writes
-    from reconciler.state.foresight import Foresight
-    from reconciler.state.index import KnownIndex
+    from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
+    from reconciler.state.index_state import IndexState
+    from reconciler.state.sampling.model import ForecastInput
 
 #: key of the extra metadata of our own instants: the digest of the plan
-PLAN_DIGEST: Final = "reconciler.plan.digest"
+PLAN_DIGEST: Final = "reconciler.plans.digest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Savepoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOperation:
+class PendingCompactionGroup:
     """One file group in a pending compaction or log compaction plan."""
 
     instant: str
@@ -46,7 +46,7 @@ class CompactionOperation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteringInput:
+class PendingClusteringSlice:
     """One slice named in a pending clustering plan; names only, the base None for log-only."""
 
     instant: str
@@ -119,7 +119,7 @@ class PendingClustering:
 class PendingWrite:
     """A requested or inflight write of rows whose heartbeat says that it is ours.
 
-    ``beat_ms``: its last beat, epoch milliseconds. ``lives``: whether its process runs, None where
+    ``beat_ms``: its last beat, epoch milliseconds. ``is_running``: whether its process runs, None where
     nobody here can know. ``unlisted``: folder, name and size of files that it has written where no
     partition is yet; those in partitions are among the state's files. ``is_rolled_back``: a
     rollback of it is pending, which is another writer's.
@@ -130,15 +130,15 @@ class PendingWrite:
     state: str
     owner: Owner
     beat_ms: int
-    lives: bool | None = None
+    is_running: bool | None = None
     unlisted: tuple[tuple[str, str, int], ...] = ()
     is_rolled_back: bool = False
 
     def is_dead(self, now_ms: int) -> bool:
         """Whether its run looks dead; whoever undoes it asks the clock of the store as well."""
-        if self.owner.ended or self.lives is False:
+        if self.owner.ended or self.is_running is False:
             return True
-        return self.lives is None and is_silent(self.beat_ms, now_ms)
+        return self.is_running is None and is_silent(self.beat_ms, now_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,17 +149,17 @@ class TableState:
     table's list where it is live, else the folders that hold a partition metafile.
     ``stray_partitions``: folders that hold something that is none of Hudi's, so they stay.
     ``replaced``: (partition, file id) -> requested time of the completed replacecommit (greatest).
-    ``touched``: completed commit -> partitions it wrote or replaced; loaded only for the window an
+    ``touched_partitions``: completed commit -> partitions it wrote or replaced; loaded only for the window an
     incremental scan needs (None: not loaded).
     ``v6_completions``: version 6 only: requested time -> completion time derived from the
     modification time of the completed file, as Hudi 1.x reads it.
     ``observed_ms``: epoch milliseconds at which the listing began.
-    ``evidence``: what a clustering is judged by; None where the spec has no clustering block.
-    ``index``: what is known of the index; None where the spec has no index block.
-    ``foresight``: what predictions are made from; None where the spec has no queries, and before
+    ``clustering_facts``: what a clustering is judged by; None where the spec has no clustering block.
+    ``index_state``: what is known of the index; None where the spec has no index block.
+    ``forecast_input``: what predictions are made from; None where the spec has no queries, and before
     it was asked for.
-    ``writes``: what the files were written by; None where nobody looks at how big they are.
-    ``pending_writes``: those of ours, oldest first; nothing where nobody asked whose they are.
+    ``recent_writes``: what the files were written by; None where nobody looks at how big they are.
+    ``read_pending_writes``: those of ours, oldest first; nothing where nobody asked whose they are.
     """
 
     location: str
@@ -172,24 +172,24 @@ class TableState:
     metadata_partitions: tuple[str, ...]
     properties: Mapping[str, str]
     timeline: Timeline
-    files: Files
+    files: TableFiles
     partitions: tuple[str, ...]
     metafile_partitions: frozenset[str]
     stray_partitions: frozenset[str] = frozenset()
     savepoints: tuple[Savepoint, ...]
-    compactions: tuple[CompactionOperation, ...]
-    clusterings: tuple[ClusteringInput, ...]
+    compactions: tuple[PendingCompactionGroup, ...]
+    clusterings: tuple[PendingClusteringSlice, ...]
     replaced: Mapping[tuple[str, str], str]
     cleans: tuple[CompletedClean, ...]
     pending_cleans: tuple[PendingClean, ...]
-    touched: Mapping[str, frozenset[str]] | None
+    touched_partitions: Mapping[str, frozenset[str]] | None
     completions: Mapping[str, str]
     v6_completions: Mapping[str, str]
     observed_ms: int
-    evidence: Evidence | None = None
-    index: KnownIndex | None = None
-    foresight: Foresight | None = None
-    writes: Writes | None = None
+    clustering_facts: ClusteringFacts | None = None
+    index_state: IndexState | None = None
+    forecast_input: ForecastInput | None = None
+    recent_writes: RecentWrites | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
     pending_writes: tuple[PendingWrite, ...] = ()
 

@@ -22,23 +22,23 @@ from reconciler.errors import (
     NotFoundError,
     StorageError,
 )
-from reconciler.hudi.files import FileKind, Files
-from reconciler.hudi.instant import COMMITS, Action, Instant
+from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.load import (
-    Listing,
-    archived_completions,
-    files_of_listing,
+    TableListing,
+    build_files_from_listing,
+    load_archived_completion_times,
     load_listing,
     load_metadata_listing,
     load_properties,
     load_timeline,
 )
-from reconciler.hudi.properties import TableProperties
-from reconciler.hudi.timeline import Timeline
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import CompletedClean, PendingWrite, TableState
-from reconciler.state.pending_writes import Lives, candidates, pending_writes
-from reconciler.state.reading import Reader, clustering_inputs
+from reconciler.state.pending_writes import ProcessCheck, find_pending_instants, read_pending_writes
+from reconciler.state.timeline_reader import TimelineReader, list_clustering_slices
 from reconciler.storage.api import Storage
 
 _ATTEMPTS: Final = 4
@@ -57,14 +57,14 @@ def observe(
     *,
     observed_ms: int,
     listing: ListingSource = "storage",
-    history: bool = True,
-    lives: Lives | None = None,
+    with_history: bool = True,
+    check_process: ProcessCheck | None = None,
 ) -> TableState:
     """The table as it is now. ``spec`` says how much has to be read (None: a full scan's share).
 
-    ``listing``: where names and sizes of files come from. ``history``: False for those who want
+    ``listing``: where names and sizes of files come from. ``with_history``: False for those who want
     the newest slices only: nothing is read of what says which old ones were removed or must stay,
-    the cleans, the savepoints, and what pending clusterings read. ``lives``: whether the process
+    the cleans, the savepoints, and what pending clusterings read. ``check_process``: whether the process
     of an owner runs, as far as that is known here; None for those who do not ask whose the pending
     writes are. A timeline that moves while it is read is read again, a few times, and so is a file
     that is not whole and was just written.
@@ -73,7 +73,9 @@ def observe(
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            return _Look(storage, spec, observed_ms, listing, history, lives).state()
+            return _Observation(
+                storage, spec, observed_ms, listing, with_history, check_process
+            ).read_state()
         except NotFoundError as moved:
             if attempt == _ATTEMPTS:
                 raise StorageError(
@@ -100,17 +102,17 @@ def is_being_written(storage: Storage, path: str, observed_ms: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Observation:
     """One attempt to read a table."""
 
     storage: Storage
     spec: TableSpec | None
     observed_ms: int
     listing: ListingSource
-    history: bool
-    lives: Lives | None
+    with_history: bool
+    check_process: ProcessCheck | None
 
-    def _properties(self) -> TableProperties:
+    def _load_properties(self) -> TableProperties:
         try:
             return load_properties(self.storage)
         except NoTableError as nothing:
@@ -119,26 +121,27 @@ class _Look:
             remedy = "nobody has made the table that is declared; reconciler write makes it"
             raise NoTableError(nothing.path, nothing.problem, remedy) from None
 
-    def state(self) -> TableState:
-        properties = self._properties()
+    def read_state(self) -> TableState:
+        properties = self._load_properties()
         timeline = load_timeline(self.storage, properties)
         _refuse_restore(timeline)
-        reader = Reader(self.storage, properties, timeline)
-        clusterings = reader.pending_clusterings() if self.history else ()
+        reader = TimelineReader(self.storage, properties, timeline)
+        clusterings = reader.read_pending_clusterings() if self.with_history else ()
         pending: tuple[Instant, ...] = ()
-        if self.lives is not None:
-            pending = candidates(timeline, {one.instant for one in clusterings})
+        if self.check_process is not None:
+            pending = find_pending_instants(timeline, {one.instant for one in clusterings})
         metadata = load_metadata_listing(self.storage, properties, timeline)
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
-            listed = Listing(
-                files=files_of_listing(metadata, properties), metafile_partitions=frozenset(known)
+            listed = TableListing(
+                files=build_files_from_listing(metadata, properties),
+                metafile_partitions=frozenset(known),
             )
         else:
             instants = {one.requested for one in pending}
             listed = load_listing(self.storage, properties, known, instants)
-        cleans = reader.completed_cleans() if self.history else ()
-        zone = _zone(properties, self.spec)
+        cleans = reader.read_completed_cleans() if self.with_history else ()
+        zone = _find_zone(properties, self.spec)
         state = TableState(
             location=self.storage.location,
             table_name=properties.table_name,
@@ -154,55 +157,65 @@ class _Look:
             partitions=tuple(sorted(known if metadata else listed.metafile_partitions)),
             metafile_partitions=listed.metafile_partitions,
             stray_partitions=listed.stray_partitions,
-            savepoints=reader.savepoints() if self.history else (),
-            compactions=reader.compactions(),
-            clusterings=clustering_inputs(clusterings),
-            replaced=reader.replaced(),
+            savepoints=reader.read_savepoints() if self.with_history else (),
+            compactions=reader.read_compactions(),
+            clusterings=list_clustering_slices(clusterings),
+            replaced=reader.read_replaced(),
             cleans=cleans,
-            pending_cleans=reader.pending_cleans() if self.history else (),
+            pending_cleans=reader.read_pending_cleans() if self.with_history else (),
             pending_clusterings=clusterings,
-            pending_writes=self._pending_writes(reader, pending, listed),
-            touched=self._touched(reader, cleans),
-            completions=self._completions(properties, timeline, listed.files, zone),
-            v6_completions=_v6_completions(properties, timeline, zone),
+            pending_writes=self._read_pending_writes(reader, pending, listed),
+            touched_partitions=self._read_touched(reader, cleans),
+            completions=self._find_completions(properties, timeline, listed.files, zone),
+            v6_completions=_find_v6_completions(properties, timeline, zone),
             observed_ms=self.observed_ms,
         )
-        return state if self.spec is None else self._asked(self.spec, properties, state)
+        return state if self.spec is None else self._add_spec_facts(self.spec, properties, state)
 
-    def _pending_writes(
-        self, reader: Reader, pending: tuple[Instant, ...], listed: Listing
+    def _read_pending_writes(
+        self, reader: TimelineReader, pending: tuple[Instant, ...], listed: TableListing
     ) -> tuple[PendingWrite, ...]:
         """Those of ours, where somebody asks for them."""
-        if self.lives is None:
+        if self.check_process is None:
             return ()
-        return pending_writes(
-            self.storage, pending, self.lives, listed.unlisted, reader.rolled_back
+        return read_pending_writes(
+            self.storage,
+            pending,
+            self.check_process,
+            listed.unlisted_files,
+            reader.read_rolled_back,
         )
 
-    def _asked(self, spec: TableSpec, properties: TableProperties, state: TableState) -> TableState:
+    def _add_spec_facts(
+        self, spec: TableSpec, properties: TableProperties, state: TableState
+    ) -> TableState:
         """The state with what only blocks of the spec ask for; few tables need it."""
         if spec.clustering is not None:
-            from reconciler.state.gather import gather  # noqa: PLC0415
+            from reconciler.state.clustering_facts_reader import read_clustering_facts  # noqa: PLC0415
 
-            state = replace(state, evidence=gather(self.storage, properties, spec, state))
+            state = replace(
+                state, clustering_facts=read_clustering_facts(self.storage, properties, spec, state)
+            )
         if spec.index is not None:
-            from reconciler.state.known_index import known_index  # noqa: PLC0415
+            from reconciler.state.index_state_reader import read_index_state  # noqa: PLC0415
 
-            state = replace(state, index=known_index(self.storage, properties, spec, state))
+            state = replace(
+                state, index_state=read_index_state(self.storage, properties, spec, state)
+            )
         return state
 
-    def _touched(
-        self, reader: Reader, cleans: tuple[CompletedClean, ...]
+    def _read_touched(
+        self, reader: TimelineReader, cleans: tuple[CompletedClean, ...]
     ) -> Mapping[str, frozenset[str]] | None:
         """What an incremental scan wants: the partitions of commits since the last clean."""
         retention = self.spec.retention if self.spec else None
         if retention is None or retention.scan != "incremental" or not cleans:
             return None
         since = cleans[-1].earliest_instant_to_retain
-        return reader.touched(since) if since.strip() else None
+        return reader.read_touched(since) if since.strip() else None
 
-    def _completions(
-        self, properties: TableProperties, timeline: Timeline, files: Files, zone: tzinfo
+    def _find_completions(
+        self, properties: TableProperties, timeline: Timeline, files: TableFiles, zone: tzinfo
     ) -> Mapping[str, str]:
         """Completion times by requested time, archived ones too where a log file needs them."""
         if properties.table_version < _BY_COMPLETION:
@@ -211,13 +224,15 @@ class _Look:
         for entry in timeline.entries:
             instant = entry.instant
             if instant.is_completed and instant.action in COMMITS:
-                found[instant.requested] = instant.completed or _stamp(entry.modified_ms, zone)
+                found[instant.requested] = instant.completed or _format_instant(
+                    entry.modified_ms, zone
+                )
         # not np.unique: it imports numpy.ma
         codes = np.flatnonzero(np.bincount(files.instant[files.kind != FileKind.BASE]))
         of_logs = {files.instants[code] for code in codes.tolist()}
         active = {i.requested for i in timeline.writes}
         missing = of_logs - active
-        return archived_completions(self.storage, properties, missing) | found
+        return load_archived_completion_times(self.storage, properties, missing) | found
 
 
 def _refuse_restore(timeline: Timeline) -> None:
@@ -229,26 +244,26 @@ def _refuse_restore(timeline: Timeline) -> None:
         )
 
 
-def _zone(properties: TableProperties, spec: TableSpec | None) -> tzinfo:
+def _find_zone(properties: TableProperties, spec: TableSpec | None) -> tzinfo:
     """The zone of the timeline; UTC where only its writers know."""
     if properties.timezone == "UTC" or spec is None or spec.timezone is None:
         return UTC
     return ZoneInfo(spec.timezone)
 
 
-def _v6_completions(
+def _find_v6_completions(
     properties: TableProperties, timeline: Timeline, zone: tzinfo
 ) -> Mapping[str, str]:
     """Completion times as Hudi 1.x reads version 6: when the completed file was written."""
     if properties.table_version >= _BY_COMPLETION:
         return {}
     return {
-        entry.instant.requested: _stamp(entry.modified_ms, zone)
+        entry.instant.requested: _format_instant(entry.modified_ms, zone)
         for entry in timeline.entries
         if entry.instant.is_completed and entry.instant.action in COMMITS
     }
 
 
-def _stamp(epoch_ms: int, zone: tzinfo) -> str:
+def _format_instant(epoch_ms: int, zone: tzinfo) -> str:
     moment = datetime.fromtimestamp(epoch_ms // 1000, UTC).astimezone(zone)
     return f"{moment:%Y%m%d%H%M%S}{epoch_ms % 1000:03d}"

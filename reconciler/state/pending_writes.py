@@ -11,39 +11,39 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import NotFoundError
-from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
-from reconciler.hudi.instant import Action, Instant
-from reconciler.hudi.owner import Owner
-from reconciler.hudi.timeline import Timeline
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
+from reconciler.hudi.timeline.instant import Action, Instant
+from reconciler.hudi.timeline.owner import Owner
 from reconciler.state.model import PendingWrite
-from reconciler.storage.api import Entry, Storage
+from reconciler.storage.api import Storage, StorageEntry
 
 #: whether an owner's process runs; None where that cannot be known here
-Lives = Callable[[Owner], bool | None]
+ProcessCheck = Callable[[Owner], bool | None]
 
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
 
-def candidates(timeline: Timeline, clusterings: Collection[str]) -> tuple[Instant, ...]:
+def find_pending_instants(timeline: Timeline, clusterings: Collection[str]) -> tuple[Instant, ...]:
     """Pending instants that may be writes of ours; ``clusterings`` are none."""
     return tuple(i for i in timeline.pending(_WRITES) if i.requested not in clusterings)
 
 
-def pending_writes(
+def read_pending_writes(
     storage: Storage,
     pending: Iterable[Instant],
-    lives: Lives,
+    check_process: ProcessCheck,
     unlisted: Iterable[tuple[str, str, int]],
     rolled_back: Callable[[], Collection[str]],
 ) -> tuple[PendingWrite, ...]:
     """Those of the pending instants that are ours, oldest first.
 
     ``unlisted``: folder, name and size of what they have written where no partition is.
-    ``rolled_back`` gives the instants that pending rollbacks undo; it is asked where a write is
+    ``read_rolled_back`` gives the instants that pending rollbacks undo; it is asked where a write is
     ours. Raises StorageError, FormatError.
     """
     instants = tuple(pending)
-    entries = _beaten(storage) if instants else {}
+    entries = _list_heartbeats(storage) if instants else {}
     written = tuple(unlisted)
     found = []
     for instant in instants:
@@ -60,7 +60,7 @@ def pending_writes(
                     state=instant.state.value,
                     owner=owner,
                     beat_ms=entry.modified_ms,
-                    lives=lives(owner),
+                    is_running=check_process(owner),
                     unlisted=ours,
                 )
             )
@@ -68,7 +68,7 @@ def pending_writes(
     return tuple(replace(one, is_rolled_back=one.instant in undone) for one in found)
 
 
-def _beaten(storage: Storage) -> dict[str, Entry]:
+def _list_heartbeats(storage: Storage) -> dict[str, StorageEntry]:
     """The heartbeats that there are, by instant."""
     try:
         entries = storage.list(HEARTBEAT_FOLDER)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StorageEntry:
     """One thing in a folder. ``modified_ms`` is in milliseconds since the epoch (0 if unknown)."""
 
     name: str
@@ -22,7 +22,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class FolderListing:
     """One folder of a walk with the names and sizes of its files, in no particular order."""
 
     path: str
@@ -31,7 +31,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
+class DeletionResult:
     """What became of one path: ``existed`` tells a removal from a file that was gone already."""
 
     path: str
@@ -67,10 +67,10 @@ class Storage(Protocol):
     def ref(self) -> StorageRef:
         """How another process opens the same storage."""
 
-    def list(self, folder: str) -> builtins.list[Entry]:
+    def list(self, folder: str) -> builtins.list[StorageEntry]:
         """The direct children; NotFoundError when the folder is not there."""
 
-    def walk(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+    def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
         """Every folder below and including the root, in one listing pass.
 
         ``descend(path)`` is asked before a folder is entered. Flat stores know no empty folders.
@@ -82,7 +82,7 @@ class Storage(Protocol):
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """At most ``length`` bytes from ``start``; a negative start counts from the end."""
 
-    def stat(self, path: str) -> Entry | None:
+    def stat(self, path: str) -> StorageEntry | None:
         """The entry at the path, None when nothing is there."""
 
     def create(self, path: str, data: bytes) -> None:
@@ -103,7 +103,7 @@ class Storage(Protocol):
     def delete(self, path: str) -> bool:
         """Remove one file; True when it was there."""
 
-    def delete_many(self, paths: Sequence[str]) -> builtins.list[Deletion]:
+    def delete_many(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
         """Remove many files, one outcome each, in the order given; raises nothing per path."""
 
     def remove_folder(self, path: str) -> bool:

@@ -10,7 +10,7 @@ import fsspec
 
 from reconciler.errors import StorageError
 from reconciler.storage.api import StorageRef
-from reconciler.storage.redaction import redacted
+from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote import CLIENTS, FAMILIES, RemoteStorage
 
 
@@ -35,9 +35,9 @@ def connect(ref: StorageRef) -> RemoteStorage:
         fresh = {}
     try:
         named = factory._get_kwargs_from_urls(ref.location)  # noqa: SLF001 (host, account)
-        filesystem = factory(**(named | dict(_decoded(ref.options)) | fresh))
+        filesystem = factory(**(named | dict(_decode_options(ref.options)) | fresh))
     except Exception as error:  # noqa: BLE001 (every client has its own tree)
-        said = redacted(f"{type(error).__name__}: {error}", ref.secrets)
+        said = redact_secrets(f"{type(error).__name__}: {error}", ref.secrets)
         raise StorageError(
             ref.location, f"the client of {scheme}:// did not start: {said}"
         ) from None
@@ -45,7 +45,7 @@ def connect(ref: StorageRef) -> RemoteStorage:
     return RemoteStorage(ref, filesystem, root, connect)
 
 
-def _decoded(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
+def _decode_options(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
     """Options are strings in a spec; clients want booleans and mappings."""
     for key, value in options:
         if value in ("true", "false"):

@@ -24,17 +24,23 @@ from reconciler.errors import (
     PermissionDeniedError,
     StorageError,
 )
-from reconciler.storage.api import Deletion, Entry, Folder, StorageRef
-from reconciler.storage.paths import checked, is_hidden, join, side_file, temporary
+from reconciler.storage.api import DeletionResult, FolderListing, StorageEntry, StorageRef
+from reconciler.storage.paths import (
+    check_path,
+    checksum_file,
+    is_hidden,
+    join_path,
+    make_temporary_path,
+)
 
 _FORMAT: Final = 0o170000
 _REGULAR: Final = 0o100000
 #: an ending that no hidden file has
 _PLAIN: Final = ".parquet"
-_PIECE: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
 _NO_LINKS: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EMLINK})
 
-_Fill = Callable[[BinaryIO], Any]
+_WriteContent = Callable[[BinaryIO], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +53,25 @@ class LocalStorage:
     def ref(self) -> StorageRef:
         return StorageRef(self.location)
 
-    def list(self, folder: str) -> builtins.list[Entry]:
-        full = self._full(folder)
-        with _naming(full):
-            entries: list[Entry] = []
+    def list(self, folder: str) -> builtins.list[StorageEntry]:
+        full = self._resolve(folder)
+        with _translate_errors(full):
+            entries: list[StorageEntry] = []
             with os.scandir(full) as found:
                 for item in found:
                     with contextlib.suppress(FileNotFoundError):  # gone since the listing
                         if not is_hidden(item.name):
                             entries.append(
-                                _entry(item.name, item.path, item.stat(follow_symlinks=False))
+                                _build_entry(item.name, item.path, item.stat(follow_symlinks=False))
                             )
         return sorted(entries, key=lambda entry: entry.name)
 
-    def walk(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+    def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
         waiting = [""]
         while waiting:
             path = waiting.pop()
             try:
-                folder, below = self._scan(path)
+                folder, below = self._scan_folder(path)
             except NotFoundError:
                 if not path:
                     raise
@@ -73,13 +79,13 @@ class LocalStorage:
             yield folder
             waiting += (child for child in below if descend(child))
 
-    def _scan(self, path: str) -> tuple[Folder, Sequence[str]]:
+    def _scan_folder(self, path: str) -> tuple[FolderListing, Sequence[str]]:
         names: list[str] = []
         sizes: list[int] = []
         below: list[str] = []
         prefix = f"{path}/" if path else ""
-        full = join(self.location, path)
-        with _naming(full), _opened(full) as handle, os.scandir(handle) as found:
+        full = join_path(self.location, path)
+        with _translate_errors(full), _open_folder(full) as handle, os.scandir(handle) as found:
             for item in found:  # a hundred thousand times and more: every call here counts
                 name = item.name
                 if item.is_dir(follow_symlinks=False):
@@ -90,19 +96,19 @@ class LocalStorage:
                     except FileNotFoundError:
                         continue  # removed while we walked
                     if status.st_mode & _FORMAT != _REGULAR:
-                        raise _not_a_file(join(full, name), status.st_mode)
+                        raise _not_a_file_error(join_path(full, name), status.st_mode)
                     names.append(name)
                     sizes.append(status.st_size)
-        return Folder(path, names, sizes), below
+        return FolderListing(path, names, sizes), below
 
     def read(self, path: str) -> bytes:
-        full = self._full(path)
-        with _naming(full), open(full, "rb", opener=_open_file) as file:
+        full = self._resolve(path)
+        with _translate_errors(full), open(full, "rb", opener=_open_file) as file:
             return file.read()
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        full = self._full(path)
-        with _naming(full):
+        full = self._resolve(path)
+        with _translate_errors(full):
             handle = _open_file(full, os.O_RDONLY)
             try:
                 if start < 0:
@@ -111,24 +117,24 @@ class LocalStorage:
             finally:
                 os.close(handle)
 
-    def stat(self, path: str) -> Entry | None:
-        full = self._full(path)
+    def stat(self, path: str) -> StorageEntry | None:
+        full = self._resolve(path)
         try:
-            with _naming(full):
-                return _entry(path.rpartition("/")[2], full, os.lstat(full))
+            with _translate_errors(full):
+                return _build_entry(path.rpartition("/")[2], full, os.lstat(full))
         except NotFoundError:
             return None
 
     def create(self, path: str, data: bytes) -> None:
-        self._create(path, (lambda file: file.write(data)) if data else None)
+        self._create_file(path, (lambda file: file.write(data)) if data else None)
 
     def create_from(self, path: str, file: str) -> None:
-        self._create(path, lambda made: _copy(file, made))
+        self._create_file(path, lambda made: _copy_file(file, made))
 
-    def _create(self, path: str, fill: _Fill | None) -> None:
+    def _create_file(self, path: str, fill: _WriteContent | None) -> None:
         """``fill`` writes what the file is to hold; None for nothing."""
-        full = self._full(path)
-        with _naming(full):
+        full = self._resolve(path)
+        with _translate_errors(full):
             self._make_folder(os.path.dirname(full))
             if os.path.lexists(full):
                 raise AlreadyExistsError(full, "exists already")
@@ -140,8 +146,8 @@ class LocalStorage:
             _sync_folder(os.path.dirname(full))
 
     def replace(self, path: str, data: bytes) -> None:
-        full = self._full(path)
-        with _naming(full):
+        full = self._resolve(path)
+        with _translate_errors(full):
             self._make_folder(os.path.dirname(full))
             written = _write_temporary(full, lambda file: file.write(data))
             try:
@@ -155,44 +161,44 @@ class LocalStorage:
             _sync_folder(os.path.dirname(full))
 
     def delete(self, path: str) -> bool:
-        full = self._full(path)
-        with _naming(full):
-            existed = _remove(full)
+        full = self._resolve(path)
+        with _translate_errors(full):
+            existed = _remove_file(full)
             if existed:
                 _sync_folder(os.path.dirname(full))
         return existed
 
-    def delete_many(self, paths: Sequence[str]) -> builtins.list[Deletion]:
+    def delete_many(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
         inside: dict[str, str | None] = {}
-        return [self._deletion(path, inside) for path in paths]
+        return [self._delete_one(path, inside) for path in paths]
 
-    def _deletion(self, path: str, inside: dict[str, str | None]) -> Deletion:
+    def _delete_one(self, path: str, inside: dict[str, str | None]) -> DeletionResult:
         """Delete one of many; ``inside`` remembers what is wrong with each parent folder."""
         parent, slash, name = path.rpartition("/")
         try:
             if parent not in inside:
-                inside[parent] = self._outside(parent)
+                inside[parent] = self._check_parent(parent)
             if (problem := inside[parent]) is not None:
-                return Deletion(path, existed=False, error=problem)
-            checked(name)
+                return DeletionResult(path, existed=False, error=problem)
+            check_path(name)
             full = f"{self.location}/{parent}{slash}{name}"
-            with _naming(full):
-                return Deletion(path, existed=_remove(full))
+            with _translate_errors(full):
+                return DeletionResult(path, existed=_remove_file(full))
         except StorageError as error:
-            return Deletion(path, existed=False, error=str(error))
+            return DeletionResult(path, existed=False, error=str(error))
 
-    def _outside(self, parent: str) -> str | None:
+    def _check_parent(self, parent: str) -> str | None:
         try:
-            self._full(f"{parent}/x" if parent else "x")
+            self._resolve(f"{parent}/x" if parent else "x")
         except StorageError as error:
             return str(error)
         return None
 
     def remove_folder(self, path: str) -> bool:
-        full = self._full(path)
+        full = self._resolve(path)
         if not path:
             raise StorageError(full, "is the table itself, which is never removed")
-        with _naming(full):
+        with _translate_errors(full):
             try:
                 os.rmdir(full)
             except FileNotFoundError:
@@ -203,16 +209,16 @@ class LocalStorage:
                 return _remove_orphans(full)
         return True
 
-    def _full(self, path: str) -> str:
+    def _resolve(self, path: str) -> str:
         """The absolute name, after a look at the folders on the way: none may lead elsewhere."""
-        full = join(self.location, checked(path))
+        full = join_path(self.location, check_path(path))
         parent = path.rpartition("/")[0]
         at = self.location  # which may lead anywhere: whoever names a table names it so
         for name in parent.split("/") if parent else ():
-            at = join(at, name)
+            at = join_path(at, name)
             if os.path.islink(at):
                 raise StorageError(
-                    join(self.location, parent),
+                    join_path(self.location, parent),
                     "is or lies behind a symbolic link, which is not followed; "
                     "make it a real folder or mount it there",
                 )
@@ -227,20 +233,20 @@ class LocalStorage:
         _sync_folder(os.path.dirname(folder))
 
 
-def _copy(file: str, made: BinaryIO) -> None:
+def _copy_file(file: str, made: BinaryIO) -> None:
     """What goes wrong in reading is the file's; in writing it is that of whoever writes."""
-    with _naming(file):
+    with _translate_errors(file):
         source = open(file, "rb")  # noqa: SIM115 (it is closed below)
     with source:
         while True:
-            with _naming(file):
-                piece = source.read(_PIECE)
+            with _translate_errors(file):
+                piece = source.read(_CHUNK_BYTES)
             if not piece:
                 return
             made.write(piece)
 
 
-def _publish(full: str, fill: _Fill) -> None:
+def _publish(full: str, fill: _WriteContent) -> None:
     """Bring whole bytes to a name that must be free; FileExistsError when it is taken."""
     written = _write_temporary(full, fill)
     try:
@@ -257,10 +263,10 @@ def _publish(full: str, fill: _Fill) -> None:
         os.unlink(written)
 
 
-def _write_temporary(full: str, fill: _Fill) -> str:
+def _write_temporary(full: str, fill: _WriteContent) -> str:
     """Synced bytes under a temporary name beside ``full``."""
     while True:
-        name = temporary(full)
+        name = make_temporary_path(full)
         try:
             handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except FileExistsError:
@@ -277,7 +283,7 @@ def _write_temporary(full: str, fill: _Fill) -> str:
     return name
 
 
-def _remove(full: str) -> bool:
+def _remove_file(full: str) -> bool:
     _remove_side_file(full)
     try:
         os.unlink(full)
@@ -288,7 +294,7 @@ def _remove(full: str) -> bool:
 
 def _remove_side_file(full: str) -> None:
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(side_file(full))
+        os.unlink(checksum_file(full))
 
 
 def _remove_orphans(folder: str) -> bool:
@@ -326,7 +332,7 @@ def _sync_folder(folder: str) -> None:
 
 
 @contextlib.contextmanager
-def _opened(folder: str) -> Iterator[int]:
+def _open_folder(folder: str) -> Iterator[int]:
     """A handle of a folder: its files are then looked up in it, not from the root down."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -350,15 +356,15 @@ def _open_file(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
-def _entry(name: str, full: str, status: os.stat_result) -> Entry:
+def _build_entry(name: str, full: str, status: os.stat_result) -> StorageEntry:
     is_folder = modes.S_ISDIR(status.st_mode)
     if not is_folder and not modes.S_ISREG(status.st_mode):
-        raise _not_a_file(full, status.st_mode)
+        raise _not_a_file_error(full, status.st_mode)
     size = 0 if is_folder else status.st_size
-    return Entry(name, size, status.st_mtime_ns // 1_000_000, is_folder)
+    return StorageEntry(name, size, status.st_mtime_ns // 1_000_000, is_folder)
 
 
-def _not_a_file(full: str, mode: int) -> StorageError:
+def _not_a_file_error(full: str, mode: int) -> StorageError:
     if modes.S_ISLNK(mode):
         return StorageError(
             full,
@@ -369,7 +375,7 @@ def _not_a_file(full: str, mode: int) -> StorageError:
 
 
 @contextlib.contextmanager
-def _naming(full: str) -> Iterator[None]:
+def _translate_errors(full: str) -> Iterator[None]:
     """Turn the system's errors into ours; each names the path."""
     try:
         yield
@@ -381,5 +387,5 @@ def _naming(full: str) -> Iterator[None]:
         raise PermissionDeniedError(full, f"{error.strerror or error}") from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise _not_a_file(full, modes.S_IFLNK) from None
+            raise _not_a_file_error(full, modes.S_IFLNK) from None
         raise StorageError(full, error.strerror or str(error)) from None

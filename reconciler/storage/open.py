@@ -25,7 +25,7 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, str] | None = None
     """
     if isinstance(ref, str):
         ref = StorageRef(ref, tuple(sorted((options or {}).items())))
-    location = normalised(ref.location)
+    location = normalise_location(ref.location)
     if "://" not in location:
         return LocalStorage(location)
     from reconciler.storage.clients import connect  # noqa: PLC0415 (local tables do not need it)
@@ -33,7 +33,7 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, str] | None = None
     return connect(replace(ref, location=location))
 
 
-def normalised(location: str) -> str:
+def normalise_location(location: str) -> str:
     """One spelling of a location: an absolute path for local ones, else a URL without last slash.
 
     >>> normalised("/a//b/"), normalised("file:///a/b%20c"), normalised("file:/a")

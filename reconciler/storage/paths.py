@@ -22,7 +22,7 @@ _UUID_LENGTH: Final = 36
 _counter: Iterator[int] = count()
 
 
-def checked(path: str) -> str:
+def check_path(path: str) -> str:
     """The path itself, if it can only name something below the root; StorageError otherwise.
 
     >>> checked("p=1/file.parquet")
@@ -61,7 +61,7 @@ def is_hidden(name: str) -> bool:
     )
 
 
-def side_file(path: str) -> str:
+def checksum_file(path: str) -> str:
     """The checksum file that belongs to a path.
 
     >>> side_file("a/b.parquet"), side_file("b")
@@ -71,7 +71,7 @@ def side_file(path: str) -> str:
     return f"{folder}{slash}.{name}.crc"
 
 
-def temporary(path: str) -> str:
+def make_temporary_path(path: str) -> str:
     """A name beside the path to write to before publishing, in the form Hudi uses.
 
     Unique within the process; its middle spells "reconc", so that people can tell whose it is. Who
@@ -80,7 +80,7 @@ def temporary(path: str) -> str:
     return f"{path}.{os.getpid() & 0xFFFFFFFF:08x}-7265-636f-6e63-{next(_counter):012x}"
 
 
-def join(root: str, path: str) -> str:
+def join_path(root: str, path: str) -> str:
     """The full name of a path below the root, for messages and for the store.
 
     >>> join("/t", "a"), join("/t", "")

@@ -8,28 +8,28 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-_SHORTEST: Final = 4
+_MIN_SECRET: Final = 4
 """Shorter texts are parts of common words; nothing so short is a secret."""
-_PART: Final = 8
-_INSTEAD: Final = "***"
+_MIN_PART: Final = 8
+_MASK: Final = "***"
 _URL: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>]+)")
 #: of hosts that ask who somebody is; before the @ of other stores is a container's name
-_WEB: Final = ("http", "https", "ftp", "sftp")
+_WEB_SCHEMES: Final = ("http", "https", "ftp", "sftp")
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
+def redact_secrets(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets, whole or in the parts that clients take them apart into.
 
     >>> redacted("GET https://a/b?sv=1&sig=c2VjcmV0MQ%3D%3D failed", ["sv=1&sig=c2VjcmV0MQ=="])
     'GET https://a/b?sv=1&sig=*** failed'
     """
-    parts = {part for secret in secrets for part in _parts(secret)}
+    parts = {part for secret in secrets for part in _list_spellings(secret)}
     for part in sorted(parts, key=len, reverse=True):
-        text = text.replace(part, _INSTEAD)
+        text = text.replace(part, _MASK)
     return text
 
 
-def without_credentials(text: str, url: str = "") -> str:
+def redact_urls(text: str, url: str = "") -> str:
     """The text without what its URLs, and ``url``, say to open a store.
 
     That is a key and its secret before an @, and a query.
@@ -42,56 +42,56 @@ def without_credentials(text: str, url: str = "") -> str:
     'hdfs://host:8020/a@b.csv, abfs://box@account/c?.parquet'
     """
     found = [
-        secret for said in _URL.finditer(f"{url} {text}") for secret in _opening(*said.groups())
+        secret
+        for said in _URL.finditer(f"{url} {text}")
+        for secret in _find_credentials(*said.groups())
     ]
     for secret in found:  # those of URLs are hidden however short they are
-        text = text.replace(f"://{secret}@", f"://{_INSTEAD}@").replace(
-            f"?{secret}", f"?{_INSTEAD}"
-        )
-    return redacted(text, found)
+        text = text.replace(f"://{secret}@", f"://{_MASK}@").replace(f"?{secret}", f"?{_MASK}")
+    return redact_secrets(text, found)
 
 
-def _opening(scheme: str, rest: str) -> Iterator[str]:
+def _find_credentials(scheme: str, rest: str) -> Iterator[str]:
     """What a URL says to open a store; before the @ of some stores is no secret, but a name."""
     place, _, query = rest.partition("?")
     who, at, _ = place.rpartition("@")
     named, _, secret = who.partition(":")
     if at and (secret and not re.match(r"\d+/", secret)):
         yield from (who, secret)
-    elif at and scheme.lower() in _WEB and "/" not in named:
+    elif at and scheme.lower() in _WEB_SCHEMES and "/" not in named:
         yield who
     if "=" in query:
         yield query
 
 
-def _parts(secret: str) -> Iterator[str]:
+def _list_spellings(secret: str) -> Iterator[str]:
     """The ways in which a secret, or the secrets in it, may be spelled."""
-    for whole in (secret, *_leaves(secret)):
-        if len(whole) >= _SHORTEST:
-            yield from _spellings(whole)
+    for whole in (secret, *_find_json_texts(secret)):
+        if len(whole) >= _MIN_SECRET:
+            yield from _spell_variants(whole)
         for pair in re.split("[;&?]", whole):
             value = pair.partition("=")[2]
-            if len(value) >= _PART:
-                yield from _spellings(value)
+            if len(value) >= _MIN_PART:
+                yield from _spell_variants(value)
 
 
-def _spellings(text: str) -> set[str]:
+def _spell_variants(text: str) -> set[str]:
     return {text, text.strip(), unquote(text), quote(text), quote(text, safe="")}
 
 
-def _leaves(secret: str) -> list[str]:
+def _find_json_texts(secret: str) -> list[str]:
     """The texts in a secret that is JSON."""
     if not secret.startswith("{"):
         return []
     try:
-        return list(_texts(json.loads(secret)))
+        return list(_collect_texts(json.loads(secret)))
     except (ValueError, RecursionError):
         return []
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _collect_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
+            yield from _collect_texts(inner)

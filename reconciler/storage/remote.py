@@ -24,9 +24,9 @@ from reconciler.errors import (
     StorageError,
     UnsupportedError,
 )
-from reconciler.storage.api import Deletion, Entry, Folder, Storage, StorageRef
-from reconciler.storage.paths import checked, is_hidden, join, temporary
-from reconciler.storage.redaction import redacted
+from reconciler.storage.api import DeletionResult, FolderListing, Storage, StorageEntry, StorageRef
+from reconciler.storage.paths import check_path, is_hidden, join_path, make_temporary_path
+from reconciler.storage.redaction import redact_secrets
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
 
@@ -38,9 +38,15 @@ CLIENTS: Final[Mapping[Family, str]] = {"s3": "s3fs", "gs": "gcsfs", "azure": "a
 _S3_BATCH: Final = 1000  # keys in one DeleteObjects request
 _GS_BATCH: Final = 100  # calls in one batch request
 _THREADS: Final = 16
-_WHOLE: Final = 64 * 1024 * 1024  # bytes of a local file read at once; clients take pieces of more
-_DENIED: Final = ("NoCredentialsError", "PartialCredentialsError", "ClientAuthenticationError")
-_TAKEN: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
+_MAX_WHOLE_READ: Final = (
+    64 * 1024 * 1024
+)  # bytes of a local file read at once; clients take pieces of more
+_DENIED_ERRORS: Final = (
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "ClientAuthenticationError",
+)
+_TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 
 
 class RemoteStorage:
@@ -71,36 +77,36 @@ class RemoteStorage:
     def ref(self) -> StorageRef:
         return self._ref
 
-    def list(self, folder: str) -> builtins.list[Entry]:
-        full = self._full(folder)
-        with self._naming(folder):
-            found = self._children(full)
-        entries = [_entry(info) for info in found if info["name"].rstrip("/") != full]
+    def list(self, folder: str) -> builtins.list[StorageEntry]:
+        full = self._resolve(folder)
+        with self._translate_errors(folder):
+            found = self._list_children(full)
+        entries = [_build_entry(info) for info in found if info["name"].rstrip("/") != full]
         if not found and not folder:
             raise NotFoundError(self.location, "is not there")
         return sorted((e for e in entries if not is_hidden(e.name)), key=lambda entry: entry.name)
 
-    def walk(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+    def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
         return self._walk_folders(descend) if self._family == "other" else self._walk_flat(descend)
 
-    def _walk_flat(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
-        with self._naming(""):
+    def _walk_flat(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
+        with self._translate_errors(""):
             self._fs.invalidate_cache()
             found = self._fs.find(self._root, detail=True)
         if not found:
             raise NotFoundError(self.location, "is not there (nothing has this prefix)")
-        folders = {"": Folder("", [], [])}
+        folders = {"": FolderListing("", [], [])}
         entered = {"": True}
         start = len(self._root) + 1
         for full, info in found.items():
             path, _, name = full[start:].rpartition("/")
-            if not _enters(path, descend, entered, folders) or not name or is_hidden(name):
+            if not _is_entered(path, descend, entered, folders) or not name or is_hidden(name):
                 continue
             folders[path].names.append(name)
             folders[path].sizes.append(int(info.get("size") or 0))
         yield from folders.values()
 
-    def _walk_folders(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+    def _walk_folders(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
         waiting = [""]
         while waiting:
             path = waiting.pop()
@@ -111,35 +117,35 @@ class RemoteStorage:
                     raise
                 continue  # removed while we walked
             files = [entry for entry in entries if not entry.is_folder]
-            yield Folder(path, [e.name for e in files], [e.size for e in files])
+            yield FolderListing(path, [e.name for e in files], [e.size for e in files])
             below = (f"{path}/{e.name}" if path else e.name for e in entries if e.is_folder)
             waiting += (child for child in below if descend(child))
 
     def read(self, path: str) -> bytes:
-        with self._naming(path):
-            return bytes(self._fs.cat_file(self._full(path)))
+        with self._translate_errors(path):
+            return bytes(self._fs.cat_file(self._resolve(path)))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        full = self._full(path)
-        with self._naming(path):
+        full = self._resolve(path)
+        with self._translate_errors(path):
             if start < 0:
                 self._fs.invalidate_cache()
                 start = max(0, int(self._fs.info(full)["size"]) + start)
             return bytes(self._fs.cat_file(full, start=start, end=start + length))
 
-    def stat(self, path: str) -> Entry | None:
-        full = self._full(path)
+    def stat(self, path: str) -> StorageEntry | None:
+        full = self._resolve(path)
         try:
-            with self._naming(path):
+            with self._translate_errors(path):
                 self._fs.invalidate_cache()
-                return _entry(self._fs.info(full) | {"name": path})
+                return _build_entry(self._fs.info(full) | {"name": path})
         except NotFoundError:
             return None
 
     def create_from(self, path: str, file: str) -> None:
         try:
             with open(file, "rb") as source:  # noqa: PTH123
-                if os.fstat(source.fileno()).st_size <= _WHOLE:
+                if os.fstat(source.fileno()).st_size <= _MAX_WHOLE_READ:
                     self.create(path, source.read())
                     return
                 with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -152,30 +158,30 @@ class RemoteStorage:
         if not self._creates_exclusively:
             self._try_exclusive_creation(path)
             self._creates_exclusively = True
-        with self._naming(path):
-            self._create(self._full(path), data)
+        with self._translate_errors(path):
+            self._create_object(self._resolve(path), data)
 
     def replace(self, path: str, data: bytes) -> None:
         self._require_writes(path)
-        with self._naming(path):
-            self._fs.pipe_file(self._full(path), data)
+        with self._translate_errors(path):
+            self._fs.pipe_file(self._resolve(path), data)
 
     def delete(self, path: str) -> bool:
         entry = self.stat(path)
         if entry is None:
             return False
         if entry.is_folder:
-            raise StorageError(join(self.location, path), "is a folder")
+            raise StorageError(join_path(self.location, path), "is a folder")
         try:
-            with self._naming(path):
-                self._fs.rm_file(self._full(path))
+            with self._translate_errors(path):
+                self._fs.rm_file(self._resolve(path))
         except NotFoundError:
             return False
         return True
 
-    def delete_many(self, paths: Sequence[str]) -> builtins.list[Deletion]:
+    def delete_many(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
         problems: dict[str, str] = {}
-        present = self._present(paths, problems)
+        present = self._find_existing(paths, problems)
         targets = [path for path in dict.fromkeys(paths) if path in present]
         if self._family == "s3":
             for start in range(0, len(targets), _S3_BATCH):
@@ -185,18 +191,18 @@ class RemoteStorage:
         else:
             problems |= self._delete_singly(targets)
         return [
-            Deletion(
+            DeletionResult(
                 path, existed=path in present and path not in problems, error=problems.get(path)
             )
             for path in paths
         ]
 
     def remove_folder(self, path: str) -> bool:
-        full = self._full(path)
+        full = self._resolve(path)
         if not path:
             raise StorageError(self.location, "is the table itself, which is never removed")
-        with self._naming(path):
-            if any(info["name"].rstrip("/") != full for info in self._children(full)):
+        with self._translate_errors(path):
+            if any(info["name"].rstrip("/") != full for info in self._list_children(full)):
                 return False
             with contextlib.suppress(FileNotFoundError):
                 if self._family == "memory":
@@ -205,10 +211,10 @@ class RemoteStorage:
                     self._fs.rm_file(full)  # the service refuses a folder that is not empty
         return self._family != "other" or self.stat(path) is None
 
-    def _full(self, path: str) -> str:
-        return join(self._root, checked(path))
+    def _resolve(self, path: str) -> str:
+        return join_path(self._root, check_path(path))
 
-    def _children(self, full: str) -> builtins.list[dict[str, Any]]:
+    def _list_children(self, full: str) -> builtins.list[dict[str, Any]]:
         """What lies directly in a folder, fresh from the store; empty where a store knows none."""
         self._fs.invalidate_cache()
         try:
@@ -220,11 +226,11 @@ class RemoteStorage:
     def _require_writes(self, path: str) -> None:
         if self._family == "other":
             raise UnsupportedError(
-                f"{join(self.location, path)}: this tool does not know how to create a file here "
+                f"{join_path(self.location, path)}: this tool does not know how to create a file here "
                 "whole and exclusively, so it only reads this kind of store"
             )
 
-    def _create(self, full: str, data: bytes | mmap.mmap) -> None:
+    def _create_object(self, full: str, data: bytes | mmap.mmap) -> None:
         try:
             self._fs.pipe_file(full, data, mode="create")
         except OSError as error:
@@ -237,29 +243,29 @@ class RemoteStorage:
 
         Old clients and some S3 look-alikes ignore the condition and overwrite.
         """
-        probe = temporary(path)
+        probe = make_temporary_path(path)
         try:
-            with self._naming(path):
-                self._create(self._full(probe), b"?")
-                self._create(self._full(probe), b"?")
+            with self._translate_errors(path):
+                self._create_object(self._resolve(probe), b"?")
+                self._create_object(self._resolve(probe), b"?")
         except AlreadyExistsError:
             return
         except (TypeError, ReconcilerError) as error:
             if isinstance(error, PermissionDeniedError):
                 raise
-            problem = f" ({self._said(error)})"
+            problem = f" ({self._redact_error(error)})"
         else:
             problem = " (it overwrote an existing object when asked not to)"
         finally:
             with contextlib.suppress(Exception):
-                self._fs.rm_file(self._full(probe))
+                self._fs.rm_file(self._resolve(probe))
         raise UnsupportedError(
-            f"{join(self.location, path)}: the store or its client cannot create a file "
+            f"{join_path(self.location, path)}: the store or its client cannot create a file "
             f"exclusively{problem}; upgrade {CLIENTS.get(self._family, 'the client')} or use a "
             "store with conditional writes"
         )
 
-    def _present(self, paths: Sequence[str], problems: dict[str, str]) -> set[str]:
+    def _find_existing(self, paths: Sequence[str], problems: dict[str, str]) -> set[str]:
         """Which of the paths exist: one listing per folder."""
         folders: dict[str, builtins.list[str]] = {}
         for path in paths:
@@ -267,26 +273,28 @@ class RemoteStorage:
         present: set[str] = set()
         for folder, wanted in folders.items():
             try:
-                names = {entry.name for entry in self._listed(folder) if not entry.is_folder}
-                present |= {p for p in wanted if checked(p).rpartition("/")[2] in names}
+                names = {entry.name for entry in self._list_entries(folder) if not entry.is_folder}
+                present |= {p for p in wanted if check_path(p).rpartition("/")[2] in names}
             except StorageError as error:
                 problems |= dict.fromkeys(wanted, str(error))
         return present
 
-    def _listed(self, folder: str) -> builtins.list[Entry]:
-        full = self._full(folder)
-        with self._naming(folder):
-            return [_entry(i) for i in self._children(full) if i["name"].rstrip("/") != full]
+    def _list_entries(self, folder: str) -> builtins.list[StorageEntry]:
+        full = self._resolve(folder)
+        with self._translate_errors(folder):
+            return [
+                _build_entry(i) for i in self._list_children(full) if i["name"].rstrip("/") != full
+            ]
 
     def _delete_batch(self, paths: Sequence[str]) -> dict[str, str]:
         """One DeleteObjects request; the problem of each path that stayed.
 
         Not ``fs.rm``: it expands ``*`` and ``[`` in names, and drops the answer's errors.
         """
-        keys = {self._fs.split_path(self._full(path))[1]: path for path in paths}
+        keys = {self._fs.split_path(self._resolve(path))[1]: path for path in paths}
         bucket = self._fs.split_path(self._root)[0]
         try:
-            with self._naming(""):
+            with self._translate_errors(""):
                 answer = self._fs.call_s3(
                     "delete_objects",
                     Bucket=bucket,
@@ -295,7 +303,7 @@ class RemoteStorage:
         except StorageError:
             return self._delete_singly(paths)  # some look-alikes have no bulk delete
         return {
-            keys[error["Key"]]: self._said(
+            keys[error["Key"]]: self._redact_error(
                 f"{error.get('Code', '')}: {error.get('Message', 'not deleted')}"
             )
             for error in answer.get("Errors", [])
@@ -309,17 +317,17 @@ class RemoteStorage:
         delete = getattr(self._fs, "_delete_files", None)
         if delete is not None and paths:
             with contextlib.suppress(Exception):
-                sync(self._fs.loop, delete, [self._full(path) for path in paths], _GS_BATCH)
+                sync(self._fs.loop, delete, [self._resolve(path) for path in paths], _GS_BATCH)
             unknown: dict[str, str] = {}
-            left = self._present(paths, unknown) | unknown.keys()
+            left = self._find_existing(paths, unknown) | unknown.keys()
             paths = [path for path in paths if path in left]
         return self._delete_singly(paths)
 
     def _delete_singly(self, paths: Sequence[str]) -> dict[str, str]:
         def remove(path: str) -> str | None:
             try:
-                with self._naming(path):
-                    self._fs.rm_file(self._full(path))
+                with self._translate_errors(path):
+                    self._fs.rm_file(self._resolve(path))
             except NotFoundError:
                 return None
             except StorageError as error:
@@ -333,9 +341,9 @@ class RemoteStorage:
             return {path: problem for path, problem in zip(paths, outcomes, strict=True) if problem}
 
     @contextlib.contextmanager
-    def _naming(self, path: str) -> Iterator[None]:
+    def _translate_errors(self, path: str) -> Iterator[None]:
         """Turn what clients raise into ours; each names the path and never the options."""
-        full = join(self.location, path)
+        full = join_path(self.location, path)
         try:
             yield
         except ReconcilerError:
@@ -345,41 +353,45 @@ class RemoteStorage:
         except FileExistsError:
             raise AlreadyExistsError(full, "exists already") from None
         except PermissionError as error:
-            raise PermissionDeniedError(full, self._said(error) or "access denied") from None
+            raise PermissionDeniedError(
+                full, self._redact_error(error) or "access denied"
+            ) from None
         except Exception as error:  # noqa: BLE001 (every client has its own tree)
             kind = type(error).__name__
-            if kind in _DENIED:
-                raise PermissionDeniedError(full, self._said(error)) from None
-            raise StorageError(full, f"{kind}: {self._said(error)}") from None
+            if kind in _DENIED_ERRORS:
+                raise PermissionDeniedError(full, self._redact_error(error)) from None
+            raise StorageError(full, f"{kind}: {self._redact_error(error)}") from None
 
-    def _said(self, error: object) -> str:
-        return redacted(str(error), self._ref.secrets)
+    def _redact_error(self, error: object) -> str:
+        return redact_secrets(str(error), self._ref.secrets)
 
 
-def _enters(
+def _is_entered(
     path: str,
     descend: Callable[[str], bool],
     entered: dict[str, bool],
-    folders: dict[str, Folder],
+    folders: dict[str, FolderListing],
 ) -> bool:
     """Whether a walk is in this folder; asks about each ancestor once, from the top."""
     known = entered.get(path)
     if known is None:
         above = path.rpartition("/")[0]
-        known = _enters(above, descend, entered, folders) and descend(path)
+        known = _is_entered(above, descend, entered, folders) and descend(path)
         entered[path] = known
         if known:
-            folders[path] = Folder(path, [], [])
+            folders[path] = FolderListing(path, [], [])
     return known
 
 
-def _entry(info: Mapping[str, Any]) -> Entry:
+def _build_entry(info: Mapping[str, Any]) -> StorageEntry:
     is_folder = info["type"] == "directory"
     name = str(info["name"]).rstrip("/").rpartition("/")[2]
-    return Entry(name, 0 if is_folder else int(info.get("size") or 0), _modified(info), is_folder)
+    return StorageEntry(
+        name, 0 if is_folder else int(info.get("size") or 0), _read_modified_ms(info), is_folder
+    )
 
 
-def _modified(info: Mapping[str, Any]) -> int:
+def _read_modified_ms(info: Mapping[str, Any]) -> int:
     """Epoch milliseconds; every client spells it otherwise."""
     for key in ("LastModified", "last_modified", "mtime", "updated", "created"):
         value = info.get(key)
@@ -397,4 +409,4 @@ def _is_taken(error: OSError) -> bool:
     """Whether the store said that its condition (nothing there yet) did not hold."""
     response = getattr(error.__cause__, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
-    return isinstance(error, FileExistsError) or code in _TAKEN
+    return isinstance(error, FileExistsError) or code in _TAKEN_CODES

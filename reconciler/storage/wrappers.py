@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from reconciler.errors import PermissionDeniedError
-from reconciler.storage.api import Deletion, Entry, Folder, Storage, StorageRef
-from reconciler.storage.paths import join
+from reconciler.storage.api import DeletionResult, FolderListing, Storage, StorageEntry, StorageRef
+from reconciler.storage.paths import join_path
 
 _T = TypeVar("_T")
 
@@ -24,7 +24,7 @@ MUTATIONS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class StorageCall:
     """One call that reached a storage; ``paths`` has one entry except for ``delete_many``."""
 
     method: str
@@ -35,7 +35,7 @@ class Call:
         return self.method in MUTATIONS
 
 
-class _Around:
+class _StorageWrapper:
     """Every method of a storage, through one gate that subclasses define."""
 
     def __init__(self, inner: Storage) -> None:
@@ -49,26 +49,26 @@ class _Around:
     def ref(self) -> StorageRef:
         return self._inner.ref
 
-    def list(self, folder: str) -> builtins.list[Entry]:
-        return self._gate(Call("list", (folder,)), lambda: self._inner.list(folder))
+    def list(self, folder: str) -> builtins.list[StorageEntry]:
+        return self._intercept(StorageCall("list", (folder,)), lambda: self._inner.list(folder))
 
-    def walk(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
-        return self._gate(Call("walk", ("",)), lambda: self._inner.walk(descend))
+    def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
+        return self._intercept(StorageCall("walk", ("",)), lambda: self._inner.walk(descend))
 
     def read(self, path: str) -> bytes:
-        return self._gate(Call("read", (path,)), lambda: self._inner.read(path))
+        return self._intercept(StorageCall("read", (path,)), lambda: self._inner.read(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        return self._gate(
-            Call("read_range", (path,)), lambda: self._inner.read_range(path, start, length)
+        return self._intercept(
+            StorageCall("read_range", (path,)), lambda: self._inner.read_range(path, start, length)
         )
 
-    def stat(self, path: str) -> Entry | None:
-        return self._gate(Call("stat", (path,)), lambda: self._inner.stat(path))
+    def stat(self, path: str) -> StorageEntry | None:
+        return self._intercept(StorageCall("stat", (path,)), lambda: self._inner.stat(path))
 
     def create(self, path: str, data: bytes) -> None:
-        self._gate(
-            Call("create", (path,)),
+        self._intercept(
+            StorageCall("create", (path,)),
             lambda: self._inner.create(path, data),
             lambda: self._inner.create(path, data[: len(data) // 2]),
         )
@@ -78,96 +78,104 @@ class _Around:
             data = Path(file).read_bytes()
             self._inner.create(path, data[: len(data) // 2])
 
-        self._gate(Call("create_from", (path,)), lambda: self._inner.create_from(path, file), half)
+        self._intercept(
+            StorageCall("create_from", (path,)), lambda: self._inner.create_from(path, file), half
+        )
 
     def replace(self, path: str, data: bytes) -> None:
-        self._gate(
-            Call("replace", (path,)),
+        self._intercept(
+            StorageCall("replace", (path,)),
             lambda: self._inner.replace(path, data),
             lambda: self._inner.replace(path, data[: len(data) // 2]),
         )
 
     def delete(self, path: str) -> bool:
-        return self._gate(Call("delete", (path,)), lambda: self._inner.delete(path))
+        return self._intercept(StorageCall("delete", (path,)), lambda: self._inner.delete(path))
 
-    def delete_many(self, paths: Sequence[str]) -> builtins.list[Deletion]:
-        return self._gate(
-            Call("delete_many", tuple(paths)),
+    def delete_many(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
+        return self._intercept(
+            StorageCall("delete_many", tuple(paths)),
             lambda: self._inner.delete_many(paths),
             lambda: self._inner.delete_many(paths[: len(paths) // 2]),
         )
 
     def remove_folder(self, path: str) -> bool:
-        return self._gate(Call("remove_folder", (path,)), lambda: self._inner.remove_folder(path))
+        return self._intercept(
+            StorageCall("remove_folder", (path,)), lambda: self._inner.remove_folder(path)
+        )
 
-    def _gate(self, call: Call, act: Callable[[], _T], torn: Callable[[], Any] | None = None) -> _T:
+    def _intercept(
+        self, call: StorageCall, act: Callable[[], _T], torn: Callable[[], Any] | None = None
+    ) -> _T:
         """Do the call, or not; ``torn`` does half of it where half is possible."""
         raise NotImplementedError
 
 
-class ReadOnly(_Around):
+class ReadOnlyStorage(_StorageWrapper):
     """Raises PermissionDeniedError for everything that would change the store."""
 
-    def _gate(self, call: Call, act: Callable[[], _T], torn: object = None) -> _T:  # noqa: ARG002
+    def _intercept(self, call: StorageCall, act: Callable[[], _T], torn: object = None) -> _T:  # noqa: ARG002
         if call.mutates:
-            where = join(self.location, call.paths[0] if call.paths else "")
+            where = join_path(self.location, call.paths[0] if call.paths else "")
             raise PermissionDeniedError(where, f"{call.method} through a read-only storage")
         return act()
 
 
-class Recording(_Around):
+class RecordingStorage(_StorageWrapper):
     """Remembers every call in order; ``calls`` grows before the call is made."""
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
-        self.calls: builtins.list[Call] = []
+        self.calls: builtins.list[StorageCall] = []
 
     @property
-    def mutations(self) -> builtins.list[Call]:
+    def mutations(self) -> builtins.list[StorageCall]:
         return [call for call in self.calls if call.mutates]
 
     @property
     def counts(self) -> Counter[str]:
         return Counter(call.method for call in self.calls)
 
-    def _gate(self, call: Call, act: Callable[[], _T], torn: object = None) -> _T:  # noqa: ARG002
+    def _intercept(self, call: StorageCall, act: Callable[[], _T], torn: object = None) -> _T:  # noqa: ARG002
         self.calls.append(call)
         return act()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class StorageFault:
     """Which call fails, and how.
 
-    ``at`` counts from 1 over the calls that ``among`` selects. ``how``: before the call, after it
+    ``at`` counts from 1 over the calls that ``among`` selects. ``mode``: before the call, after it
     (done, but the caller does not know), or torn (half of the bytes or of the paths; as ``before``
-    where there is no half). ``stays``: every later selected call fails too, as after a crash.
+    where there is no half). ``is_permanent``: every later selected call fails too, as after a crash.
     """
 
     at: int
-    how: Literal["before", "after", "torn"] = "before"
+    mode: Literal["before", "after", "torn"] = "before"
     among: Literal["mutations", "calls"] = "mutations"
-    stays: bool = True
+    is_permanent: bool = True
 
 
-class Faulty(_Around):
-    """Raises a given exception at the n-th call; ``seen`` counts the selected calls so far."""
+class FaultyStorage(_StorageWrapper):
+    """Raises a given exception at the n-th call; ``call_count`` counts the selected calls so far."""
 
-    def __init__(self, inner: Storage, fault: Fault, error: BaseException) -> None:
+    def __init__(self, inner: Storage, fault: StorageFault, error: BaseException) -> None:
         super().__init__(inner)
         self._fault, self._error = fault, error
-        self.seen = 0
+        self.call_count = 0
 
-    def _gate(self, call: Call, act: Callable[[], _T], torn: Callable[[], Any] | None = None) -> _T:
+    def _intercept(
+        self, call: StorageCall, act: Callable[[], _T], torn: Callable[[], Any] | None = None
+    ) -> _T:
         fault = self._fault
         if fault.among == "mutations" and not call.mutates:
             return act()
-        self.seen += 1
-        if self.seen < fault.at or (self.seen > fault.at and not fault.stays):
+        self.call_count += 1
+        if self.call_count < fault.at or (self.call_count > fault.at and not fault.is_permanent):
             return act()
-        if self.seen == fault.at:
-            if fault.how == "after":
+        if self.call_count == fault.at:
+            if fault.mode == "after":
                 act()
-            elif fault.how == "torn" and torn is not None:
+            elif fault.mode == "torn" and torn is not None:
                 torn()
         raise self._error

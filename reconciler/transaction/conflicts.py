@@ -33,7 +33,7 @@ class Footprint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class GroupClaim:
     """A group of a clustering: its partition and file groups.
 
     ``is_open``: a writer may put new records into one of them, since it is small or has log files.
@@ -44,27 +44,29 @@ class Claim:
     is_open: bool
 
 
-def conflicts(claims: Sequence[Claim], footprints: Iterable[Footprint]) -> dict[int, str]:
+def find_conflicts(claims: Sequence[GroupClaim], footprints: Iterable[Footprint]) -> dict[int, str]:
     """The numbers of the claims that must be let go, each with the reason."""
     found: dict[int, str] = {}
     for footprint in footprints:
         for number, claim in enumerate(claims):
-            reason = None if number in found else conflict(claim, footprint)
+            reason = None if number in found else explain_conflict(claim, footprint)
             if reason is not None:
                 found[number] = reason
     return found
 
 
-def awaited(claims: Sequence[Claim], footprints: Sequence[Footprint]) -> frozenset[int]:
+def find_undecided_claims(
+    claims: Sequence[GroupClaim], footprints: Sequence[Footprint]
+) -> frozenset[int]:
     """The numbers of the claims that only stand against writes that will yet say where they go.
 
     A write is announced before it has looked for its rows, and says where they are when it begins.
     """
     sure = [one for one in footprints if one.is_known or one.is_completed]
-    return frozenset(conflicts(claims, footprints)) - frozenset(conflicts(claims, sure))
+    return frozenset(find_conflicts(claims, footprints)) - frozenset(find_conflicts(claims, sure))
 
 
-def conflict(claim: Claim, footprint: Footprint) -> str | None:
+def explain_conflict(claim: GroupClaim, footprint: Footprint) -> str | None:
     """Why a claim and a write can't both be; None when they can.
 
     >>> claim = Claim(partition="p", ids=frozenset({"a", "b"}), is_open=False)

@@ -18,7 +18,7 @@ _SECONDS_DIGITS: Final = 14
 AHEAD_LIMIT_MS: Final = 5 * 60_000
 
 
-def instant_at(now_ms: int, zone: tzinfo) -> str:
+def format_instant(now_ms: int, zone: tzinfo) -> str:
     """The instant time of a moment.
 
     >>> instant_at(1_767_225_600_007, UTC)
@@ -28,7 +28,7 @@ def instant_at(now_ms: int, zone: tzinfo) -> str:
     return f"{moment:%Y%m%d%H%M%S}{now_ms % 1000:03d}"
 
 
-def next_instant(newest: str | None, now_ms: int, zone: tzinfo, *, back_ms: int = 0) -> str:
+def choose_instant(newest: str | None, now_ms: int, zone: tzinfo, *, back_ms: int = 0) -> str:
     """A time greater than ``newest``, the greatest requested or completion time there is.
 
     ``back_ms``: how long before now it may lie. Raises BlockedError when the newest is more than
@@ -41,21 +41,21 @@ def next_instant(newest: str | None, now_ms: int, zone: tzinfo, *, back_ms: int 
     >>> next_instant("20251231235959000", 1_767_225_600_007, UTC, back_ms=60_000)
     '20251231235959001'
     """
-    candidate = instant_at(now_ms - back_ms, zone)
-    if newest is None or _padded(newest) < candidate:
+    candidate = format_instant(now_ms - back_ms, zone)
+    if newest is None or _pad(newest) < candidate:
         return candidate
-    wall = _wall(newest)
-    if wall is None or _earliest_ms(wall, zone) - now_ms > AHEAD_LIMIT_MS:
+    wall = _parse_wall_time(newest)
+    if wall is None or _get_earliest_ms(wall, zone) - now_ms > AHEAD_LIMIT_MS:
         raise BlockedError(
             f"the newest instant {newest} is more than 5 minutes ahead of now "
-            f"({instant_at(now_ms, zone)} in {zone}); check spec.timezone and the clocks of the "
+            f"({format_instant(now_ms, zone)} in {zone}); check spec.timezone and the clocks of the "
             "table's writers"
         )
     later = wall + timedelta(milliseconds=1)
     return f"{later:%Y%m%d%H%M%S}{later.microsecond // 1000:03d}"
 
 
-def instant_ms(instant: str, zone: tzinfo) -> int:
+def parse_instant_ms(instant: str, zone: tzinfo) -> int:
     """The moment of an instant time in a zone, epoch milliseconds.
 
     Raises BlockedError for digits that are no time.
@@ -63,26 +63,26 @@ def instant_ms(instant: str, zone: tzinfo) -> int:
     >>> instant_ms("20260101000000007", UTC)
     1767225600007
     """
-    wall = _wall(instant)
+    wall = _parse_wall_time(instant)
     if wall is None:
         raise BlockedError(f"{instant} is no time, so what happened then cannot be told")
-    return _earliest_ms(wall, zone)
+    return _get_earliest_ms(wall, zone)
 
 
-def _padded(instant: str) -> str:
+def _pad(instant: str) -> str:
     """Times of second precision count as the last millisecond of it, as Hudi compares them."""
     return f"{instant}999" if len(instant) == _SECONDS_DIGITS else instant
 
 
-def _wall(instant: str) -> datetime | None:
+def _parse_wall_time(instant: str) -> datetime | None:
     """The wall-clock time an instant shows, None when it is no time."""
-    digits = _padded(instant)[:_DIGITS]
+    digits = _pad(instant)[:_DIGITS]
     try:
         return datetime.strptime(f"{digits}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 (zone unknown yet)
     except ValueError:
         return None
 
 
-def _earliest_ms(wall: datetime, zone: tzinfo) -> int:
+def _get_earliest_ms(wall: datetime, zone: tzinfo) -> int:
     """The earlier of the moments that show this wall-clock time (an hour repeats each autumn)."""
     return int(wall.replace(tzinfo=zone, fold=0).timestamp() * 1000)

@@ -11,7 +11,7 @@ from reconciler.storage.api import Storage
 LARGEST_CALL: Final = 1000
 
 
-def path_of(partition: str, name: str) -> str:
+def resolve_path(partition: str, name: str) -> str:
     """The path of a file of a partition, relative to the table.
 
     Raises PlanError for anything that could lead out of the partition's folder or into Hudi's own.
@@ -23,11 +23,11 @@ def path_of(partition: str, name: str) -> str:
         raise PlanError(f"{name!r} is not a file name; nothing is deleted by it")
     if not partition:
         return name
-    return f"{folder_of(partition)}/{name}"
+    return f"{resolve_folder(partition)}/{name}"
 
 
-def folder_of(partition: str) -> str:
-    """The folder of a partition, relative to the table; PlanError as for ``path_of``."""
+def resolve_folder(partition: str) -> str:
+    """The folder of a partition, relative to the table; PlanError as for ``resolve_path``."""
     parts = partition.split("/")
     if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
         raise PlanError(f"{partition!r} is not a partition path; nothing is deleted by it")
@@ -36,10 +36,10 @@ def folder_of(partition: str) -> str:
     return partition
 
 
-def names_in(storage: Storage, partition: str) -> set[str]:
+def list_names(storage: Storage, partition: str) -> set[str]:
     """The files in a partition's folder, whatever they are; none where there is no folder."""
     try:
-        entries = storage.list(folder_of(partition) if partition else "")
+        entries = storage.list(resolve_folder(partition) if partition else "")
     except NotFoundError:
         return set()
     return {entry.name for entry in entries if not entry.is_folder}

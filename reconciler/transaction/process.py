@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from reconciler.hudi.heartbeat import is_silent
-from reconciler.hudi.owner import Owner
+from reconciler.hudi.timeline.heartbeat import is_silent
+from reconciler.hudi.timeline.owner import Owner
 
 
 class Clock(Protocol):
@@ -35,11 +35,11 @@ class Process:
     tool: str
     is_running: Callable[[int, str], bool]
 
-    def lives(self, owner: Owner) -> bool | None:
+    def is_alive(self, owner: Owner) -> bool | None:
         """Whether an owner's process runs; None where it is of another host."""
         return self.is_running(owner.pid, owner.started) if owner.host == self.host else None
 
-    def owner(self, token: str) -> Owner:
+    def make_owner(self, token: str) -> Owner:
         """What this process writes into locks and heartbeats during one run."""
         return Owner(
             who=self.who,

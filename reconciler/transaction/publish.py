@@ -13,10 +13,10 @@ from datetime import tzinfo
 from typing import Final
 
 from reconciler.errors import StaleError
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.timeline import Timeline
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.storage.api import Storage
-from reconciler.transaction.instants import next_instant
+from reconciler.transaction.instants import choose_instant
 from reconciler.transaction.process import Clock
 
 #: what makes file groups that other writes may go to
@@ -27,9 +27,9 @@ _REWRITING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 class Publisher:
     """Writes instants to one table's timeline.
 
-    ``folder`` is the timeline's, relative to the table; ``layout`` 1 or 2; ``reread`` lists the
+    ``folder`` is the timeline's, relative to the table; ``layout`` 1 or 2; ``reload_timeline`` lists the
     active timeline anew; ``archived_newest`` is the greatest archived time, None if there is none;
-    ``reach_ms``: how long before now the time of a rewrite may lie.
+    ``backdating_ms``: how long before now the time of a rewrite may lie.
     Everything but ``withdraw``'s second half is to be called under the table's lock.
     """
 
@@ -38,11 +38,11 @@ class Publisher:
     layout: int
     zone: tzinfo
     clock: Clock
-    reread: Callable[[], Timeline]
+    reload_timeline: Callable[[], Timeline]
     archived_newest: str | None = field(default=None)
-    reach_ms: int = 0
+    backdating_ms: int = 0
 
-    def new_time(self, timeline: Timeline, also: str | None = None, *, back_ms: int = 0) -> str:
+    def choose_time(self, timeline: Timeline, also: str | None = None, *, back_ms: int = 0) -> str:
         """An instant time greater than every requested and completion time there is.
 
         ``back_ms``: how long before now it may lie.
@@ -50,7 +50,7 @@ class Publisher:
         times = (timeline.newest_time, self.archived_newest, also)
         known = [time for time in times if time is not None]
         newest = max(known, default=None)
-        return next_instant(newest, self.clock.now_ms(), self.zone, back_ms=back_ms)
+        return choose_instant(newest, self.clock.now_ms(), self.zone, back_ms=back_ms)
 
     def request(
         self,
@@ -59,11 +59,11 @@ class Publisher:
         data: bytes,
         *,
         keeps_rows: bool = True,
-        before: Callable[[str], None] | None = None,
+        before_request: Callable[[str], None] | None = None,
     ) -> str:
         """Write the requested file of a new instant and return its time.
 
-        ``keeps_rows``: whatever it replaces, its files hold the same rows. ``before`` is called
+        ``keeps_rows``: whatever it replaces, its files hold the same rows. ``before_request`` is called
         with the time first: where the file cannot say whose it is, a heartbeat does.
 
         Of two files of a file group, readers take the one whose instant has the greater time
@@ -75,9 +75,9 @@ class Publisher:
         read as of an earlier one must not see them.
         """
         is_rewrite = keeps_rows and action in _REWRITING
-        time = self.new_time(timeline, back_ms=self.reach_ms if is_rewrite else 0)
-        if before is not None:
-            before(time)
+        time = self.choose_time(timeline, back_ms=self.backdating_ms if is_rewrite else 0)
+        if before_request is not None:
+            before_request(time)
         self._create(Instant(time, action, State.REQUESTED), data)
         return time
 
@@ -85,7 +85,7 @@ class Publisher:
         """Replace the requested file of a pending instant."""
         self.storage.replace(self._path(Instant(time, action, State.REQUESTED)), data)
 
-    def start(self, time: str, action: Action, data: bytes) -> None:
+    def begin(self, time: str, action: Action, data: bytes) -> None:
         """Write the inflight file."""
         self._create(Instant(time, action, State.INFLIGHT), data)
 
@@ -94,12 +94,12 @@ class Publisher:
 
         Raises StaleError when the instant is completed already or is no longer pending.
         """
-        timeline = self.reread()
-        if completion_of(timeline, time, action) is not None:
+        timeline = self.reload_timeline()
+        if find_completion(timeline, time, action) is not None:
             raise StaleError(f"{time}.{action} was completed by another writer")
-        if timeline.file(time, action, State.REQUESTED) is None:
+        if timeline.find_file(time, action, State.REQUESTED) is None:
             raise StaleError(f"{time}.{action} was removed from the timeline by another writer")
-        completed = self.new_time(timeline) if self.layout > 1 else None
+        completed = self.choose_time(timeline) if self.layout > 1 else None
         instant = Instant(time, action.completes_as, State.COMPLETED, completed)
         self._create(instant, data)
         return instant
@@ -116,7 +116,7 @@ class Publisher:
         return f"{self.folder}/{instant.file_name}"
 
 
-def completion_of(timeline: Timeline, time: str, action: Action) -> Instant | None:
+def find_completion(timeline: Timeline, time: str, action: Action) -> Instant | None:
     """The completed instant of a time and action, whoever completed it."""
     for file in timeline.files:
         instant = file.instant

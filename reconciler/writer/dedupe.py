@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from reconciler.arrays import to_numpy_numbers
 from reconciler.errors import RowsError, UnsupportedError
-from reconciler.hudi.arrow import numbers
-from reconciler.hudi.properties import TableProperties
-from reconciler.merge.marked import is_deletion
-from reconciler.merge.ordering import column_at, comparable, last_of_each, newest_of_each
-from reconciler.merge.rules import MergeRules
+from reconciler.file_slices.merge.deletion_marks import find_deletions
+from reconciler.file_slices.merge.ordering import find_column, pick_last, pick_newest, to_comparable
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.hudi.table.properties import TableProperties
 
 #: the version of tables whose Hudi knows markers of deletions under commit time, too
 _MARKED_BY_COMMIT_TIME: Final = 9
@@ -41,12 +41,12 @@ class DedupeRule:
     delete_marker: tuple[str, str] | None = None
 
     @classmethod
-    def of(cls, properties: TableProperties, *, is_global: bool) -> Self:
+    def from_properties(cls, properties: TableProperties, *, is_global: bool) -> Self:
         """The rule of a table, as the Hudi that made it follows it.
 
         Raises UnsupportedError for a table whose records merge in a way that is not known.
         """
-        rules = MergeRules.of(properties)
+        rules = MergeRules.from_properties(properties)
         if rules.refusal:
             raise UnsupportedError(rules.refusal)
         is_blind = rules.overwrites and properties.table_version < _MARKED_BY_COMMIT_TIME
@@ -55,49 +55,49 @@ class DedupeRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Survivors:
+class DedupedRows:
     """``rows``: the numbers of the rows that are written, ascending, one a key.
 
-    ``is_deletion``: of each of them, whether it removes its key instead of writing it.
+    ``find_deletions``: of each of them, whether it removes its key instead of writing it.
     """
 
     rows: NDArray[np.int64]
     is_deletion: NDArray[np.bool_]
 
 
-def survivors(batch: Any, keys: Any, paths: Any, rule: DedupeRule) -> Survivors:
+def choose_rows(batch: Any, keys: Any, paths: Any, rule: DedupeRule) -> DedupedRows:
     """The rows of a batch that are left when every key is there once.
 
     ``keys``: the record key of every row, strings without nulls. ``paths``: its partition path, a
     dictionary array without nulls. Raises RowsError naming the ordering column that rows lack or
     that is null in one, UnsupportedError for one of a type that has no order.
     """
-    ordering = _ordering(batch, rule.ordering)
-    codes, groups = _codes(keys, None if rule.is_global else paths)
+    ordering = _read_ordering(batch, rule.ordering)
+    codes, groups = _encode_keys(keys, None if rule.is_global else paths)
     if ordering:
         nothing = np.zeros(len(codes), np.bool_)
-        found = newest_of_each(codes, groups, ordering, is_final=nothing, is_listed=nothing)
+        found = pick_newest(codes, groups, ordering, is_final=nothing, is_listed=nothing)
     else:
-        found = last_of_each(codes, groups)
+        found = pick_last(codes, groups)
     rows = np.sort(found)
-    return Survivors(rows=rows, is_deletion=is_deletion(batch, rule.delete_marker)[rows])
+    return DedupedRows(rows=rows, is_deletion=find_deletions(batch, rule.delete_marker)[rows])
 
 
-def _codes(keys: Any, paths: Any) -> tuple[NDArray[np.int64], int]:
+def _encode_keys(keys: Any, paths: Any) -> tuple[NDArray[np.int64], int]:
     """A number per row that rows of one key share, and how many numbers there are."""
     encoded = keys.dictionary_encode()
-    codes = numbers(encoded.indices).astype(np.int64)
+    codes = to_numpy_numbers(encoded.indices).astype(np.int64)
     if paths is None or len(paths.dictionary) <= 1:
         return codes, len(encoded.dictionary)
-    both = codes * len(paths.dictionary) + numbers(paths.indices)
+    both = codes * len(paths.dictionary) + to_numpy_numbers(paths.indices)
     again = pa.array(both).dictionary_encode()
-    return numbers(again.indices).astype(np.int64), len(again.dictionary)
+    return to_numpy_numbers(again.indices).astype(np.int64), len(again.dictionary)
 
 
-def _ordering(batch: Any, names: Sequence[str]) -> list[Any]:
+def _read_ordering(batch: Any, names: Sequence[str]) -> list[Any]:
     found = []
     for name in names:
-        column = column_at(batch, name)
+        column = find_column(batch, name)
         if column is None:
             raise RowsError(f"the rows have no column {name}, by which the table orders them")
         if pa.types.is_dictionary(column.type):
@@ -108,5 +108,5 @@ def _ordering(batch: Any, names: Sequence[str]) -> list[Any]:
                 f"ordering column {name}: null in {column.null_count} of {len(batch)} rows, first "
                 f"in row {row} (counted from 0); rows without an event time have no order"
             )
-        found.append(comparable(column, name))
+        found.append(to_comparable(column, name))
     return found

@@ -7,31 +7,31 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.plan.document import spec_digest
+from reconciler.plans.document import compute_spec_digest
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageRef
-from reconciler.transaction.hold import Means
-from reconciler.transaction.signature import signed
-from reconciler.writer.asked import Ask, Outcome
-from reconciler.writer.left import undo_dead_writes
-from reconciler.writer.opening import open_for_writing
-from reconciler.writer.request import Writer
+from reconciler.transaction.ownership import make_ownership_metadata
+from reconciler.transaction.recovery.undo_dead_writes import undo_dead_writes
+from reconciler.transaction.session import RunContext
+from reconciler.writer.job import RowWriter
+from reconciler.writer.request import WriteRequest, WriteResult
 from reconciler.writer.run import run_write
-from reconciler.writer.streams import batch_extra, has_batch
+from reconciler.writer.stream_batches import has_batch, make_batch_extra
+from reconciler.writer.table_opening import open_for_writing
 
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
 def write_table(  # noqa: PLR0913 (all of them facts about one write)
     spec: TableSpec,
-    ask: Ask,
+    request: WriteRequest,
     *,
-    means: Means,
+    context: RunContext,
     token: str,
-    writer: Callable[[StorageRef], Writer] | None,
+    writer: Callable[[StorageRef], RowWriter] | None,
     batch: tuple[str, int] | None = None,
     extra: Mapping[str, str] = _NOTHING,
-) -> Outcome:
+) -> WriteResult:
     """Do what is asked, all of it or nothing.
 
     ``writer``: None for a write without rows. ``token``: a text that no other run has; ``extra``:
@@ -39,20 +39,20 @@ def write_table(  # noqa: PLR0913 (all of them facts about one write)
     ``run_write``. ``batch``: of a stream, by its name; one that the table has is not written again.
     """
     _check_extra(extra)
-    storage = means.open_storage(spec.path, spec.storage_options)
+    storage = context.open_storage(spec.path, spec.storage_options)
     if batch is not None:
         if has_batch(storage, *batch):
-            return Outcome(how="nothing")
-        ask = replace(ask, streams=True)
-        extra = {**extra, **batch_extra(*batch)}
-    hold, announced = open_for_writing(spec, storage, means, token, ask)
-    undo_dead_writes(hold, means.process)
+            return WriteResult(status="nothing")
+        request = replace(request, is_stream_batch=True)
+        extra = {**extra, **make_batch_extra(*batch)}
+    hold, announced = open_for_writing(spec, storage, context, token, request)
+    undo_dead_writes(hold, context.process)
     return run_write(
         hold,
         spec,
-        ask,
+        request,
         None if writer is None else writer(storage.ref),
-        extra={**extra, **signed(spec_digest(spec.document), hold.owner)},
+        extra={**extra, **make_ownership_metadata(compute_spec_digest(spec.document), hold.owner)},
         announced=announced,
     )
 

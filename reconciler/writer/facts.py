@@ -10,51 +10,55 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.schema import FileSchema
+from reconciler.arrays import to_integer_array
 from reconciler.errors import FormatError, NotFoundError, RowsError, UnsupportedError
-from reconciler.hudi.arrow import integers
-from reconciler.hudi.metadata_partitions import write_verdicts
-from reconciler.hudi.properties import TableProperties
-from reconciler.hudi.record_index import RecordIndex
-from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
-from reconciler.merge.calendar import PROLEPTIC
-from reconciler.merge.ranges import open_range, reading_parquet
-from reconciler.merge.rules import MergeRules
-from reconciler.merge.slice import SliceReading
-from reconciler.reader.load import open_scan
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
+from reconciler.file_slices.merge.calendar import PROLEPTIC
+from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.slice_reader import SliceReadOptions
+from reconciler.hudi.metadata.record_index import RecordIndex
+from reconciler.hudi.metadata.sync_decisions import decide_write_sync
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.layout.sizing.assignment_rules import AssignmentRule, FileSizeLimits
+from reconciler.layout.sizing.choose_rule import choose_rule
+from reconciler.layout.sizing.file_group_sizes import (
+    FileGroupSizes,
+    measure_groups,
+    newest_base_names,
+)
+from reconciler.layout.sizing.record_size import can_fit_size
 from reconciler.reader.model import ReadRequest
-from reconciler.rewrite.ground import form_of
-from reconciler.rewrite.names import seed_of
-from reconciler.sizing.choose import rule_for
-from reconciler.sizing.estimate import tells
-from reconciler.sizing.groups import Groups, base_names, groups_of
-from reconciler.sizing.rules import Rule, Sizes
+from reconciler.reader.open_scan import open_scan
+from reconciler.rewrite.facts import read_file_form
+from reconciler.rewrite.file_ids import make_seed
 from reconciler.spec.model import FileSizes, TableSpec
-from reconciler.state.columns import (
-    Declared,
-    declared_columns,
+from reconciler.state.footer_sample import sample_footers
+from reconciler.state.model import TableState
+from reconciler.state.schema import (
+    DeclaredSchema,
     drops_partition_columns,
     has_meta_columns,
+    read_declared_schema,
 )
-from reconciler.state.history import read_written
-from reconciler.state.model import TableState
-from reconciler.state.renames import FOLDER
-from reconciler.state.view import view_of
-from reconciler.state.weighing import few_footers
+from reconciler.state.schema_versions import SCHEMA_FOLDER
+from reconciler.state.slice_view import build_table_view
+from reconciler.state.write_history import read_newest_writes
 from reconciler.storage.api import Storage
-from reconciler.transaction.lost import REMEDY, lost_of
-from reconciler.transaction.metadata import record_index_of
-from reconciler.transaction.metadata_rewrite import indexed_columns
-from reconciler.writer.asked import Ask, Way
-from reconciler.writer.bucket import Work
+from reconciler.transaction.metadata.clean_sync import open_record_index
+from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns
+from reconciler.transaction.recovery.lost_files import REMEDY, find_lost_files
+from reconciler.writer.bucket import BucketSettings
+from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.evolution import Evolution
-from reconciler.writer.generators import Generator, generator_of
-from reconciler.writer.keys import KeyRule
-from reconciler.writer.partitions import FolderRule
-from reconciler.writer.request import Recipe, Standing, WriteWork
-from reconciler.writer.schema import avro_schema
+from reconciler.writer.job import RowJob, TableGroups, WriteJob
+from reconciler.writer.key_generators import KeyGenerator, find_key_generator
+from reconciler.writer.partition_paths import PartitionRule
+from reconciler.writer.record_keys import KeyRule
+from reconciler.writer.request import WriteMode, WriteRequest
+from reconciler.writer.schema_evolution import SchemaEvolution
 
 _KEY: Final = "_hoodie_record_key"
 #: record keys that show how a table spells them
@@ -63,15 +67,15 @@ _KEYS: Final = 100
 _BUCKET: Final = r"^0000\d{4}-"
 _ROWS: Final = "the schema of the rows"
 #: what carries rows of older files over into new ones
-_REWRITING: Final = (Way.UPSERT, Way.INSERT, Way.DELETE)
+_REWRITING_MODES: Final = (WriteMode.UPSERT, WriteMode.INSERT, WriteMode.DELETE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Facts:
+class WriteFacts:
     """A table as a write finds it.
 
     ``declared``: its schema as it is, Avro's JSON text, None where there is none; ``avro``: once
-    the write is done. ``columns``: of rows, in the table's types; ``brought``: as they come.
+    the write is done. ``columns``: of rows, in the table's types; ``incoming``: as they come.
     ``index``: the live record index, if it makes a key unique in the whole table.
     """
 
@@ -80,16 +84,16 @@ class Facts:
     declared: str | None
     avro: str
     columns: pa.Schema
-    brought: pa.Schema
+    incoming: pa.Schema
     schema: FileSchema
-    form: FileForm
-    reading: SliceReading
-    ranges: tuple[str, ...]
-    keys: KeyRule
-    folders: FolderRule
-    dedupe: DedupeRule
-    standing: Standing
-    rule: Rule
+    form: BaseFileSettings
+    reading: SliceReadOptions
+    range_columns: tuple[str, ...]
+    key_rule: KeyRule
+    partition_rule: PartitionRule
+    dedupe_rule: DedupeRule
+    table_groups: TableGroups
+    size_rule: AssignmentRule
     target: int
     index: RecordIndex | None
 
@@ -99,87 +103,91 @@ class Facts:
         return bool(self.state.timeline.commits)
 
     @property
-    def blooms(self) -> bool:
+    def needs_blooms(self) -> bool:
         """Whether the metadata table wants the bloom filters of new files."""
         return "bloom_filters" in self.properties.metadata_partitions
 
-    def work(self, ask: Ask, instant: str, attempt: str) -> WriteWork:
+    def make_job(self, request: WriteRequest, instant: str, attempt: str) -> WriteJob:
         """What is asked under an instant; ``attempt``: a text that no other attempt at it has."""
-        recipe = Recipe(
-            operation=ask.way.operation,
-            work=Work(
+        recipe = RowJob(
+            operation=request.mode.operation,
+            settings=BucketSettings(
                 instant=instant,
                 reading=self.reading,
                 schema=self.schema,
                 form=self.form,
                 target=self.target,
-                ranges=self.ranges,
+                range_columns=self.range_columns,
             ),
-            keys=self.keys,
-            folders=self.folders,
-            dedupe=self.dedupe,
+            key_rule=self.key_rule,
+            partition_rule=self.partition_rule,
+            dedupe_rule=self.dedupe_rule,
             columns=self.columns,
-            brought=self.brought,
-            dedupes=ask.dedupes,
+            incoming=self.incoming,
+            dedupes=request.dedupes,
         )
-        return WriteWork(
-            recipe=recipe,
-            seed=seed_of(instant, attempt),
-            standing=self.standing,
-            rule=self.rule,
+        return WriteJob(
+            row_job=recipe,
+            seed=make_seed(instant, attempt),
+            table_groups=self.table_groups,
+            size_rule=self.size_rule,
             has_commits=self.has_commits,
-            blooms=self.blooms,
-            streams=ask.streams,
+            needs_blooms=self.needs_blooms,
+            is_stream_batch=request.is_stream_batch,
             index=self.index,
         )
 
 
-def facts_of(
+def read_write_facts(
     storage: Storage,
     properties: TableProperties,
     spec: TableSpec,
     state: TableState,
-    ask: Ask,
-) -> Facts:
+    request: WriteRequest,
+) -> WriteFacts:
     """What there is to know for what is asked.
 
     Raises UnsupportedError for a table that is not written here, RowsError for rows that do not fit
     it, FormatError for damage, StorageError.
     """
-    _refuse(storage, properties, state)
-    groups, bases = _groups(state)
-    if ask.way in _REWRITING:
-        _check_whole(storage, properties, state, groups)
-    declared = declared_columns(storage, properties, state)
-    evolution = _evolved(properties, declared, ask)
-    schema = FileSchema.of(evolution.avro, f"the schema of table {properties.table_name}")
+    _check_supported(storage, properties, state)
+    groups, bases = _read_groups(state)
+    if request.mode in _REWRITING_MODES:
+        _check_no_lost_files(storage, properties, state, groups)
+    declared = read_declared_schema(storage, properties, state)
+    evolution = _evolve_schema(properties, declared, request)
+    schema = FileSchema.from_avro(evolution.avro, f"the schema of table {properties.table_name}")
     files = spec.files or FileSizes()
-    whole = with_meta_columns(arrow_schema(evolution.avro, _ROWS))
-    index = record_index_of(storage, properties, state.timeline)
-    written = read_written(storage, properties, state.timeline, newest=20)
-    return Facts(
+    whole = add_meta_columns(to_arrow_schema(evolution.avro, _ROWS))
+    index = open_record_index(storage, properties, state.timeline)
+    written = read_newest_writes(storage, properties, state.timeline, newest=20)
+    return WriteFacts(
         state=state,
         properties=properties,
         declared=None if declared is None else declared.text,
         avro=evolution.avro,
         columns=evolution.columns,
-        brought=evolution.brought,
+        incoming=evolution.incoming,
         schema=schema,
-        form=_form(storage, properties, groups),
-        reading=SliceReading(
-            rules=MergeRules.of(properties), schema=whole, columns=tuple(schema.columns.names)
+        form=_choose_form(storage, properties, groups),
+        reading=SliceReadOptions(
+            rules=MergeRules.from_properties(properties),
+            schema=whole,
+            columns=tuple(schema.columns.names),
         ),
-        ranges=indexed_columns(storage, properties, state.timeline),
-        keys=KeyRule.of(properties, _written_keys(storage, properties, groups, bases)),
-        folders=FolderRule.of(properties),
-        dedupe=DedupeRule.of(properties, is_global=index is not None),
-        standing=Standing(groups=groups, bases=bases),
-        rule=rule_for(
+        range_columns=find_indexed_columns(storage, properties, state.timeline),
+        key_rule=KeyRule.from_properties(
+            properties, _read_stored_keys(storage, properties, groups, bases)
+        ),
+        partition_rule=PartitionRule.from_properties(properties),
+        dedupe_rule=DedupeRule.from_properties(properties, is_global=index is not None),
+        table_groups=TableGroups(groups=groups, bases=bases),
+        size_rule=choose_rule(
             files.assign,
-            Sizes(target=files.target, small=files.small),
+            FileSizeLimits(target=files.target, small=files.small),
             written,
-            footers=few_footers(storage, groups, bases)
-            if files.assign == "steady" and not tells(written)
+            footers=sample_footers(storage, groups, bases)
+            if files.assign == "steady" and not can_fit_size(written)
             else None,
             declared=files.record_size,
         ),
@@ -188,7 +196,7 @@ def facts_of(
     )
 
 
-def _refuse(storage: Storage, properties: TableProperties, state: TableState) -> None:
+def _check_supported(storage: Storage, properties: TableProperties, state: TableState) -> None:
     name = properties.table_name
     if state.is_merge_on_read:
         raise UnsupportedError(
@@ -215,79 +223,83 @@ def _refuse(storage: Storage, properties: TableProperties, state: TableState) ->
             "write it with Hudi"
         )
     if properties.metadata_partitions:  # what cannot be kept is known before the first row is read
-        write_verdicts(
+        decide_write_sync(
             properties.metadata_partitions,
             table_version=properties.table_version,
             inflight=properties.metadata_partitions_inflight,
         )
-    if _has_versions(storage):
+    if _has_schema_versions(storage):
         raise UnsupportedError(
             f"table {name}: columns were renamed or retyped in place (schema on read); write it "
             "with Hudi"
         )
 
 
-def _has_versions(storage: Storage) -> bool:
+def _has_schema_versions(storage: Storage) -> bool:
     try:
-        return bool(storage.list(FOLDER))
+        return bool(storage.list(SCHEMA_FOLDER))
     except NotFoundError:
         return False
 
 
-def _groups(state: TableState) -> tuple[Groups, Any]:
+def _read_groups(state: TableState) -> tuple[FileGroupSizes, Any]:
     """The file groups and their newest base files; UnsupportedError where keys decide on groups."""
-    view = view_of(state)
-    groups = groups_of(
+    view = build_table_view(state)
+    groups = measure_groups(
         view,
         compacting=[(one.partition, one.file_id) for one in state.compactions],
         clustering=[(one.partition, one.file_id) for one in state.clusterings],
     )
     ids = groups.file_id.filter(pa.array(groups.is_live))
-    if len(ids) and pc.all(pc.match_substring_regex(ids, _BUCKET)).as_py():
+    if len(ids) and pc.new_files(pc.match_substring_regex(ids, _BUCKET)).as_py():
         raise UnsupportedError(
             f"table {state.table_name}: its file groups are buckets of record keys (a bucket "
             "index), into which only Hudi sorts rows; write it with Hudi"
         )
-    return groups, base_names(view)
+    return groups, newest_base_names(view)
 
 
-def _check_whole(
-    storage: Storage, properties: TableProperties, state: TableState, groups: Groups
+def _check_no_lost_files(
+    storage: Storage, properties: TableProperties, state: TableState, groups: FileGroupSizes
 ) -> None:
     """Raises FormatError naming a file that a completed write made and that is gone.
 
     Without it an older one of its file group passes for the newest, and a write would make that so.
     """
     live = np.flatnonzero(groups.is_live)
-    ids = groups.file_id.take(integers(live)).to_pylist()
+    ids = groups.file_id.take(to_integer_array(live)).to_pylist()
     folders = [groups.partitions[code] for code in groups.partition[live].tolist()]
-    lost = lost_of(storage, properties, state, zip(folders, ids, strict=True))
+    lost = find_lost_files(storage, properties, state, zip(folders, ids, strict=True))
     for (folder, _), name in sorted(lost.items()):
         path = f"{folder}/{name}" if folder else name
         raise FormatError(path, "is gone, which a completed write made", REMEDY)
 
 
-def _evolved(properties: TableProperties, declared: Declared | None, ask: Ask) -> Evolution:
+def _evolve_schema(
+    properties: TableProperties, declared: DeclaredSchema | None, request: WriteRequest
+) -> SchemaEvolution:
     """The table's schema with what the rows bring; a deletion brings nothing but keys."""
     name, version = properties.table_name, properties.table_version
     if declared is None:
-        text = avro_schema(ask.schema, name, table_version=version)
-        return Evolution.of(text, ask.schema, table_name=name, table_version=version)
-    columns = arrow_schema(declared.text, declared.path)
-    if ask.way in (Way.DELETE, Way.DELETE_PARTITION):
-        return Evolution(avro=declared.text, columns=columns, brought=pa.schema([]))
-    found = Evolution.of(
+        text = make_avro_schema(request.schema, name, table_version=version)
+        return SchemaEvolution.from_schemas(
+            text, request.schema, table_name=name, table_version=version
+        )
+    columns = to_arrow_schema(declared.text, declared.path)
+    if request.mode in (WriteMode.DELETE, WriteMode.DELETE_PARTITION):
+        return SchemaEvolution(avro=declared.text, columns=columns, incoming=pa.schema([]))
+    found = SchemaEvolution.from_schemas(
         declared.text,
-        ask.schema,
+        request.schema,
         table_name=name,
         table_version=version,
-        fills_missing=ask.fills_missing,
+        fills_missing=request.fills_missing,
     )
-    _check_deciding(properties, columns, found.brought)
+    _check_key_columns(properties, columns, found.incoming)
     return found
 
 
-def _check_deciding(properties: TableProperties, columns: pa.Schema, brought: pa.Schema) -> None:
+def _check_key_columns(properties: TableProperties, columns: pa.Schema, brought: pa.Schema) -> None:
     """What decides where a row belongs, and which row counts, is there and spelled as it was.
 
     A key of another type is another key: 1 and 1.0. Raises RowsError.
@@ -295,7 +307,7 @@ def _check_deciding(properties: TableProperties, columns: pa.Schema, brought: pa
     of = {
         "record key": properties.record_keys,
         "partition": properties.partition_fields,
-        "ordering": MergeRules.of(properties).ordering,
+        "ordering": MergeRules.from_properties(properties).ordering,
     }
     for what, paths in of.items():
         for name in dict.fromkeys(path.partition(".")[0] for path in paths):
@@ -315,25 +327,34 @@ def _check_deciding(properties: TableProperties, columns: pa.Schema, brought: pa
                 )
 
 
-def _form(storage: Storage, properties: TableProperties, groups: Groups) -> FileForm:
+def _choose_form(
+    storage: Storage, properties: TableProperties, groups: FileGroupSizes
+) -> BaseFileSettings:
     """As the newest file is; as Hudi's writers have it by default where there is none."""
-    form = form_of(storage, open_scan(storage, ReadRequest())) if len(groups) else FileForm()
+    form = (
+        read_file_form(storage, open_scan(storage, ReadRequest()))
+        if len(groups)
+        else BaseFileSettings()
+    )
     return replace(form, has_keys=has_meta_columns(properties), calendar=PROLEPTIC)
 
 
-def _written_keys(
-    storage: Storage, properties: TableProperties, groups: Groups, bases: Any
+def _read_stored_keys(
+    storage: Storage, properties: TableProperties, groups: FileGroupSizes, bases: Any
 ) -> Sequence[str]:
     """Some record keys, where the table does not say how they are spelled."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    if generator_of(properties) is not Generator.COMPLEX or len(properties.record_keys) > 1:
+    if (
+        find_key_generator(properties) is not KeyGenerator.COMPLEX
+        or len(properties.record_keys) > 1
+    ):
         return ()
     for group in pc.indices_nonzero(pc.is_valid(bases)).to_pylist():
         partition, name = groups.partitions[groups.partition[group]], bases[group].as_py()
         path = f"{partition}/{name}" if partition else name
         with reading_parquet(path):
-            file = pq.ParquetFile(open_range(storage, path, int(groups.base[group])))
+            file = pq.ParquetFile(open_range_file(storage, path, int(groups.base[group])))
             for batch in file.iter_batches(_KEYS, columns=[_KEY]):
                 found: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
                 return found

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from reconciler.errors import RowsError
 
-_LEAST: Final = 1e-3
-_PLAIN: Final = 1e7
+_SMALLEST: Final = 1e-3
+_LARGEST_PLAIN: Final = 1e7
 _LARGEST: Final = 1e15
-_ODD: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_SPECIAL: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def java_floats(column: Any, path: str) -> Any:
+def spell_java_floats(column: Any, path: str) -> Any:
     """The text of every value of a float32 or float64 array, null where it is null.
 
     Raises RowsError naming ``path`` and a value that versions of Java spell differently.
@@ -29,11 +29,11 @@ def java_floats(column: Any, path: str) -> Any:
     ['0.0', '-1.5', '1.2345678E7', None]
     """
     size = pc.abs(column.cast(pa.float64()))
-    end = _PLAIN if pa.types.is_float32(column.type) else _LARGEST
-    small = pc.and_(pc.less(size, _LEAST), pc.not_equal(size, 0.0))
+    end = _LARGEST_PLAIN if pa.types.is_float32(column.type) else _LARGEST
+    small = pc.and_(pc.less(size, _SMALLEST), pc.not_equal(size, 0.0))
     large = pc.and_(pc.greater_equal(size, end), pc.is_finite(size))
     refused = pc.or_(small, large)
-    if pc.any(refused).as_py():
+    if pc.make_one(refused).as_py():
         value = column.filter(refused)[0].as_py()
         raise RowsError(
             f"column {path}: {value!r} in row {pc.index(refused, True).as_py()} cannot be part of "
@@ -41,14 +41,14 @@ def java_floats(column: Any, path: str) -> Any:
         )
     arrows = column.cast(pa.string())  # 1, 0.5, 12345678, 1.2e+15, nan
     found = pc.replace_substring_regex(arrows, r"^(-?\d+)$", r"\1.0")
-    if pc.any(pc.greater_equal(size, _PLAIN)).as_py():
-        found = pc.if_else(pc.greater_equal(size, _PLAIN), _scientific(found), found)
-    for spelled, javas in _ODD.items():
+    if pc.make_one(pc.greater_equal(size, _LARGEST_PLAIN)).as_py():
+        found = pc.if_else(pc.greater_equal(size, _LARGEST_PLAIN), _spell_scientific(found), found)
+    for spelled, javas in _SPECIAL.items():
         found = pc.if_else(pc.equal(arrows, spelled), javas, found)
     return found
 
 
-def _scientific(plain: Any) -> Any:
+def _spell_scientific(plain: Any) -> Any:
     """``1234567890.5`` as ``1.2345678905E9``, with at least one digit after the point."""
     pattern = r"^(?P<sign>-?)(?P<first>\d)(?P<whole>\d*)\.(?P<part>\d*)$"
     found = pc.extract_regex(plain, pattern)

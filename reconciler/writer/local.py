@@ -9,55 +9,60 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler.exchange.held import LocalItems
+from reconciler.spark.staged_rows import LocalRowSource
 from reconciler.storage.api import Storage
-from reconciler.writer.program import written
-from reconciler.writer.request import Assigned, Engine, WriteDone, WriteWork
+from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
+from reconciler.writer.stages import write_files
 
 
 @dataclass(frozen=True, slots=True)
-class InProcess:
+class LocalWriter:
     """Reads and writes through one storage; what waits between stages lies on the local disk.
 
-    ``write`` takes batches of Arrow, in parts as the tasks of a cluster have them. ``places``: into
+    ``write`` takes batches of Arrow, in parts as the tasks of a cluster have them. ``shuffle_partitions``: into
     how many parts they are spread.
     """
 
     storage: Storage
-    places: int = 1
+    shuffle_partitions: int = 1
 
     def write(
         self,
         rows: Sequence[Sequence[Any]],
-        work: WriteWork,
+        job: WriteJob,
         *,
-        assigned: Callable[[Assigned], None],
-    ) -> WriteDone:
+        assigned: Callable[[WriteAssignment], None],
+    ) -> WrittenFiles:
         with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
-            bench = _Bench(self.storage, folder)
-            engine = Engine(bench=bench, shared=_Here, places=self.places, searches=self.places)
-            return written(LocalItems(rows, folder), work, engine, assigned=assigned)
+            bench = _LocalTaskContext(self.storage, folder)
+            engine = TaskRunner(
+                context=bench,
+                broadcast=_LocalBroadcast,
+                partitions=self.shuffle_partitions,
+                search_tasks=self.shuffle_partitions,
+            )
+            return write_files(LocalRowSource(rows, folder), job, engine, assigned=assigned)
 
 
 @dataclass(frozen=True, slots=True)
-class _Here:
+class _LocalBroadcast:
     """A value of this process."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
+class _LocalTaskContext:
     storage: Storage
     above: str
 
-    def open(self) -> Storage:
+    def open_storage(self) -> Storage:
         return self.storage
 
-    def attempt(self) -> int:
+    def get_attempt(self) -> int:
         return 0
 
     @contextmanager
-    def folder(self) -> Iterator[Path]:
+    def make_folder(self) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(dir=self.above) as folder:
             yield Path(folder)

@@ -1,185 +1,130 @@
-"""What a write is asked to do and what it tells: values between the driver and its workers."""
+"""What is asked of a write, and what it came to: values without a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
-from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from reconciler.hudi.record_index import RecordIndex
-from reconciler.hudi.view import View
-from reconciler.sizing.buckets import Assignment, Workload
-from reconciler.sizing.groups import Groups, base_names, groups_of
-from reconciler.sizing.rules import Rule
-from reconciler.storage.api import Storage
-from reconciler.writer.bucket import NewBase, Work
-from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.keys import KeyRule
-from reconciler.writer.partitions import FolderRule
+from reconciler.errors import UsageError
+from reconciler.hudi.timeline.instant import Action
+from reconciler.plans.model import Note
+from reconciler.writer.job import RowCounts, RowOperation
 
 
-class Operation(Enum):
-    """What becomes of rows, by Hudi's names (WriteOperationType)."""
+class WriteMode(Enum):
+    """What a write does to a table, as people say it."""
 
     INSERT = "insert"
     UPSERT = "upsert"
     DELETE = "delete"
-    BULK_INSERT = "bulk_insert"
+    BULK_INSERT = "bulk-insert"
+    INSERT_OVERWRITE = "insert-overwrite"
+    INSERT_OVERWRITE_TABLE = "insert-overwrite-table"
+    DELETE_PARTITION = "delete-partition"
 
     @property
-    def looks_up(self) -> bool:
-        """Whether rows go where their keys are already."""
-        return self in (Operation.UPSERT, Operation.DELETE)
+    def hudi_name(self) -> str:
+        """Hudi's name of it (WriteOperationType), as commits carry it."""
+        return self.name
+
+    @property
+    def replaces(self) -> bool:
+        """Whether file groups are gone with it."""
+        return self in (
+            WriteMode.INSERT_OVERWRITE,
+            WriteMode.INSERT_OVERWRITE_TABLE,
+            WriteMode.DELETE_PARTITION,
+        )
+
+    @property
+    def action(self) -> Action:
+        return Action.REPLACECOMMIT if self.replaces else Action.COMMIT
+
+    @property
+    def operation(self) -> RowOperation:
+        """What becomes of its rows; those that replace others go to files of their own."""
+        match self:
+            case WriteMode.INSERT:
+                return RowOperation.INSERT
+            case WriteMode.UPSERT:
+                return RowOperation.UPSERT
+            case WriteMode.DELETE:
+                return RowOperation.DELETE
+            case _:
+                return RowOperation.BULK_INSERT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Recipe:
-    """What is done with rows, the same for all of them; picklable.
+class WriteRequest:
+    """One write. ``rows``: what its ``Writer`` takes, of ``schema``; ``dedupes``: one row a key.
 
-    ``work``: of the base files that they get into. ``columns``: of the table, in the types that
-    rows have to be of; ``brought``: those that they are read as before (``Evolution``; empty for a
-    delete, which looks at no other columns than keys and folders are made of). ``dedupes``: of an
-    insert, whether a key is written once; of rows that are looked up each key is.
+    ``fills_missing``: columns of the table that rows have not are null. ``partitions``: paths, of
+    what is deleted whole; None: what rows say. ``is_stream_batch``: rows are the batch of a stream.
     """
 
-    operation: Operation
-    work: Work
-    keys: KeyRule
-    folders: FolderRule
-    dedupe: DedupeRule
-    columns: pa.Schema
-    brought: pa.Schema
+    mode: WriteMode
+    rows: Any
+    schema: pa.Schema
     dedupes: bool = False
-
-    @property
-    def takes_one_a_key(self) -> bool:
-        """Whether of the rows of a key one is written."""
-        return self.dedupes or self.operation.looks_up
+    fills_missing: bool = False
+    partitions: Sequence[str] | None = None
+    is_stream_batch: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Standing:
-    """The file groups of a table, and per group the name of its newest base file, null for none."""
-
-    groups: Groups
-    bases: Any
-
-    @classmethod
-    def of(
-        cls,
-        view: View,
-        *,
-        compacting: Iterable[tuple[str, str]] = (),
-        clustering: Iterable[tuple[str, str]] = (),
-    ) -> Self:
-        """Of a view; (partition, file id) pairs are pending in table services."""
-        groups = groups_of(view, compacting=compacting, clustering=clustering)
-        return cls(groups=groups, bases=base_names(view))
+def parse_mode(text: str) -> WriteMode:
+    """The way of a name; UsageError with those that there are."""
+    try:
+        return WriteMode(text)
+    except ValueError:
+        near = get_close_matches(text, [way.value for way in WriteMode], n=1)
+        meant = f"did you mean {near[0]}?" if near else "say one of"
+        raise UsageError(
+            f"operation {text}: {meant} ({', '.join(way.value for way in WriteMode)})"
+        ) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WriteWork:
-    """One write. ``seed``: 32 hex digits that no other attempt has; new file ids are made of it.
-
-    ``rule``: which files take new rows, and how many. ``has_commits``: a write was completed on the
-    table. ``blooms``: whether results carry the bloom filters of new files, half a megabyte each.
-    ``streams``: it is the batch of a stream. ``index``: where every key of the table is, in which
-    partition whatsoever; None where keys belong to partitions.
-    """
-
-    recipe: Recipe
-    seed: str
-    standing: Standing
-    rule: Rule
-    has_commits: bool = True
-    blooms: bool = False
-    streams: bool = False
-    index: RecordIndex | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Assigned:
-    """What is known before the first file is begun: the ground of an inflight instant's profile."""
-
-    workload: Workload
-    assignment: Assignment
+def check_request(
+    mode: WriteMode, *, has_rows: bool, dedupes: bool, partitions: Sequence[str] | None
+) -> None:
+    """Raises UsageError for what does not go together."""
+    is_deletion = mode is WriteMode.DELETE_PARTITION
+    if is_deletion != (not has_rows):
+        raise UsageError(
+            "delete-partition takes no rows, only the paths of partitions"
+            if is_deletion
+            else f"{mode.value} takes rows: name the files that have them"
+        )
+    if is_deletion != bool(partitions):
+        raise UsageError(
+            "delete-partition: say which partitions, by their paths, as --partition day=2026-01-31"
+            if is_deletion
+            else f"partitions are for delete-partition; {mode.value} goes by its rows"
+        )
+    if dedupes and mode.operation not in (RowOperation.INSERT, RowOperation.BULK_INSERT):
+        raise UsageError(f"{mode.value} writes one row a key by itself")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """Rows of a write.
+class WriteResult:
+    """What a write came to.
 
-    ``brought`` by the caller; ``dropped``: others of their key are written instead; ``idle``:
-    deletions of keys that the table has not. ``inserts``, ``updates`` and ``deletes``: what the new
-    files count; an update that is older than the row that is there counts nowhere, one that moves
-    to another partition as an insert and a deletion.
+    ``status``: completed, or nothing where there was nothing to write. ``created_groups``: file groups that it
+    began, ``rewritten_groups``: that it wrote again, ``replaced_groups``: that are gone; ``files`` and ``bytes``: of
+    new base files, ``rewritten_bytes``: bytes of those that they took the place of.
     """
 
-    brought: int
-    dropped: int
-    idle: int
-    inserts: int
-    updates: int
-    deletes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WriteDone:
-    """The new base files, in the order of buckets. What else has a marker is to be removed."""
-
-    files: tuple[NewBase, ...]
-    totals: Totals
-    assigned: Assigned
-
-
-class Bench(Protocol):
-    """Where a task works; picklable."""
-
-    def open(self) -> Storage:
-        """The table's storage, a task's own."""
-
-    def attempt(self) -> int:
-        """A number that no other try at any task has."""
-
-    def folder(self) -> AbstractContextManager[Path]:
-        """An empty one on the local disk, gone after the block."""
-
-
-class Shared(Protocol):
-    """A value that all tasks can look at."""
-
-    @property
-    def value(self) -> Any:
-        """The value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """What runs the tasks of a write.
-
-    ``places``: into how many parts rows are spread by their keys; ``searches``: about how many
-    tasks look for keys in files.
-    """
-
-    bench: Bench
-    shared: Callable[[Any], Shared]
-    places: int
-    searches: int
-
-
-class Writer(Protocol):
-    """Something that writes rows into base files, here or elsewhere."""
-
-    def write(
-        self, rows: Any, work: WriteWork, *, assigned: Callable[[Assigned], None]
-    ) -> WriteDone:
-        """Write the files, each after its marker; ``assigned`` hears before the first of them.
-
-        Raises ReconcilerError, after which no task writes any more; files may stay, each with its
-        marker.
-        """
+    status: Literal["completed", "nothing"]
+    instant: str | None = None
+    counts: RowCounts | None = None
+    created_groups: int = 0
+    rewritten_groups: int = 0
+    replaced_groups: int = 0
+    files: int = 0
+    bytes: int = 0
+    rewritten_bytes: int = 0
+    warnings: tuple[Note, ...] = ()

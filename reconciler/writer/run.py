@@ -17,88 +17,95 @@ from reconciler.errors import (
     RowsError,
     StorageError,
 )
-from reconciler.hudi.avro import encode
-from reconciler.hudi.instant import WRITES, Action, State
-from reconciler.hudi.write_commit import Profile
-from reconciler.plan.model import Note
+from reconciler.hudi.codecs.avro_container import encode_record_file
+from reconciler.hudi.timeline.instant import WRITES, Action, State
+from reconciler.hudi.timeline.write_commit import WorkloadProfile
+from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.observe import observe
 from reconciler.transaction.footprints import (
-    footprints,
-    foreign_pending,
+    collect_completed_writes,
+    find_foreign_writes,
     is_being_rolled_back,
-    known_writes,
+    read_footprints,
 )
-from reconciler.transaction.hold import Hold
-from reconciler.transaction.lock import NoLock
-from reconciler.transaction.marked import remove_marked, remove_markers
-from reconciler.transaction.publish import completion_of
-from reconciler.transaction.undo import clear, withdraw
-from reconciler.writer.alone import check_batches, check_way
-from reconciler.writer.asked import Ask, Outcome, Way
-from reconciler.writer.facts import Facts, facts_of
-from reconciler.writer.made import Written
-from reconciler.writer.partitions import check_apart
-from reconciler.writer.publishing import publish, tidied
-from reconciler.writer.request import Assigned, Totals, WriteDone, Writer
+from reconciler.transaction.locks.file_lock import NoLock
+from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.marked_files import remove_marked_files, remove_markers
+from reconciler.transaction.recovery.pending_instants import (
+    remove_withdrawn_attempt,
+    withdraw_instant,
+)
+from reconciler.transaction.session import TableSession
+from reconciler.writer.conflicts import check_mode, check_stream_batches
+from reconciler.writer.facts import WriteFacts, read_write_facts
+from reconciler.writer.job import RowCounts, RowWriter, WriteAssignment, WrittenFiles
+from reconciler.writer.partition_paths import check_not_nested
+from reconciler.writer.publishing import publish_write, remove_leftovers
+from reconciler.writer.request import WriteMode, WriteRequest, WriteResult
+from reconciler.writer.unpublished import UnpublishedWrite
 
 #: how often a timeline may change under our eyes before we let its writers be
 _ATTEMPTS: Final = 8
 #: what Hudi requests when it is going to replace something without a plan
 _NO_PLAN: Final = {"operationType": None, "clusteringPlan": None, "extraMetadata": None}
-_NOTHING: Final = Totals(brought=0, dropped=0, idle=0, inserts=0, updates=0, deletes=0)
+_NOTHING: Final = RowCounts(
+    incoming=0, dropped=0, absent_deletes=0, inserts=0, updates=0, deletes=0
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Begun:
+class _AnnouncedWrite:
     """A write that is announced, and the table that it follows from."""
 
     instant: str
-    facts: Facts
+    facts: WriteFacts
 
 
 def run_write(
-    hold: Hold,
+    session: TableSession,
     spec: TableSpec,
-    ask: Ask,
-    writer: Writer | None,
+    request: WriteRequest,
+    writer: RowWriter | None,
     *,
     extra: Mapping[str, str],
     announced: str | None = None,
-) -> Outcome:
+) -> WriteResult:
     """Write rows into the table; ``extra`` is kept with the instant.
 
     ``writer``: None for a write without rows; one that only deletes partitions has none to write.
     ``announced``: the instant that a table was just made with. What goes wrong is undone before it
-    is raised: BusyError where another writer has a hand in the same file groups, what ``facts_of``
+    is raised: BusyError where another writer has a hand in the same file groups, what ``read_write_facts``
     and the ``writer`` raise, StorageError.
     """
-    with hold.pulse.running():
-        begun = _begin(hold, spec, ask, announced, extra)
-        with _beating(hold, begun.instant):
+    with session.heartbeats.run():
+        begun = _announce_write(session, spec, request, announced, extra)
+        with _keep_heartbeat(session, begun.instant):
             try:
-                done = _carry_out(hold, ask, begun, writer, extra)
-                outcome = _completed(hold, done)
+                done = _write_files(session, request, begun, writer, extra)
+                outcome = _complete(session, done)
             except (Exception, KeyboardInterrupt):
                 with contextlib.suppress(ReconcilerError):  # else the next run undoes it
-                    abandon(hold, begun.instant, ask.way.action)
+                    abandon_write(session, begun.instant, request.mode.action)
                 raise
-            return tidied(hold, done, outcome)
+            return remove_leftovers(session, done, outcome)
 
 
-def _completed(hold: Hold, done: Written) -> Outcome:
+def _complete(session: TableSession, done: UnpublishedWrite) -> WriteResult:
     """The end of a write whose files are there.
 
     Once it is completed it is: who cannot give the lock back says so, and nobody writes it again.
     """
     outcome = None
     try:
-        with hold.locked():
+        with session.hold_lock():
             if done.files or len(done.replaced):
-                outcome = publish(hold, done)
+                outcome = publish_write(session, done)
             else:
-                _undo(hold, done.instant, done.way.action)
-                outcome = Outcome(how="nothing", totals=done.totals, warnings=_absent(done))
+                _undo_write(session, done.instant, done.mode.action)
+                outcome = WriteResult(
+                    status="nothing", counts=done.counts, warnings=_note_absent_partitions(done)
+                )
     except StorageError as error:
         if outcome is None:
             raise
@@ -106,85 +113,95 @@ def _completed(hold: Hold, done: Written) -> Outcome:
     return outcome
 
 
-def _absent(done: Written) -> tuple[Note, ...]:
+def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:
     """What is said of a deletion of partitions that are not there."""
-    if done.way is not Way.DELETE_PARTITION:
+    if done.mode is not WriteMode.DELETE_PARTITION:
         return ()
     paths = ", ".join(done.facts.state.partitions[:5]) or "none"
     return (Note("partitions", f"the table has no such partition with files; it has {paths}"),)
 
 
-def _begin(
-    hold: Hold, spec: TableSpec, ask: Ask, announced: str | None, extra: Mapping[str, str]
-) -> _Begun:
+def _announce_write(
+    session: TableSession,
+    spec: TableSpec,
+    request: WriteRequest,
+    announced: str | None,
+    extra: Mapping[str, str],
+) -> _AnnouncedWrite:
     """Look at the table and announce the write, as long as nothing else has moved meanwhile."""
     for _attempt in range(_ATTEMPTS):
-        state = observe(hold.storage, None, observed_ms=hold.clock.now_ms())
+        state = observe(session.storage, None, observed_ms=session.clock.now_ms())
         try:
-            facts = facts_of(hold.storage, hold.properties, spec, state, ask)
-            check_batches(hold, extra)  # what is completed from now on is asked of at the end
+            facts = read_write_facts(session.storage, session.properties, spec, state, request)
+            check_stream_batches(
+                session, extra
+            )  # what is completed from now on is asked of at the end
         except ReconcilerError:
             if announced is not None:
                 with contextlib.suppress(ReconcilerError):
-                    abandon(hold, announced, Action.COMMIT)
-                    hold.heartbeat(announced).remove()
+                    abandon_write(session, announced, Action.COMMIT)
+                    session.make_heartbeat(announced).remove()
             raise
         instant = None
         try:
-            with hold.locked():
-                instant = _announce(hold, ask.way, facts, announced)
+            with session.hold_lock():
+                instant = _create_requested(session, request.mode, facts, announced)
         except ReconcilerError:
-            action = Action.COMMIT if instant is None else ask.way.action
+            action = Action.COMMIT if instant is None else request.mode.action
             if (doomed := instant or announced) is not None:  # or the lock could not be given back
                 with contextlib.suppress(ReconcilerError):
-                    abandon(hold, doomed, action)
-                    hold.heartbeat(doomed).remove()
+                    abandon_write(session, doomed, action)
+                    session.make_heartbeat(doomed).remove()
             raise
         if instant is not None:
-            return _Begun(instant=instant, facts=facts)
+            return _AnnouncedWrite(instant=instant, facts=facts)
     raise BusyError(
-        f"{hold.name}: its timeline changed {_ATTEMPTS} times while a write was being prepared; "
+        f"{session.name}: its timeline changed {_ATTEMPTS} times while a write was being prepared; "
         "run it again when its writers are quieter"
     )
 
 
-def _announce(hold: Hold, way: Way, facts: Facts, announced: str | None) -> str | None:
+def _create_requested(
+    session: TableSession, mode: WriteMode, facts: WriteFacts, announced: str | None
+) -> str | None:
     """The requested file; None where a write was completed since the table was looked at."""
-    timeline, found = footprints(hold, known_writes(facts.state.timeline), announced)
+    timeline, found = read_footprints(
+        session, collect_completed_writes(facts.state.timeline), announced
+    )
     if any(one.is_completed for one in found):
         return None
-    check_way(way, found, has_groups=bool(facts.standing.groups.is_live.any()))
-    pending = foreign_pending(timeline, announced)
-    if isinstance(hold.lock, NoLock) and pending:
+    check_mode(mode, found, has_groups=bool(facts.table_groups.groups.is_live.any()))
+    pending = find_foreign_writes(timeline, announced)
+    if isinstance(session.lock, NoLock) and pending:
         raise BusyError(
             f"{pending[0].action} {pending[0].requested} is pending, and there is no lock: it and "
             "this write could lose each other's rows; configure concurrency.lock or wait"
         )
-    if announced is not None and way.action is Action.COMMIT:
+    if announced is not None and mode.action is Action.COMMIT:
         return announced
-    hold.lock.confirm()
+    session.lock.confirm()
     if announced is not None:  # a new table was announced by a commit, and this is another action
-        hold.publisher.withdraw(announced, Action.COMMIT)
-        hold.heartbeat(announced).remove()
+        session.publisher.withdraw(announced, Action.COMMIT)
+        session.make_heartbeat(announced).remove()
     plan = b""
-    if way.replaces:
-        plan = encode("HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1})
+    if mode.replaces:
+        plan = encode_record_file("HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1})
     try:
-        return hold.announce(way.action, timeline, plan)
+        return session.request_write(mode.action, timeline, plan)
     except AlreadyExistsError:
         return None
 
 
 @contextlib.contextmanager
-def _beating(hold: Hold, instant: str) -> Iterator[None]:
+def _keep_heartbeat(session: TableSession, instant: str) -> Iterator[None]:
     """Beat while a write runs; say so when it ends before it is completed."""
-    heartbeat = hold.heartbeat(instant)
+    heartbeat = session.make_heartbeat(instant)
     try:
-        with hold.pulse.beating(heartbeat.beat):
+        with session.heartbeats.repeat(heartbeat.beat):
             yield
     except BaseException:
         with contextlib.suppress(ReconcilerError):
-            if any(one.requested == instant for one in hold.reread().pending(WRITES)):
+            if any(one.requested == instant for one in session.reload_timeline().pending(WRITES)):
                 heartbeat.end()
             else:
                 heartbeat.remove()
@@ -193,51 +210,59 @@ def _beating(hold: Hold, instant: str) -> Iterator[None]:
         heartbeat.remove()
 
 
-def _carry_out(
-    hold: Hold, ask: Ask, begun: _Begun, writer: Writer | None, extra: Mapping[str, str]
-) -> Written:
+def _write_files(
+    session: TableSession,
+    request: WriteRequest,
+    begun: _AnnouncedWrite,
+    writer: RowWriter | None,
+    extra: Mapping[str, str],
+) -> UnpublishedWrite:
     facts, instant = begun.facts, begun.instant
 
-    def assigned(found: Assigned) -> None:
+    def assigned(found: WriteAssignment) -> None:
         state, to = facts.state, found.assignment
         paths = {to.partitions[code] for code in np.unique(to.partition).tolist()}
-        check_apart(paths, state.metafile_partitions.union(state.partitions))
-        hold.publisher.start(instant, ask.way.action, _inflight(hold, ask.way, facts, found))
+        check_not_nested(paths, state.metafile_partitions.union(state.partitions))
+        session.publisher.begin(
+            instant, request.mode.action, _encode_profile(session, request.mode, facts, found)
+        )
 
-    if writer is None or ask.way is Way.DELETE_PARTITION:
-        hold.publisher.start(instant, ask.way.action, b"")
+    if writer is None or request.mode is WriteMode.DELETE_PARTITION:
+        session.publisher.begin(instant, request.mode.action, b"")
         done = None
     else:
-        work = facts.work(ask, instant, hold.owner.token)
-        done = writer.write(ask.rows, work, assigned=assigned)
-        if ask.way is Way.INSERT_OVERWRITE_TABLE and not done.files:
+        work = facts.make_job(request, instant, session.owner.token)
+        done = writer.write(request.rows, work, assigned=assigned)
+        if request.mode is WriteMode.INSERT_OVERWRITE_TABLE and not done.files:
             raise RowsError(
-                f"{hold.name}: there are no rows, and insert-overwrite-table would empty the "
+                f"{session.name}: there are no rows, and insert-overwrite-table would empty the "
                 "table; if that is meant, delete its partitions (delete-partition)"
             )
-    return Written(
-        way=ask.way,
+    return UnpublishedWrite(
+        mode=request.mode,
         instant=instant,
         facts=facts,
-        known=known_writes(facts.state.timeline),
+        known_writes=collect_completed_writes(facts.state.timeline),
         files=() if done is None else done.files,
-        totals=_NOTHING if done is None else done.totals,
-        replaced=_replaced(ask, facts, done),
+        counts=_NOTHING if done is None else done.counts,
+        replaced=_find_replaced_groups(request, facts, done),
         extra=extra,
     )
 
 
-def _replaced(ask: Ask, facts: Facts, done: WriteDone | None) -> NDArray[np.int64]:
+def _find_replaced_groups(
+    request: WriteRequest, facts: WriteFacts, done: WrittenFiles | None
+) -> NDArray[np.int64]:
     """The file groups that are gone with the write."""
-    groups = facts.standing.groups
+    groups = facts.table_groups.groups
     live = np.flatnonzero(groups.is_live)
-    match ask.way:
-        case Way.INSERT_OVERWRITE_TABLE:
+    match request.mode:
+        case WriteMode.INSERT_OVERWRITE_TABLE:
             return live
-        case Way.INSERT_OVERWRITE if done is not None:
+        case WriteMode.INSERT_OVERWRITE if done is not None:
             paths = {file.partition for file in done.files}
-        case Way.DELETE_PARTITION:
-            paths = set(ask.partitions or ())
+        case WriteMode.DELETE_PARTITION:
+            paths = set(request.partitions or ())
         case _:
             return np.zeros(0, np.int64)
     codes = [code for code, path in enumerate(groups.partitions) if path in paths]
@@ -245,40 +270,42 @@ def _replaced(ask: Ask, facts: Facts, done: WriteDone | None) -> NDArray[np.int6
     return found
 
 
-def _inflight(hold: Hold, way: Way, facts: Facts, found: Assigned) -> bytes:
+def _encode_profile(
+    session: TableSession, mode: WriteMode, facts: WriteFacts, found: WriteAssignment
+) -> bytes:
     """What the write is going to do; nothing for one that replaces, whose plan says it."""
-    if way.replaces:
+    if mode.replaces:
         return b""
-    groups, workload = facts.standing.groups, found.workload
+    groups, workload = facts.table_groups.groups, found.workload
     inserts = dict(zip(workload.partitions, workload.inserts.tolist(), strict=True))
     updates: dict[str, dict[str, tuple[str, int]]] = {}
     for group, rows in zip(workload.group.tolist(), workload.updates.tolist(), strict=True):
         path = groups.partitions[groups.partition[group]]
-        begun = groups.instants[groups.begun[group]]
+        begun = groups.instants[groups.slice_start[group]]
         updates.setdefault(path, {})[groups.file_id[group].as_py()] = (begun, rows)
-    profile = Profile(operation=way.named, inserts=inserts, updates=updates)
-    return profile.encode(version=hold.properties.table_version)
+    profile = WorkloadProfile(operation=mode.hudi_name, inserts=inserts, updates=updates)
+    return profile.encode(version=session.properties.table_version)
 
 
-def abandon(hold: Hold, instant: str, action: Action) -> None:
+def abandon_write(session: TableSession, instant: str, action: Action) -> None:
     """Undo a write that failed; where another has undone it already, what came later goes too.
 
     Takes the lock.
     """
-    with hold.locked():
-        _undo(hold, instant, action)
+    with session.hold_lock():
+        _undo_write(session, instant, action)
 
 
-def _undo(hold: Hold, instant: str, action: Action) -> None:
-    """As ``abandon``, under the lock. What a rollback that is pending may count on stays to it."""
-    timeline = hold.reread()
-    if completion_of(timeline, instant, action) is not None:
+def _undo_write(session: TableSession, instant: str, action: Action) -> None:
+    """As ``abandon_write``, under the lock. What a rollback that is pending may count on stays to it."""
+    timeline = session.reload_timeline()
+    if find_completion(timeline, instant, action) is not None:
         return
-    hold.lock.confirm()
-    if is_being_rolled_back(hold, timeline, instant):
-        remove_marked(hold.storage, instant)
-        remove_markers(hold.storage, instant)
-    elif timeline.file(instant, action, State.REQUESTED) is not None:
-        withdraw(hold, instant, action)
+    session.lock.confirm()
+    if is_being_rolled_back(session, timeline, instant):
+        remove_marked_files(session.storage, instant)
+        remove_markers(session.storage, instant)
+    elif timeline.find_file(instant, action, State.REQUESTED) is not None:
+        withdraw_instant(session, instant, action)
     else:  # nobody else looks for what was told to the metadata table since
-        clear(hold.storage, instant)
+        remove_withdrawn_attempt(session.storage, instant)

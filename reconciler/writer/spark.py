@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from reconciler.cluster.spark import job, ship
 from reconciler.errors import UnsupportedError
-from reconciler.exchange.holding.spark import Holding, holding_of
-from reconciler.reader.failures import sentence
-from reconciler.reader.spark import reading
+from reconciler.reader.spark import translate_spark_errors
+from reconciler.spark.failures import explain_failure
+from reconciler.spark.jobs import run_job_group, ship_package
+from reconciler.spark.staging import StagingOpener, choose_staging
 from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.redaction import redacted, without_credentials
-from reconciler.writer.asked import Ask, check_ask, way_of
-from reconciler.writer.program import written
-from reconciler.writer.request import Assigned, Engine, WriteDone, WriteWork
+from reconciler.storage.redaction import redact_secrets, redact_urls
+from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
+from reconciler.writer.request import WriteRequest, check_request, parse_mode
+from reconciler.writer.stages import write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,7 @@ _SEARCHES_PER_SLOT: Final = 2
 class SparkWriter:
     """Runs on a session's executors; every task opens its own storage.
 
-    ``places``: into how many parts rows are spread by their keys, None for as many as their size
+    ``shuffle_partitions``: into how many parts rows are spread by their keys, None for as many as their size
     asks for.
     """
 
@@ -51,44 +51,44 @@ class SparkWriter:
         session: SparkSession,
         ref: StorageRef,
         *,
-        places: int | None = None,
-        holding: Holding | None = None,
+        shuffle_partitions: int | None = None,
+        holding: StagingOpener | None = None,
     ) -> None:
         self._context, self._ref = session.sparkContext, ref
-        self._places = places
-        self._holding = holding or holding_of(self._context)
+        self._places = shuffle_partitions
+        self._holding = holding or choose_staging(self._context)
 
     def write(
-        self, rows: DataFrame, work: WriteWork, *, assigned: Callable[[Assigned], None]
-    ) -> WriteDone:
+        self, rows: DataFrame, work: WriteJob, *, assigned: Callable[[WriteAssignment], None]
+    ) -> WrittenFiles:
         """The contract of ``Writer``; the DataFrame is asked for its rows once."""
-        ship(self._context)
+        ship_package(self._context)
         ref, slots = self._ref, self._context.defaultParallelism
-        described = f"reconciler: {work.recipe.operation.value} into {ref.location}"
+        described = f"reconciler: {work.row_job.operation.value} into {ref.location}"
         with ExitStack() as stack:
-            shared = stack.enter_context(_sharing(self._context))
+            shared = stack.enter_context(_open_broadcasts(self._context))
             hold = stack.enter_context(self._holding(self._context))
-            stack.enter_context(reading(ref))
+            stack.enter_context(translate_spark_errors(ref))
             # the files of a write that is given up go by marker: none may come later
             stack.enter_context(
-                job(
+                run_job_group(
                     self._context,
                     described,
-                    lambda said: without_credentials(redacted(said, ref.secrets)),
-                    alone=True,
-                    say=sentence,
+                    lambda said: redact_urls(redact_secrets(said, ref.secrets)),
+                    waits_for_all_attempts=True,
+                    explain=explain_failure,
                 )
             )
-            engine = Engine(
-                bench=_Bench(ref),
-                shared=shared,
-                places=self._places or _places(rows, slots),
-                searches=_SEARCHES_PER_SLOT * slots,
+            engine = TaskRunner(
+                context=_SparkTaskContext(ref),
+                broadcast=shared,
+                partitions=self._places or _count_shuffle_partitions(rows, slots),
+                search_tasks=_SEARCHES_PER_SLOT * slots,
             )
-            return written(hold(rows), work, engine, assigned=assigned)
+            return write_files(hold(rows), work, engine, assigned=assigned)
 
 
-def columns_of(frame: DataFrame) -> Any:
+def make_arrow_schema(frame: DataFrame) -> Any:
     """The columns of a DataFrame as an Arrow schema; UnsupportedError for what Arrow lacks."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 (heavy)
 
@@ -105,20 +105,20 @@ def columns_of(frame: DataFrame) -> Any:
     return pa.schema(fields)
 
 
-def asked_of(
+def make_write_request(
     frame: DataFrame | None,
     operation: str,
     *,
     dedupes: bool = False,
     fills_missing: bool = False,
     partitions: Sequence[str] | None = None,
-) -> Ask:
+) -> WriteRequest:
     """A write of a DataFrame's rows; UsageError for what does not go together."""
-    way = way_of(operation)
-    check_ask(way, has_rows=frame is not None, dedupes=dedupes, partitions=partitions)
-    schema = pa.schema([]) if frame is None else columns_of(frame)
-    return Ask(
-        way=way,
+    way = parse_mode(operation)
+    check_request(way, has_rows=frame is not None, dedupes=dedupes, partitions=partitions)
+    schema = pa.schema([]) if frame is None else make_arrow_schema(frame)
+    return WriteRequest(
+        mode=way,
         rows=frame,
         schema=schema,
         dedupes=dedupes,
@@ -128,7 +128,7 @@ def asked_of(
 
 
 @contextmanager
-def _sharing(context: Any) -> Iterator[Callable[[Any], Any]]:
+def _open_broadcasts(context: Any) -> Iterator[Callable[[Any], Any]]:
     """Broadcasts, which are gone after the block. Disks may hold them: secrets are in none."""
     found = []
 
@@ -143,7 +143,7 @@ def _sharing(context: Any) -> Iterator[Callable[[Any], Any]]:
             one.unpersist()
 
 
-def _places(rows: DataFrame, slots: int) -> int:
+def _count_shuffle_partitions(rows: DataFrame, slots: int) -> int:
     """As many as the rows ask for, as far as Spark knows before it has read them."""
     plan = rows._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 (no public name)
     expected = int(plan.stats().sizeInBytes())
@@ -154,12 +154,12 @@ def _places(rows: DataFrame, slots: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
+class _SparkTaskContext:
     """A task's own; secrets are in ``ref``."""
 
     ref: StorageRef
 
-    def open(self) -> Storage:
+    def open_storage(self) -> Storage:
         import pyarrow as pa  # noqa: PLC0415 (on the worker)
 
         from reconciler.storage.open import open_storage  # noqa: PLC0415
@@ -167,7 +167,7 @@ class _Bench:
         pa.set_cpu_count(1)  # a task has one core
         return open_storage(self.ref)
 
-    def attempt(self) -> int:
+    def get_attempt(self) -> int:
         from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
 
         context = TaskContext.get()
@@ -176,7 +176,7 @@ class _Bench:
         return number
 
     @contextmanager
-    def folder(self) -> Iterator[Path]:
+    def make_folder(self) -> Iterator[Path]:
         """On the disks that Spark was given for what does not fit into memory."""
         from pyspark.shuffle import _get_local_dirs  # noqa: PLC0415 (on the worker)
 

@@ -19,11 +19,11 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.schema import FileSchema
-from reconciler.basefile.writer import write_base_file
-from reconciler.hudi.bloom import BloomShape, bloom_filter
-from reconciler.merge.avro_schema import META_COLUMNS
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.base_file.writer import write_base_file
+from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from reconciler.hudi.codecs.bloom import BloomShape, build_bloom_filter
 
 AVRO = {
     "type": "record",
@@ -70,7 +70,7 @@ def rows(keys: pa.Array, random: np.random.Generator) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(text | data)
 
 
-def written(batches: list[pa.RecordBatch], schema: FileSchema, form: FileForm) -> None:
+def written(batches: list[pa.RecordBatch], schema: FileSchema, form: BaseFileSettings) -> None:
     write_base_file(batches, io.BytesIO(), "f1-0_0-1-2_20240101000000000.parquet", schema, form)
 
 
@@ -83,15 +83,15 @@ def main() -> None:
     keys = uuids(count, random)
     numbers = pa.array(range(count)).cast(pa.string())
     for name, column in (("UUIDs", keys), ("numbers", numbers)):
-        for shape in (BloomShape.of(), BloomShape.of("SIMPLE", entries=count)):
-            spent = cpu(partial(bloom_filter, column, shape))
+        for shape in (BloomShape.from_options(), BloomShape.from_options("SIMPLE", entries=count)):
+            spent = cpu(partial(build_bloom_filter, column, shape))
             print(f"bloom filter {shape.code}, {name}: {count / spent / 1e6:.1f} M keys/s")
     batch = rows(keys, random)
     batches = [batch.slice(at, 65_536) for at in range(0, count, 65_536)]
-    schema = FileSchema.of(json.dumps(AVRO), "bench")
+    schema = FileSchema.from_avro(json.dumps(AVRO), "bench")
     for codec in ("gzip", "snappy", "zstd"):
-        for bloom in (BloomShape.of(), None):
-            form = replace(FileForm(), codec=codec, bloom=bloom)
+        for bloom in (BloomShape.from_options(), None):
+            form = replace(BaseFileSettings(), codec=codec, bloom=bloom)
             spent = cpu(partial(written, batches, schema, form))
             what = "with" if bloom else "without"
             print(f"base file, {codec}, {what} filter: {spent / count * 1e6:.2f} s per M rows")

@@ -18,12 +18,19 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-from tests.oracle import lives
-from tests.oracle.beside import WRITERS_FIRST, no_update_is_lost
+from tests.oracle import clustered_checks
 from tests.oracle.bundles import VERSIONS
+from tests.oracle.clustered_tables import (
+    Clusterer,
+    Shape,
+    SubjectCache,
+    cluster_by_hudi,
+    list_shapes,
+    make_small_subject,
+)
+from tests.oracle.concurrent_writer import WRITERS_FIRST, check_no_update_is_lost
 from tests.oracle.hudi import RealHudi
-from tests.oracle.layouts import Clusterer, Shape, Shelf, by_hudi, shapes_of, small
-from tests.oracle.our_clustering import by_us
+from tests.oracle.our_clustering import cluster_by_us
 
 
 def main() -> None:
@@ -38,7 +45,7 @@ def main() -> None:
     failed: list[str] = []
     with _clusterer(arguments.by) as clusterer:
         for version in versions:
-            shapes = [shape for shape in shapes_of(version) if arguments.only in str(shape)]
+            shapes = [shape for shape in list_shapes(version) if arguments.only in str(shape)]
             failed += run(shapes, clusterer, arguments.check) if shapes else []
     print("failed:", *failed, sep="\n  ") if failed else print("all right")
     raise SystemExit(1 if failed else 0)
@@ -50,7 +57,7 @@ def run(shapes: list[Shape], clusterer: Clusterer, only: str = "") -> list[str]:
     try:
         for shape in shapes:
             with tempfile.TemporaryDirectory() as folder:
-                shelf = Shelf(lambda _: hudi, Path(folder), clusterer)
+                shelf = SubjectCache(lambda _: hudi, Path(folder), clusterer)
                 names = _failing(shelf, shape, clusterer, only)
                 failed += [f"{shape}: {name}" for name in names]
     finally:
@@ -58,13 +65,13 @@ def run(shapes: list[Shape], clusterer: Clusterer, only: str = "") -> list[str]:
     return failed
 
 
-def _failing(shelf: Shelf, shape: Shape, clusterer: Clusterer, only: str) -> Iterator[str]:
+def _failing(shelf: SubjectCache, shape: Shape, clusterer: Clusterer, only: str) -> Iterator[str]:
     """The names of the checks that fail, as they do."""
     checks: dict[str, Callable[[], None]] = {
-        "same rows": lambda: lives.same_rows(shelf, shape),
-        "goes on": lambda: lives.goes_on(shelf, shape),
-        "taken back": lambda: lives.taken_back(shelf, shape, clusterer),
-        "cleaned by us": lambda: lives.cleaned_by_us(shelf, shape),
+        "same rows": lambda: clustered_checks.check_same_rows(shelf, shape),
+        "goes on": lambda: clustered_checks.check_hudi_continues(shelf, shape),
+        "taken back": lambda: clustered_checks.check_rollback_and_restore(shelf, shape, clusterer),
+        "cleaned by us": lambda: clustered_checks.check_our_clean(shelf, shape),
     }
     if shape.partitions == "plain" and shape.metadata == "all":
         checks["beside a writer"] = lambda: _beside_a_writer(shelf, shape)
@@ -82,25 +89,25 @@ def _failing(shelf: Shelf, shape: Shape, clusterer: Clusterer, only: str) -> Ite
             print(f"{time.perf_counter() - began:5.1f} s {shape}: {name}", flush=True)
 
 
-def _beside_a_writer(shelf: Shelf, shape: Shape) -> None:
+def _beside_a_writer(shelf: SubjectCache, shape: Shape) -> None:
     """Real Hudi upserts at the same time, and its writers give way, or do not."""
     for options in ({}, WRITERS_FIRST):
-        folder = shelf.answers()
-        subject = small(shelf.before(shape).hudi, folder / "t", shape)
-        no_update_is_lost(subject, options, folder)
+        folder = shelf.new_answer_folder()
+        subject = make_small_subject(shelf.unclustered(shape).hudi, folder / "t", shape)
+        check_no_update_is_lost(subject, options, folder)
 
 
 @contextmanager
 def _clusterer(who: str) -> Iterator[Clusterer]:
     if who == "hudi":
-        yield by_hudi
+        yield cluster_by_hudi
         return
-    from reconciler.cli.spark import spark_session  # noqa: PLC0415 - heavy
+    from reconciler.cli.spark import open_spark_session  # noqa: PLC0415 - heavy
 
     with ExitStack() as running:
         told = {"spark.sql.session.timeZone": "UTC"}
-        session = cache(lambda: running.enter_context(spark_session("local[2]", told)))
-        yield by_us(session)
+        session = cache(lambda: running.enter_context(open_spark_session("local[2]", told)))
+        yield cluster_by_us(session)
 
 
 if __name__ == "__main__":

@@ -14,17 +14,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from reconciler.hudi.files import build_files
-from reconciler.planners.clustering import plan_clustering
-from reconciler.planners.overlap import Ranges
+from reconciler.hudi.files.table_files import build_files
+from reconciler.planners.cluster.overlap import ColumnRanges
+from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.spec.model import Clustering, ClusteringBudget, ClusteringTrigger, TableSpec
-from reconciler.state.layout import Layout, PastClustering
+from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.model import TableState
 from tests.unit.planners.cow import commit, stamp, table
 
 MiB = 1024**2
 BY = {"columns": ("x", "y"), "curve": "kd-tree"}
-DONE = Layout(columns=("x", "y"), curve="kd-tree", mapping="rank")
+DONE = ClusteringLayout(columns=("x", "y"), curve="kd-tree", mapping="rank")
 ASKED = {
     "as Hudi": Clustering(columns=(), when=ClusteringTrigger(always=True)),
     "packing": Clustering(columns=()),
@@ -46,15 +46,15 @@ def table_of(partitions: int, files: int) -> TableState:
     return replace(state, files=found, partitions=found.partitions)
 
 
-def ranges_of(state: TableState) -> Ranges:
+def ranges_of(state: TableState) -> ColumnRanges:
     """Two columns, a file covers a tenth of each."""
     chance = np.random.default_rng(2)
     lower = chance.uniform(0, 0.9, (2, len(state.files)))
     rows = np.full(len(state.files), 1000, np.int64)
-    return Ranges(lower=lower, upper=lower + 0.1, rows=rows)
+    return ColumnRanges(lower=lower, upper=lower + 0.1, rows=rows)
 
 
-def seconds(state: TableState, name: str, ranges: Ranges) -> tuple[float, int]:
+def seconds(state: TableState, name: str, ranges: ColumnRanges) -> tuple[float, int]:
     """CPU seconds of one plan without a limit of groups, and the number of its groups."""
     asked = replace(ASKED[name], budget=ClusteringBudget(groups=10**9))
     spec = TableSpec(name="t", path="/t", clustering=asked)

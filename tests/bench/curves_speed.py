@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reconciler.curves.bits import hilbert, interleaved
-from reconciler.curves.layout import files, fit, keys, order
+from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
+from reconciler.layout.curves.row_layout import assign_files, compute_keys, fit_layout, sort_by_key
 from tests.bench.curve_data import trips
 
 FILES = 71
@@ -40,15 +40,15 @@ def timed(name: str, table: pa.Table, columns: list[str], **options: Any) -> Non
     """A line of a layout."""
     rows = table.num_rows
     sample = table.take(np.linspace(0, rows - 1, SAMPLE).astype(np.int64))
-    layout = fit(sample, columns, files=FILES, **options)
-    key = keys(layout, table)
-    part = np.ascontiguousarray(key[:, files(layout, key) == 0])
+    layout = fit_layout(sample, columns, files=FILES, **options)
+    key = compute_keys(layout, table)
+    part = np.ascontiguousarray(key[:, assign_files(layout, key) == 0])
     work = {
-        "keys": (lambda: keys(layout, table), rows),
-        "files": (lambda: files(layout, key), rows),
-        "order": (lambda: order(part), part.shape[1]),
+        "keys": (lambda: compute_keys(layout, table), rows),
+        "files": (lambda: assign_files(layout, key), rows),
+        "order": (lambda: sort_by_key(part), part.shape[1]),
     }
-    fitted = cpu_seconds(lambda: fit(sample, columns, files=FILES, **options), 1)
+    fitted = cpu_seconds(lambda: fit_layout(sample, columns, files=FILES, **options), 1)
     speeds = [f"{what} {n / cpu_seconds(do) / 1e6:6.1f}" for what, (do, n) in work.items()]
     print(
         f"{len(columns)} {name:22} fit {fitted:4.1f} s  {'  '.join(speeds)}  M rows/s", flush=True
@@ -59,7 +59,7 @@ def from_ranks(columns: int, rows: int) -> None:
     """Lines of the curves alone."""
     rng = np.random.default_rng(1)
     ranks = [rng.integers(0, 1 << 12, rows, dtype=np.uint16) for _ in range(columns)]
-    for name, curve in (("z-order", interleaved), ("hilbert", hilbert)):
+    for name, curve in (("z-order", interleave_bits), ("hilbert", hilbert_keys)):
         taken = cpu_seconds(lambda curve=curve: curve(ranks, 12))
         print(f"{columns} {name} from ranks: {rows / taken / 1e6:.1f} M rows/s", flush=True)
 

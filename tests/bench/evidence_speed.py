@@ -20,11 +20,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from reconciler.hudi import hfile_write
-from reconciler.hudi.logfile import BlockType, read_blocks, schema_text
-from reconciler.hudi.metadata_records import ColumnRange, MetadataRecords, Wrapping
-from reconciler.hudi.schemaless import encode, parsed_schema
-from reconciler.state.gather import MOST_FOOTERS
+from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.codecs.avro_binary import encode_record, parse_schema
+from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema, read_blocks
+from reconciler.hudi.metadata.record_encoder import BoundWrapper, ColumnRange, RecordEncoder
+from reconciler.state.clustering_facts_reader import MAX_FOOTERS
 from tests.bench.make_table import Shape, make_table
 from tests.trees import unpack
 
@@ -33,7 +33,7 @@ INDEXED = ROOT / "tests/tables/indexed/1.2.0.zip"
 GROUPS = 100
 START = "00000000000000000"
 COLUMNS = (*(f"c{number}" for number in range(8)), "id", "ts")
-LONG = Wrapping(
+LONG = BoundWrapper(
     wrapper="org.apache.hudi.avro.model.LongWrapper",
     value_type={"typeOrdinal": 4, "additionalInfo": None},
 )
@@ -53,7 +53,7 @@ def schema_of_records(folder: Path) -> str:
     for path in sorted(index.glob(".*.log.*")):
         for block in read_blocks(path.read_bytes(), path.name):
             if block.type is BlockType.HFILE_DATA:
-                return schema_text(block)
+                return get_block_schema(block)
     raise SystemExit(f"{INDEXED} has no statistics")
 
 
@@ -75,17 +75,17 @@ def add_metadata_table(table: Path, shape: Shape, schema: str) -> None:
 def put(table: Path, partition: str, group: str, cells: list[tuple[bytes, bytes]], schema: str):
     folder = table / ".hoodie/metadata" / partition
     folder.mkdir()
-    data = hfile_write.encode(sorted(cells), schema)
+    data = hfile_writer.encode_hfile(sorted(cells), schema)
     (folder / f"{group}-0000-0_0-0-0_{START}.hfile").write_bytes(data)
 
 
 def listing(names: dict[str, list[str]], table: Path, schema: str) -> list[tuple[bytes, bytes]]:
-    parsed = parsed_schema(schema, "")
+    parsed = parse_schema(schema, "")
 
     def cell(key: str, kind: int, sizes: dict[str, int]) -> tuple[bytes, bytes]:
         told = {name: {"size": size, "isDeleted": False} for name, size in sizes.items()}
         record = dict.fromkeys(field["name"] for field in parsed["fields"])
-        return key.encode(), encode(
+        return key.encode(), encode_record(
             {**record, "key": "", "type": kind, "filesystemMetadata": told}, parsed
         )
 
@@ -97,7 +97,7 @@ def listing(names: dict[str, list[str]], table: Path, schema: str) -> list[tuple
 
 def statistics(names: dict[str, list[str]], schema: str) -> list[tuple[bytes, bytes]]:
     """A file covers a tenth of each column."""
-    chance, made = random.Random(1), MetadataRecords(schema=schema, path="")
+    chance, made = random.Random(1), RecordEncoder(schema=schema, path="")
     wrappings = dict.fromkeys(COLUMNS, LONG)
     cells = []
     for path, found in names.items():
@@ -114,7 +114,7 @@ def statistics(names: dict[str, list[str]], schema: str) -> list[tuple[bytes, by
                 )
                 for column in COLUMNS
             ]
-            cells += made.column_stats(path, name, ranges, wrappings)
+            cells += made.encode_column_stats(path, name, ranges, wrappings)
     return cells
 
 
@@ -178,7 +178,7 @@ def main() -> None:
         add_metadata_table(table, shape, schema_of_records(folder / "indexed"))
         for name, said in SPECS.items():
             live = "files" if "footers" in name else "column_stats,files"
-            block = said.replace("%s", str(MOST_FOOTERS // GROUPS))
+            block = said.replace("%s", str(MAX_FOOTERS // GROUPS))
             for _ in range(asked.times):
                 cpu, wall = plan(table, folder, block, live)
                 print(

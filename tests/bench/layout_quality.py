@@ -22,11 +22,17 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from reconciler.curves.bits import interleaved
-from reconciler.curves.lanes import fixed
-from reconciler.curves.layout import Layout, fit, keys, order, row_groups
-from reconciler.curves.layout import files as files_of
-from reconciler.curves.ties import ties
+from reconciler.layout.curves.curve_keys import interleave_bits
+from reconciler.layout.curves.lanes import fixed_lanes
+from reconciler.layout.curves.row_layout import (
+    RowLayout,
+    compute_keys,
+    fit_layout,
+    row_group_starts,
+    sort_by_key,
+)
+from reconciler.layout.curves.row_layout import assign_files as files_of
+from reconciler.layout.curves.tie_breakers import make_tie_breakers
 from tests.bench.curve_data import Data, Query, pairs, trips, where
 
 #: places of the columns in a table of Hudi: after its five, a key and one more
@@ -37,7 +43,7 @@ SAMPLE = 200_000
 ROW_GROUPS = 8
 
 #: of each row its file and its key there; the layout, where it is ours
-Files = tuple[np.ndarray, np.ndarray, Layout | None]
+Files = tuple[np.ndarray, np.ndarray, RowLayout | None]
 OURS = {
     "linear": {"curve": "linear"},
     "z-order": {"curve": "z-order"},
@@ -52,7 +58,7 @@ PEERS = ("Hudi z-order", "Hudi Hilbert", "Delta z-order", "Iceberg z-order")
 def evenly(key: np.ndarray, files: int) -> Files:
     """Files of the same number of rows, to the row."""
     found = np.empty(key.shape[1], np.int64)
-    found[order(key)] = np.arange(key.shape[1]) * files // key.shape[1]
+    found[sort_by_key(key)] = np.arange(key.shape[1]) * files // key.shape[1]
     return found, key, None
 
 
@@ -62,8 +68,10 @@ def by_hudi(curve: str) -> Callable[[Data], Files]:
     def peer(data: Data) -> Files:
         places = [PLACES[name] for name in data.columns]
         few = data.table.slice(0, 1000)
-        layout = fit(few, data.columns, files=1, curve=curve, mapping="direct", places=places)
-        return evenly(keys(layout, data.table), data.files)
+        layout = fit_layout(
+            few, data.columns, files=1, curve=curve, mapping="direct", positions=places
+        )
+        return evenly(compute_keys(layout, data.table), data.files)
 
     return peer
 
@@ -75,7 +83,7 @@ def by_delta(data: Data) -> Files:
         values = data.table[name].to_numpy()
         ranges = np.quantile(values, np.linspace(0, 1, 1001)[1:-1], method="lower")
         ids.append(np.searchsorted(ranges, values).astype(np.uint16))
-    return evenly(interleaved(ids, 10), data.files)
+    return evenly(interleave_bits(ids, 10), data.files)
 
 
 def by_iceberg(data: Data) -> Files:
@@ -84,8 +92,8 @@ def by_iceberg(data: Data) -> Files:
     for name in data.columns:
         column = data.table[name].combine_chunks()
         wide = pa.int64() if pa.types.is_integer(column.type) else pa.float64()
-        lanes.append(fixed(column.cast(wide), name)[0])
-    return evenly(interleaved(lanes, 64), data.files)
+        lanes.append(fixed_lanes(column.cast(wide), name)[0])
+    return evenly(interleave_bits(lanes, 64), data.files)
 
 
 def by_us(data: Data, *, curve: str, queries: bool = False) -> Files:
@@ -93,8 +101,8 @@ def by_us(data: Data, *, curve: str, queries: bool = False) -> Files:
     picked = np.random.default_rng(3).choice(data.table.num_rows, SAMPLE, replace=False)
     picked.sort()
     declared = [where(query) for query in data.declared] if queries else []
-    tie = ties(pa.array(np.arange(data.table.num_rows)), "id")
-    layout = fit(
+    tie = make_tie_breakers(pa.array(np.arange(data.table.num_rows)), "id")
+    layout = fit_layout(
         data.table.take(picked),
         data.columns,
         files=data.files,
@@ -102,20 +110,20 @@ def by_us(data: Data, *, curve: str, queries: bool = False) -> Files:
         queries=declared,
         ties=tie[picked],
     )
-    key = keys(layout, data.table, ties=tie)
+    key = compute_keys(layout, data.table, ties=tie)
     return files_of(layout, key, ties=tie), key, layout
 
 
-def grouped(file: np.ndarray, key: np.ndarray, layout: Layout | None) -> np.ndarray:
+def grouped(file: np.ndarray, key: np.ndarray, layout: RowLayout | None) -> np.ndarray:
     """The row group of each row, among those of all files: along a file's keys."""
     found = np.empty(len(file), np.int64)
     in_files = np.argsort(file, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(file))])
     for nth, (start, end) in enumerate(pairwise(starts)):
         rows = in_files[start:end]
-        rows = rows[order(key[:, rows])]
+        rows = rows[sort_by_key(key[:, rows])]
         even = np.arange(ROW_GROUPS + 1) * len(rows) // ROW_GROUPS
-        at = even if layout is None else row_groups(layout, key[:, rows], ROW_GROUPS)
+        at = even if layout is None else row_group_starts(layout, key[:, rows], ROW_GROUPS)
         found[rows] = nth * ROW_GROUPS + np.repeat(np.arange(ROW_GROUPS), np.diff(at))
     return found
 

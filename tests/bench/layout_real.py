@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.bench.curve_data import Data, Query, pairs, where
+from tests.bench.layout_files import write_layout_files
 from tests.bench.peers import NAMES, ROOT, Peer
-from tests.bench.pruner import Footers, footers
-from tests.bench.trip_files import COLUMNS, KEY, mix_of, trip_files
-from tests.bench.written import written
+from tests.bench.pruner import FooterRanges, read_file_ranges
+from tests.bench.trip_files import COLUMNS, KEY, query_mix, trip_files
 
 PEERS = ("hudi", "hudi-hilbert", "delta", "iceberg")
 Z_ORDERS = ("hudi", "delta", "iceberg")
@@ -55,7 +55,7 @@ class Case:
 def trips_case(folder: Path, rows: int) -> Case:
     """The query mix of a hundred boxes, which is the one declared."""
     files = trip_files(folder / f"trips-{rows}" / "rows", rows)
-    mix = mix_of(files)
+    mix = query_mix(files)
     return Case(
         name="trips",
         rows=files,
@@ -124,16 +124,16 @@ def _kept(peer: Peer, found: Sequence[str]) -> list[str]:
 
 def told(case: Case, name: str, files: Sequence[str]) -> float:
     """Prints a line; the mean share over the mix."""
-    found = footers(files, case.columns)
+    found = read_file_ranges(files, case.columns)
     if found.rows.sum() != case.count:
         raise SystemExit(f"{name}: {found.rows.sum()} rows of {case.count}")
-    share = float(found.shares(case.mix).mean())
+    share = float(found.shares_read(case.mix).mean())
     even = evenness(found)
     print(f"{name:27} {share:.4f}  {len(files)} files, {even[0]:.2f} to {even[1]:.2f}", flush=True)
     return share
 
 
-def evenness(found: Footers) -> tuple[float, float]:
+def evenness(found: FooterRanges) -> tuple[float, float]:
     """The smallest and the biggest file, of the mean."""
     return found.bytes.min() / found.bytes.mean(), found.bytes.max() / found.bytes.mean()
 
@@ -156,7 +156,9 @@ def measured(case: Case, said: argparse.Namespace) -> dict[str, float]:
                 found = rewritten(ours, case, queries)
             else:
                 aside = folder / "written"
-                found = written(case.rows, aside, case.columns, case.key, case.files, queries)
+                found = write_layout_files(
+                    case.rows, aside, case.columns, case.key, case.files, queries
+                )
             means[name] = told(case, name, found)
     return means
 

@@ -21,8 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reconciler import api, world
-from reconciler.storage.wrappers import Call, Recording
+from reconciler import api, runtime
+from reconciler.storage.wrappers import RecordingStorage, StorageCall
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "cases" / "clean"
@@ -75,8 +75,8 @@ def _copy(folder: Path, kind: str, table: Path) -> None:
 def plan_them(specs: Path, at_once: int, latency_s: float) -> dict[str, int]:
     """Plan in this process; how many tables have changes, and how many an error."""
     if latency_s:
-        opened, Slow.latency_s = world.open_storage, latency_s
-        world.open_storage = lambda *args: Slow(opened(*args))
+        opened, Slow.latency_s = runtime.open_storage, latency_s
+        runtime.open_storage = lambda *args: Slow(opened(*args))
     made = api.plan(api.load_specs(specs), now=NOW, parallelism=at_once)
     return {
         "changes": sum(table.has_changes for table in made.tables),
@@ -84,14 +84,14 @@ def plan_them(specs: Path, at_once: int, latency_s: float) -> dict[str, int]:
     }
 
 
-class Slow(Recording):
+class Slow(RecordingStorage):
     """The storage of a far store: every call takes a while."""
 
     latency_s = 0.0
 
-    def _gate(self, call: Call, *rest: Any) -> Any:
+    def _gate(self, call: StorageCall, *rest: Any) -> Any:
         time.sleep(self.latency_s)
-        return super()._gate(call, *rest)
+        return super()._intercept(call, *rest)
 
 
 def main() -> None:

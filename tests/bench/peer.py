@@ -249,7 +249,7 @@ def _local(found: Sequence[str]) -> list[str]:
     return ["/" + file.removeprefix("file:").lstrip("/") for file in found]
 
 
-def session(system: str, heap: str, folder: str) -> SparkSession:
+def open_session(system: str, heap: str, folder: str) -> SparkSession:
     """Two cores, and a JVM as people run it."""
     conf = COMMON | getattr(SYSTEMS[system], "CONF", {}) | {"spark.driver.memory": heap}
     conf["spark.sql.catalog.ice.warehouse"] = f"file://{folder}"
@@ -264,7 +264,7 @@ def session(system: str, heap: str, folder: str) -> SparkSession:
     return spark
 
 
-def loaded(spark: SparkSession, system: System, said: dict[str, Any]) -> None:
+def load_rows(spark: SparkSession, system: System, said: dict[str, Any]) -> None:
     """A file of the table for every file of ``rows``."""
     biggest = max(file.stat().st_size for file in Path(said["rows"]).glob("*.parquet"))
     for name in ("maxPartitionBytes", "openCostInBytes"):
@@ -276,7 +276,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Java and Ivy talk there
     use_java()
-    spark = session(*sys.argv[1:])
+    spark = open_session(*sys.argv[1:])
     system = SYSTEMS[sys.argv[1]](spark)
     print("{}", file=answers, flush=True)
     for line in sys.stdin:
@@ -284,7 +284,7 @@ def main() -> None:
         table, answer = Path(said["table"]), None
         match said["do"]:
             case "load":
-                loaded(spark, system, said)
+                load_rows(spark, system, said)
             case "cluster":
                 more = {"exact": said["exact"], "queries": said["queries"]}
                 system.cluster(table, said["columns"], said["target"], **more)

@@ -26,14 +26,14 @@ from pyspark.sql import SparkSession
 
 import reconciler
 from reconciler.cli.spark import use_java
-from reconciler.foresight import ask, sample
-from reconciler.index.footers import index_of
-from reconciler.plan.model import Plan
-from reconciler.planners.reads import reads
+from reconciler.index.footers import index_footers
+from reconciler.planners.prediction.file_reads import find_reads
+from reconciler.plans.model import Plan
+from reconciler.state.sampling import forecast_input, row_sample
 from tests.bench.curve_data import where
-from tests.bench.peer import session
+from tests.bench.peer import open_session
 from tests.bench.peers import ROOT, Peer
-from tests.bench.trip_files import COLUMNS, KEY, mix_of, trip_files
+from tests.bench.trip_files import COLUMNS, KEY, query_mix, trip_files
 
 CURVES = ("kd-tree", "hilbert", "z-order", "linear")
 WHOLE = 10**12
@@ -89,12 +89,12 @@ def spec_of(table: Path, curve: str, files: int, queries: list[str]) -> Path:
 def measured(files: list[Path], queries: list[str]) -> Measured:
     """What queries read of files by their footers."""
     schema = pq.read_schema(files[0])
-    index = index_of(
+    index = index_footers(
         [("", file.name, file.stat().st_size, pq.read_metadata(file)) for file in files],
         COLUMNS,
         schema,
     )
-    found = reads(queries, index, index.size, schema=schema)
+    found = find_reads(queries, index, index.size, schema=schema)
     return Measured(files=found.files, bytes=found.bytes, total=int(index.size.sum()))
 
 
@@ -125,7 +125,7 @@ def compared(plan: Plan, after: Measured, *, every: bool) -> bool:
 
 def run(said: argparse.Namespace, spark: SparkSession, curve: str, folder: Path) -> bool:
     table = loaded(folder, said.rows, said.heap)
-    queries = [where(query) for query in mix_of(folder / "rows")]
+    queries = [where(query) for query in query_mix(folder / "rows")]
     specs = reconciler.load_specs(spec_of(table, curve, said.files, queries))
     before = set(table.glob("*.parquet"))
     wall, cpu = time.monotonic(), time.process_time()
@@ -147,17 +147,17 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--files", type=int, default=71)
     parser.add_argument("--curve", nargs="+", choices=CURVES, default=CURVES)
-    parser.add_argument("--groups", type=int, default=sample.MOST_GROUPS)
+    parser.add_argument("--groups", type=int, default=row_sample.MAX_GROUPS)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--heap", default="1g", help="of the driver's JVM")
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "peers")
     said = parser.parse_args()
-    ask.MOST_GROUPS = said.groups
+    forecast_input.MAX_GROUPS = said.groups
     os.environ["PYSPARK_PYTHON"] = sys.executable
     use_java()
     folder = said.folder.resolve() / f"trips-{said.rows}"
     (folder / "work").mkdir(parents=True, exist_ok=True)
-    spark = session("ours", said.heap, str(folder / "work"))
+    spark = open_session("ours", said.heap, str(folder / "work"))
     held = [run(said, spark, curve, folder) for curve in said.curve]
     return int(not all(held))
 

@@ -13,7 +13,7 @@ from tests.bench.curve_data import Query
 
 
 @dataclass(frozen=True, kw_only=True)
-class Footers:
+class FooterRanges:
     """Of each file its bytes, its rows and per column the least and the greatest value."""
 
     bytes: np.ndarray
@@ -24,7 +24,7 @@ class Footers:
     def __len__(self) -> int:
         return len(self.bytes)
 
-    def shares(self, queries: Sequence[Query]) -> np.ndarray:
+    def shares_read(self, queries: Sequence[Query]) -> np.ndarray:
         """Of each query, the share of the bytes in files whose ranges it meets."""
         found = []
         for query in queries:
@@ -35,11 +35,11 @@ class Footers:
         return np.array(found)
 
 
-def footers(files: Sequence[str], columns: Sequence[str]) -> Footers:
+def read_file_ranges(files: Sequence[str], columns: Sequence[str]) -> FooterRanges:
     """Of Parquet files; ends the program where one has no statistics of a column."""
     read = [pq.read_metadata(file) for file in files]
-    ranges = {name: [_range(footer, name) for footer in read] for name in columns}
-    return Footers(
+    ranges = {name: [_column_range(footer, name) for footer in read] for name in columns}
+    return FooterRanges(
         bytes=np.array([Path(file).stat().st_size for file in files]),
         rows=np.array([footer.num_rows for footer in read]),
         least={name: np.array([low for low, _ in found]) for name, found in ranges.items()},
@@ -47,7 +47,7 @@ def footers(files: Sequence[str], columns: Sequence[str]) -> Footers:
     )
 
 
-def _range(footer: pq.FileMetaData, name: str) -> tuple[float, float]:
+def _column_range(footer: pq.FileMetaData, name: str) -> tuple[float, float]:
     at = next(n for n in range(footer.num_columns) if footer.schema.column(n).path == name)
     groups = [footer.row_group(n).column(at).statistics for n in range(footer.num_row_groups)]
     if any(group is None or not group.has_min_max for group in groups):

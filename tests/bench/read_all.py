@@ -18,10 +18,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.oracle.answer_checks import is_named_refusal, judge_answers
 from tests.oracle.hudi import RealHudi
-from tests.oracle.our_reader import our_answers
-from tests.oracle.reading import hudi_answers, judges, queries, table_folder, table_version
-from tests.oracle.verdicts import is_by_name, verdicts
+from tests.oracle.our_reader import read_our_answers
+from tests.oracle.read_queries import (
+    list_judging_versions,
+    list_queries,
+    read_hudi_answers,
+    table_folder,
+    table_version,
+)
 
 
 def archives(folder: Path) -> Iterator[Path]:
@@ -38,19 +44,19 @@ def compared(archive: Path, kept: Path, hudi: Callable[[str], RealHudi]) -> Coun
     count: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         table = table_folder(archive, Path(folder))
-        asked = queries(table)
-        ours = our_answers(table, asked)
+        asked = list_queries(table)
+        ours = read_our_answers(table, asked)
         count["queries"] = len(asked)
-        count["refused by name"] = sum(map(is_by_name, ours.values()))
+        count["refused by name"] = sum(map(is_named_refusal, ours.values()))
         count["refused as too early"] = sum(bool(a.refusal) for a in ours.values())
         count["refused as too early"] -= count["refused by name"]
-        for version in judges(table_version(table)):
+        for version in list_judging_versions(table_version(table)):
             answers = (
                 kept / hashlib.sha256(version.encode() + archive.read_bytes()).hexdigest()[:16]
             )
             answers.mkdir(parents=True, exist_ok=True)
-            theirs = hudi_answers(hudi(version), table, asked, answers)
-            wrong = verdicts(version, table, theirs, ours)
+            theirs = read_hudi_answers(hudi(version), table, asked, answers)
+            wrong = judge_answers(version, table, theirs, ours)
             count["comparisons"] += len(asked)
             count["rows"] += sum(len(a.rows) for a in ours.values() if a.rows is not None)
             count["wrong"] += len(wrong)

@@ -13,7 +13,7 @@ import time
 import psutil
 
 import reconciler
-from reconciler.cli.spark import spark_session
+from reconciler.cli.spark import open_spark_session
 from tests.oracle.worker import SUM
 
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.ui.enabled": "false"}
@@ -28,7 +28,7 @@ def cpu_seconds() -> float:
 
 def main() -> None:
     heap = {"spark.driver.memory": sys.argv[1], "spark.driver.extraJavaOptions": sys.argv[2]}
-    with spark_session("local[2]", SETTINGS | heap) as spark:
+    with open_spark_session("local[2]", SETTINGS | heap) as spark:
         for line in sys.stdin:
             what, table = line.strip().split(" ", 1)
             cpu, wall = cpu_seconds(), time.perf_counter()

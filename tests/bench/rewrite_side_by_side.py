@@ -20,8 +20,8 @@ from pathlib import Path
 
 from tests.bench.meter import Cost
 from tests.bench.peers import NAMES, ROOT, Peer
-from tests.bench.pruner import footers
-from tests.bench.trip_files import COLUMNS, KEY, mix_of, trip_files
+from tests.bench.pruner import read_file_ranges
+from tests.bench.trip_files import COLUMNS, KEY, query_mix, trip_files
 
 ORDER = ("hudi", "delta", "iceberg", "ours")
 #: of the fastest peer's wall time; megabytes; of the memory at a quarter of the rows
@@ -56,7 +56,7 @@ def main() -> int:
     said = parser.parse_args()
     folder = said.folder.resolve() / f"trips-{said.rows}"
     rows = trip_files(folder / "rows", said.rows)
-    mix = mix_of(rows)
+    mix = query_mix(rows)
     if "ours" in said.only and not (folder / "loaded" / "hudi").is_dir():
         with Peer("hudi", said.heap, folder) as hudi:
             hudi.fresh(rows, KEY)
@@ -65,13 +65,13 @@ def main() -> int:
         for system in said.only:
             heap = said.our_heap if system == "ours" else said.heap
             cost, files = turn(system, heap, folder, rows, int(said.target * 2**20))
-            found = footers(files, COLUMNS)
+            found = read_file_ranges(files, COLUMNS)
             if found.rows.sum() != said.rows:
                 raise SystemExit(f"{NAMES[system]}: {found.rows.sum()} rows of {said.rows}")
             taken[system].append(cost)
             print(
                 f"  turn {number} {NAMES[system]:24}{cost}  {len(files):4} files, "
-                f"{found.bytes.sum() / 2**20:6.0f} MB, read {found.shares(mix).mean():.4f}",
+                f"{found.bytes.sum() / 2**20:6.0f} MB, read {found.shares_read(mix).mean():.4f}",
                 flush=True,
             )
     return int(not judged({system: median(costs) for system, costs in taken.items()}))

@@ -27,15 +27,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.schema import FileSchema
-from reconciler.basefile.stamp import Stamp
-from reconciler.basefile.writer import write_base_file
-from reconciler.merge.avro_schema import META_COLUMNS
-from reconciler.merge.rules import MergeRules
-from reconciler.merge.slice import FileSliceRef, SliceReading
-from reconciler.rewrite.local import InProcess
-from reconciler.rewrite.model import Group, Ordering, Rewrite
+from reconciler.file_slices.base_file.meta_columns import CommitStamp
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.base_file.writer import write_base_file
+from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
+from reconciler.rewrite.local import LocalRewriter
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering
 from reconciler.storage.api import StorageRef
 from reconciler.storage.open import open_storage
 from tests.bench.meter import Meter
@@ -57,7 +57,7 @@ def avro_of(schema: pa.Schema) -> str:
     return f'{{"type":"record","name":"trips","fields":[{fields}]}}'
 
 
-def base_files(folder: Path, rows: int, form: FileForm) -> None:
+def base_files(folder: Path, rows: int, form: BaseFileSettings) -> None:
     """So many trips in base files, made where they are not."""
     if folder.is_dir():
         return
@@ -68,8 +68,8 @@ def base_files(folder: Path, rows: int, form: FileForm) -> None:
     for number, first in enumerate(range(0, rows, ROWS_A_FILE)):
         count = min(ROWS_A_FILE, rows - first)
         trips = city.trips(first, count, HALF_A_YEAR_US // rows)
-        schema = FileSchema.of(avro_of(trips.schema), "trips")
-        stamp = Stamp(instant="20260101000000000", task=number)
+        schema = FileSchema.from_avro(avro_of(trips.schema), "trips")
+        stamp = CommitStamp(instant="20260101000000000", task=number)
         name = f"{number:08d}-0000-0000-0000-000000000000-0_0-1-{number}_{stamp.instant}.parquet"
         with (half / name).open("wb") as sink:
             write_base_file(_with_meta(trips), sink, name, schema, form, stamp=stamp)
@@ -85,23 +85,27 @@ def _with_meta(trips: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from trips.to_batches(100_000)
 
 
-def asked(folder: Path, target: int, form: FileForm, ordering: Ordering) -> tuple[Rewrite, Group]:
+def asked(
+    folder: Path, target: int, form: BaseFileSettings, ordering: RowOrdering
+) -> tuple[RewriteJob, RewriteGroup]:
     names = sorted(path.name for path in folder.iterdir() if path.suffix == ".parquet")
     sizes = [(folder / name).stat().st_size for name in names]
     trips = City().trips(0, 10, 1)
-    schema = FileSchema.of(avro_of(trips.schema), "trips")
-    work = Rewrite(
+    schema = FileSchema.from_avro(avro_of(trips.schema), "trips")
+    work = RewriteJob(
         instant="20260102000000000",
         seed="0" * 32,
-        reading=SliceReading(rules=MergeRules(), schema=schema.columns),
+        reading=SliceReadOptions(rules=MergeRules(), schema=schema.columns),
         schema=schema,
         form=form,
         ordering=ordering,
         target=target,
     )
-    slices = (FileSliceRef(base=n, base_size=s) for n, s in zip(names, sizes, strict=True))
+    slices = (SliceFiles(base=n, base_size=s) for n, s in zip(names, sizes, strict=True))
     outputs = max(1, round(sum(sizes) / target))
-    group = Group(number=0, partition="", slices=tuple(slices), outputs=outputs, bytes=sum(sizes))
+    group = RewriteGroup(
+        number=0, partition="", slices=tuple(slices), outputs=outputs, bytes=sum(sizes)
+    )
     return work, group
 
 
@@ -118,12 +122,12 @@ def main() -> int:
         "--folder", type=Path, default=Path(tempfile.gettempdir()) / "rewrite-bench"
     )
     said = parser.parse_args()
-    form = FileForm(codec=said.codec)
+    form = BaseFileSettings(codec=said.codec)
     folder = said.folder.resolve() / f"trips-{said.rows}-{said.codec}"
     base_files(folder, said.rows, form)
-    ordering = Ordering()
+    ordering = RowOrdering()
     if said.curve != "none":
-        ordering = Ordering(columns=tuple(COLUMNS), curve=said.curve, mapping="rank")
+        ordering = RowOrdering(columns=tuple(COLUMNS), curve=said.curve, mapping="rank")
     work, group = asked(folder, int(said.target * 1e6), form, ordering)
     made = folder.with_name(f"{folder.name}-made")
     shutil.rmtree(made, ignore_errors=True)
@@ -145,22 +149,24 @@ def main() -> int:
     return 0
 
 
-def _here(ref: StorageRef, work: Rewrite, group: Group, _cores: int, profile: Any) -> Any:
+def _here(ref: StorageRef, work: RewriteJob, group: RewriteGroup, _cores: int, profile: Any) -> Any:
     pa.set_cpu_count(1)
     if profile:
         profile.enable()
     with Meter(os.getpid()) as meter:
-        (made,) = InProcess(open_storage).rewrite(ref, work, [group], progress=lambda _: None)
+        (made,) = LocalRewriter(open_storage).rewrite(ref, work, [group], progress=lambda _: None)
     if profile:
         profile.disable()
     return meter.cost, made
 
 
-def _on_spark(ref: StorageRef, work: Rewrite, group: Group, cores: int, _profile: Any) -> Any:
-    from reconciler.cli.spark import spark_session  # noqa: PLC0415
+def _on_spark(
+    ref: StorageRef, work: RewriteJob, group: RewriteGroup, cores: int, _profile: Any
+) -> Any:
+    from reconciler.cli.spark import open_spark_session  # noqa: PLC0415
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
-    with spark_session(f"local[{cores}]", {}, in_python=True) as session:
+    with open_spark_session(f"local[{cores}]", {}, in_python=True) as session:
         session.sparkContext.parallelize(range(cores), cores).map(lambda n: n).collect()
         with Meter(os.getpid()) as meter:
             (made,) = SparkRewriter(session).rewrite(ref, work, [group], progress=lambda _: None)

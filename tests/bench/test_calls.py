@@ -19,7 +19,7 @@ from reconciler.spec.model import (
 )
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
+from reconciler.storage.wrappers import RecordingStorage
 from tests.bench.make_table import Shape, make_table
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -28,7 +28,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 def calls_of_a_plan(root, shape, clustering=None, index=None):
     """The recording storage and the plan."""
     make_table(root, shape)
-    storage = Recording(open_storage(str(root)))
+    storage = RecordingStorage(open_storage(str(root)))
     spec = TableSpec(
         name="t",
         path=str(root),
@@ -90,7 +90,7 @@ import sys
 from reconciler.cli import app
 app.run(['plan', sys.argv[1], '--now', '2026-01-02T00:00:00+00:00'])
 heavy = {'pandas', 'numpy.ma', 'numpy.random', 'pyarrow.parquet', 'pyspark'}
-ours = ('reconciler.index', 'reconciler.predicates', 'reconciler.state.known_index')
+ours = ('reconciler.index', 'reconciler.index.predicates', 'reconciler.state.index_state_reader')
 print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 print([name for name in sys.modules if name.startswith(ours)], file=sys.stderr)
 """

@@ -7,7 +7,7 @@ import pytest
 
 from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION, REGIONS, History, history_files
-from tests.bench.write_tables import Sums, expected
+from tests.bench.write_tables import Sums, expected_sums
 
 SMALL = History(rows=200, inserts=3, upserts=2)
 
@@ -44,7 +44,7 @@ def test_the_last_change_of_a_row_is_what_is_expected(files):
     for _operation, name in [("", "seed"), *SMALL.steps]:
         last |= {row[KEY]: row for row in rows_of(files, name)}
 
-    found = expected(files, SMALL)
+    found = expected_sums(files, SMALL)
 
     assert found.rows == len(last) == SMALL.total + REGIONS
     assert found.columns[:2] == (

@@ -87,6 +87,6 @@ def trip_files(folder: Path, rows: int) -> Path:
     return folder
 
 
-def mix_of(folder: Path) -> list[Query]:
+def query_mix(folder: Path) -> list[Query]:
     """The hundred queries of these trips."""
     return trip_queries(pq.read_table(folder, columns=COLUMNS), 7)

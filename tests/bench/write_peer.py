@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 import reconciler
 from reconciler.cli.spark import use_java
-from tests.bench.peer import session
+from tests.bench.peer import open_session
 from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION, ROW_BYTES
 
@@ -54,7 +54,7 @@ def by_us(rows: DataFrame, said: dict[str, Any]) -> None:
     file.write_text(json.dumps(whole | {"spec": spec}))  # YAML has JSON in it
     (loaded,) = reconciler.load_specs(file)
     outcome = reconciler.write(rows, loaded, said["operation"])
-    if outcome.how != "completed" or outcome.warnings:
+    if outcome.status != "completed" or outcome.warnings:
         raise SystemExit(f"the write is not as it should be: {outcome}")
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Java talks there
     use_java()
-    spark = session(*sys.argv[1:])
+    spark = open_session(*sys.argv[1:])
     write = {"hudi": by_hudi, "ours": by_us}[sys.argv[1]]
     print("{}", file=answers, flush=True)
     for line in sys.stdin:

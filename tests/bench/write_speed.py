@@ -26,7 +26,7 @@ from tests.bench.meter import Cost, Meter
 from tests.bench.peers import ROOT, Peer
 from tests.bench.rewrite_side_by_side import median
 from tests.bench.write_rows import History, history_files
-from tests.bench.write_tables import Left, Sums, expected, left
+from tests.bench.write_tables import Sums, TableContents, expected_sums, read_contents
 
 NAMES = {"hudi": "Hudi 1.2.0", "ours": "ours"}
 #: of Hudi's time, its number of files and the bytes that it rewrites
@@ -45,7 +45,7 @@ class Turn:
 
     inserts: Cost
     upserts: Cost
-    left: Left
+    left: TableContents
 
     @property
     def cost(self) -> Cost:
@@ -89,7 +89,9 @@ class Bench:
                     for name in (of for at, of in self.history.steps if at == operation):
                         self.write(side, operation, name)
                 costs[operation] = meter.cost
-            return Turn(inserts=costs["insert"], upserts=costs["upsert"], left=left(side.table))
+            return Turn(
+                inserts=costs["insert"], upserts=costs["upsert"], left=read_contents(side.table)
+            )
 
     def write(self, side: Writing, operation: str, name: str) -> None:
         begun = time.perf_counter()
@@ -129,7 +131,7 @@ def main() -> int:
         index=said.index,
         heap=said.heap,
     )
-    wanted = expected(rows, history)
+    wanted = expected_sums(rows, history)
     taken: dict[str, list[Turn]] = {system: [] for system in said.only}
     for number in range(said.turns):
         for system in said.only:

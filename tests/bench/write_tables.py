@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.hudi.commit_record import COUNT, TEXT, Wanted
-from reconciler.hudi.names import BaseName
-from reconciler.sizing.routing import key_hashes
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
+from reconciler.layout.sizing.key_routing import hash_record_keys
 from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION, History
 
 #: columns of numbers, and by what they become whole ones
 _SUMMED: Final = {ORDERING: 1, "total": 100, "pu_lon": 1_000_000, "dropoff_us": 1}
-_WANTED: Final = Wanted(stat=(("prevCommit", TEXT), ("fileSizeInBytes", COUNT)))
+_WANTED: Final = CommitProjection(stat_fields=(("prevCommit", TEXT), ("fileSizeInBytes", COUNT)))
 _RECORD_KEY: Final = "_hoodie_record_key"
 _FOLDER: Final = "_hoodie_partition_path"
 
@@ -40,11 +40,11 @@ class Sums:
         for name, times in _SUMMED.items():
             values = table[name].to_numpy()
             sums.append(int(np.rint(values * times).astype(np.int64).sum()))
-        return cls(rows=len(table), keys=int(key_hashes(names).sum()), columns=tuple(sums))
+        return cls(rows=len(table), keys=int(hash_record_keys(names).sum()), columns=tuple(sums))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class TableContents:
     """Newest base files, their bytes, bytes that were written of file groups that there were."""
 
     sums: Sums
@@ -61,7 +61,7 @@ class Left:
         )
 
 
-def left(table: Path) -> Left:
+def read_contents(table: Path) -> TableContents:
     """What the table has now. Nothing of it may have been cleaned or archived."""
     sizes: list[int] = []
     instants = set()
@@ -82,7 +82,7 @@ def left(table: Path) -> Left:
     files = [path for _, path in newest.values()]
     columns = [_RECORD_KEY, _FOLDER, *_SUMMED]
     rows = pa.concat_tables(pq.ParquetFile(path).read(columns) for path in sorted(files))
-    return Left(
+    return TableContents(
         sums=Sums.of(rows, _RECORD_KEY, _FOLDER),
         files=len(files),
         bytes=sum(path.stat().st_size for path in files),
@@ -91,7 +91,7 @@ def left(table: Path) -> Left:
     )
 
 
-def expected(folder: Path, history: History) -> Sums:
+def expected_sums(folder: Path, history: History) -> Sums:
     """What every table must have: of every key the row that changed it last."""
     names = ["seed", *(name for _, name in history.steps)]
     rows = pa.concat_tables(

@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from reconciler.plan.model import CleanStep
-from reconciler.plan.safety import instant_at
-from reconciler.planners.clean import plan_clean
+from reconciler.planners.clean.planner import plan_clean
 from reconciler.planners.compose import plan_table
+from reconciler.plans.model import CleanStep
+from reconciler.plans.refusals import format_instant
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -106,7 +106,7 @@ def by_us(state, decision):
         for path, name in pairs:
             files.setdefault(path, []).append(name)
     return {
-        "earliest": decision.verdict.earliest,
+        "earliest": decision.expired.earliest,
         "lastCompleted": state.commits_timeline[-1].requested if state.commits_timeline else "",
         "scanned": list(decision.verdict.scanned),
         "files": files,
@@ -155,7 +155,7 @@ def test_the_clean_is_the_one_that_hudi_plans(scenario, unpacked):
         spec = TableSpec(name="t", path=str(folder), timezone="UTC", retention=retention)
         state = observe(open_storage(str(folder)), spec, observed_ms=case["now_ms"][0])
         decision = plan_clean(
-            retention, state, cutoff=instant_at(now - timedelta(hours=retention.keep), zone)
+            retention, state, cutoff=format_instant(now - timedelta(hours=retention.keep), zone)
         )
         ours = by_us(state, decision)
         hudi = admitted(scenario, retention.scan, by_hudi(case), ours)

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reconciler.hudi.instant import Action
 from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.planners.clustering import plan_clustering
-from reconciler.planners.grouping import next_fit
-from reconciler.sizing.estimate import record_size
+from reconciler.hudi.timeline.instant import Action
+from reconciler.layout.sizing.record_size import estimate_record_size
+from reconciler.planners.cluster.grouping import pack_next_fit
+from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -25,9 +25,9 @@ from reconciler.spec.model import (
     PartitionFilter,
     TableSpec,
 )
-from reconciler.state.history import read_history
-from reconciler.state.layout import Layout, PastClustering
+from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.observe import observe
+from reconciler.state.write_history import read_write_history
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
@@ -155,7 +155,7 @@ def decided(scenario, folder):
 
 def past(storage):
     properties = load_properties(storage)
-    return read_history(storage, properties, load_timeline(storage, properties)).clusterings
+    return read_write_history(storage, properties, load_timeline(storage, properties)).clusterings
 
 
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.endswith("__1.2.0")])
@@ -184,10 +184,12 @@ def test_log_only_slices_weigh_a_full_file_in_hudi(version):
     """The rule by itself: three slices, each counted as parquet.max.file.size."""
     plan = plan_of(f"s25_log_only_slices__{version}")
     weight = np.full(3, 125_829_120, np.int64)
-    groups = next_fit(np.arange(3), np.zeros(3, np.int32), weight, 250_000_000)
+    groups = pack_next_fit(np.arange(3), np.zeros(3, np.int32), weight, 250_000_000)
 
     assert [len(slices) for _, slices in plan] == groups.sizes.tolist()
-    assert [outputs for outputs, _ in plan] == (-(-groups.sums(weight) // 100_000_000)).tolist()
+    assert [outputs for outputs, _ in plan] == (
+        -(-groups.sum_values(weight) // 100_000_000)
+    ).tolist()
 
 
 def test_of_the_partitions_written_to_hudi_makes_the_group_that_we_make(unpacked):
@@ -239,24 +241,26 @@ def test_every_case_is_accounted_for():
 def test_the_timeline_tells_of_hudis_clustering_and_of_what_was_written(scenario, unpacked):
     storage = open_storage(str(unpacked(scenario)))
     properties = load_properties(storage)
-    history = read_history(storage, properties, load_timeline(storage, properties))
+    history = read_write_history(storage, properties, load_timeline(storage, properties))
     first, second, third = history.written
 
-    assert (PastClustering(instant=second.instant, layout=Layout()),) == history.clusterings
+    assert (
+        PastClustering(instant=second.instant, layout=ClusteringLayout()),
+    ) == history.clusterings
     assert [Action.COMMIT, Action.REPLACECOMMIT, Action.COMMIT] == [
         written.action for written in history.written
     ]
     assert [100, 100, 100] == first.rows.tolist() == second.rows.tolist()
     assert ([50], [True]) == (third.rows.tolist(), third.is_base.tolist())
     # clustering wrote bloom filters of another size: one line would not go through both
-    assert record_size(history.written).bytes_of(100) == pytest.approx(13_924, abs=10)
+    assert estimate_record_size(history.written).file_bytes(100) == pytest.approx(13_924, abs=10)
 
 
 def test_only_the_newest_writes_are_read_and_every_clustering(unpacked):
     storage = open_storage(str(unpacked("s30_incremental_partitions__1.2.0")))
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
-    history = read_history(storage, properties, timeline, newest=1)
+    history = read_write_history(storage, properties, timeline, newest=1)
 
     assert ["20261121051201850"] == [written.instant for written in history.written]
     assert ["20261121051148760"] == [found.instant for found in history.clusterings]

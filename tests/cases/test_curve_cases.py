@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.curves.layout import fit, keys, order
+from reconciler.layout.curves.row_layout import compute_keys, fit_layout, sort_by_key
 
 FOLDER = Path(__file__).parent / "curves"
 #: 1500 rows of every type with nulls, NaN and signed zeros, in UTC
@@ -67,15 +67,15 @@ def test_rows_are_in_the_order_that_hudi_gave_them(name, case, zone):
     columns = columns.split(",")
     by_hudi = np.asarray(orders[case])
 
-    layout = fit(
+    layout = fit_layout(
         rows,
         columns,
         files=1,
         curve=curve,
         mapping="direct",
-        places=[places[column] for column in columns],
+        positions=[places[column] for column in columns],
         zone=zone,
     )
-    key = keys(layout, rows)[:, by_hudi]
+    key = compute_keys(layout, rows)[:, by_hudi]
 
-    assert np.arange(len(by_hudi)).tolist() == order(key).tolist()
+    assert np.arange(len(by_hudi)).tolist() == sort_by_key(key).tolist()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.index.footers import index_of
+from reconciler.index.footers import index_footers
 from reconciler.index.may_match import may_match
-from reconciler.predicates.parse import parse
-from tests.indexing import base_files
+from reconciler.index.predicates.parse import parse
+from tests.published_indexes import find_base_files
 from tests.trees import unpack
 
 CASES = Path(__file__).parent / "index"
@@ -32,10 +32,10 @@ LUCKY = {
 def kept(request, tmp_path_factory):
     """Each case of a version, and how many files we keep for it."""
     folder = tmp_path_factory.mktemp("lying")
-    paths = base_files(unpack(LYING / f"statistics_{request.param}.zip", folder))
+    paths = find_base_files(unpack(LYING / f"statistics_{request.param}.zip", folder))
     files = [("", path.name, path.stat().st_size, pq.read_metadata(path)) for path in paths]
     schema = pq.read_schema(paths[0])
-    index = index_of(files, COLUMNS, schema)
+    index = index_footers(files, COLUMNS, schema)
     cases = json.loads((CASES / f"statistics_{request.param}.json").read_text("utf-8"))
     return [
         (case, int(may_match(parse(case["where"]), index, schema=schema, zone="UTC").sum()))

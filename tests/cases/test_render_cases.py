@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.plan.document import load
-from reconciler.render.markdown import plan_markdown
-from reconciler.render.text import plan_text
+from reconciler.plans.document import load_plan
+from reconciler.render.plan_markdown import plan_markdown
+from reconciler.render.plan_text import plan_text
 
 CASES = sorted((Path(__file__).parent / "render").iterdir())
 by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -19,7 +19,7 @@ by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 @by_name
 def test_the_text_is_as_reviewed(case, golden):
-    plan = load((case / "plan.json").read_bytes(), "plan.json")
+    plan = load_plan((case / "plan.json").read_bytes(), "plan.json")
     found = plan_text(plan, color=False)
 
     assert golden.expected(case / "plan.txt", found) == found
@@ -27,7 +27,7 @@ def test_the_text_is_as_reviewed(case, golden):
 
 @by_name
 def test_the_full_text_is_as_reviewed(case, golden):
-    plan = load((case / "plan.json").read_bytes(), "plan.json")
+    plan = load_plan((case / "plan.json").read_bytes(), "plan.json")
     found = plan_text(plan, color=False, full=True)
 
     assert golden.expected(case / "plan.full.txt", found) == found
@@ -35,7 +35,7 @@ def test_the_full_text_is_as_reviewed(case, golden):
 
 @by_name
 def test_the_comment_is_as_reviewed(case, golden):
-    plan = load((case / "plan.json").read_bytes(), "plan.json")
+    plan = load_plan((case / "plan.json").read_bytes(), "plan.json")
     environment = case / "environment"
     found = plan_markdown(
         plan,

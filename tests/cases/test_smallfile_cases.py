@@ -9,14 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reconciler.hudi.instant import Action
-from reconciler.sizing.assign import assign
-from reconciler.sizing.average import average_record_size
-from reconciler.sizing.buckets import Workload
-from reconciler.sizing.groups import Groups
-from reconciler.sizing.history import Written
-from reconciler.sizing.routing import by_md5
-from reconciler.sizing.rules import ByHudi, CopyOnWrite, MergeOnRead, Sizes
+from reconciler.hudi.timeline.instant import Action
+from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assignment_rules import (
+    CopyOnWrite,
+    FileSizeLimits,
+    HudiRule,
+    MergeOnRead,
+)
+from reconciler.layout.sizing.average_record_size import compute_average_size
+from reconciler.layout.sizing.buckets import Workload
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.layout.sizing.key_routing import route_by_md5
+from reconciler.layout.sizing.write_history import PastWrite
 
 CASES = sorted((Path(__file__).parent / "smallfiles").glob("*.json"))
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
@@ -28,7 +33,7 @@ def read(path):
 
 def written(commit):
     rows, sizes, kinds = zip(*commit["files"], strict=True)
-    return Written(
+    return PastWrite(
         instant="",
         action=Action(commit["action"]),
         rows=np.array(rows, np.int64),
@@ -40,7 +45,7 @@ def written(commit):
 def rule_of(case):
     options = case["options"]
     small = int(options["small"])
-    average = average_record_size(
+    average = compute_average_size(
         [written(commit) for commit in case["commits"]],
         small=small,
         fallback=int(options.get("recordSize", 1024)),
@@ -48,10 +53,10 @@ def rule_of(case):
         rule="0.15" if case["hudi"].startswith("0.15") else "1.x",
     )
     is_split = options.get("autoSplit") == "false"
-    return ByHudi(
-        sizes=Sizes(target=int(options["target"]), small=small),
+    return HudiRule(
+        sizes=FileSizeLimits(target=int(options["target"]), small=small),
         average=average,
-        split=int(options["split"]) if is_split else None,
+        split_rows=int(options["split"]) if is_split else None,
     )
 
 
@@ -60,7 +65,7 @@ def kind_of(case):
     if options.get("type") != "MERGE_ON_READ":
         return CopyOnWrite()
     indexes_logs = options.get("index") == "INMEMORY"
-    return MergeOnRead(indexes_logs=indexes_logs, most=int(options.get("most", 1)))
+    return MergeOnRead(indexes_logs=indexes_logs, max_candidates=int(options.get("most", 1)))
 
 
 def groups_of(case):
@@ -79,14 +84,14 @@ def groups_of(case):
     partitions = tuple(sorted(case["files"]))
     ids = [file_id for _, file_id in found]
     base, logs, count = np.array(list(found.values()), np.int64).reshape(-1, 3).T
-    return Groups(
+    return FileGroupSizes(
         partitions=partitions,
         partition=np.array([partitions.index(p) for p, _ in found], np.int32),
         file_id=pa.array(ids, pa.string()),
         base=base,
         logs=logs,
         log_files=count,
-        begun=np.zeros(len(ids), np.int32),
+        slice_start=np.zeros(len(ids), np.int32),
         instants=("0",),
         is_live=~np.isin(ids, case["replaced"]),
         is_compacting=np.isin(ids, case["compacting"]),
@@ -118,15 +123,15 @@ def test_every_file_gets_as_many_new_rows_as_hudi_gave_it(case):
     case = read(case)
     groups = groups_of(case)
     workload = workload_of(case, groups)
-    assigned = assign(
+    assigned = assign_rows(
         groups, workload, kind_of(case), rule_of(case), has_commits=bool(case["commits"])
     )
     ids = groups.file_id.to_pylist()
 
     for code, (partition, ranges) in enumerate(case["inserts"].items()):
         keys = pa.array([f"k{n}" for first, count in ranges for n in range(first, first + count)])
-        place = assigned.taking(code)
-        routed = by_md5(keys, assigned.inserts[place])
+        place = assigned.insert_buckets(code)
+        routed = route_by_md5(keys, assigned.inserts[place])
         counts = np.bincount(routed, minlength=place.stop - place.start).tolist()
         taking = [ids[at] if at >= 0 else "*" for at in assigned.group[place].tolist()]
 
@@ -139,7 +144,7 @@ def test_every_file_gets_as_many_new_rows_as_hudi_gave_it(case):
 def test_updates_stay_in_their_files(case):
     case = read(case)
     groups = groups_of(case)
-    assigned = assign(groups, workload_of(case, groups), kind_of(case), rule_of(case))
+    assigned = assign_rows(groups, workload_of(case, groups), kind_of(case), rule_of(case))
     ids = groups.file_id.to_pylist()
     touched = np.flatnonzero(assigned.updates)
 

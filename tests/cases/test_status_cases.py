@@ -12,22 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.conditions import Condition
-from reconciler.index_status import IndexStatus
-from reconciler.plan.model import Note
 from reconciler.planners.compose import plan_table
+from reconciler.plans.model import Note
 from reconciler.render.prometheus import status_prometheus
 from reconciler.render.status import status_json, status_text
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
-from reconciler.status import CleanStatus, LastApply, LockStatus, TableStatus, table_status
+from reconciler.status.conditions import TableCondition
+from reconciler.status.index import IndexStatus
+from reconciler.status.model import CleanStatus, LastApply, LockStatus, TableStatus, table_status
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-IN_SYNC = Condition(type="Synced", status="True", reason="InSync", message="the plan is empty")
-WELL = Condition(type="Healthy", status="True", reason="Healthy", message="nothing hangs")
+IN_SYNC = TableCondition(type="Synced", status="True", reason="InSync", message="the plan is empty")
+WELL = TableCondition(type="Healthy", status="True", reason="Healthy", message="nothing hangs")
 APPLIED = TableStatus(
     name="core.customers",
     path="s3://lake/customers",
@@ -84,8 +84,10 @@ GONE = TableStatus(
     sync="error",
     error="/lake/no\tthing: is not there",
     conditions=(
-        Condition(type="Synced", status="Unknown", reason="Unreadable", message="is not there"),
-        Condition(type="Healthy", status="False", reason="Unreadable", message="is not there"),
+        TableCondition(
+            type="Synced", status="Unknown", reason="Unreadable", message="is not there"
+        ),
+        TableCondition(type="Healthy", status="False", reason="Unreadable", message="is not there"),
     ),
 )
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reconciler.basefile.schema import FileSchema
 from reconciler.errors import ReconcilerError, RowsError, UnsupportedError
-from reconciler.merge.avro_schema import arrow_schema
-from reconciler.merge.evolve import evolve_batch
-from reconciler.writer.dedupe import DedupeRule, survivors
-from reconciler.writer.evolution import Evolution
-from reconciler.writer.keys import KeyRule, record_keys
-from reconciler.writer.partitions import FolderRule, partition_paths
-from reconciler.writer.schema import avro_schema
-from reconciler.writer.texts import texts_at
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.file_slices.merge.schema_evolution import evolve_batch
+from reconciler.writer.declared_schema import make_avro_schema
+from reconciler.writer.dedupe import DedupeRule, choose_rows
+from reconciler.writer.key_text import spell_column
+from reconciler.writer.partition_paths import PartitionRule, make_partition_paths
+from reconciler.writer.record_keys import KeyRule, make_record_keys
+from reconciler.writer.schema_evolution import SchemaEvolution
 from tests.cases.writing import inputs
 from tests.cases.writing.batches import BATCHES
 from tests.cases.writing.declared import CHANGES, TABLES, example
@@ -61,9 +61,9 @@ def test_values_are_spelled_as_hudi_spells_them(version):
     for name, expected in golden(version, "texts").items():
         if name in REFUSED:
             with pytest.raises(UnsupportedError, match=name):
-                texts_at(batch, name)
+                spell_column(batch, name)
             continue
-        found = one_by_one(lambda row, name=name: texts_at(row, name), batch)
+        found = one_by_one(lambda row, name=name: spell_column(row, name), batch)
         pairs = zip(expected, found, strict=True)
         refused = {theirs for theirs, ours in pairs if ours is None}
         assert refused == JAVA_DIFFERS.get(name, set()), name
@@ -84,18 +84,18 @@ def test_partition_paths_are_those_of_hudi(version):
         if name == "typed":
             continue
         fields, hive, encoded = name.split(" ")
-        rule = FolderRule(
+        rule = PartitionRule(
             fields=tuple(fields.split(",")),
             is_hive=hive == "hive=true",
             is_encoded=encoded == "encoded=true",
         )
-        found = one_by_one(lambda rows, rule=rule: partition_paths(rows, rule), batch)
+        found = one_by_one(lambda rows, rule=rule: make_partition_paths(rows, rule), batch)
         assert [theirs if ours is not None else None
                 for ours, theirs in zip(found, expected, strict=True)] == found, name  # fmt: skip
         unsafe = [path for path, ours in zip(expected, found, strict=True) if ours is None]
         assert all(leads_elsewhere(path) for path in unsafe), unsafe
         kept = [i for i, ours in enumerate(found) if ours is not None]
-        together = partition_paths(batch.take(kept), rule).to_pylist()
+        together = make_partition_paths(batch.take(kept), rule).to_pylist()
         assert [found[i] for i in kept] == together
         asked += len(kept)
     assert asked > 300
@@ -103,9 +103,9 @@ def test_partition_paths_are_those_of_hudi(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_partition_paths_of_several_types_are_those_of_hudi(version):
-    rule = FolderRule(fields=("k_date", "k_double", "k_bool"), is_hive=True)
+    rule = PartitionRule(fields=("k_date", "k_double", "k_bool"), is_hive=True)
     batch = inputs.texts().to_batches()[0]
-    found = one_by_one(lambda row: partition_paths(row, rule), batch)
+    found = one_by_one(lambda row: make_partition_paths(row, rule), batch)
 
     expected = golden(version, "folders")["typed"]
     assert [path for path in found if path] == [
@@ -127,7 +127,7 @@ def test_keys_are_those_of_hudi_and_refused_where_it_refuses_them(version):
     batch = inputs.empties().to_batches()[0]
     alone = {"fields": ("a",), "is_named": VERSIONS[version] >= 9}
     for name, rule in {**KEYS, "Complex a": alone}.items():
-        found = one_by_one(lambda row, rule=rule: record_keys(row, KeyRule(**rule)), batch)
+        found = one_by_one(lambda row, rule=rule: make_record_keys(row, KeyRule(**rule)), batch)
         expected = [
             key if isinstance(key, str) else None for key in golden(version, "empties")[name]
         ]
@@ -147,12 +147,12 @@ def test_schemas_are_declared_as_hudi_declares_them(version, case):
     expected = golden(version, "schemas")[case]
     if isinstance(expected, dict):
         with pytest.raises(ReconcilerError):
-            avro_schema(schema, name, table_version=VERSIONS[version])
+            make_avro_schema(schema, name, table_version=VERSIONS[version])
         return
-    found = avro_schema(schema, name, table_version=VERSIONS[version])
+    found = make_avro_schema(schema, name, table_version=VERSIONS[version])
 
     assert expected == found
-    assert FileSchema.of(expected, case) == FileSchema.of(found, case)
+    assert FileSchema.from_avro(expected, case) == FileSchema.from_avro(found, case)
 
 
 @pytest.mark.parametrize(("version", "case"), asked("batches"))
@@ -180,9 +180,9 @@ def test_the_row_that_hudi_keeps_of_a_key_is_kept(version, case):
     # Hudi 1.2 takes such a row as long as it is the only one of its key
     if isinstance(expected, dict) or (case == "a null alone" and ordering):
         with pytest.raises(RowsError, match="ordering column"):
-            survivors(rows, rows.column("id"), paths, rule)
+            choose_rows(rows, rows.column("id"), paths, rule)
         return
-    found = survivors(rows, rows.column("id"), paths, rule)
+    found = choose_rows(rows, rows.column("id"), paths, rule)
     left = rows.take(pa.array(found.rows[~found.is_deletion])).select(["id", "p", "n"])
 
     assert expected == sorted(list(row.values()) for row in left.to_pylist())
@@ -206,10 +206,10 @@ def test_the_schema_after_a_write_is_that_of_hudi(version, case):
     expected = golden(version, "changes")[case]
     name, _, filled = case.partition(", null")
     table, rows = CHANGES[name]
-    before = avro_schema(table, "t", table_version=9)
+    before = make_avro_schema(table, "t", table_version=9)
 
     def evolve():
-        return Evolution.of(
+        return SchemaEvolution.from_schemas(
             before,
             rows,
             table_name="t",
@@ -227,7 +227,7 @@ def test_the_schema_after_a_write_is_that_of_hudi(version, case):
     else:
         assert expected["schema"] == found.avro
     brought = pa.RecordBatch.from_pylist([example(rows, "b")], rows)
-    (row,) = found.fitted(brought).to_pylist()
+    (row,) = found.convert_batch(brought).to_pylist()
     old = evolve_batch(pa.RecordBatch.from_pylist([example(table, "a")], table), found.columns, "x")
     assert set(row) == set(old.schema.names) == {f.name for f in found.columns}
 
@@ -247,7 +247,7 @@ def by_name(schema):
 
 def test_what_is_declared_is_read_back():
     name, schema = TABLES["nested"]
-    found = arrow_schema(avro_schema(schema, name, table_version=9), "x")
+    found = to_arrow_schema(make_avro_schema(schema, name, table_version=9), "x")
 
     assert spelled(schema) == spelled(found)
 

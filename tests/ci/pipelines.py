@@ -6,10 +6,10 @@ import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.forge import Handler, StandIn
+from tests.code_host_server import CodeHostServer, Handler
 
 
-class Pipelines(StandIn):
+class Pipelines(CodeHostServer):
     """``merges``: the last commit of the pull request that a commit of main brought."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _Handler(Handler):
 
     def _say(self, status: int, document: Any, headers: dict[str, str] | None = None) -> None:
         if not isinstance(document, bytes):
-            super()._say(status, document, headers)
+            super()._respond(status, document, headers)
             return
         self.send_response(status)
         self.send_header("Content-Length", str(len(document)))

@@ -7,7 +7,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from reconciler.cli.app import COMMANDS, program
+from reconciler.cli.app import COMMANDS, build_program
 from tests.ci.lake import ROOT, TEMPLATES
 
 FOLDERS = ("github", "gitlab", "jenkins", "cron", "kubernetes", "airflow", "container")
@@ -40,7 +40,7 @@ def test_calls_are_seen():
 
 @pytest.mark.parametrize("command", sorted({command for _, command, _ in calls()}))
 def test_every_option_exists(command):
-    shown = CliRunner().invoke(program(), [command, "--help"], env={"COLUMNS": "200"}).output
+    shown = CliRunner().invoke(build_program(), [command, "--help"], env={"COLUMNS": "200"}).output
     used = {
         (name, option)
         for name, called, rest in calls()

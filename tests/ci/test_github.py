@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler import world
+from reconciler import runtime
 from tests.ci.actions import Runner
 from tests.ci.lake import TEMPLATES, Lake, needs
 from tests.ci.pipelines import Pipelines
@@ -98,7 +98,7 @@ def test_a_run_of_the_plan_is_looked_for_by_the_name_of_its_file():
 def test_the_version_is_this_one():
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
 
-    assert world.VERSION == action["inputs"]["version"]["default"]
+    assert runtime.VERSION == action["inputs"]["version"]["default"]
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def nightly(runner: Runner, lake: Lake) -> None:
 def test_drift_is_one_issue_that_is_edited_and_closed(lake, runner, forge):
     nightly(runner, lake)
 
-    assert [] == forge.issues
+    assert [] == forge.list_issues
 
     lake.keep("sales.orders", 3)
     lake.commit("Nobody applies this")
@@ -318,7 +318,7 @@ def test_drift_is_one_issue_that_is_edited_and_closed(lake, runner, forge):
     lake.keep("sales.clicks", 2)
     lake.commit("Nor this")
     nightly(runner, lake)
-    [issue] = forge.issues
+    [issue] = forge.list_issues
 
     assert issue.title == "Tables differ from their specs"
     assert issue.is_open
@@ -336,7 +336,7 @@ def test_a_table_that_cannot_be_read_is_in_the_issue_and_red(lake, runner, forge
     run = runner.start("reconciler-drift.yml", event="schedule", sha=lake.git("rev-parse", "main"))
 
     assert run.jobs == {"drift": "failure"}
-    assert "hoodie.properties" in forge.issues[0].body.replace("\\", "")
+    assert "hoodie.properties" in forge.list_issues[0].body.replace("\\", "")
 
 
 @pytest.mark.spark

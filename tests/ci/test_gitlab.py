@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler import world
+from reconciler import runtime
 from tests.ci.lake import PROGRAMS, REAL, TEMPLATES, TOOLS, Lake, needs
 from tests.ci.pipelines import Pipelines
 
@@ -80,7 +80,7 @@ def test_what_writes_has_an_environment_and_runs_alone():
 def test_the_version_is_this_one_and_nothing_secret_is_written_down():
     text = json.dumps(DOCUMENT)
 
-    assert f"=={world.VERSION} " in DOCUMENT["variables"]["RECONCILER_PACKAGES"]
+    assert f"=={runtime.VERSION} " in DOCUMENT["variables"]["RECONCILER_PACKAGES"]
     assert set(DOCUMENT["variables"]) == {
         "RECONCILER_SPECS",
         "RECONCILER_OPTIONS",
@@ -208,12 +208,12 @@ def test_drift_is_one_issue_that_is_closed(lake, runner, forge):
     drifted = lake.commit("Nobody applies this")
 
     assert runner.run("reconciler-drift", drifted) == 0, runner.log
-    assert "Tables differ from their specs" == forge.issues[0].title
+    assert "Tables differ from their specs" == forge.list_issues[0].title
 
     lake.keep("sales.orders", 40)
 
     assert runner.run("reconciler-drift", lake.commit("Back")) == 0, runner.log
-    assert not forge.issues[0].is_open
+    assert not forge.list_issues[0].is_open
 
 
 @needs("curl")

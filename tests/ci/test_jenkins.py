@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler import world
+from reconciler import runtime
 from tests.ci.lake import COMMAND, TEMPLATES, Lake, needs
 from tests.ci.pipelines import Pipelines
 from tests.ci.shell import Said, run
@@ -67,7 +67,7 @@ def test_an_apply_waits_for_a_person_and_only_it_may_write():
 
 def test_the_version_is_this_one():
 
-    assert f"=={world.VERSION} " in TEXT
+    assert f"=={runtime.VERSION} " in TEXT
 
 
 def built(lake: Lake, forge: Pipelines, stage: str, **variables: str) -> Said:
@@ -131,12 +131,12 @@ def test_drift_is_one_issue_that_is_closed(lake, forge):
     lake.keep("sales.orders", 3)
 
     assert built(lake, forge, "Drift").code == 0
-    assert forge.issues[0].is_open
+    assert forge.list_issues[0].is_open
 
     lake.keep("sales.orders", 40)
 
     assert built(lake, forge, "Drift").code == 0
-    assert not forge.issues[0].is_open
+    assert not forge.list_issues[0].is_open
 
 
 @needs("jq")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler import world
+from reconciler import runtime
 from tests.ci.lake import COMMAND, REAL, TEMPLATES, TOOLS, Lake, needs
 from tests.ci.shell import Said, run
 
@@ -147,7 +147,7 @@ def test_a_job_runs_alone_ends_and_may_do_little(name):
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
-        assert container["image"].endswith(f":{world.VERSION}")
+        assert container["image"].endswith(f":{runtime.VERSION}")
         assert container["resources"]["limits"]["memory"]
         assert {"/workspace", "/tmp"} == {mount["mountPath"] for mount in container["volumeMounts"]}
 

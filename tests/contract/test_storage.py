@@ -16,9 +16,14 @@ import pytest
 
 from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
 from reconciler.storage import remote
-from reconciler.storage.api import Deletion, Storage
+from reconciler.storage.api import DeletionResult, Storage
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Fault, Faulty, ReadOnly, Recording
+from reconciler.storage.wrappers import (
+    FaultyStorage,
+    ReadOnlyStorage,
+    RecordingStorage,
+    StorageFault,
+)
 
 _number = count()
 _STORES = ["local", "memory", *os.environ.get("RECONCILER_TEST_STORES", "").split()]
@@ -99,7 +104,7 @@ def test_a_local_file_becomes_one_of_the_table(storage, tmp_path, size):
 
 
 def test_a_file_of_many_pieces_becomes_one_of_the_table(storage, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "_WHOLE", 1000)
+    monkeypatch.setattr(remote, "_MAX_WHOLE_READ", 1000)
     local = tmp_path / "local"
     local.write_bytes(bytes(range(250)) * 40)
     storage.create_from("f", str(local))
@@ -253,10 +258,10 @@ def test_deleting_many_answers_in_order(storage):
     outcomes = storage.delete_many(["p=2/a", "p=1/gone", "p=1/a", "nowhere/f"])
 
     assert outcomes == [
-        Deletion("p=2/a", existed=True),
-        Deletion("p=1/gone", existed=False),
-        Deletion("p=1/a", existed=True),
-        Deletion("nowhere/f", existed=False),
+        DeletionResult("p=2/a", existed=True),
+        DeletionResult("p=1/gone", existed=False),
+        DeletionResult("p=1/a", existed=True),
+        DeletionResult("nowhere/f", existed=False),
     ]
     assert everything(storage) == {"p=1/b": 1, "/keep": 1}
 
@@ -334,7 +339,9 @@ def test_what_another_storage_did_is_seen_at_once(storage):
 
 def test_a_storage_and_its_wrappers_pickle(storage):
     storage.create("f", b"x")
-    wrapped = Recording(ReadOnly(Faulty(storage, Fault(at=1), OSError("stop"))))
+    wrapped = RecordingStorage(
+        ReadOnlyStorage(FaultyStorage(storage, StorageFault(at=1), OSError("stop")))
+    )
 
     for original in (storage, wrapped):
         copy = pickle.loads(pickle.dumps(original))

@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 
 import reconciler
-from reconciler.apply.executor import InProcess
-from reconciler.apply.freshness import keys_present
-from reconciler.apply.result import Result
-from reconciler.apply.run import apply_plan
-from reconciler.hudi.clean import CleanMetadata
-from reconciler.hudi.instant import Action
+from reconciler.executor.deletion import LocalDeleter
+from reconciler.executor.freshness import make_present_keys
+from reconciler.executor.result import ApplyResult
+from reconciler.executor.run import apply_plan
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
-from reconciler.plan.model import Plan
-from reconciler.planners.slices import view_of
+from reconciler.hudi.timeline.clean import CleanMetadata
+from reconciler.hudi.timeline.instant import Action
+from reconciler.planners.protection import build_table_view
+from reconciler.plans.model import Plan
+from reconciler.runtime import open_storage
 from reconciler.spec.load import load_specs
 from reconciler.spec.model import Option, TableSpec
 from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.process import Process
-from reconciler.world import open_storage
 from tests.trees import Tree, unpack
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"
@@ -114,7 +114,7 @@ class Drill:
         pid: int | None = None,
         living: frozenset[int] = frozenset(),
         **more: Any,
-    ) -> Result:
+    ) -> ApplyResult:
         """Apply as a new process; ``around`` wraps the storage that driver and executors share."""
         self.runs += 1
         opened: dict[str, Storage] = {}
@@ -128,7 +128,7 @@ class Drill:
         return apply_plan(
             plan,
             open_storage=opener,
-            executor=InProcess(opener),
+            deleter=LocalDeleter(opener),
             clock=self.clock,
             new_token=iter(f"run{self.runs}-{n}" for n in range(9)).__next__,
             **{
@@ -141,7 +141,7 @@ class Drill:
 
     def copy(self, folder: Path, **said: str) -> Drill:
         """The same table elsewhere, times kept; the plan of one is not of the other."""
-        Tree.of_folder(self.folder).write(folder)
+        Tree.from_folder(self.folder).write(folder)
         return Drill(folder, {**self.said, **said})
 
     def begin_again(self, tree: Tree) -> None:
@@ -151,13 +151,13 @@ class Drill:
         self.clock, self.runs = TestClock(), 0
 
 
-def drill(zipped: Path, folder: Path, **said: str) -> Drill:
+def make_drill(zipped: Path, folder: Path, **said: str) -> Drill:
     """Unpack a table with its times; data files are hollow, nobody reads them."""
     unpack(zipped, folder / "table", hollow=True)
     return Drill(folder, said)
 
 
-def data_files(table: Path) -> set[str]:
+def list_data_files(table: Path) -> set[str]:
     """Every file outside ``.hoodie``, relative; checksums aside."""
     return {
         os.path.relpath(os.path.join(folder, name), table)
@@ -167,7 +167,7 @@ def data_files(table: Path) -> set[str]:
     }
 
 
-def folders(table: Path) -> set[str]:
+def list_folders(table: Path) -> set[str]:
     return {os.path.relpath(folder, table) for folder, _ in _data_folders(table)} - {"."}
 
 
@@ -178,17 +178,17 @@ def _data_folders(table: Path) -> Iterator[tuple[str, list[str]]]:
         yield folder, names
 
 
-def newest(state: TableState) -> set[str]:
+def list_newest_files(state: TableState) -> set[str]:
     """Files of every live group's newest visible slice: what a snapshot read opens."""
-    view = view_of(state)
+    view = build_table_view(state)
     slices = view.is_newest & view.is_live
-    rows = np.flatnonzero(slices[view.slice_of])
+    rows = np.flatnonzero(slices[view.row_slice])
     names = view.files.name.to_pylist()
     paths = view.files.partitions
     return {f"{paths[view.files.partition[row]]}/{names[row]}".lstrip("/") for row in rows}
 
 
-def savepointed(state: TableState) -> set[str]:
+def list_savepointed_files(state: TableState) -> set[str]:
     """Files that completed savepoints name, of those that are there."""
     pinned = {name for savepoint in state.savepoints for name in savepoint.files}
     names = state.files.name.to_pylist()
@@ -197,7 +197,7 @@ def savepointed(state: TableState) -> set[str]:
     return set(found)
 
 
-def traces(table: Path) -> list[str]:
+def list_traces(table: Path) -> list[str]:
     """What a run must not leave: locks, heartbeats, pending cleans."""
     storage = open_storage(str(table))
     timeline = load_timeline(storage, load_properties(storage))
@@ -210,7 +210,7 @@ def traces(table: Path) -> list[str]:
     return left
 
 
-def cleans(table: Path) -> list[tuple[str, dict[str, tuple[tuple[str, ...], bool]]]]:
+def read_cleans(table: Path) -> list[tuple[str, dict[str, tuple[tuple[str, ...], bool]]]]:
     """The boundary each completed clean published, and per partition its names and its removal."""
     storage = open_storage(str(table))
     properties = load_properties(storage)
@@ -219,14 +219,14 @@ def cleans(table: Path) -> list[tuple[str, dict[str, tuple[tuple[str, ...], bool
         if entry.instant.action is Action.CLEAN and entry.instant.is_completed and entry.size:
             said = CleanMetadata.parse(read_instant_file(storage, properties, entry), entry.name)
             partitions = {
-                path: (tuple(sorted(one.deleted)), one.is_deleted)
+                path: (tuple(sorted(one.deleted)), one.is_folder_deleted)
                 for path, one in said.partitions.items()
             }
-            found.append((said.earliest, partitions))
+            found.append((said.earliest_instant, partitions))
     return found
 
 
-def unlisted(it: Drill, disk: TableState | None = None) -> set[str]:
+def list_unlisted(it: Drill, disk: TableState | None = None) -> set[str]:
     """Where the metadata table and the disk differ; nothing where there is no metadata table.
 
     ``disk``: the table's state if it has been observed already.
@@ -236,4 +236,6 @@ def unlisted(it: Drill, disk: TableState | None = None) -> set[str]:
         return set()
     ms = it.clock.now_ms()
     listed = observe(it.storage, it.spec, observed_ms=ms, listing="metadata")
-    return set(keys_present(disk.files).to_pylist()) ^ set(keys_present(listed.files).to_pylist())
+    return set(make_present_keys(disk.files).to_pylist()) ^ set(
+        make_present_keys(listed.files).to_pylist()
+    )

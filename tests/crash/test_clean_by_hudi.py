@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.apply.payloads import completed_payload
 from reconciler.errors import ReconcilerError
-from reconciler.hudi.clean import CleanerPlan
-from reconciler.world import open_storage
-from tests.crash.drill import CASES, data_files, drill, newest
+from reconciler.executor.clean.payloads import make_clean_metadata
+from reconciler.hudi.timeline.clean import CleanerPlan
+from reconciler.runtime import open_storage
+from tests.crash.drill import CASES, list_data_files, list_newest_files, make_drill
 
 
 @dataclass
@@ -21,13 +21,13 @@ class StandIn:
     keeps: int = 0
     fails: bool = False
 
-    def version(self):
+    def read_version(self):
         return "0.15.0"
 
     def cluster(self, ref, instant, options, *, outputs):
         raise NotImplementedError
 
-    def tallies(self, ref, work, groups):
+    def tally_groups(self, ref, work, groups):
         raise NotImplementedError
 
     def clean(self, ref, instant, options):
@@ -43,10 +43,10 @@ class StandIn:
             storage.delete(path)
         if self.fails:
             raise ReconcilerError("Hudi stopped executing a clean: no space")
-        done = completed_payload(
+        done = make_clean_metadata(
             plan,
             instant=instant,
-            earliest=plan.earliest,
+            earliest=plan.earliest_instant,
             removed=plan.files,
             removed_partitions=(),
             took_ms=1,
@@ -56,7 +56,9 @@ class StandIn:
 
 @pytest.fixture
 def it(tmp_path):
-    return drill(CASES / "cow_basic__0.15.0" / "table.zip", tmp_path / "t", retention="commits: 1")
+    return make_drill(
+        CASES / "cow_basic__0.15.0" / "table.zip", tmp_path / "t", retention="commits: 1"
+    )
 
 
 def names_of(plan):
@@ -70,19 +72,19 @@ def names_of(plan):
 
 
 def test_what_was_reviewed_is_gone_and_nothing_else(it):
-    plan, before = it.plan(), data_files(it.table)
+    plan, before = it.plan(), list_data_files(it.table)
     result = it.apply(plan, hudi=StandIn())
     [outcome] = result.tables[0].outcomes
 
     assert (0, "completed") == (result.exit_code, outcome.how)
-    assert names_of(plan) == before - data_files(it.table)
+    assert names_of(plan) == before - list_data_files(it.table)
     assert len(names_of(plan)) == outcome.removed
     assert outcome.bytes > 0
     assert () == it.plan().tables[0].steps
 
 
 def test_a_file_too_many_is_told_of_loudly(it):
-    also = min(newest(it.state()))
+    also = min(list_newest_files(it.state()))
     result = it.apply(it.plan(), hudi=StandIn(also=also))
     [outcome] = result.tables[0].outcomes
     partition, _, name = also.rpartition("/")
@@ -103,11 +105,11 @@ def test_a_file_too_few_is_a_failure(it):
 
 
 def test_what_hudi_left_half_done_is_finished_by_the_next_apply(it):
-    plan, before = it.plan(), data_files(it.table)
+    plan, before = it.plan(), list_data_files(it.table)
     stopped = it.apply(plan, hudi=StandIn(keeps=2, fails=True))
     again = it.apply(it.plan())
 
     assert 5 == stopped.exit_code
     assert "no space; clean 20" in str(stopped.tables[0].error)
     assert 0 == again.exit_code
-    assert names_of(plan) == before - data_files(it.table)
+    assert names_of(plan) == before - list_data_files(it.table)

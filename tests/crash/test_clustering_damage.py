@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.cut_logs import cut_logs
-from reconciler.apply.lost_files import lost_files
+from reconciler.executor.cluster.cut_logs import find_cut_logs
+from reconciler.executor.cluster.lost_files import explain_lost_files
 from reconciler.hudi.load import load_properties
-from tests.crash.clustering import clustering
+from tests.crash.clustering_drill import make_clustering_drill
 
 TABLES = Path(__file__).parents[1] / "tables"
 
@@ -24,7 +24,7 @@ def shortened(path, size):
 
 
 def test_a_log_file_that_was_cut_off_is_named_and_its_group_stays(tmp_path):
-    it = clustering(TABLES / "v9_mor_part.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "v9_mor_part.zip", tmp_path / "t")
     before = it.copy(tmp_path / "whole")
     plan = it.plan()
     (log,) = it.table.rglob(".e6c3a2d0-*.log.1_0-536-816")
@@ -38,14 +38,14 @@ def test_a_log_file_that_was_cut_off_is_named_and_its_group_stays(tmp_path):
 
 
 def test_the_log_files_of_version_6_are_compared_with_every_write(tmp_path):
-    it = clustering(TABLES / "v6_lazy_mor_tls.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "v6_lazy_mor_tls.zip", tmp_path / "t")
     (step,) = it.plan().tables[0].steps
     (first,) = it.table.rglob(".d5140d99-*.log.1_*")
     (second,) = it.table.rglob(".cbb82d13-*.log.2_*")
     _, said = shortened(first, 1)
     second.write_bytes(second.read_bytes() + b"more")
 
-    found = cut_logs(it.storage, load_properties(it.storage), it.state(), step.groups)
+    found = find_cut_logs(it.storage, load_properties(it.storage), it.state(), step.groups)
 
     assert {(first.parent.relative_to(it.table).as_posix().strip("."), first.name): said} == found
 
@@ -58,7 +58,7 @@ def test_the_log_files_of_version_6_are_compared_with_every_write(tmp_path):
     ],
 )
 def test_a_group_of_which_a_committed_file_is_gone_stays_as_it_is(name, pattern, tmp_path):
-    it = clustering(TABLES / f"{name}.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / f"{name}.zip", tmp_path / "t")
     before = it.copy(tmp_path / "whole")
     gone = min(it.table.rglob(pattern))
     gone.unlink()
@@ -74,7 +74,7 @@ def test_a_group_of_which_a_committed_file_is_gone_stays_as_it_is(name, pattern,
 
 
 def test_what_went_away_after_the_review_is_no_newer_file_slice(tmp_path):
-    it = clustering(TABLES / "clustering/orders.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "clustering/orders.zip", tmp_path / "t")
     plan = it.plan()
     gone = min(it.table.rglob("*_20261121210336964.parquet"))
     gone.unlink()
@@ -84,11 +84,11 @@ def test_what_went_away_after_the_review_is_no_newer_file_slice(tmp_path):
 
 
 def test_log_files_of_version_6_are_missed_by_the_slice_that_they_are_of(tmp_path):
-    it = clustering(TABLES / "v6_lazy_mor_tls.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "v6_lazy_mor_tls.zip", tmp_path / "t")
     (gone,) = it.table.rglob(".d5140d99-*.log.1_*")
     gone.unlink()
     (step,) = it.plan().tables[0].steps
-    found = lost_files(it.storage, load_properties(it.storage), it.state(), step.groups)
+    found = explain_lost_files(it.storage, load_properties(it.storage), it.state(), step.groups)
 
     folder = gone.parent.relative_to(it.table).as_posix().strip(".")
     assert [(folder, gone.name[1:].partition("_")[0])] == list(found)

@@ -10,26 +10,26 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FormatError
-from reconciler.rewrite.local import InProcess
-from reconciler.rewrite.model import Rewritten, Tally
-from reconciler.world import open_storage
-from tests.crash.clustering import Clustering, clustering, left_behind
-from tests.crash.drill import data_files
+from reconciler.rewrite.local import LocalRewriter
+from reconciler.rewrite.model import RewrittenGroup, Tally
+from reconciler.runtime import open_storage
+from tests.crash.clustering_drill import ClusteringDrill, list_leftovers, make_clustering_drill
+from tests.crash.drill import list_data_files
 from tests.crash.test_moves import Hook, timeline_folder
 
 TABLES = Path(__file__).parents[1] / "tables"
 
 
 @pytest.fixture(params=["v6_keygen", "v9_keygen"])
-def it(request, tmp_path) -> Clustering:
-    return clustering(TABLES / f"{request.param}.zip", tmp_path / "t")
+def it(request, tmp_path) -> ClusteringDrill:
+    return make_clustering_drill(TABLES / f"{request.param}.zip", tmp_path / "t")
 
 
 class Telling:
     """Rewrites as ever, and tells something else of it."""
 
-    def __init__(self, tell: Callable[[list[Rewritten]], list[Rewritten]]) -> None:
-        self._tell, self._own = tell, InProcess(open_storage)
+    def __init__(self, tell: Callable[[list[RewrittenGroup]], list[RewrittenGroup]]) -> None:
+        self._tell, self._own = tell, LocalRewriter(open_storage)
 
     def rewrite(self, ref, work, groups, *, progress):
         return self._tell(self._own.rewrite(ref, work, groups, progress=progress))
@@ -64,7 +64,7 @@ def test_a_group_that_is_to_become_no_file_loses_no_rows(it):
 
     assert "is to become no file, and its rows would be lost; plan again" in found.error
     assert rows == it.rows()
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
 
 
 @pytest.mark.parametrize(
@@ -82,26 +82,26 @@ def test_a_group_that_is_to_become_no_file_loses_no_rows(it):
     ],
 )
 def test_nothing_stays_of_a_rewrite_that_went_wrong(it, tell, says):
-    rows, files = it.rows(), data_files(it.table)
+    rows, files = it.rows(), list_data_files(it.table)
     instants = it.state().timeline.instants
     result = it.apply(it.plan(), rewriter=Telling(tell))
     (table,) = result.tables
 
     assert (1, ()) == (result.exit_code, table.outcomes)
     assert re.search(says, table.error)
-    assert (rows, files) == (it.rows(), data_files(it.table))
-    assert [] == left_behind(it.table)
+    assert (rows, files) == (it.rows(), list_data_files(it.table))
+    assert [] == list_leftovers(it.table)
     assert instants == it.state().timeline.instants
     assert 0 == it.apply(it.plan()).exit_code
 
 
 def test_an_interruption_takes_it_back_too(it):
-    rows, files = it.rows(), data_files(it.table)
+    rows, files = it.rows(), list_data_files(it.table)
     with pytest.raises(KeyboardInterrupt):
         it.apply(it.plan(), rewriter=Telling(raises(KeyboardInterrupt())))
 
-    assert (rows, files) == (it.rows(), data_files(it.table))
-    assert [] == left_behind(it.table)
+    assert (rows, files) == (it.rows(), list_data_files(it.table))
+    assert [] == list_leftovers(it.table)
 
 
 def test_without_anything_that_rewrites_nothing_is_announced(it):
@@ -109,7 +109,7 @@ def test_without_anything_that_rewrites_nothing_is_announced(it):
 
     assert 1 == result.exit_code
     assert "there is nothing here that rewrites files" in result.tables[0].error
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
 
 
 def test_files_of_attempts_that_do_not_count_are_removed(it):
@@ -131,5 +131,5 @@ def test_files_of_attempts_that_do_not_count_are_removed(it):
 
     assert 0 == result.exit_code
     assert rows == it.rows()
-    assert [] == [path for path in data_files(it.table) if "5757-0" in path]
-    assert [] == left_behind(it.table)
+    assert [] == [path for path in list_data_files(it.table) if "5757-0" in path]
+    assert [] == list_leftovers(it.table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import reconciler
-from tests.crash.clustering import Clustering, clustering
+from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
 from tests.crash.drill import Drill
 
 #: 24 file slices in three partitions
@@ -22,7 +22,7 @@ spec:
 """
 
 
-class Declared(Clustering):
+class Declared(ClusteringDrill):
     def __post_init__(self) -> None:
         text = SPEC.format(path=self.table, asked=self.said["asked"])
         (self.folder / "spec.yaml").write_text(text)
@@ -36,7 +36,7 @@ class Declared(Clustering):
 
 
 def declared(asked: str, folder: Path) -> Declared:
-    return Declared(clustering(TABLE, folder).folder, {"asked": asked})
+    return Declared(make_clustering_drill(TABLE, folder).folder, {"asked": asked})
 
 
 def applied(it: Declared) -> list[int]:

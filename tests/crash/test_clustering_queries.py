@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.apply import measure
 from reconciler.errors import StorageError
+from reconciler.executor.cluster import query_measurement
 from reconciler.hudi.load import load_properties
-from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
-from reconciler.state.history import read_history
-from reconciler.state.measured import PREDICTED, QUERIES, read_measured
-from tests.crash.clustering import clustering, left_behind
+from reconciler.reader.open_scan import open_scan
+from reconciler.state.measured_queries import PREDICTED_KEY, QUERIES_KEY, parse_measurements
+from reconciler.state.write_history import read_write_history
+from tests.crash.clustering_drill import list_leftovers, make_clustering_drill
 from tests.crash.drill import Killed
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -30,7 +30,9 @@ QUERIED = """\
 
 def read(it):
     """The past clusterings of a table."""
-    return read_history(it.storage, load_properties(it.storage), it.state().timeline).clusterings
+    return read_write_history(
+        it.storage, load_properties(it.storage), it.state().timeline
+    ).clusterings
 
 
 def measured_by_hand(it):
@@ -45,7 +47,7 @@ def measured_by_hand(it):
 
 
 def test_queries_are_measured_beside_what_was_predicted(tmp_path):
-    it = clustering(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
+    it = make_clustering_drill(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
     plan = it.plan()
     (table,) = plan.tables
     said = {"query": "one", "filesBefore": 9, "filesAfter": 2, "bytesBefore": 9, "bytesAfter": 8}
@@ -60,27 +62,27 @@ def test_queries_are_measured_beside_what_was_predicted(tmp_path):
         ("nobody", 0, len(files), None),
         ("not understood", len(files), len(files), None),
     ] == [
-        (one.query, one.files, one.of_files, one.predicted_files)
+        (one.query, one.files, one.total_files, one.predicted_files)
         for one in outcome.rewritten.queries
     ]
     assert sum(one[4] for one in ones) == outcome.rewritten.queries[1].bytes
-    assert outcome.rewritten.queries == read_measured(read(it)[-1].extra)
+    assert outcome.rewritten.queries == parse_measurements(read(it)[-1].extra)
 
 
 def test_slices_with_log_files_are_read_by_every_query(tmp_path):
-    it = clustering(TABLES / "v8_mor_part.zip", tmp_path / "t", more=QUERIED)
+    it = make_clustering_drill(TABLES / "v8_mor_part.zip", tmp_path / "t", more=QUERIED)
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
     files = measured_by_hand(it)
     nobody = outcome.rewritten.queries[2]
 
     assert any(one[3] for one in files.values())
-    assert nobody.of_files == len(files)
+    assert nobody.total_files == len(files)
     assert nobody.files == sum(one[3] for one in files.values())
 
 
 def test_without_queries_nothing_is_read_and_nothing_said(tmp_path, monkeypatch):
-    it = clustering(TABLES / "v9_cow_part.zip", tmp_path / "t")
-    monkeypatch.setattr(measure, "reach", None)
+    it = make_clustering_drill(TABLES / "v9_cow_part.zip", tmp_path / "t")
+    monkeypatch.setattr(query_measurement, "find_reached_files", None)
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
 
     assert ("completed", (), None) == (
@@ -88,61 +90,61 @@ def test_without_queries_nothing_is_read_and_nothing_said(tmp_path, monkeypatch)
         outcome.rewritten.queries,
         outcome.rewritten.unmeasured,
     )
-    assert QUERIES not in read(it)[-1].extra
+    assert QUERIES_KEY not in read(it)[-1].extra
 
 
 def test_where_too_many_files_stay_only_new_ones_are_measured(tmp_path, monkeypatch):
-    it = clustering(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
-    monkeypatch.setattr(measure, "MOST_FOOTERS", 0)
+    it = make_clustering_drill(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
+    monkeypatch.setattr(query_measurement, "MOST_FOOTERS", 0)
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
     understood = outcome.rewritten.queries[3]
 
-    assert outcome.rewritten.files_after == understood.of_files == understood.files
+    assert outcome.rewritten.files_after == understood.total_files == understood.files
     assert understood.unread > 0
 
 
 @pytest.mark.parametrize("problem", [StorageError("p0/f", "is busy"), ValueError("what?")])
 def test_what_goes_wrong_in_measuring_stops_no_clustering(problem, tmp_path, monkeypatch):
-    it = clustering(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
+    it = make_clustering_drill(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
     rows = it.rows()
 
     def fail(*_, **__):
         raise problem
 
-    monkeypatch.setattr(measure, "reach", fail)
+    monkeypatch.setattr(query_measurement, "find_reached_files", fail)
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
 
     assert "completed" == outcome.how
     assert outcome.rewritten.unmeasured == f"what the queries read could not be measured: {problem}"
     assert rows == it.rows()
-    assert QUERIES not in read(it)[-1].extra
+    assert QUERIES_KEY not in read(it)[-1].extra
 
 
 def test_who_dies_while_it_measures_is_finished_and_measured_by_the_next(tmp_path, monkeypatch):
-    it = clustering(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
+    it = make_clustering_drill(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
     rows, plan = it.rows(), it.plan()
 
     def die(*_, **__):
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(measure, "reach", die)
+        patched.setattr(query_measurement, "find_reached_files", die)
         with pytest.raises(Killed):
             it.apply(plan)
-    assert [] != left_behind(it.table)
+    assert [] != list_leftovers(it.table)
     it.apply(plan)
 
     assert rows == it.rows()
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
     assert ["a partition", "one", "nobody", "not understood"] == [
-        one.query for one in read_measured(read(it)[-1].extra)
+        one.query for one in parse_measurements(read(it)[-1].extra)
     ]
 
 
 def test_what_is_finished_by_another_plan_is_held_against_what_it_was_begun_for(
     tmp_path, monkeypatch
 ):
-    it = clustering(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
+    it = make_clustering_drill(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
     plan = it.plan()
     (table,) = plan.tables
 
@@ -155,17 +157,17 @@ def test_what_is_finished_by_another_plan_is_held_against_what_it_was_begun_for(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(measure, "reach", die)
+        patched.setattr(query_measurement, "find_reached_files", die)
         with pytest.raises(Killed):
             it.apply(predicting(2))
     (began,) = [one for one in it.state().pending_clusterings if one.is_ours]
     it.apply(predicting(7))
     extra = read(it)[-1].extra
 
-    assert PREDICTED in began.extra
-    assert PREDICTED not in extra
+    assert PREDICTED_KEY in began.extra
+    assert PREDICTED_KEY not in extra
     assert {"one": 2} == {
         one.query: one.predicted_files
-        for one in read_measured(extra)
+        for one in parse_measurements(extra)
         if one.predicted_files is not None
     }

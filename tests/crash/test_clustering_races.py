@@ -12,16 +12,21 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.apply.result import Result, StepOutcome
-from reconciler.hudi import avro
-from reconciler.hudi.clustering_plan import ClusteringPlan
-from reconciler.hudi.schemaless import schema_text
-from reconciler.hudi.touched import Touched
-from reconciler.hudi.write_commit import WriteCommit
-from reconciler.storage.wrappers import Fault, Faulty
-from reconciler.transaction.instants import instant_at, instant_ms
-from tests.crash.clustering import OURS, Clustering, clustering, left_behind
-from tests.crash.drill import Killed, TestClock, data_files, unlisted
+from reconciler.executor.result import ApplyResult, StepOutcome
+from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.codecs.avro_binary import load_schema_text
+from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
+from reconciler.hudi.timeline.write_commit import WriteCommit
+from reconciler.hudi.timeline.write_footprint import WriteFootprint
+from reconciler.storage.wrappers import FaultyStorage, StorageFault
+from reconciler.transaction.instants import format_instant, parse_instant_ms
+from tests.crash.clustering_drill import (
+    OURS,
+    ClusteringDrill,
+    list_leftovers,
+    make_clustering_drill,
+)
+from tests.crash.drill import Killed, TestClock, list_data_files, list_unlisted
 from tests.crash.test_moves import Hook, age, put, timeline_folder
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -30,25 +35,29 @@ TIME, END = "20261201000100000", "20261201000100009"
 
 
 @pytest.fixture(params=["v6_keygen", "v9_keygen"])
-def it(request, tmp_path) -> Clustering:
+def it(request, tmp_path) -> ClusteringDrill:
     """Three partitions with a group each, nothing pending."""
-    return clustering(TABLES / f"{request.param}.zip", tmp_path / "t")
+    return make_clustering_drill(TABLES / f"{request.param}.zip", tmp_path / "t")
 
 
-def is_old(it: Clustering) -> bool:
+def is_old(it: ClusteringDrill) -> bool:
     return timeline_folder(it).name == ".hoodie"
 
 
-def base_of(it: Clustering, partition: str) -> str:
+def base_of(it: ClusteringDrill, partition: str) -> str:
     """The name of the base file of the only group that a partition had before us."""
     names = [path.stem for path in (it.table / partition).glob("*.parquet")]
     return max(name for name in names if name.rpartition("_")[2] < OURS) + ".parquet"
 
 
-def commit(it: Clustering, stats, *, done: bool, time: str = TIME) -> None:
+def commit(it: ClusteringDrill, stats, *, done: bool, time: str = TIME) -> None:
     """A commit with these write statistics, pending or completed."""
     record = {"partitionToWriteStats": stats, "operationType": "UPSERT", "extraMetadata": {}}
-    data = json.dumps(record).encode() if is_old(it) else avro.encode(COMMIT, record)
+    data = (
+        json.dumps(record).encode()
+        if is_old(it)
+        else avro_container.encode_record_file(COMMIT, record)
+    )
     put(it, f"{time}.commit.requested")
     put(it, f"{time}.inflight", data)
     if done:
@@ -59,7 +68,7 @@ COMMIT = "HoodieCommitMetadata.avsc"
 INSERTS = {"fileId": "", "numInserts": 3}
 
 
-def update(it: Clustering, partition: str, *, done: bool) -> None:
+def update(it: ClusteringDrill, partition: str, *, done: bool) -> None:
     """A write to the group of a partition; when it is done its rows are those that were there."""
     base = base_of(it, partition)
     file_id = base.split("_")[0]
@@ -71,16 +80,18 @@ def update(it: Clustering, partition: str, *, done: bool) -> None:
     commit(it, {partition: [stat]}, done=done)
 
 
-def partitions(it: Clustering) -> list[str]:
+def partitions(it: ClusteringDrill) -> list[str]:
     return it.plan().tables[0].steps[0].groups.partition.to_pylist()
 
 
-def interrupted(it: Clustering, act, *, ending: str = ".inflight", after: bool = True) -> Result:
+def interrupted(
+    it: ClusteringDrill, act, *, ending: str = ".inflight", after: bool = True
+) -> ApplyResult:
     """An apply into which something comes, after our clustering is inflight."""
     return it.apply(it.plan(), around=lambda s: Hook(s, ending, act, after=after))
 
 
-def only(result: Result) -> StepOutcome:
+def only(result: ApplyResult) -> StepOutcome:
     (table,) = result.tables
     assert table.error is None
     (outcome,) = table.outcomes
@@ -94,7 +105,7 @@ def whys(outcome: StepOutcome) -> list[str]:
 @pytest.mark.parametrize("done", [True, False], ids=["completed", "pending"])
 def test_a_group_that_was_written_to_meanwhile_is_left_and_the_rest_is_done(it, done):
     rows, (first, *rest) = it.rows(), partitions(it)
-    before = data_files(it.table)
+    before = list_data_files(it.table)
     result = interrupted(it, lambda: update(it, first, done=done))
     outcome = only(result)
 
@@ -105,9 +116,9 @@ def test_a_group_that_was_written_to_meanwhile_is_left_and_the_rest_is_done(it, 
     )
     assert f"commit {TIME} " in whys(outcome)[0]
     assert rows == it.rows()
-    new = data_files(it.table) - before
+    new = list_data_files(it.table) - before
     assert {path.rpartition("/")[0] for path in new if TIME not in path} == set(rest)
-    assert [] == left_behind(it.table, outcome.instant)
+    assert [] == list_leftovers(it.table, outcome.instant)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +131,7 @@ def test_a_group_that_was_written_to_meanwhile_is_left_and_the_rest_is_done(it, 
     ids=["without a profile", "with an empty one", "with new records everywhere"],
 )
 def test_nothing_is_published_while_a_write_may_go_anywhere(it, stats, says):
-    rows, before, known = it.rows(), data_files(it.table), partitions(it)
+    rows, before, known = it.rows(), list_data_files(it.table), partitions(it)
     stats = {path: [INSERTS] for path in known} if stats == "inserts" else stats
 
     def act():
@@ -135,11 +146,11 @@ def test_nothing_is_published_while_a_write_may_go_anywhere(it, stats, says):
     assert (result.exit_code, outcome.how, outcome.instant) == (4, "undone", None)
     assert all(says in why for why in whys(outcome))
     assert len(known) == len(whys(outcome))
-    assert (rows, before) == (it.rows(), data_files(it.table))
-    assert [] == [left for left in left_behind(it.table) if TIME not in left]
+    assert (rows, before) == (it.rows(), list_data_files(it.table))
+    assert [] == [left for left in list_leftovers(it.table) if TIME not in left]
 
 
-def write_onto(it: Clustering, partition: str, instant: str, time: str) -> None:
+def write_onto(it: ClusteringDrill, partition: str, instant: str, time: str) -> None:
     """A completed write that drops the first row of a file that an instant has made."""
     (made,) = (it.table / partition).glob(f"*_{instant}.parquet")
     file_id = made.name.split("_")[0]
@@ -153,7 +164,7 @@ def write_onto(it: Clustering, partition: str, instant: str, time: str) -> None:
 def test_a_write_that_took_its_time_before_us_and_is_announced_after_us_is_read(it):
     """As Hudi before 1.1 does: its query may be planned, or run, between the two."""
     rows, (first, *_) = it.rows(), partitions(it)
-    time = instant_at(it.clock.ms - 50 * 60_000, UTC)
+    time = format_instant(it.clock.ms - 50 * 60_000, UTC)
     outcome = only(it.apply(it.plan()))
     write_onto(it, first, outcome.instant, time)
 
@@ -168,7 +179,7 @@ def test_the_time_of_a_clustering_is_no_further_back_than_a_retention_by_hours_a
     it.spec = replace(it.spec, document={**it.spec.document, "retention": {"hours": hours}})
     outcome = only(it.apply(it.plan()))
 
-    back = it.clock.ms - instant_ms(outcome.instant, UTC)
+    back = it.clock.ms - parse_instant_ms(outcome.instant, UTC)
     assert minutes * 60_000 < back < minutes * 60_000 + 1000
 
 
@@ -186,7 +197,7 @@ class Telling(TestClock):
             self.act()
 
 
-def beat(it: Clustering, time: str, *, age_s: float) -> None:
+def beat(it: ClusteringDrill, time: str, *, age_s: float) -> None:
     """A heartbeat of a write that was so long ago."""
     path = it.table / ".hoodie/.heartbeat" / time
     path.parent.mkdir(exist_ok=True)
@@ -227,7 +238,7 @@ def test_a_write_that_says_nothing_is_waited_for_no_longer_than_for_a_lock(it):
 
     assert (4, "undone", len(known)) == (result.exit_code, outcome.how, len(whys(outcome)))
     assert pytest.approx([0.2, 0.4, 0.8, 1.6, 2, 2, 2, 2]) == it.clock.slept
-    assert [] == [left for left in left_behind(it.table) if TIME not in left]
+    assert [] == [left for left in list_leftovers(it.table) if TIME not in left]
 
 
 def test_an_apply_with_two_clusterings_waits_no_longer_than_for_one(it):
@@ -242,7 +253,7 @@ def test_an_apply_with_two_clusterings_waits_no_longer_than_for_one(it):
     assert pytest.approx([0.2, 0.4, 0.8, 1.6, 2, 2, 2, 2]) == it.clock.slept
 
 
-def own_hearts_beat(it: Clustering, *, age_s: float) -> None:
+def own_hearts_beat(it: ClusteringDrill, *, age_s: float) -> None:
     """As the store dates them, which has a clock of its own."""
     for path in (it.table / ".hoodie/.heartbeat").iterdir():
         age(it, path, seconds=age_s)
@@ -382,12 +393,12 @@ def test_without_a_lock_any_pending_write_stops_it(it):
 # --- somebody else does our clustering ------------------------------------------------------------
 
 
-def requested_of(it: Clustering) -> Path:
+def requested_of(it: ClusteringDrill) -> Path:
     (path,) = timeline_folder(it).glob("2026113023000*.requested")
     return path
 
 
-def take_over(it: Clustering) -> None:
+def take_over(it: ClusteringDrill) -> None:
     """As Hudi does it: files by marker away, the plan again, under the same instant, completed."""
     requested = requested_of(it)
     instant = requested.name.split(".")[0]
@@ -416,7 +427,7 @@ def take_over(it: Clustering) -> None:
     put(
         it,
         done,
-        WriteCommit(written=written, operation="CLUSTER", replaced=replaced).encode(
+        WriteCommit(stats_by_partition=written, operation="CLUSTER", replaced=replaced).encode(
             version=version
         ),
     )
@@ -438,12 +449,12 @@ def test_what_another_writer_has_completed_is_adopted_and_our_files_go(it):
     result = it.apply(it.plan(), around=lambda s: AtTheEnd(s, "", lambda: None, after=True))
     outcome = only(result)
     (done,) = timeline_folder(it).glob(f"{outcome.instant}*.replacecommit")
-    named = {"/".join(file) for file in Touched.parse(done.read_bytes(), "x").files}
+    named = {"/".join(file) for file in WriteFootprint.parse(done.read_bytes(), "x").files}
 
     assert (0, "adopted") == (result.exit_code, outcome.how)
     assert rows == it.rows()
-    assert named == {path for path in data_files(it.table) if f"_{outcome.instant}." in path}
-    assert [] == left_behind(it.table)
+    assert named == {path for path in list_data_files(it.table) if f"_{outcome.instant}." in path}
+    assert [] == list_leftovers(it.table)
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
@@ -455,7 +466,7 @@ def test_what_another_writer_finished_after_our_death_is_left_alone(it, how):
     result = it.apply(it.plan())
 
     assert rows == it.rows()
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
     assert 0 == result.exit_code
 
 
@@ -474,10 +485,10 @@ def test_one_that_another_writer_has_begun_is_not_ours_any_more(it):
 
     assert 6 == result.exit_code
     assert "another writer has begun to execute our clustering" in result.tables[0].error
-    assert [] == [path for path in data_files(it.table) if "_20261201" in path]
+    assert [] == [path for path in list_data_files(it.table) if "_20261201" in path]
     age(it, inflight, seconds=3601)
     assert 0 == it.apply(it.plan()).exit_code
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
 
 
 def test_one_that_was_rolled_back_for_another_try_is_ours_again_when_nobody_tries(it):
@@ -496,16 +507,16 @@ def test_one_that_was_rolled_back_for_another_try_is_ours_again_when_nobody_trie
     assert (6, 0) == (early.exit_code, late.exit_code)
     assert ("completed", instant) == (only(late).how, only(late).instant)
     assert rows == it.rows()
-    assert [] == left_behind(it.table, instant)
+    assert [] == list_leftovers(it.table, instant)
 
 
-def rollback_of(it: Clustering, instant: str) -> Path:
+def rollback_of(it: ClusteringDrill, instant: str) -> Path:
     """A completed rollback of a pending instant, which leaves its request as it was."""
-    names = json.loads(schema_text("HoodieRollbackPlan.avsc"))
+    names = json.loads(load_schema_text("HoodieRollbackPlan.avsc"))
     action = "replacecommit" if is_old(it) else "clustering"
     told = {"instantToRollback": {"commitTime": instant, "action": action}}
     plan = {field["name"]: told.get(field["name"]) for field in names["fields"]}
-    data = avro.encode("HoodieRollbackPlan.avsc", plan)
+    data = avro_container.encode_record_file("HoodieRollbackPlan.avsc", plan)
     for state in ("requested", "inflight"):
         put(it, f"{TIME}.rollback.{state}", data if state == "requested" else b"")
     done = f"{TIME}.rollback" if is_old(it) else f"{TIME}_{END}.rollback"
@@ -516,7 +527,7 @@ def rollback_of(it: Clustering, instant: str) -> Path:
 def test_one_whose_owner_lives_is_not_touched(it):
     plan = it.plan()
     with pytest.raises(Killed):
-        it.apply(plan, around=lambda s: Faulty(s, Fault(at=6), Killed()), pid=7)
+        it.apply(plan, around=lambda s: FaultyStorage(s, StorageFault(at=6), Killed()), pid=7)
     result = it.apply(it.plan(), living=frozenset({7}))
 
     assert 6 == result.exit_code
@@ -536,7 +547,7 @@ def test_a_pending_one_is_cut_down_to_what_still_holds(it):
     assert len(rest) == outcome.rewritten.groups
     assert sorted(rest) == sorted(group.slices[0].partition for group in announced.groups)
     assert rows == it.rows()
-    assert [] == left_behind(it.table, outcome.instant)
+    assert [] == list_leftovers(it.table, outcome.instant)
 
 
 def test_a_pending_one_of_which_nothing_holds_is_undone(it):
@@ -548,10 +559,10 @@ def test_a_pending_one_of_which_nothing_holds_is_undone(it):
 
     assert (4, "undone") == (result.exit_code, outcome.how)
     assert rows == it.rows()
-    assert [] == [left for left in left_behind(it.table) if TIME not in left]
+    assert [] == [left for left in list_leftovers(it.table) if TIME not in left]
 
 
-def plan_of_resume(it: Clustering):
+def plan_of_resume(it: ClusteringDrill):
     """A plan of the resume alone."""
     plan = it.plan()
     (table,) = plan.tables
@@ -571,21 +582,21 @@ def test_half_a_file_of_a_write_that_died_is_not_looked_at(it):
 
 
 def test_without_a_lock_what_is_ours_is_finished_although_it_is_pending(tmp_path):
-    it = clustering(TABLES / "indexed/1.2.0.zip", tmp_path / "t", lock="none")
+    it = make_clustering_drill(TABLES / "indexed/1.2.0.zip", tmp_path / "t", lock="none")
     rows = it.rows()
     with pytest.raises(Killed):
-        it.apply(it.plan(), around=lambda s: Faulty(s, Fault(at=5), Killed()))
+        it.apply(it.plan(), around=lambda s: FaultyStorage(s, StorageFault(at=5), Killed()))
     outcome = only(result := it.apply(plan_of_resume(it)))
 
     assert (0, "resume", "completed") == (result.exit_code, outcome.kind, outcome.how)
     assert rows == it.rows()
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
 
 
 @pytest.mark.parametrize("name", ["indexed/0.15.0", "indexed/1.2.0"])
 def test_what_the_metadata_table_was_told_of_one_that_is_undone_goes_too(name, tmp_path):
-    it = clustering(TABLES / f"{name}.zip", tmp_path / "t")
-    rows, listed, files = it.rows(), unlisted(it), data_files(it.table)
+    it = make_clustering_drill(TABLES / f"{name}.zip", tmp_path / "t")
+    rows, listed, files = it.rows(), list_unlisted(it), list_data_files(it.table)
     told = metadata_instants(it)
     with pytest.raises(Killed):
         it.apply(it.plan(), around=lambda s: Hook(s, ".replacecommit", die, after=False))
@@ -596,10 +607,10 @@ def test_what_the_metadata_table_was_told_of_one_that_is_undone_goes_too(name, t
     assert 1 == len({path.name[:17] for path in pending})
     assert "undone" == outcome.how
     assert told == metadata_instants(it)
-    assert (rows, listed, files) == (it.rows(), unlisted(it), data_files(it.table))
+    assert (rows, listed, files) == (it.rows(), list_unlisted(it), list_data_files(it.table))
 
 
-def metadata_instants(it: Clustering) -> set[Path]:
+def metadata_instants(it: ClusteringDrill) -> set[Path]:
     """What is on the metadata table's timeline."""
     hoodie = it.table / ".hoodie/metadata/.hoodie"
     return {path for path in hoodie.rglob("2026*") if path.is_file()}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.clustering import clustering, left_behind
+from tests.crash.clustering_drill import list_leftovers, make_clustering_drill
 
 TABLES = Path(__file__).parents[1] / "tables"
 #: table -> groups that are rewritten, groups that pending writes have in hand
@@ -25,7 +25,7 @@ GROUPS = {
 
 @pytest.mark.parametrize(("name", "groups"), GROUPS.items(), ids=GROUPS)
 def test_rows_stay_and_groups_in_other_hands_too(name, groups, tmp_path):
-    it = clustering(TABLES / f"{name}.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / f"{name}.zip", tmp_path / "t")
     rows, plan = it.rows(), it.plan()
     result = it.apply(plan)
     (table,) = result.tables
@@ -36,7 +36,7 @@ def test_rows_stay_and_groups_in_other_hands_too(name, groups, tmp_path):
     assert groups == (done.groups, len(done.left))
     assert result.exit_code == (4 if done.left else 0)
     assert rows == it.rows()
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
     assert (0, "nothing", groups[0]) == done_again(it, plan)
 
 
@@ -49,9 +49,9 @@ def done_again(it, plan):
 
 
 def test_an_index_that_had_to_go_is_named_with_the_reason(tmp_path, monkeypatch):
-    it = clustering(TABLES / "indexed" / "1.2.0.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "indexed" / "1.2.0.zip", tmp_path / "t")
     assert "record_index" in it.state().metadata_partitions
-    monkeypatch.setattr("reconciler.hudi.metadata_partitions.MOST_RECORDS", 2)
+    monkeypatch.setattr("reconciler.hudi.metadata.sync_decisions.MOST_RECORDS", 2)
 
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
 

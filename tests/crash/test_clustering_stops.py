@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan.model import Plan
 from reconciler.planners.compose import plan_table
-from reconciler.storage.wrappers import Fault, Faulty, Recording
-from tests.crash.clustering import Clustering, clustering, left_behind
-from tests.crash.drill import NOW, Killed, unlisted
+from reconciler.plans.model import Plan
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
+from tests.crash.clustering_drill import ClusteringDrill, list_leftovers, make_clustering_drill
+from tests.crash.drill import NOW, Killed, list_unlisted
 
 TABLES = Path(__file__).parents[1] / "tables"
 #: what it is: the table, and which changes it is stopped at: every one, every second
@@ -29,7 +29,7 @@ STORIES = {
 class Story:
     """A table before, its rows, and what an undisturbed apply comes to."""
 
-    it: Clustering
+    it: ClusteringDrill
     before: Path
     plan: Plan
     rows: list[dict[str, Any]]
@@ -44,15 +44,15 @@ class Story:
 def story(request, tmp_path_factory) -> Story:
     name, step = STORIES[request.param]
     home = tmp_path_factory.mktemp("story")
-    it = clustering(TABLES / f"{name}.zip", home / "t")
+    it = make_clustering_drill(TABLES / f"{name}.zip", home / "t")
     it.copy(home / "before")
-    rows, plan, differences = it.rows(), it.plan(), unlisted(it)
-    counted: list[Recording] = []
-    result = it.apply(plan, around=lambda s: counted.append(Recording(s)) or counted[-1])
+    rows, plan, differences = it.rows(), it.plan(), list_unlisted(it)
+    counted: list[RecordingStorage] = []
+    result = it.apply(plan, around=lambda s: counted.append(RecordingStorage(s)) or counted[-1])
     (table,) = result.tables
     (outcome,) = table.outcomes
 
-    assert (table.error, outcome.how, left_behind(it.table)) == (None, "completed", [])
+    assert (table.error, outcome.how, list_leftovers(it.table)) == (None, "completed", [])
     assert rows == it.rows()
     return Story(
         it=it,
@@ -67,8 +67,8 @@ def story(request, tmp_path_factory) -> Story:
     )
 
 
-def stopping(fault: Fault) -> Callable:
-    return lambda storage: Faulty(storage, fault, Killed())
+def stopping(fault: StorageFault) -> Callable:
+    return lambda storage: FaultyStorage(storage, fault, Killed())
 
 
 def is_killed(story: Story, at: int, how: str) -> bool:
@@ -77,10 +77,12 @@ def is_killed(story: Story, at: int, how: str) -> bool:
     In which file groups of the metadata table a file's entries are is up to its name, and so is
     how many of those are written: one more or less.
     """
-    made: list[Recording] = []
+    made: list[RecordingStorage] = []
 
     def watched(storage):
-        made.append(Recording(Faulty(storage, Fault(at=at, how=how), Killed())))
+        made.append(
+            RecordingStorage(FaultyStorage(storage, StorageFault(at=at, mode=how), Killed()))
+        )
         return made[-1]
 
     try:
@@ -111,7 +113,7 @@ def test_a_clustering_that_stops_at_any_call_is_finished_by_the_next_plan(story)
     for at in range(1, story.calls + 1, max(1, story.calls // 6)):
         it.again(story.before)
         with pytest.raises(Killed):
-            it.apply(story.plan, around=stopping(Fault(at=at, among="calls")))
+            it.apply(story.plan, around=stopping(StorageFault(at=at, among="calls")))
 
         it.apply(it.plan())
         assert_finished(story, at)
@@ -119,8 +121,8 @@ def test_a_clustering_that_stops_at_any_call_is_finished_by_the_next_plan(story)
 
 def assert_finished(story: Story, at: int) -> None:
     it = story.it
-    assert [] == left_behind(it.table), at
+    assert [] == list_leftovers(it.table), at
     assert story.rows == it.rows(), at
-    assert story.differences == unlisted(it), at
+    assert story.differences == list_unlisted(it), at
     steps = plan_table(it.spec, it.state(), NOW).steps
     assert [] == [step for step in steps if step.kind == "resume"], at

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.result import Result
 from reconciler.errors import StorageError
-from reconciler.hudi.touched import Touched
-from reconciler.rewrite.ground import ground_of
-from reconciler.rewrite.local import InProcess
-from reconciler.world import open_storage
-from tests.crash.clustering import Clustering, clustering
-from tests.crash.drill import Killed, data_files
+from reconciler.executor.result import ApplyResult
+from reconciler.hudi.timeline.write_footprint import WriteFootprint
+from reconciler.rewrite.facts import read_table_facts
+from reconciler.rewrite.local import LocalRewriter
+from reconciler.runtime import open_storage
+from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
+from tests.crash.drill import Killed, list_data_files
 from tests.crash.test_clustering_races import (
     TIME,
     base_of,
@@ -32,9 +32,9 @@ TABLES = Path(__file__).parents[1] / "tables"
 
 
 @pytest.fixture(params=["v6_keygen", "v9_keygen"])
-def it(request, tmp_path) -> Clustering:
+def it(request, tmp_path) -> ClusteringDrill:
     """Three partitions with a group each, nothing pending."""
-    return clustering(TABLES / f"{request.param}.zip", tmp_path / "t")
+    return make_clustering_drill(TABLES / f"{request.param}.zip", tmp_path / "t")
 
 
 @dataclass
@@ -45,22 +45,22 @@ class Overtaken:
     fails: bool = False
 
     def rewrite(self, ref, work, groups, *, progress):
-        found = InProcess(open_storage).rewrite(ref, work, groups, progress=progress)
+        found = LocalRewriter(open_storage).rewrite(ref, work, groups, progress=progress)
         self.act()
         if self.fails:
             raise StorageError("x", "cannot be written")
         return found
 
 
-def overtaken(it: Clustering, act: Callable[[], None], *, fails: bool = False) -> Result:
+def overtaken(it: ClusteringDrill, act: Callable[[], None], *, fails: bool = False) -> ApplyResult:
     return it.apply(it.plan(), rewriter=Overtaken(act, fails))
 
 
-def instant_of(it: Clustering) -> str:
+def instant_of(it: ClusteringDrill) -> str:
     return requested_of(it).name.split(".")[0]
 
 
-def roll_back(it: Clustering) -> None:
+def roll_back(it: ClusteringDrill) -> None:
     """As Hudi does it: files by marker away, then the markers, then the inflight file."""
     requested = requested_of(it)
     temp = it.table / ".hoodie/.temp" / instant_of(it)
@@ -72,7 +72,7 @@ def roll_back(it: Clustering) -> None:
     rollback_of(it, instant_of(it))
 
 
-def begin_again(it: Clustering) -> str:
+def begin_again(it: ClusteringDrill) -> str:
     """Hudi has rolled ours back and written the first file of its own attempt; gives its path."""
     roll_back(it)
     put(it, requested_of(it).name.replace("requested", "inflight"))
@@ -85,8 +85,8 @@ def begin_again(it: Clustering) -> str:
     return path
 
 
-def partitions_of(it: Clustering) -> list[str]:
-    return sorted({path.rpartition("/")[0] for path in data_files(it.table)})
+def partitions_of(it: ClusteringDrill) -> list[str]:
+    return sorted({path.rpartition("/")[0] for path in list_data_files(it.table)})
 
 
 @pytest.mark.parametrize("fails", [True, False])
@@ -95,7 +95,7 @@ def test_files_of_one_who_does_our_clustering_now_are_not_ours_to_remove(it, fai
     result = overtaken(it, lambda: theirs.append(begin_again(it)), fails=fails)
 
     assert (1 if fails else 6) == result.exit_code
-    ours = {path for path in data_files(it.table) if f"_{instant_of(it)}." in path}
+    ours = {path for path in list_data_files(it.table) if f"_{instant_of(it)}." in path}
     assert set(theirs) == ours
     assert (it.table / ".hoodie/.temp" / instant_of(it)).exists()
     assert rows == it.rows()
@@ -108,7 +108,7 @@ def test_our_files_go_that_came_after_another_writer_had_removed_our_markers(it,
     def act() -> None:
         late = {
             path: (it.table / path).read_bytes()
-            for path in data_files(it.table)
+            for path in list_data_files(it.table)
             if f"_{instant_of(it)}." in path
         }
         take_over(it)
@@ -118,10 +118,10 @@ def test_our_files_go_that_came_after_another_writer_had_removed_our_markers(it,
     result = overtaken(it, act, fails=fails)
     (done,) = timeline_folder(it).glob("2026113023000*.replacecommit")
     instant = done.name[:17]
-    named = {"/".join(file) for file in Touched.parse(done.read_bytes(), "x").files}
+    named = {"/".join(file) for file in WriteFootprint.parse(done.read_bytes(), "x").files}
 
     assert (1 if fails else 0) == result.exit_code
-    assert named == {path for path in data_files(it.table) if f"_{instant}." in path}
+    assert named == {path for path in list_data_files(it.table) if f"_{instant}." in path}
     assert rows == it.rows()
 
 
@@ -146,7 +146,7 @@ def test_columns_that_were_altered_after_the_look_are_looked_at_again(it, monkey
 
     def counted(*args):
         looks.append(1)
-        return ground_of(*args)
+        return read_table_facts(*args)
 
     def alter() -> None:
         commit(it, {}, done=True)
@@ -154,7 +154,7 @@ def test_columns_that_were_altered_after_the_look_are_looked_at_again(it, monkey
         folder.mkdir(exist_ok=True)
         (folder / f"{TIME}.schemacommit").write_text('{"schemas": []}')
 
-    monkeypatch.setattr("reconciler.apply.cluster.ground_of", counted)
+    monkeypatch.setattr("reconciler.executor.cluster.run.ground_of", counted)
     plan = it.plan()
     result = it.apply(plan, around=lambda s: Hook(s, "lock", alter, after=False))
 
@@ -178,7 +178,7 @@ def test_one_that_is_rolled_back_after_our_last_look_is_not_completed(it):
 
     assert 6 == result.exit_code
     assert [] == list(timeline_folder(it).glob("2026113023000*.replacecommit"))
-    assert set(theirs) == {p for p in data_files(it.table) if f"_{instant_of(it)}." in p}
+    assert set(theirs) == {p for p in list_data_files(it.table) if f"_{instant_of(it)}." in p}
     assert rows == it.rows()
 
 
@@ -187,7 +187,7 @@ def test_the_next_apply_removes_what_workers_of_a_dead_run_brought_after_another
 
     def act() -> None:
         """The other removes files and markers, completes, and then an upload of ours ends."""
-        for path in data_files(it.table):
+        for path in list_data_files(it.table):
             if f"_{instant_of(it)}." in path:
                 late[path] = (it.table / path).read_bytes()
         take_over(it)

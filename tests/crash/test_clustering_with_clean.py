@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from tests.crash.clustering import Clustering, clustering
+from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
 from tests.crash.drill import Drill
 
 #: Hudi 1.2.0 wrote it in 8 commits, each with new small files: 42 files, of which 24 are read
@@ -25,7 +25,7 @@ spec:
 """
 
 
-class Both(Clustering):
+class Both(ClusteringDrill):
     def __post_init__(self) -> None:
         text = SPEC.format(path=self.table, retention=self.said["retention"])
         (self.folder / "spec.yaml").write_text(text)
@@ -36,7 +36,7 @@ class Both(Clustering):
 
 @pytest.mark.parametrize("retention", ["commits: 3", "fileVersions: 1"])
 def test_both_are_done_as_reviewed(retention, tmp_path):
-    made = clustering(TABLE, tmp_path / "t", retention=retention)
+    made = make_clustering_drill(TABLE, tmp_path / "t", retention=retention)
     it = Both(made.folder, made.said)
     rows, plan = it.rows(), it.plan()
     (reviewed,) = plan.tables
@@ -54,7 +54,7 @@ def test_both_are_done_as_reviewed(retention, tmp_path):
 
 
 def test_then_there_is_nothing_to_do(tmp_path):
-    made = clustering(TABLE, tmp_path / "t", retention="commits: 3")
+    made = make_clustering_drill(TABLE, tmp_path / "t", retention="commits: 3")
     it = Both(made.folder, made.said)
     it.apply(it.plan())
 

@@ -11,31 +11,31 @@ from pathlib import Path
 import pytest
 
 from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
-from reconciler.hudi.metadata_index import DEFINITIONS
-from reconciler.plan.model import Plan
-from reconciler.state.view import newest_logs, view_of
-from reconciler.storage.wrappers import Call, Fault, Faulty, Recording
-from tests.column_stats import entries, gaps, metadata_of
-from tests.crash.clustering import left_behind
-from tests.crash.drill import Killed, unlisted
-from tests.crash.indexing import Indexing, indexing
+from reconciler.hudi.metadata.index_definitions import DEFINITIONS
+from reconciler.plans.model import Plan
+from reconciler.state.slice_view import build_table_view, find_newest_logs
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
+from tests.column_stats import find_gaps, load_metadata, read_entries
+from tests.crash.clustering_drill import list_leftovers
+from tests.crash.drill import Killed, list_unlisted
+from tests.crash.index_drill import IndexDrill, make_index_drill
 
 TABLES = Path(__file__).parents[1] / "tables"
 
 
-def dropped(folder: Path) -> Indexing:
+def dropped(folder: Path) -> IndexDrill:
     """No index any more, though its folders are there still: its dropping was stopped."""
-    it = indexing(TABLES / "indexed/1.2.0.zip", folder, index="[i, s], hudi: build")
+    it = make_index_drill(TABLES / "indexed/1.2.0.zip", folder, index="[i, s], hudi: build")
     file = it.table / PROPERTIES
     file.write_text(re.sub("(column|partition)_stats,", "", file.read_text()))
     return it
 
 
-def quiet(name: str, **said: str) -> Callable[[Path], Indexing]:
+def quiet(name: str, **said: str) -> Callable[[Path], IndexDrill]:
     """A table without the index, and without the writes that were pending."""
 
-    def make(folder: Path) -> Indexing:
-        it = indexing(TABLES / f"{name}.zip", folder, index="[x], hudi: build", **said)
+    def make(folder: Path) -> IndexDrill:
+        it = make_index_drill(TABLES / f"{name}.zip", folder, index="[x], hudi: build", **said)
         properties = load_properties(it.storage)
         timeline = load_timeline(it.storage, properties)
         done = {one.requested for one in timeline.instants if one.is_completed}
@@ -47,9 +47,9 @@ def quiet(name: str, **said: str) -> Callable[[Path], Indexing]:
     return make
 
 
-def narrower(folder: Path) -> Indexing:
+def narrower(folder: Path) -> IndexDrill:
     """An index of Hudi's that has not a declared column."""
-    it = indexing(TABLES / "v9_index.zip", folder, index="[x], hudi: build")
+    it = make_index_drill(TABLES / "v9_index.zip", folder, index="[x], hudi: build")
     file = it.table / DEFINITIONS
     said = json.loads(file.read_text())
     said["indexDefinitions"]["column_stats"]["sourceFields"].remove("x")
@@ -71,13 +71,13 @@ STORIES = {
 class Story:
     """A table before, its plan, what an undisturbed apply comes to, and the calls that it makes."""
 
-    it: Indexing
+    it: IndexDrill
     before: Path
     plan: Plan
     entries: dict
     files: list[str]
     unlisted: set[str]
-    stops: list[tuple[int, Call]]
+    stops: list[tuple[int, StorageCall]]
     step: int
 
 
@@ -89,14 +89,14 @@ def story(request, tmp_path_factory) -> Story:
     it.copy(home / "before")
     plan = it.plan()
     assert ("zindex", "column_stats") == plan.tables[0].steps[0].targets
-    counted: list[Recording] = []
-    result = it.apply(plan, around=lambda s: counted.append(Recording(s)) or counted[-1])
+    counted: list[RecordingStorage] = []
+    result = it.apply(plan, around=lambda s: counted.append(RecordingStorage(s)) or counted[-1])
 
     assert (0, None) == (result.exit_code, result.tables[0].error)
-    assert live == [name for name in metadata_of(it.table)[1].metadata_partitions if name in live]
-    said = entries(it.table)
+    assert live == [name for name in load_metadata(it.table)[1].metadata_partitions if name in live]
+    said = read_entries(it.table)
     files = newest(it)
-    assert [] == gaps(it.table, files)
+    assert [] == find_gaps(it.table, files)
     assert [] == it.steps()
     mutations = [call for call in counted[0].calls if call.mutates]
     return Story(
@@ -105,7 +105,7 @@ def story(request, tmp_path_factory) -> Story:
         plan=plan,
         entries=said,
         files=files,
-        unlisted=unlisted(it),
+        unlisted=list_unlisted(it),
         stops=[(at, c) for at, c in enumerate(mutations, 1) if any(map(is_about_it, c.paths))],
         step=step,
     )
@@ -115,12 +115,12 @@ def is_about_it(path: str) -> bool:
     return path.startswith((".hoodie/metadata", PROPERTIES, DEFINITIONS))
 
 
-def newest(it: Indexing) -> list[str]:
+def newest(it: IndexDrill) -> list[str]:
     """The files that a read of now opens."""
     state = it.state()
-    assert state.index is not None
-    logs = newest_logs(view_of(state)) if state.table_version > 6 else []
-    return [state.files.name[row].as_py() for row in [*state.index.files.tolist(), *logs]]
+    assert state.index_state is not None
+    logs = find_newest_logs(build_table_view(state)) if state.table_version > 6 else []
+    return [state.files.name[row].as_py() for row in [*state.index_state.files.tolist(), *logs]]
 
 
 @pytest.mark.parametrize("how", ["before", "torn"])
@@ -133,20 +133,20 @@ def test_a_build_that_stops_anywhere_loses_nothing_and_is_ended_by_the_next_run(
         with pytest.raises(Killed):
             it.apply(
                 story.plan,
-                around=lambda s, at=at: Faulty(s, Fault(at=at, how=how), Killed()),
+                around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at, mode=how), Killed()),
             )
 
-        assert [] == gaps(it.table, story.files), (at, call)
-        assert story.unlisted == unlisted(it), (at, call)
+        assert [] == find_gaps(it.table, story.files), (at, call)
+        assert story.unlisted == list_unlisted(it), (at, call)
         second = it.apply(it.plan())
         assert (0, None) == (second.exit_code, second.tables[0].error), (at, call)
-        assert story.entries == entries(it.table), (at, call)
+        assert story.entries == read_entries(it.table), (at, call)
         assert [] == it.steps(), (at, call)
-        assert [] == left_behind(it.table), (at, call)
+        assert [] == list_leftovers(it.table), (at, call)
         assert [] == pending(it.table), (at, call)
 
 
-def may_be_torn(call: Call) -> bool:
+def may_be_torn(call: StorageCall) -> bool:
     """Stores write a file whole; a timeline and its properties are readable even so."""
     return (call.method == "create" and call.paths[0].startswith(".hoodie/metadata/.hoodie")) or (
         call.method == "replace" and DEFINITIONS not in call.paths
@@ -155,7 +155,7 @@ def may_be_torn(call: Call) -> bool:
 
 def pending(path: Path) -> list[str]:
     """What is pending on the metadata table's own timeline."""
-    timeline = metadata_of(path)[0].timeline
+    timeline = load_metadata(path)[0].timeline
     return [one.file_name for one in timeline.instants if not one.is_completed]
 
 
@@ -173,7 +173,7 @@ def test_an_index_that_cannot_be_built_fails_its_step_and_nothing_else(tmp_path)
     it = quiet("v9_cow_part", retention="commits: 1")(tmp_path / "t")
     plan = it.plan()
     assert ["index", "clean"] == [step.kind for step in plan.tables[0].steps]
-    metadata = metadata_of(it.table)[0]
+    metadata = load_metadata(it.table)[0]
     time = int(metadata.timeline.newest_time) + 1
     for state in ("requested", "inflight"):
         (it.table / metadata.timelines.folder / f"{time}.deltacommit.{state}").write_bytes(b"")
@@ -190,4 +190,4 @@ def test_an_index_that_cannot_be_built_fails_its_step_and_nothing_else(tmp_path)
         f"{time}.deltacommit.inflight is pending on the metadata table's own timeline; "
         "run again when a writer has finished it"
     )
-    assert {} == entries(it.table)
+    assert {} == read_entries(it.table)

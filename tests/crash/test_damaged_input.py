@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.apply.damage import damaged_input
 from reconciler.errors import FormatError, NotFoundError, ReconcilerError, StorageError
-from reconciler.plan.groups import owners
-from tests.crash.clustering import clustering, left_behind
+from reconciler.executor.cluster.damaged_input import find_damaged_input
+from reconciler.plans.groups import group_of_slices
+from tests.crash.clustering_drill import list_leftovers, make_clustering_drill
 from tests.crash.drill import NOW
 from tests.trees import Tree
 
@@ -21,7 +21,7 @@ RETENTION = "  retention: {commits: 1}\n"
 @pytest.fixture
 def it(tmp_path):
     """A table with something to cluster and something to clean, and the plan of both."""
-    return clustering(TABLES / "v9_cow_part.zip", tmp_path / "t", more=RETENTION)
+    return make_clustering_drill(TABLES / "v9_cow_part.zip", tmp_path / "t", more=RETENTION)
 
 
 def planned(it):
@@ -34,7 +34,7 @@ def planned(it):
 
 def inputs(it, step):
     groups = step.groups
-    partitions, of = groups.partition.to_pylist(), owners(groups).tolist()
+    partitions, of = groups.partition.to_pylist(), group_of_slices(groups).tolist()
     return [
         it.table / partitions[n] / base for n, base in zip(of, groups.base.to_pylist(), strict=True)
     ]
@@ -65,7 +65,7 @@ def test_the_clean_after_a_clustering_that_fails_for_a_damaged_file_runs(it):
     assert {str(path.relative_to(it.table)) for path in paths}.intersection(left)
     assert ("clean", "completed") == (removal.kind, removal.how)
     assert removal.removed > 0
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
 
 
 def test_a_store_that_fails_while_a_clustering_reads_stops_the_rest(it, monkeypatch):
@@ -74,12 +74,12 @@ def test_a_store_that_fails_while_a_clustering_reads_stops_the_rest(it, monkeypa
     def fails(*_, **__):
         raise StorageError("p0/f.parquet", "timed out")
 
-    before = Tree.of_folder(it.table).files
+    before = Tree.from_folder(it.table).files
     monkeypatch.setattr("reconciler.rewrite.local.runs_of", fails)
     (table,) = it.apply(plan).tables
 
     assert ((), "p0/f.parquet: timed out", 1) == (table.outcomes, table.error, table.code)
-    assert before == Tree.of_folder(it.table).files
+    assert before == Tree.from_folder(it.table).files
 
 
 def test_the_input_that_an_error_is_about_is_named(it):
@@ -92,8 +92,8 @@ def test_the_input_that_an_error_is_about_is_named(it):
     error = FormatError(path, "is damaged", "restore it")
     quoted = f"Lost task 0.0: reconciler.errors.FormatError: {error}"
 
-    assert str(error) == damaged_input(Work, error)
-    assert str(error) == damaged_input(Work, ReconcilerError(quoted))
+    assert str(error) == find_damaged_input(Work, error)
+    assert str(error) == find_damaged_input(Work, ReconcilerError(quoted))
     for other in (
         FormatError(".hoodie/20260101.commit", "is damaged"),
         FormatError(f"{path}x", "is damaged"),
@@ -104,4 +104,4 @@ def test_the_input_that_an_error_is_about_is_named(it):
         ValueError(str(error)),
         KeyboardInterrupt(),
     ):
-        assert None is damaged_input(Work, other)
+        assert None is find_damaged_input(Work, other)

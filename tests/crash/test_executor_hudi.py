@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import cluster
-from reconciler.apply.cluster_publish import publish
-from reconciler.apply.delegate_cluster import carry_out_by_hudi
-from reconciler.apply.rewriting import groups_of, rewrite_of
-from reconciler.delegate.tally import parts_of_all, tally_of_part
 from reconciler.errors import ReconcilerError
+from reconciler.executor.cluster import run
+from reconciler.executor.cluster.hudi_execution import execute_clustering_by_hudi
+from reconciler.executor.cluster.publish import publish_clustering
+from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.rewrite.local import InProcess
+from reconciler.hudi_engine.tally import split_groups, tally_part
+from reconciler.rewrite.local import LocalRewriter
 from reconciler.rewrite.model import Tally
-from reconciler.state.history import read_history
-from reconciler.state.layout import Layout
-from reconciler.world import open_storage
-from tests.crash.clustering import clustering, left_behind
+from reconciler.runtime import open_storage
+from reconciler.state.clustering_layout import ClusteringLayout
+from reconciler.state.write_history import read_write_history
+from tests.crash.clustering_drill import list_leftovers, make_clustering_drill
 
 TABLES = Path(__file__).parents[1] / "tables"
 
@@ -36,7 +36,7 @@ class StandIn:
     outputs: int = 0
     held: Any = None
 
-    def version(self):
+    def read_version(self):
         return self.bundle
 
     def clean(self, ref, instant, options):
@@ -46,22 +46,24 @@ class StandIn:
         self.asked, self.outputs = dict(options), outputs
         table, work = self.held
         table.publisher.start(instant, work.action, b"")
-        rewrite = rewrite_of(work.ground, table.spec, Layout(), instant=instant, attempt="x")
-        groups = groups_of(work.ground, work.groups, work.state)
-        rewriter = InProcess(open_storage)
+        rewrite = make_rewrite(
+            work.ground, table.spec, ClusteringLayout(), instant=instant, attempt="x"
+        )
+        groups = make_groups(work.ground, work.groups, work.state)
+        rewriter = LocalRewriter(open_storage)
         results = rewriter.rewrite(ref, rewrite, groups, progress=lambda _: None)
         if self.fails:
             raise ReconcilerError(self.fails)
-        with table.locked():
+        with table.hold_lock():
             told = replace(work, extra={})  # Hudi says nothing of us
-            publish(table, told, self.harm(results), lambda _claims, _found: False)
+            publish_clustering(table, told, self.harm(results), lambda _claims, _found: False)
 
-    def tallies(self, ref, work, groups):
+    def tally_groups(self, ref, work, groups):
         storage = open_storage(ref)
         found = {group.number: Tally() for group in groups}
-        for part in parts_of_all(groups):
+        for part in split_groups(groups):
             number = part.group.number
-            found[number] = found[number].plus(tally_of_part(part, work, storage))
+            found[number] = found[number].add(tally_part(part, work, storage))
         return [found[group.number] for group in groups]
 
 
@@ -71,9 +73,9 @@ def delegated(monkeypatch):
 
     def holding(table, hudi, work):
         hudi.held = table, work
-        return carry_out_by_hudi(table, hudi, work)
+        return execute_clustering_by_hudi(table, hudi, work)
 
-    monkeypatch.setattr(cluster, "carry_out_by_hudi", holding)
+    monkeypatch.setattr(run, "execute_clustering_by_hudi", holding)
     return lambda it, hudi, plan=None: it.apply(plan or it.plan(), hudi=hudi, rewriter=None)
 
 
@@ -83,7 +85,7 @@ def timeline(it):
 
 @pytest.mark.parametrize("name", ["v6_cow_nopart", "v6_mor_nopart", "v8_mor_part", "v9_keygen"])
 def test_what_was_reviewed_is_done_and_nothing_is_missed(name, tmp_path, delegated):
-    it = clustering(TABLES / f"{name}.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / f"{name}.zip", tmp_path / "t")
     rows, plan, hudi = it.rows(), it.plan(), StandIn()
     result = delegated(it, hudi, plan)
     [outcome] = result.tables[0].outcomes
@@ -95,7 +97,7 @@ def test_what_was_reviewed_is_done_and_nothing_is_missed(name, tmp_path, delegat
     )
     assert outcome.rewritten.rows > 0
     assert rows == it.rows()
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)
     assert "linear" == hudi.asked["hoodie.layout.optimize.strategy"]
 
 
@@ -105,7 +107,7 @@ def test_what_queries_read_of_its_files_is_measured(tmp_path, delegated):
     - {name: some, where: "id >= 0"}
     - {name: none, where: "id = -5"}
 """
-    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t", more=queries)
+    it = make_clustering_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t", more=queries)
     [outcome] = delegated(it, StandIn()).tables[0].outcomes
     (after,) = it.table.glob(f"*_{outcome.instant}.parquet")
     size = after.stat().st_size
@@ -119,12 +121,15 @@ def test_what_queries_read_of_its_files_is_measured(tmp_path, delegated):
 
 def test_the_layout_is_remembered_from_the_plan(tmp_path, delegated):
     said = {"columns": "[ts]", "curve": "linear"}
-    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
+    it = make_clustering_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
     delegated(it, StandIn())
     properties = load_properties(it.storage)
-    history = read_history(it.storage, properties, load_timeline(it.storage, properties))
+    history = read_write_history(it.storage, properties, load_timeline(it.storage, properties))
 
-    assert Layout(columns=("ts",), curve="linear", mapping="rank") == history.clusterings[-1].layout
+    assert (
+        ClusteringLayout(columns=("ts",), curve="linear", mapping="rank")
+        == history.clusterings[-1].layout
+    )
 
 
 def test_rows_that_are_lost_are_told_of_loudly(tmp_path, delegated):
@@ -132,7 +137,7 @@ def test_rows_that_are_lost_are_told_of_loudly(tmp_path, delegated):
         (first, *rest) = results
         return [replace(first, files=()), *rest]
 
-    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
     there = len(it.rows())
     result = delegated(it, StandIn(harm=loses_a_file))
     [outcome] = result.tables[0].outcomes
@@ -151,9 +156,9 @@ def test_what_cannot_be_checked_is_told_of_loudly(tmp_path, delegated):
         def tallies(self, ref, work, groups):
             if groups[0].number:
                 raise ReconcilerError("the executors are gone")
-            return super().tallies(ref, work, groups)
+            return super().tally_groups(ref, work, groups)
 
-    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
     result = delegated(it, Blind())
     [outcome] = result.tables[0].outcomes
 
@@ -169,7 +174,7 @@ def test_an_interruption_at_the_end_is_still_one(tmp_path, delegated):
             super().cluster(ref, instant, options, outputs=outputs)
             raise KeyboardInterrupt
 
-    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
     rows = it.rows()
 
     with pytest.raises(KeyboardInterrupt):
@@ -178,7 +183,7 @@ def test_an_interruption_at_the_end_is_still_one(tmp_path, delegated):
 
 
 def test_what_hudi_does_not_complete_is_taken_back(tmp_path, delegated):
-    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
+    it = make_clustering_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t")
     rows, before = it.rows(), timeline(it)
     files = sorted(it.table.rglob("*.parquet"))
     result = delegated(it, StandIn(fails="Hudi stopped executing clustering: no space"))
@@ -205,7 +210,7 @@ def test_what_hudi_does_not_complete_is_taken_back(tmp_path, delegated):
 def test_what_hudi_cannot_make_is_refused_before_it_is_announced(
     said, bundle, because, tmp_path, delegated
 ):
-    it = clustering(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
+    it = make_clustering_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
     before = timeline(it)
     result = delegated(it, StandIn(bundle=bundle))
 

@@ -9,22 +9,22 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.plan.model import Plan
-from tests.crash.cluster import Cluster, Done, Orders
+from reconciler.plans.model import Plan
 from tests.crash.drill import (
     CASES,
     Drill,
-    data_files,
-    drill,
-    newest,
-    savepointed,
-    traces,
-    unlisted,
+    list_data_files,
+    list_newest_files,
+    list_savepointed_files,
+    list_traces,
+    list_unlisted,
+    make_drill,
 )
+from tests.crash.spark_cluster import Cluster, Done, Orders
 from tests.crash.test_stop_anywhere import expected_to_go
-from tests.oracle import ours
+from tests.oracle import our_clean
 from tests.oracle.hudi import keep_commits
-from tests.oracle.stories import Kind, assert_reads, assert_right
+from tests.oracle.prepared_tables import TableKind, assert_reads, assert_rows_and_listing
 
 TABLES = {
     "version 6, a partition goes": "cow_delete_partition__0.15.0",
@@ -42,9 +42,9 @@ ALWAYS = [
     Orders(at=3, when="after", how="exit", always=True),
 ]
 KINDS = [
-    (Kind(version="0.15.0", indexes=True), "executor"),
-    (Kind(version="1.2.0", indexes=True), "kill"),
-    (Kind(version="1.2.0", merge_on_read=True), "exit"),
+    (TableKind(version="0.15.0", indexes=True), "executor"),
+    (TableKind(version="1.2.0", indexes=True), "kill"),
+    (TableKind(version="1.2.0", merge_on_read=True), "exit"),
 ]
 #: addresses of this machine, so that its executors are not all at one
 HOSTS = ("127.0.0.2", "127.0.0.3")
@@ -58,13 +58,15 @@ def cluster(needs_java, tmp_path_factory):  # noqa: ARG001
 
 @pytest.fixture(params=TABLES.values(), ids=TABLES.keys())
 def it(request, tmp_path) -> Drill:
-    return drill(CASES / request.param / "table.zip", tmp_path / "t", retention="commits: 1")
+    return make_drill(CASES / request.param / "table.zip", tmp_path / "t", retention="commits: 1")
 
 
 @pytest.fixture
 def listed(tmp_path) -> Drill:
     """The one with a metadata table."""
-    return drill(CASES / "mor_mdt__1.2.0" / "table.zip", tmp_path / "t", retention="commits: 1")
+    return make_drill(
+        CASES / "mor_mdt__1.2.0" / "table.zip", tmp_path / "t", retention="commits: 1"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,21 +87,21 @@ def due(it: Drill) -> Due:
     (step,) = plan.tables[0].steps
     found = Due(
         plan=plan,
-        goes=set(map("/".join, ours.names_of(step))),
-        stays=data_files(it.table) - expected_to_go(it, (step,)),
-        newest=newest(state),
-        differences=unlisted(it),
+        goes=set(map("/".join, our_clean.list_names(step))),
+        stays=list_data_files(it.table) - expected_to_go(it, (step,)),
+        newest=list_newest_files(state),
+        differences=list_unlisted(it),
         counts=(len(step.files), int(step.files.bytes.sum()), 0),
     )
-    assert newest(state) | savepointed(state) <= found.stays
+    assert list_newest_files(state) | list_savepointed_files(state) <= found.stays
     return found
 
 
 def assert_finished(it: Drill, expected: Due) -> None:
-    assert traces(it.table) == []
-    assert data_files(it.table) == expected.stays
-    assert newest(it.state()) == expected.newest
-    assert unlisted(it) == expected.differences
+    assert list_traces(it.table) == []
+    assert list_data_files(it.table) == expected.stays
+    assert list_newest_files(it.state()) == expected.newest
+    assert list_unlisted(it) == expected.differences
     assert [(table.steps, table.error) for table in it.plan().tables] == [((), None)]
 
 
@@ -112,9 +114,9 @@ def assert_half_way(
         rf"deleting the files of clean \d+ stopped half way \(({why}).*\); run apply again to go on"
     )
     assert re.fullmatch(said, done.table["error"])
-    assert [".clean.inflight"] == [name[17:] for name in traces(it.table)[:1]]
-    assert expected.stays <= data_files(it.table)
-    assert newest(it.state()) == expected.newest
+    assert [".clean.inflight"] == [name[17:] for name in list_traces(it.table)[:1]]
+    assert expected.stays <= list_data_files(it.table)
+    assert list_newest_files(it.state()) == expected.newest
 
 
 @pytest.mark.spark
@@ -141,7 +143,7 @@ def assert_goes_on(cluster: Cluster, it: Drill, orders: Orders) -> None:
     expected = due(it)
     cluster.order(it.table, orders)
     done = cluster.apply(expected.plan)
-    left = expected.goes & data_files(it.table)
+    left = expected.goes & list_data_files(it.table)
 
     assert cluster.deaths() >= 4
     assert len(expected.goes) - len(left) == sum(what == "deleted" for _, what, _ in cluster.log())
@@ -163,14 +165,14 @@ def test_executors_that_die_one_after_the_other_leave_work_as_well(cluster, list
 def test_nothing_is_deleted_any_more_when_an_apply_has_given_up(cluster, listed):
     expected = due(listed)
     (step,) = expected.plan.tables[0].steps
-    partition, name = ours.names_of(step)[0]  # somebody's first delete
+    partition, name = our_clean.list_names(step)[0]  # somebody's first delete
     cluster.order(listed.table, Orders(at=1, always=True, slow=(name,), slow_s=60))
     done = cluster.apply(expected.plan)
     (sleeper,) = (int(pid) for pid, what, _ in cluster.log() if what == "sleeps")
 
     with pytest.raises(ProcessLookupError):
         os.kill(sleeper, 0)
-    assert f"{partition}/{name}" in data_files(listed.table)
+    assert f"{partition}/{name}" in list_data_files(listed.table)
     assert_half_way(listed, expected, done)
     cluster.order(listed.table, None)
     assert cluster.apply(listed.plan()).code == 0
@@ -188,7 +190,7 @@ def test_two_attempts_at_the_same_files_are_no_error_and_count_once(listed, tmp_
         pytest.skip("this machine has one loopback address, and Spark wants a host an attempt")
     expected = due(listed)
     (step,) = expected.plan.tables[0].steps
-    (_, first), (_, second), *_ = ours.names_of(step)
+    (_, first), (_, second), *_ = our_clean.list_names(step)
     with Cluster(tmp_path / "cluster", {"spark.speculation": "true"}, hosts=HOSTS) as cluster:
         cluster.order(listed.table, Orders(slow=(second,), slow_s=60))
         done = cluster.apply(expected.plan)
@@ -226,23 +228,23 @@ def test_without_a_cluster_nothing_is_tried_again(cluster, listed, tmp_path, how
 def test_hudi_writes_and_cleans_first_after_executors_died(library, cluster, tmp_path, kind, how):
     hudi, table = library.table(kind, tmp_path / "t")
     rows = hudi.rows(table)
-    plan = ours.planned(table, {"commits": 1})
-    planned = set(map("/".join, ours.names_of(ours.step_of(plan))))
+    plan = our_clean.make_plan(table, {"commits": 1})
+    planned = set(map("/".join, our_clean.list_names(our_clean.get_step(plan))))
     cluster.order(table.path, Orders(at=3, how=how, always=True))
     done = cluster.apply(plan)
     cluster.order(table.path, None)
 
     assert 5 == done.code
-    assert 2 == len(planned - data_files(table.path))
+    assert 2 == len(planned - list_data_files(table.path))
     assert_reads(hudi, table, rows)
     hudi.write(table, [("a1", "a", 50)], options={"hoodie.clean.automatic": "true"})
     rows = [["a1", "a", 50, "v50", 50.0] if row[0] == "a1" else row for row in rows]
-    assert_right(hudi, table, rows)
-    assert [] == [name for name in traces(table.path) if "/.heartbeat/" not in name]
-    assert not planned & data_files(table.path)
+    assert_rows_and_listing(hudi, table, rows)
+    assert [] == [name for name in list_traces(table.path) if "/.heartbeat/" not in name]
+    assert not planned & list_data_files(table.path)
     hudi.clean(table, keep_commits(1))
-    assert_right(hudi, table, rows)
-    assert 0 == cluster.apply(ours.planned(table, {"commits": 1})).code
-    assert_right(hudi, table, rows)
-    assert [] == traces(table.path)
-    assert () == ours.planned(table, {"commits": 1}).tables[0].steps
+    assert_rows_and_listing(hudi, table, rows)
+    assert 0 == cluster.apply(our_clean.make_plan(table, {"commits": 1})).code
+    assert_rows_and_listing(hudi, table, rows)
+    assert [] == list_traces(table.path)
+    assert () == our_clean.make_plan(table, {"commits": 1}).tables[0].steps

@@ -9,12 +9,21 @@ import numpy as np
 import pytest
 
 import reconciler
-from reconciler.apply.freshness import take
-from reconciler.plan.guard import guarded
-from reconciler.plan.model import CleanStep, Impact, Plan
+from reconciler.executor.freshness import take_files
+from reconciler.plans.guardrails import apply_policies
+from reconciler.plans.model import CleanStep, Impact, Plan
 from reconciler.spec.model import GuardPolicy, Waiver
-from reconciler.storage.wrappers import Fault, Faulty
-from tests.crash.drill import CASES, NOW, Drill, Killed, cleans, data_files, drill, traces
+from reconciler.storage.wrappers import FaultyStorage, StorageFault
+from tests.crash.drill import (
+    CASES,
+    NOW,
+    Drill,
+    Killed,
+    list_data_files,
+    list_traces,
+    make_drill,
+    read_cleans,
+)
 
 KINDS = ["cow_basic__0.15.0", "cow_basic__1.2.0"]
 READERS = "commits: 2}\n  readers: {incrementalConsumers: [{name: fraud, maxLag: 1h}]"
@@ -23,7 +32,7 @@ READERS = "commits: 2}\n  readers: {incrementalConsumers: [{name: fraud, maxLag:
 @pytest.fixture(params=KINDS)
 def it(request, tmp_path) -> Drill:
     """A table with two partitions and history to remove."""
-    return drill(CASES / request.param / "table.zip", tmp_path / "t", retention="commits: 2")
+    return make_drill(CASES / request.param / "table.zip", tmp_path / "t", retention="commits: 2")
 
 
 def under(it: Drill, *policies: GuardPolicy):
@@ -53,29 +62,29 @@ def first_of(plan: Plan, count: int) -> Plan:
     """The same plan, reviewed down to its first files."""
     (table,) = plan.tables
     (step,) = table.steps
-    fewer = replace(step, files=take(step.files, np.arange(len(step.files)) < count))
+    fewer = replace(step, files=take_files(step.files, np.arange(len(step.files)) < count))
     impact = replace(table.impact, files_removed=count)
     return replace(plan, tables=(replace(table, steps=(fewer,), impact=impact),))
 
 
 def test_a_policy_of_today_refuses_what_was_reviewed(it):
-    plan, before = it.plan(), data_files(it.table)
+    plan, before = it.plan(), list_data_files(it.table)
     many = len(planned(plan))
     [result] = it.apply(plan, specs=under(it, limit(many - 1))).tables
 
     assert (3, ["maxFilesRemoved"]) == (result.code, [note.rule for note in result.refusals])
-    assert before == data_files(it.table)
-    assert [] == traces(it.table)
+    assert before == list_data_files(it.table)
+    assert [] == list_traces(it.table)
     assert 0 == it.apply(plan, specs=under(it, limit(many))).exit_code
 
 
 def test_a_waiver_that_ended_since_the_review_waives_nothing(it):
     then = NOW - timedelta(hours=1)
     waived = limit(0, waiver("2026-11-30"))
-    plan, before = it.plan(), data_files(it.table)
+    plan, before = it.plan(), list_data_files(it.table)
     result = it.apply(plan, specs=under(it, waived), now=then)
 
-    assert (3, before) == (result.exit_code, data_files(it.table))
+    assert (3, before) == (result.exit_code, list_data_files(it.table))
     assert "ended on 2026-11-30 (backfill)" in result.tables[0].refusals[0].because
 
 
@@ -91,7 +100,7 @@ def test_what_the_plan_refuses_stays_refused_under_a_wider_policy(it):
     plan = it.plan()
     made = replace(it.spec, guarded_by=(limit(0),))
     (table,) = plan.tables
-    blocked = replace(plan, tables=(guarded(table, made, NOW),))
+    blocked = replace(plan, tables=(apply_policies(table, made, NOW),))
 
     assert 3 == it.apply(blocked, specs=under(it, limit(99))).exit_code
 
@@ -100,34 +109,34 @@ def test_a_clean_that_was_begun_counts_once(it):
     plan = it.plan()
     policy = limit(len(planned(plan)))
     with pytest.raises(Killed):
-        it.apply(plan, around=lambda s: Faulty(s, Fault(at=5), Killed()))
+        it.apply(plan, around=lambda s: FaultyStorage(s, StorageFault(at=5), Killed()))
     result = it.apply(plan, specs=under(it, policy))
 
     assert 0 == result.exit_code
-    assert not planned(plan) & data_files(it.table)
+    assert not planned(plan) & list_data_files(it.table)
 
 
 def test_a_clean_that_was_begun_counts_though_the_plan_does_not_name_it(it):
     whole = it.plan()
     with pytest.raises(Killed):
-        it.apply(whole, around=lambda s: Faulty(s, Fault(at=5), Killed()))
-    before = data_files(it.table)
+        it.apply(whole, around=lambda s: FaultyStorage(s, StorageFault(at=5), Killed()))
+    before = list_data_files(it.table)
     result = it.apply(first_of(whole, 1), specs=under(it, limit(1)))
 
     assert ["maxFilesRemoved"] == [note.rule for note in result.tables[0].refusals]
-    assert before == data_files(it.table)
+    assert before == list_data_files(it.table)
     assert 0 == it.apply(first_of(whole, 1), specs=under(it, limit(99))).exit_code
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_reader_needs_at_the_time_of_the_apply_stays(kind, tmp_path):
-    it = drill(CASES / kind / "table.zip", tmp_path / "t", retention=READERS)
-    plan, before = it.plan(), data_files(it.table)
+    it = make_drill(CASES / kind / "table.zip", tmp_path / "t", retention=READERS)
+    plan, before = it.plan(), list_data_files(it.table)
     written = moment(it.state().timeline.commits[-1].requested)
     result = it.apply(plan, now=written + timedelta(minutes=1))
 
     assert planned(plan)
-    assert before == data_files(it.table)
+    assert before == list_data_files(it.table)
     assert 4 == result.exit_code
     because = result.tables[0].outcomes[0].left_out.because.to_pylist()
     assert all(why.startswith("consumer fraud lags 1h and may read") for why in because)
@@ -135,7 +144,7 @@ def test_what_a_reader_needs_at_the_time_of_the_apply_stays(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_boundary_of_a_clean_is_no_later_than_what_readers_keep(kind, tmp_path):
-    it = drill(CASES / kind / "table.zip", tmp_path / "t", retention=READERS)
+    it = make_drill(CASES / kind / "table.zip", tmp_path / "t", retention=READERS)
     state = it.state()
     times = sorted(i.requested for i in state.timeline.commits)
     now = moment(times[len(times) // 2]) + timedelta(hours=1)
@@ -143,7 +152,7 @@ def test_the_boundary_of_a_clean_is_no_later_than_what_readers_keep(kind, tmp_pa
     (step,) = plan.tables[0].steps
     readers = plan.tables[0].kept.name.to_pylist()
     result = it.apply(plan, now=now)
-    [(earliest, _)] = cleans(it.table)
+    [(earliest, _)] = read_cleans(it.table)
 
     assert 0 == result.exit_code
     assert readers
@@ -153,19 +162,19 @@ def test_the_boundary_of_a_clean_is_no_later_than_what_readers_keep(kind, tmp_pa
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_clean_that_was_begun_leaves_what_readers_need_by_now(kind, tmp_path):
-    it = drill(CASES / kind / "table.zip", tmp_path / "t", retention=READERS)
+    it = make_drill(CASES / kind / "table.zip", tmp_path / "t", retention=READERS)
     needed = moment(it.state().timeline.commits[-1].requested) + timedelta(hours=1)
     it.clock.ms = int((needed + timedelta(minutes=2)).timestamp() * 1000)
     plan = it.plan()
     with pytest.raises(Killed):
-        it.apply(plan, around=lambda s: Faulty(s, Fault(at=5), Killed()))
-    before = data_files(it.table)
+        it.apply(plan, around=lambda s: FaultyStorage(s, StorageFault(at=5), Killed()))
+    before = list_data_files(it.table)
     result = it.apply(plan, now=needed - timedelta(minutes=2))
 
     assert planned(plan) & before
-    assert before == data_files(it.table)
+    assert before == list_data_files(it.table)
     assert "undone" == result.tables[0].outcomes[0].how
-    assert [] == traces(it.table)
+    assert [] == list_traces(it.table)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +182,7 @@ def test_a_clean_that_was_begun_leaves_what_readers_need_by_now(kind, tmp_path):
     [("maxFilesRemoved", {"max_files_removed": 0}), ("maxBytesRemoved", {"max_bytes_removed": 1})],
 )
 def test_a_plan_that_belittles_what_it_removes_is_weighed_by_what_is_there(it, rule, limits):
-    plan, before = it.plan(), data_files(it.table)
+    plan, before = it.plan(), list_data_files(it.table)
     (table,) = plan.tables
     (step,) = table.steps
     files = replace(step.files, bytes=np.zeros_like(step.files.bytes))
@@ -183,7 +192,7 @@ def test_a_plan_that_belittles_what_it_removes_is_weighed_by_what_is_there(it, r
     ).tables
 
     assert (3, [rule]) == (result.code, [note.rule for note in result.refusals])
-    assert before == data_files(it.table)
+    assert before == list_data_files(it.table)
 
 
 def test_a_result_tells_the_bytes_that_went_whatever_the_plan_says(it):

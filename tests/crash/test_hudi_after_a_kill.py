@@ -9,21 +9,26 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler import world
+from reconciler import runtime
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Call, Fault, Faulty, Recording
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.crash.drill import CASES
-from tests.oracle import ours
+from tests.oracle import our_clean
 from tests.oracle.hudi import HudiTable, keep_commits
-from tests.oracle.stories import Kind, assert_reads, assert_right, assert_still_right
+from tests.oracle.prepared_tables import (
+    TableKind,
+    assert_reads,
+    assert_rows_and_listing,
+    assert_still_correct,
+)
 from tests.selection import EVERY_CASE
 from tests.trees import unpack
 
 pytestmark = pytest.mark.oracle
 KINDS = [
-    Kind(version="0.15.0", indexes=True),
-    Kind(version="1.0.2", merge_on_read=True),
-    Kind(version="1.2.0", indexes=True),
+    TableKind(version="0.15.0", indexes=True),
+    TableKind(version="1.0.2", merge_on_read=True),
+    TableKind(version="1.2.0", indexes=True),
 ]
 
 
@@ -31,14 +36,14 @@ class KilledError(BaseException):
     """Nothing catches it."""
 
 
-class Dying(Faulty):
+class Dying(FaultyStorage):
     """Dies at a call, half-way through a list of deletions; files are created whole or not."""
 
     def create(self, path, data):
-        self._gate(Call("create", (path,)), lambda: self._inner.create(path, data))
+        self._intercept(StorageCall("create", (path,)), lambda: self._inner.create(path, data))
 
     def replace(self, path, data):
-        self._gate(Call("replace", (path,)), lambda: self._inner.replace(path, data))
+        self._intercept(StorageCall("replace", (path,)), lambda: self._inner.replace(path, data))
 
 
 def killed(table, at):
@@ -47,13 +52,13 @@ def killed(table, at):
 
     def breaking(ref):
         store = open_storage(ref)
-        fault = Fault(at=at, how="torn")
+        fault = StorageFault(at=at, mode="torn")
         return stores.setdefault(store.location, Dying(store, fault, KilledError()))
 
-    someone = replace(world.process(), pid=2**22 - 1, started="a process that is gone")
-    plan = ours.planned(table, {"commits": 1})
+    someone = replace(runtime.current_process(), pid=2**22 - 1, started="a process that is gone")
+    plan = our_clean.make_plan(table, {"commits": 1})
     try:
-        ours.applied(plan, storage=breaking, process=someone)
+        our_clean.apply_here(plan, storage=breaking, process=someone)
     except KilledError:
         return True
     return False
@@ -65,9 +70,9 @@ def calls_of(table):
 
     def recording(ref):
         store = open_storage(ref)
-        return stores.setdefault(store.location, Recording(store))
+        return stores.setdefault(store.location, RecordingStorage(store))
 
-    ours.applied(ours.planned(table, {"commits": 1}), storage=recording)
+    our_clean.apply_here(our_clean.make_plan(table, {"commits": 1}), storage=recording)
     (store,) = stores.values()
     return store.mutations
 
@@ -104,12 +109,12 @@ def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path
         assert_reads(hudi, table, rows)  # the metadata table may still list what is gone
         hudi.write(table, [("a1", "a", 50)], options={"hoodie.clean.automatic": "true"})
         rows = [["a1", "a", 50, "v50", 50.0] if row[0] == "a1" else row for row in rows]
-        assert_still_right(hudi, table, rows)
+        assert_still_correct(hudi, table, rows)
         assert [] == [n for n in pending(table) if ".clean." in n]
         hudi.clean(table, keep_commits(1))
-        ours.applied(ours.planned(table, {"commits": 1}))
-        assert_right(hudi, table, rows)
-        assert () == ours.planned(table, {"commits": 1}).tables[0].steps
+        our_clean.apply_here(our_clean.make_plan(table, {"commits": 1}))
+        assert_rows_and_listing(hudi, table, rows)
+        assert () == our_clean.make_plan(table, {"commits": 1}).tables[0].steps
 
 
 @pytest.mark.parametrize(

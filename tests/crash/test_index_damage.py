@@ -11,28 +11,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.apply.tidy import tidy_index
 from reconciler.errors import PermissionDeniedError, StorageError
-from reconciler.index.codec import Provenance, encode
-from reconciler.index.store import list_versions, publish, read_last
+from reconciler.executor.finished_runs import remove_old_index_versions
+from reconciler.index.codec import Provenance, encode_index
+from reconciler.index.version_store import list_versions, publish_version, read_newest
 from reconciler.index.versions import FOLDER
-from reconciler.index_status import index_status
-from reconciler.storage.api import Deletion, Storage
-from reconciler.storage.wrappers import Call, Recording, _Around
-from tests.crash.indexing import Indexing, indexed, indexing
+from reconciler.status.index import index_status
+from reconciler.storage.api import DeletionResult, Storage
+from reconciler.storage.wrappers import RecordingStorage, StorageCall, _StorageWrapper
+from tests.crash.index_drill import IndexDrill, get_index_outcome, make_index_drill
 
 TABLES = Path(__file__).parents[1] / "tables"
 
 
 @pytest.fixture
-def it(tmp_path) -> Indexing:
+def it(tmp_path) -> IndexDrill:
     """A table with an index."""
-    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s, d, ts]")
+    it = make_index_drill(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s, d, ts]")
     it.apply(it.plan())
     return it
 
 
-def file_of(it: Indexing) -> Path:
+def file_of(it: IndexDrill) -> Path:
     (name,) = it.versions()
     (file,) = (it.table / FOLDER / name).iterdir()
     return file
@@ -73,9 +73,9 @@ def test_a_damaged_version_is_read_past_and_built_anew(it, damage: Callable[[Pat
     first = file_of(it)
     damage(first)
 
-    assert None is read_last(it.storage, list_versions(it.storage))
+    assert None is read_newest(it.storage, list_versions(it.storage))
     assert ["index"] == it.steps()
-    done = indexed(it.apply(it.plan()))
+    done = get_index_outcome(it.apply(it.plan()))
     assert (3, 3, 0) == (done.files, done.footers, done.kept)
     assert [] == it.steps() == it.problems("i >= 1")
     assert 1 == len(it.versions())
@@ -87,7 +87,7 @@ def test_of_a_damaged_version_and_an_older_one_only_what_is_lacking_is_read(it):
     shutil.copytree(file_of(it).parent, newer)
     with_a_bit_flipped(next(newer.iterdir()))
 
-    done = indexed(it.apply(it.plan()))
+    done = get_index_outcome(it.apply(it.plan()))
 
     assert (3, 0, 3, 2) == (done.files, done.footers, done.kept, done.tidied)
     assert ["20990101000000000_1"] == it.versions()
@@ -101,17 +101,17 @@ def test_only_a_version_that_can_be_read_supersedes_others(it):
     shutil.copytree(whole.parent, newer)
     with_a_bit_flipped(next(newer.iterdir()))
 
-    tidy_index(it.storage)
+    remove_old_index_versions(it.storage)
 
     assert whole.exists()
 
 
-def base_files(it: Indexing) -> list[Path]:
+def base_files(it: IndexDrill) -> list[Path]:
     return sorted(path for path in it.table.glob("p=*/*.parquet"))
 
 
 def test_a_footer_that_cannot_be_read_is_unknown_and_said(tmp_path):
-    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s]")
+    it = make_index_drill(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s]")
     bad, *_ = base_files(it)
     data = bytearray(bad.read_bytes())
     data[-4:] = b"JUNK"
@@ -119,7 +119,7 @@ def test_a_footer_that_cannot_be_read_is_unknown_and_said(tmp_path):
 
     result = it.apply(it.plan())
 
-    done = indexed(result)
+    done = get_index_outcome(result)
     (table,) = result.tables
     (outcome,) = table.outcomes
     assert (0, 3, 3, 1) == (result.exit_code, done.files, done.footers, done.unread)
@@ -128,14 +128,14 @@ def test_a_footer_that_cannot_be_read_is_unknown_and_said(tmp_path):
         "not end as a parquet file does; restore the file from a copy"
     )
     assert [said] == [note.because for note in outcome.warnings]
-    found = read_last(it.storage, list_versions(it.storage))
+    found = read_newest(it.storage, list_versions(it.storage))
     assert found is not None
     assert [-1, 1, 1] == sorted(min(rows, 1) for rows in found[1].rows.tolist())
     assert [] == it.steps()
 
 
 def test_a_footer_that_is_readable_again_is_read(tmp_path):
-    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s]")
+    it = make_index_drill(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s]")
     bad, *_ = base_files(it)
     good = bad.read_bytes()
     bad.write_bytes(good[:-4] + b"JUNK")
@@ -143,16 +143,18 @@ def test_a_footer_that_is_readable_again_is_read(tmp_path):
     bad.write_bytes(good)
     more = it.now(index="[i, s, d]")
 
-    done = indexed(more.apply(more.plan()))
+    done = get_index_outcome(more.apply(more.plan()))
 
     assert (3, 0) == (done.footers, done.unread)
     assert [] == more.steps() == more.problems("i >= 1")
 
 
-class Refusing(_Around):
+class Refusing(_StorageWrapper):
     """Refuses some calls with an error."""
 
-    def __init__(self, inner: Storage, refuses: Callable[[Call], bool], error: Exception) -> None:
+    def __init__(
+        self, inner: Storage, refuses: Callable[[StorageCall], bool], error: Exception
+    ) -> None:
         super().__init__(inner)
         self._refuses, self._error = refuses, error
 
@@ -162,7 +164,7 @@ class Refusing(_Around):
         return act()
 
 
-def of_the_index(method: str) -> Callable[[Call], bool]:
+def of_the_index(method: str) -> Callable[[StorageCall], bool]:
     return lambda call: call.method == method and FOLDER in call.paths[0]
 
 
@@ -171,7 +173,7 @@ DENIED = PermissionDeniedError("/lake/t/.hoodie/.zindex", "may not be written; g
 
 def test_an_index_that_may_not_be_written_is_said_and_the_clean_goes_on(tmp_path):
     said = {"index": "[id]", "retention": "fileVersions: 1"}
-    it = indexing(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
+    it = make_index_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
 
     assert ["index", "clean"] == it.steps()
     refusing = of_the_index("create")
@@ -189,7 +191,7 @@ def test_an_index_that_may_not_be_written_is_said_and_the_clean_goes_on(tmp_path
 
 def test_a_file_in_place_of_the_folder_is_as_good_as_no_index_and_stops_nothing_else(tmp_path):
     said = {"index": "[id]", "retention": "fileVersions: 1"}
-    it = indexing(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
+    it = make_index_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t", **said)
     (it.table / FOLDER).write_bytes(b"")
 
     result = it.apply(it.plan())
@@ -202,7 +204,7 @@ def test_a_file_in_place_of_the_folder_is_as_good_as_no_index_and_stops_nothing_
 
 
 def test_a_file_in_place_of_the_next_version_is_left_alone_and_the_index_goes_beside_it(tmp_path):
-    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i]")
+    it = make_index_drill(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i]")
     it.apply(it.plan())
     version = file_of(it).parent
     shutil.rmtree(version)
@@ -213,7 +215,7 @@ def test_a_file_in_place_of_the_next_version_is_left_alone_and_the_index_goes_be
     assert b"not ours" == version.read_bytes()
 
 
-def of_folders(it: Indexing) -> list[str]:
+def of_folders(it: IndexDrill) -> list[str]:
     return [note.because for note in it.plan().tables[0].warnings if note.rule == "indexFolder"]
 
 
@@ -240,11 +242,11 @@ def test_a_folder_with_somebody_s_files_in_place_of_a_version_s_is_named_until_i
     ]
     assert [says] == of_folders(it)
     assert [] == it.steps()
-    tidy_index(it.storage)
+    remove_old_index_versions(it.storage)
     assert (file / "below").is_dir()
 
     (file / "below").rmdir()
-    tidy_index(it.storage)
+    remove_old_index_versions(it.storage)
     assert [] == of_folders(it)
     assert 1 == len(it.versions())
 
@@ -268,7 +270,7 @@ def test_old_versions_that_may_not_be_removed_are_said_and_go_with_the_next_appl
     assert 1 == len(list_versions(more.storage).found)
 
 
-class Undeletable(_Around):
+class Undeletable(_StorageWrapper):
     """Cannot delete files of a name."""
 
     def __init__(self, inner: Storage, name: str) -> None:
@@ -277,7 +279,9 @@ class Undeletable(_Around):
 
     def delete_many(self, paths):
         if any(path.endswith(self._name) for path in paths):
-            return [Deletion(path, existed=False, error="permission denied") for path in paths]
+            return [
+                DeletionResult(path, existed=False, error="permission denied") for path in paths
+            ]
         return super().delete_many(paths)
 
     def _gate(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
@@ -288,7 +292,7 @@ def test_where_the_index_cannot_be_listed_afterwards_nothing_is_taken_for_done(i
     more = it.now(index="[i]")
     created: list[bool] = []
 
-    def refuses(call: Call) -> bool:
+    def refuses(call: StorageCall) -> bool:
         if of_the_index("create")(call):
             created.append(True)
         return bool(created) and call.method == "list" and FOLDER in call.paths[0]
@@ -303,10 +307,10 @@ def test_where_the_index_cannot_be_listed_afterwards_nothing_is_taken_for_done(i
     assert 1 == len(more.versions())
 
 
-class Racing(_Around):
+class Racing(_StorageWrapper):
     """Another process publishes just before we do; ``size``: whether in a file of our name."""
 
-    def __init__(self, inner: Storage, it: Indexing, times: int, *, is_same_file: bool) -> None:
+    def __init__(self, inner: Storage, it: IndexDrill, times: int, *, is_same_file: bool) -> None:
         super().__init__(inner)
         self._it, self._left, self._is_same = it, times, is_same_file
 
@@ -318,14 +322,14 @@ class Racing(_Around):
 
     def _publish(self, path: str) -> None:
         versions = list_versions(self._inner)
-        found = read_last(self._inner, versions)
+        found = read_newest(self._inner, versions)
         assert found is not None
         said = Provenance(table="t", instant=found[0].name.instant, tool="another one, longer")
-        data = encode(found[1], said).to_pybytes()
+        data = encode_index(found[1], said).to_pybytes()
         if self._is_same:
             self._inner.create(path, b"x" * int(path.rsplit("-", maxsplit=1)[-1].partition(".")[0]))
         else:
-            publish(self._inner, versions, found[0].name.instant, data)
+            publish_version(self._inner, versions, found[0].name.instant, data)
 
 
 @pytest.mark.parametrize("is_same_file", [True, False])
@@ -335,7 +339,7 @@ def test_of_two_applies_at_once_the_second_builds_on_the_first(it, is_same_file)
     result = more.apply(more.plan(), around=lambda s: Racing(s, more, 1, is_same_file=is_same_file))
 
     assert (0, None) == (result.exit_code, result.tables[0].error)
-    done = indexed(result)
+    done = get_index_outcome(result)
     assert (("i", "s"), 0, 3) == (done.columns, done.footers, done.kept)
     assert 1 == len(more.versions()) == len(list_versions(more.storage).found)
     assert [] == more.steps() == more.problems("i >= 1")
@@ -362,7 +366,7 @@ def test_a_column_that_cannot_be_indexed_any_more_is_left_out(it):
     gone = replace(step, columns=("i", "gone"))
     result = more.apply(replace(plan, tables=(replace(table, steps=(gone,)),)))
 
-    done = indexed(result)
+    done = get_index_outcome(result)
     assert (4, ("i",)) == (result.exit_code, done.columns)
     assert [("gone", "the spec does not declare column gone")] == [
         (note.rule, note.because) for note in done.left
@@ -388,9 +392,9 @@ def test_the_same_plan_again_has_nothing_to_do(it):
     more = it.now(index="[i]")
     plan = more.plan()
     more.apply(plan)
-    counted: list[Recording] = []
+    counted: list[RecordingStorage] = []
 
-    result = more.apply(plan, around=lambda s: counted.append(Recording(s)) or counted[-1])
+    result = more.apply(plan, around=lambda s: counted.append(RecordingStorage(s)) or counted[-1])
 
     (outcome,) = result.tables[0].outcomes
     assert (0, "nothing", None) == (result.exit_code, outcome.how, outcome.indexed.version)
@@ -424,7 +428,7 @@ def test_a_version_of_a_newer_format_is_left_alone(it):
     assert ["newerIndex"] == [note.rule for note in plan.tables[0].warnings]
     assert NEWER in plan.tables[0].warnings[0].because
     assert [] == it.steps() == it.now(index="[i]").steps()
-    tidy_index(it.storage)
+    remove_old_index_versions(it.storage)
     it.apply(plan)
     assert (1, data) == (len(it.versions()), newer.read_bytes())
     status = index_status(it.state())
@@ -434,7 +438,7 @@ def test_a_version_of_a_newer_format_is_left_alone(it):
 
 
 def test_a_reviewed_step_leaves_a_version_of_a_newer_format_alone(tmp_path):
-    it = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s, d, ts]")
+    it = make_index_drill(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i, s, d, ts]")
     reviewed = it.plan()
     it.apply(it.plan())
     newer = of_a_newer_format(file_of(it))
@@ -454,7 +458,7 @@ def test_an_older_version_of_a_newer_format_stays_too(it):
     shutil.copytree(file_of(it).parent, other)
     newer = of_a_newer_format(next(other.iterdir()))
 
-    tidy_index(it.storage)
+    remove_old_index_versions(it.storage)
 
     assert newer.exists()
     assert 2 == len(it.versions())

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.index.store import list_versions, read_last
+from reconciler.index.version_store import list_versions, read_newest
 from reconciler.index.versions import FOLDER
-from reconciler.plan.model import Plan
-from reconciler.storage.wrappers import Call, Fault, Faulty, Recording
-from tests.crash.clustering import left_behind
+from reconciler.plans.model import Plan
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
+from tests.crash.clustering_drill import list_leftovers
 from tests.crash.drill import Killed
-from tests.crash.indexing import Indexing, indexed, indexing
-from tests.unit.index.indexes import facts
+from tests.crash.index_drill import IndexDrill, get_index_outcome, make_index_drill
+from tests.unit.index.footer_samples import index_facts
 
 TABLES = Path(__file__).parents[1] / "tables"
 #: of Hudi 0.10, and of a run that was stopped
@@ -31,25 +31,25 @@ class Story:
     their number among all calls of the apply, from 1.
     """
 
-    it: Indexing
+    it: IndexDrill
     before: Path
     plan: Plan
     query: str
     facts: dict
     below: int
     counted: bool
-    stops: list[tuple[int, Call]]
+    stops: list[tuple[int, StorageCall]]
     step: int
 
 
-def first(folder: Path) -> Indexing:
+def first(folder: Path) -> IndexDrill:
     """No index yet."""
-    return indexing(TABLES / "indexed/1.2.0.zip", folder, index="[i, s, d, ts]")
+    return make_index_drill(TABLES / "indexed/1.2.0.zip", folder, index="[i, s, d, ts]")
 
 
-def following(folder: Path) -> Indexing:
+def following(folder: Path) -> IndexDrill:
     """A version without one of the columns, residue, and a folder that is none of ours."""
-    it = indexing(TABLES / "indexed/1.2.0.zip", folder, index="[i, d]")
+    it = make_index_drill(TABLES / "indexed/1.2.0.zip", folder, index="[i, d]")
     it.apply(it.plan())
     for name in (OTHERS, RESIDUE):
         (it.table / FOLDER / name).mkdir()
@@ -57,7 +57,7 @@ def following(folder: Path) -> Indexing:
     return it.now(index="[i, s]")
 
 
-def damaged(folder: Path) -> Indexing:
+def damaged(folder: Path) -> IndexDrill:
     """A newest version with a bit flipped, and the one before it."""
     it = first(folder)
     it.apply(it.plan())
@@ -71,14 +71,14 @@ def damaged(folder: Path) -> Indexing:
     return it
 
 
-def between(folder: Path) -> Indexing:
+def between(folder: Path) -> IndexDrill:
     """Files are clustered before, and others are cleaned afterwards."""
     said = {"index": "[id]", "clustering": "[]", "retention": "fileVersions: 1"}
-    return indexing(TABLES / "v9_cow_nopart.zip", folder, **said)
+    return make_index_drill(TABLES / "v9_cow_nopart.zip", folder, **said)
 
 
 #: what it is: the table, a query, and which of the calls it is stopped at: each, every second
-STORIES: dict[str, tuple[Callable[[Path], Indexing], str, int]] = {
+STORIES: dict[str, tuple[Callable[[Path], IndexDrill], str, int]] = {
     "the first version": (first, "i >= 1", 1),
     "one that adds and drops columns": (following, "i >= 1", 2),
     "one that is damaged": (damaged, "i >= 1", 3),
@@ -86,7 +86,7 @@ STORIES: dict[str, tuple[Callable[[Path], Indexing], str, int]] = {
 }
 
 
-def of_the_index(calls: list[Call]) -> Iterator[tuple[int, Call]]:
+def of_the_index(calls: list[StorageCall]) -> Iterator[tuple[int, StorageCall]]:
     """Every call about versions, and those between the last look at them and the new one."""
     ours = [at for at, call in enumerate(calls, 1) if any(FOLDER in path for path in call.paths)]
     made = next(at for at in ours if calls[at - 1].method == "create")
@@ -102,8 +102,8 @@ def story(request, tmp_path_factory) -> Story:
     it = make(home / "t")
     it.copy(home / "before")
     plan, before = it.plan(), counts(it)
-    counted: list[Recording] = []
-    result = it.apply(plan, around=lambda s: counted.append(Recording(s)) or counted[-1])
+    counted: list[RecordingStorage] = []
+    result = it.apply(plan, around=lambda s: counted.append(RecordingStorage(s)) or counted[-1])
 
     assert (0, None) == (result.exit_code, result.tables[0].error)
     assert "completed" == next(o.how for o in result.tables[0].outcomes if o.kind == "index")
@@ -123,16 +123,16 @@ def story(request, tmp_path_factory) -> Story:
     )
 
 
-def counts(it: Indexing) -> bool:
+def counts(it: IndexDrill) -> bool:
     """Whether there is a version that reads skip with."""
-    return read_last(it.storage, list_versions(it.storage)) is not None
+    return read_newest(it.storage, list_versions(it.storage)) is not None
 
 
-def told(it: Indexing) -> dict:
+def told(it: IndexDrill) -> dict:
     """What the version that counts says, without the names of files that every run makes anew."""
-    found = read_last(it.storage, list_versions(it.storage))
+    found = read_newest(it.storage, list_versions(it.storage))
     assert found is not None
-    said = facts(found[1])
+    said = index_facts(found[1])
     return {key: said[key] for key in ("rows", "columns")} if "clustering" in it.said else said
 
 
@@ -146,7 +146,9 @@ def test_an_index_that_stops_at_any_call_is_right_and_finished_by_the_next_run(s
         with pytest.raises(Killed):
             it.apply(
                 story.plan,
-                around=lambda s, at=at: Faulty(s, Fault(at=at, how=how, among="calls"), Killed()),
+                around=lambda s, at=at: FaultyStorage(
+                    s, StorageFault(at=at, mode=how, among="calls"), Killed()
+                ),
             )
 
         assert [] == it.problems(story.query), (at, call)
@@ -163,7 +165,7 @@ def assert_finished(story: Story, at: object) -> None:
     assert 1 == len(it.versions()), at
     assert story.below == len(it.below()), at
     assert story.facts == told(it), at
-    assert [] == left_behind(it.table), at
+    assert [] == list_leftovers(it.table), at
 
 
 def test_what_an_index_is_stopped_at(story):
@@ -177,7 +179,7 @@ def test_what_an_index_is_stopped_at(story):
 def test_a_folder_of_hudi_0_10_stays(tmp_path):
     it = following(tmp_path / "t")
 
-    done = indexed(it.apply(it.plan()))
+    done = get_index_outcome(it.apply(it.plan()))
 
     assert (1, ("i", "s"), 3, 0, 3) == (
         done.tidied,

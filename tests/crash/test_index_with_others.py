@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.index import run_index
 from reconciler.errors import StorageError
+from reconciler.executor.index.run import run_index
 from reconciler.hudi.load import load_properties
-from reconciler.plan.model import IndexStep
-from reconciler.storage.wrappers import Call
-from tests.building import opened
-from tests.crash.drill import Killed, unlisted
-from tests.crash.indexing import Indexing, indexed, indexing
+from reconciler.plans.model import IndexStep
+from reconciler.storage.wrappers import StorageCall
+from tests.built_column_stats import open_test_session
+from tests.crash.drill import Killed, list_unlisted
+from tests.crash.index_drill import IndexDrill, get_index_outcome, make_index_drill
 from tests.crash.test_clean_by_hudi import StandIn
 from tests.crash.test_index_damage import Refusing
 from tests.crash.test_moves import Hook, put
@@ -26,9 +26,9 @@ DOWN = StorageError("/t/.hoodie/metadata/column_stats", "the store does not answ
 
 
 @pytest.fixture
-def it(tmp_path) -> Indexing:
+def it(tmp_path) -> IndexDrill:
     """A table with a metadata table that has no column_stats, and with old files."""
-    return indexing(CLUSTERED, tmp_path / "t", **SAID)
+    return make_index_drill(CLUSTERED, tmp_path / "t", **SAID)
 
 
 def told(result):
@@ -46,22 +46,22 @@ BOTH = [
 ]
 
 
-def live(it: Indexing) -> set[str]:
+def live(it: IndexDrill) -> set[str]:
     return set(load_properties(it.storage).metadata_partitions)
 
 
 def test_both_indexes_are_built_and_the_clean_is_told_of_both(it):
-    before = unlisted(it)
+    before = list_unlisted(it)
 
     assert ["index", "clean"] == it.steps()
     assert (0, BOTH) == told(it.apply(it.plan()))
     assert {"column_stats", "partition_stats"} & live(it) == {"column_stats"}
-    assert before == unlisted(it)
+    assert before == list_unlisted(it)
     assert [] == it.steps() == it.problems("id >= 2")
 
 
 def test_where_hudis_index_cannot_be_built_ours_is_and_the_clean_goes_on(it):
-    def refuses(call: Call) -> bool:
+    def refuses(call: StorageCall) -> bool:
         return call.method == "create" and "metadata/column_stats/" in call.paths[0]
 
     result = it.apply(it.plan(), around=lambda s: Refusing(s, refuses, DOWN))
@@ -75,7 +75,7 @@ def test_where_hudis_index_cannot_be_built_ours_is_and_the_clean_goes_on(it):
 
 
 def test_an_interruption_while_footers_are_read_leaves_nothing_behind(it):
-    def refuses(call: Call) -> bool:
+    def refuses(call: StorageCall) -> bool:
         return call.method == "read_range" and call.paths[0].endswith(".parquet")
 
     with pytest.raises(KeyboardInterrupt):
@@ -96,16 +96,16 @@ def test_an_index_is_ours_where_hudi_executes_the_rest(it):
 
 
 def test_what_the_clean_behind_removes_is_left_out(tmp_path):
-    it = indexing(TABLES / "v9_cow_nopart.zip", tmp_path / "t", index="[id]")
+    it = make_index_drill(TABLES / "v9_cow_nopart.zip", tmp_path / "t", index="[id]")
     it.apply(it.plan())
     said = {"index": "[id]", "clustering": "[]"}
-    clustered = Indexing(it.folder, said)
-    done = indexed(clustered.apply(clustered.plan()))
+    clustered = IndexDrill(it.folder, said)
+    done = get_index_outcome(clustered.apply(clustered.plan()))
     assert (2, 1, 0) == (done.files, done.kept, done.dropped)  # time travel reads the old one
 
-    more = Indexing(it.folder, {"index": "[id, ts]", "retention": "fileVersions: 1"})
+    more = IndexDrill(it.folder, {"index": "[id, ts]", "retention": "fileVersions: 1"})
     assert ["index", "clean"] == more.steps()
-    done = indexed(more.apply(more.plan()))
+    done = get_index_outcome(more.apply(more.plan()))
 
     assert (1, 1, 1) == (done.files, done.kept, done.dropped)
     assert [] == more.steps() == more.problems("id >= 2")
@@ -113,36 +113,36 @@ def test_what_the_clean_behind_removes_is_left_out(tmp_path):
 
 def test_a_table_that_is_told_to_stop_while_footers_are_read_stops(it):
     """Of several tables at a time only the main thread hears of an interruption."""
-    table, look = opened(it.table, ["id"])
+    table, look = open_test_session(it.table, ["id"])
     steps = [step for step in it.plan().tables[0].steps if isinstance(step, IndexStep)]
     told: list[int] = []
 
     class Builder:
         def build(self, _ref, _asked, files, *, progress):
-            table.tools.stop.ask()
+            table.context.stop.request()
             progress(1)
             told.append(len(files))
 
-    table = replace(table, tools=replace(table.tools, builder=Builder()))
+    table = replace(table, tools=replace(table.context, builder=Builder()))
     with pytest.raises(KeyboardInterrupt):
         list(run_index(table, steps[0], look))
 
     assert [] == told
 
 
-def unlocked(it: Indexing) -> Indexing:
+def unlocked(it: IndexDrill) -> IndexDrill:
     """The spec says that there is a single writer."""
     said = {**it.spec.document["concurrency"], "lock": {"provider": "none"}}
     it.spec = replace(it.spec, document={**it.spec.document, "concurrency": said})
     return it
 
 
-def another_writes(it: Indexing) -> None:
+def another_writes(it: IndexDrill) -> None:
     put(it, "20261201000100000.commit.requested")
 
 
 def test_an_index_of_ours_needs_no_lock_while_another_writes(tmp_path):
-    it = unlocked(indexing(CLUSTERED, tmp_path / "t", index="[id]"))
+    it = unlocked(make_index_drill(CLUSTERED, tmp_path / "t", index="[id]"))
     plan = it.plan()
     another_writes(it)
 
@@ -152,7 +152,7 @@ def test_an_index_of_ours_needs_no_lock_while_another_writes(tmp_path):
 
 @pytest.mark.parametrize("said", [{"index": "[id], hudi: build"}, {**SAID, "index": "[id]"}])
 def test_what_tells_the_metadata_table_needs_a_lock_while_another_writes(tmp_path, said):
-    it = unlocked(indexing(CLUSTERED, tmp_path / "t", **said))
+    it = unlocked(make_index_drill(CLUSTERED, tmp_path / "t", **said))
     plan = it.plan()
     another_writes(it)
 
@@ -161,7 +161,7 @@ def test_what_tells_the_metadata_table_needs_a_lock_while_another_writes(tmp_pat
 
 def test_a_clean_that_was_left_behind_needs_a_lock_though_an_index_alone_is_planned(it):
     both = it.plan()
-    later = unlocked(Indexing(it.folder, {"index": "[id]"}))
+    later = unlocked(IndexDrill(it.folder, {"index": "[id]"}))
     plan = later.plan()
     with pytest.raises(Killed):
         it.apply(both, around=lambda s: Hook(s, ".clean.inflight", die, after=True))

@@ -6,15 +6,15 @@ import fsspec
 import pytest
 
 import reconciler
-from reconciler.apply.executor import InProcess
-from reconciler.apply.run import apply_plan
-from reconciler.index.store import list_versions, read_last
+from reconciler.executor.deletion import LocalDeleter
+from reconciler.executor.run import apply_plan
+from reconciler.index.version_store import list_versions, read_newest
 from reconciler.spec.load import load_specs
 from reconciler.storage.open import open_storage
-from tests.crash.drill import CASES, NOW, SPEC, TestClock, drill, process
-from tests.crash.indexing import SPEC as INDEXED
-from tests.crash.indexing import indexed, indexing
-from tests.truth import lies
+from tests.crash.drill import CASES, NOW, SPEC, TestClock, make_drill, process
+from tests.crash.index_drill import SPEC as INDEXED
+from tests.crash.index_drill import get_index_outcome, make_index_drill
+from tests.index_claims import find_false_claims
 
 TABLES = CASES.parents[1] / "tables"
 
@@ -23,7 +23,7 @@ TABLES = CASES.parents[1] / "tables"
     "case", ["cow_mdt_delete_partition__1.2.0", "cow_delete_partition__0.15.0"]
 )
 def test_a_table_in_memory_is_cleaned_like_one_on_disk(case, tmp_path):
-    local = drill(CASES / case / "table.zip", tmp_path / "t", retention="commits: 1")
+    local = make_drill(CASES / case / "table.zip", tmp_path / "t", retention="commits: 1")
     for side_file in local.table.rglob("*.crc"):
         side_file.unlink()
     memory = fsspec.filesystem("memory")
@@ -35,10 +35,10 @@ def test_a_table_in_memory_is_cleaned_like_one_on_disk(case, tmp_path):
     result = apply_plan(
         reconciler.plan(specs, now=NOW),
         open_storage=open_storage,
-        executor=InProcess(open_storage),
+        deleter=LocalDeleter(open_storage),
         clock=TestClock(),
         new_token=iter("abcdefgh").__next__,
-        who=process(1),
+        process=process(1),
         now=NOW,
     )
     local.apply(local.plan())
@@ -54,7 +54,7 @@ def test_a_table_in_memory_is_cleaned_like_one_on_disk(case, tmp_path):
 
 
 def test_an_index_in_memory_is_built_and_superseded(tmp_path):
-    local = indexing(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i]")
+    local = make_index_drill(TABLES / "indexed/1.2.0.zip", tmp_path / "t", index="[i]")
     memory = fsspec.filesystem("memory")
     home = f"/{tmp_path.name}-indexed"
     memory.put(str(local.table), home, recursive=True)
@@ -65,18 +65,18 @@ def test_an_index_in_memory_is_built_and_superseded(tmp_path):
         result = apply_plan(
             reconciler.plan(specs, now=NOW),
             open_storage=open_storage,
-            executor=InProcess(open_storage),
+            deleter=LocalDeleter(open_storage),
             clock=TestClock(),
             new_token=iter("abcdefgh").__next__,
-            who=process(1),
+            process=process(1),
             now=NOW,
         )
 
-        assert (0, number) == (result.exit_code, indexed(result).tidied)
+        assert (0, number) == (result.exit_code, get_index_outcome(result).tidied)
         assert () == reconciler.plan(specs, now=NOW).tables[0].steps
         storage = open_storage(f"memory:/{home}")
-        found = read_last(storage, list_versions(storage))
+        found = read_newest(storage, list_versions(storage))
         assert found is not None
         assert number == found[0].name.number
-        assert [] == lies(found[1], local.table)
+        assert [] == find_false_claims(found[1], local.table)
         assert 1 == len(list_versions(storage).found)

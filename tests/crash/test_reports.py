@@ -6,11 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.apply.executor import InProcess
 from reconciler.errors import StorageError
-from reconciler.hudi.clean import CleanerPlan
-from reconciler.storage.wrappers import Fault, Faulty, Recording
-from tests.crash.drill import CASES, Drill, Killed, cleans, data_files, drill, traces
+from reconciler.executor.deletion import LocalDeleter
+from reconciler.hudi.timeline.clean import CleanerPlan
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
+from tests.crash.drill import (
+    CASES,
+    Drill,
+    Killed,
+    list_data_files,
+    list_traces,
+    make_drill,
+    read_cleans,
+)
 from tests.crash.test_moves import (
     NEW,
     OLD,
@@ -28,10 +36,10 @@ LISTED = ("cow_mdt_incremental__0.15.0", "cow_mdt_incremental__1.2.0")
 @pytest.fixture(params=[OLD, NEW])
 def it(request, tmp_path) -> Drill:
     """A table with two partitions and history to remove."""
-    return drill(CASES / request.param / "table.zip", tmp_path / "t", retention="commits: 2")
+    return make_drill(CASES / request.param / "table.zip", tmp_path / "t", retention="commits: 2")
 
 
-class Unreadable(Recording):
+class Unreadable(RecordingStorage):
     """Once a clean is completed, nothing of the metadata table can be listed."""
 
     completed = False
@@ -39,14 +47,14 @@ class Unreadable(Recording):
     def _gate(self, call, act, torn=None):
         if self.completed and call.paths[0].startswith(".hoodie/metadata"):
             raise StorageError(call.paths[0], "cannot be listed")
-        found = super()._gate(call, act, torn)
+        found = super()._intercept(call, act, torn)
         self.completed |= call.method == "create" and call.paths[0].endswith(".clean")
         return found
 
 
 @pytest.mark.parametrize("case", LISTED)
 def test_a_check_that_cannot_be_made_does_not_undo_what_was_done(case, tmp_path):
-    it = drill(CASES / case / "table.zip", tmp_path / "t", retention="commits: 1")
+    it = make_drill(CASES / case / "table.zip", tmp_path / "t", retention="commits: 1")
     plan = it.plan()
     result = it.apply(plan, around=Unreadable)
     (outcome,) = result.tables[0].outcomes
@@ -54,7 +62,7 @@ def test_a_check_that_cannot_be_made_does_not_undo_what_was_done(case, tmp_path)
 
     assert (result.exit_code, outcome.how, outcome.removed) == (0, "completed", len(planned(plan)))
     assert "the clean is completed" in warning.because
-    assert traces(it.table) == []
+    assert list_traces(it.table) == []
 
 
 def test_a_lock_that_cannot_be_had_for_completing_says_what_is_gone(it):
@@ -64,13 +72,13 @@ def test_a_lock_that_cannot_be_had_for_completing_says_what_is_gone(it):
 
     assert result.exit_code == 6
     assert "are deleted and it is not completed" in result.tables[0].error
-    assert not planned(plan) & data_files(it.table)
+    assert not planned(plan) & list_data_files(it.table)
     lock.unlink()
     assert it.apply(plan).exit_code == 0
-    assert traces(it.table) == []
+    assert list_traces(it.table) == []
 
 
-class Silent(InProcess):
+class Silent(LocalDeleter):
     """Deletes nothing and says nothing."""
 
     def delete_files(self, ref, batches, *, progress):  # noqa: ARG002
@@ -84,9 +92,9 @@ def test_files_that_an_executor_says_nothing_of_do_not_count_as_gone(it, monkeyp
         result = it.apply(plan)
 
     assert result.exit_code == 5
-    assert planned(plan) <= data_files(it.table)
+    assert planned(plan) <= list_data_files(it.table)
     assert it.apply(plan).exit_code == 0
-    assert not planned(plan) & data_files(it.table)
+    assert not planned(plan) & list_data_files(it.table)
 
 
 def test_a_policy_that_nobody_declared_reaches_no_timeline(it):
@@ -102,7 +110,7 @@ def test_a_policy_that_nobody_declared_reaches_no_timeline(it):
 def test_a_clean_that_another_writer_begins_is_not_undone_under_its_hands(it):
     plan = it.plan()
     with pytest.raises(Killed):
-        it.apply(plan, around=lambda s: Faulty(s, Fault(at=3), Killed()))
+        it.apply(plan, around=lambda s: FaultyStorage(s, StorageFault(at=3), Killed()))
     (request,) = timeline_folder(it).glob("*.clean.requested")
     saved: dict[str, list[str]] = {}
     for path in planned(plan):
@@ -118,12 +126,12 @@ def test_a_clean_that_another_writer_begins_is_not_undone_under_its_hands(it):
 def test_a_file_that_no_listing_shows_is_not_said_to_be_gone(it):
     plan = it.plan()
     with pytest.raises(Killed):
-        it.apply(plan, around=lambda s: Faulty(s, Fault(at=3), Killed()))
+        it.apply(plan, around=lambda s: FaultyStorage(s, StorageFault(at=3), Killed()))
     for metafile in (it.table / "a").glob(".hoodie_partition_metadata*"):
         metafile.unlink()
     it.apply(plan)
-    (_, partitions) = cleans(it.table)[-1]
+    (_, partitions) = read_cleans(it.table)[-1]
     said = {f"{path}/{name}" for path, (names, _) in partitions.items() for name in names}
 
     assert any(path.startswith("a/") for path in planned(plan))
-    assert not said & data_files(it.table)
+    assert not said & list_data_files(it.table)

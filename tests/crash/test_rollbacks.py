@@ -13,88 +13,98 @@ import pytest
 
 import reconciler
 from reconciler.errors import FormatError, NotFoundError
-from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
-from reconciler.plan.model import RollbackStep
-from reconciler.storage.wrappers import Fault, Faulty, Recording
-from reconciler.writer.asked import Way
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
+from reconciler.plans.model import RollbackStep
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
+from reconciler.writer.request import WriteMode
 from tests.command import run
-from tests.crash.drill import Killed, process
-from tests.crash.rolling import (
-    applied,
-    declared,
-    died,
-    files_of,
-    named,
-    planned,
-    steps_of,
-    writes_late,
+from tests.crash.dead_writes import (
+    add_spec_line,
+    apply_once,
+    get_steps,
+    list_instant_files,
+    list_step_files,
+    make_dead_write,
+    make_plan,
+    write_late_file,
 )
-from tests.crash.writing import (
+from tests.crash.drill import Killed, process
+from tests.crash.write_drill import (
     AFTER,
     BATCH,
     BEFORE,
-    again,
-    begun,
-    dies_at,
-    instant_now,
-    left,
-    timeline_of,
+    copy_table,
+    die_at,
+    find_pending_instant,
+    get_timeline_folder,
+    list_leftovers,
+    make_table,
 )
-from tests.holding import spec_of
-from tests.written import Runs, rows
+from tests.table_sessions import write_spec
+from tests.write_runs import WriteRuns, make_rows
 
 
 @pytest.fixture(params=[6, 9])
 def it(request, tmp_path):
-    return died(tmp_path / "t", request.param)
+    return make_dead_write(tmp_path / "t", request.param)
 
 
 # as it should be
 
 
 def test_a_dead_write_is_named_taken_back_and_planned_no_more(it):
-    instant = instant_now(it)
-    plan = planned(it)
-    (step,) = steps_of(plan)
+    instant = find_pending_instant(it)
+    plan = make_plan(it)
+    (step,) = get_steps(plan)
 
     assert isinstance(step, RollbackStep)
-    assert (instant, "commit", files_of(it, instant)) == (step.instant, step.action, named(step))
+    assert (instant, "commit", list_instant_files(it, instant)) == (
+        step.instant,
+        step.action,
+        list_step_files(step),
+    )
     assert f"commit {instant} of ann on here, process 2 (reconciler test) was left" in step.because
     assert "its process is gone; apply takes it back, with 2 files" in step.because
     assert (0, 0) == (plan.tables[0].impact.files_removed, plan.tables[0].impact.bytes_removed)
 
-    result = applied(it, plan)
+    result = apply_once(it, plan)
 
     (done,) = result.tables[0].outcomes
     assert (0, "rollback", "undone", 2) == (result.exit_code, done.kind, done.how, done.removed)
     assert (instant, ()) == (done.instant, result.tables[0].instants)
     assert done.bytes > 1000
-    assert ([], [], sorted(BEFORE)) == (left(it), files_of(it, instant), it.rows())
-    assert () == steps_of(planned(it))
-    assert 0 == applied(it, plan).exit_code
+    assert ([], [], sorted(BEFORE)) == (
+        list_leftovers(it),
+        list_instant_files(it, instant),
+        it.rows(),
+    )
+    assert () == get_steps(make_plan(it))
+    assert 0 == apply_once(it, plan).exit_code
     it.write(BATCH)
-    assert (sorted(AFTER), []) == (it.rows(), left(it))
+    assert (sorted(AFTER), []) == (it.rows(), list_leftovers(it))
 
 
 def test_wherever_a_write_died_an_apply_takes_it_back(tmp_path):
-    it = begun(tmp_path / "t", 9)
+    it = make_table(tmp_path / "t", 9)
     record = []
-    again(it, tmp_path / "calls").write(
-        BATCH, around=lambda s: record.append(Recording(s)) or record[-1]
+    copy_table(it, tmp_path / "calls").write(
+        BATCH, around=lambda s: record.append(RecordingStorage(s)) or record[-1]
     )
     undone = 0
     for at in range(1, len(record[0].mutations) + 1):
-        run_ = again(it, tmp_path / f"{at}")
+        run_ = copy_table(it, tmp_path / f"{at}")
         with pytest.raises(Killed):
-            run_.write(BATCH, around=lambda s, at=at: Faulty(s, Fault(at=at), Killed()))
-        plan = planned(run_)
-        undone += len(steps_of(plan))
+            run_.write(
+                BATCH, around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at), Killed())
+            )
+        plan = make_plan(run_)
+        undone += len(get_steps(plan))
 
-        result = applied(run_, plan)
+        result = apply_once(run_, plan)
 
         assert 0 == result.exit_code, (at, result.tables)
-        assert run_.rows() in (sorted(BEFORE), sorted(AFTER)), at
-        assert () == steps_of(planned(run_)), at
+        assert run_.read_rows() in (sorted(BEFORE), sorted(AFTER)), at
+        assert () == get_steps(make_plan(run_)), at
         shutil.rmtree(tmp_path / f"{at}")
     assert undone >= 7
 
@@ -102,59 +112,61 @@ def test_wherever_a_write_died_an_apply_takes_it_back(tmp_path):
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_wherever_the_apply_stops_the_next_one_ends_it(it, tmp_path, how):
     record = []
-    copy = again(it, tmp_path / "calls")
-    applied(copy, planned(copy), around=lambda s: record.append(Recording(s)) or record[-1])
+    copy = copy_table(it, tmp_path / "calls")
+    apply_once(
+        copy, make_plan(copy), around=lambda s: record.append(RecordingStorage(s)) or record[-1]
+    )
     changes = sum(len(one.mutations) for one in record)
     assert changes >= 10
     for at in range(1, changes + 1):
-        copy = again(it, tmp_path / f"{at}")
-        there = planned(copy)
+        copy = copy_table(it, tmp_path / f"{at}")
+        there = make_plan(copy)
         with pytest.raises(Killed):
-            applied(
+            apply_once(
                 copy,
                 there,
-                around=lambda s, at=at: Faulty(s, Fault(at=at, how=how), Killed()),
+                around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at, mode=how), Killed()),
             )
-        assert sorted(BEFORE) == copy.rows(), at
+        assert sorted(BEFORE) == copy.read_rows(), at
 
-        by_write = again(copy, tmp_path / f"{at}-write")
-        result = applied(copy, there)
+        by_write = copy_table(copy, tmp_path / f"{at}-write")
+        result = apply_once(copy, there)
         assert 0 == result.exit_code, (at, result.tables)
-        assert (sorted(BEFORE), []) == (copy.rows(), left(copy)), at
-        assert () == steps_of(planned(copy)), at
+        assert (sorted(BEFORE), []) == (copy.read_rows(), list_leftovers(copy)), at
+        assert () == get_steps(make_plan(copy)), at
         by_write.write(BATCH)
-        assert (sorted(AFTER), []) == (by_write.rows(), left(by_write)), at
+        assert (sorted(AFTER), []) == (by_write.read_rows(), list_leftovers(by_write)), at
         shutil.rmtree(tmp_path / f"{at}")
         shutil.rmtree(tmp_path / f"{at}-write")
 
 
 def test_a_clean_goes_on_beside_it_and_nothing_is_left_to_do_in_the_end(tmp_path):
-    it = declared(begun(tmp_path / "t", 9), "retention: {commits: 2}")
+    it = add_spec_line(make_table(tmp_path / "t", 9), "retention: {commits: 2}")
     for ts in range(2, 7):
-        it.write(rows((1, "a", ts, f"{ts}")))
+        it.write(make_rows((1, "a", ts, f"{ts}")))
     with pytest.raises(Killed):
-        it.write(BATCH, around=dies_at(r"\.parquet$"))
+        it.write(BATCH, around=die_at(r"\.parquet$"))
     paused = frozenset({it.count})
     for ts in range(7, 10):
-        it.write(rows((2, "b", ts, f"{ts}")), living=paused)
-    before = it.rows()
-    plan = planned(it)
-    assert ["rollback", "clean"] == [step.kind for step in steps_of(plan)]
+        it.write(make_rows((2, "b", ts, f"{ts}")), living=paused)
+    before = it.read_rows()
+    plan = make_plan(it)
+    assert ["rollback", "clean"] == [step.kind for step in get_steps(plan)]
 
-    result = applied(it, plan)
+    result = apply_once(it, plan)
 
     assert (0, ["undone", "completed"]) == (
         result.exit_code,
         [one.how for one in result.tables[0].outcomes],
     )
-    (rest,) = steps_of(planned(it))
+    (rest,) = get_steps(make_plan(it))
     assert "clean" == rest.kind  # what the dead write held back
-    assert 0 == applied(it, planned(it)).exit_code
-    assert () == steps_of(planned(it))
-    assert (before, []) == (it.rows(), left(it))
+    assert 0 == apply_once(it, make_plan(it)).exit_code
+    assert () == get_steps(make_plan(it))
+    assert (before, []) == (it.read_rows(), list_leftovers(it))
 
 
-class Bucket(Recording):
+class Bucket(RecordingStorage):
     """A store of objects, where a folder goes with its last file."""
 
     def list(self, folder):
@@ -167,71 +179,71 @@ class Bucket(Recording):
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_the_first_write_of_a_table_is_taken_back_and_done_again(tmp_path, version, by):
     (tmp_path / "t").mkdir()
-    it = Runs(spec_of(tmp_path / "t", version=version))
+    it = WriteRuns(write_spec(tmp_path / "t", version=version))
     with pytest.raises(Killed):
-        it.write(rows(*BEFORE), around=dies_at(r"\.parquet$"))
+        it.write(make_rows(*BEFORE), around=die_at(r"\.parquet$"))
     if by == "apply":
-        assert 0 == applied(it, planned(it), around=Bucket).exit_code
+        assert 0 == apply_once(it, make_plan(it), around=Bucket).exit_code
 
-    it.write(rows(*BEFORE), around=Bucket)
+    it.write(make_rows(*BEFORE), around=Bucket)
 
-    assert sorted(BEFORE) == it.rows()
+    assert sorted(BEFORE) == it.read_rows()
 
 
 def test_a_table_that_has_lost_its_timeline_is_not_taken_for_an_empty_one(tmp_path):
-    it = begun(tmp_path / "t", 9)
-    shutil.rmtree(timeline_of(it))
+    it = make_table(tmp_path / "t", 9)
+    shutil.rmtree(get_timeline_folder(it))
 
     with pytest.raises(FormatError, match="is not there; write to the table once"):
         it.write(BATCH)
 
 
 def with_a_dead_overwrite(folder):
-    it = begun(folder, 9)
+    it = make_table(folder, 9)
     with pytest.raises(Killed):
         it.write(
-            rows((9, "b", 1, "nine")),
-            Way.INSERT_OVERWRITE,
-            around=dies_at(r"_\d+\.replacecommit$"),
+            make_rows((9, "b", 1, "nine")),
+            WriteMode.INSERT_OVERWRITE,
+            around=die_at(r"_\d+\.replacecommit$"),
         )
     return it
 
 
 def test_an_overwrite_that_died_is_taken_back(tmp_path):
     it = with_a_dead_overwrite(tmp_path / "t")
-    (step,) = steps_of(planned(it))
+    (step,) = get_steps(make_plan(it))
 
     assert "replacecommit" == step.action
-    assert 0 == applied(it, planned(it)).exit_code
-    assert (sorted(BEFORE), []) == (it.rows(), left(it))
+    assert 0 == apply_once(it, make_plan(it)).exit_code
+    assert (sorted(BEFORE), []) == (it.read_rows(), list_leftovers(it))
 
 
 @pytest.mark.parametrize("by", ["apply", "write"])
 def test_an_overwrite_whose_announcement_was_lost_with_its_machine_is_taken_back(tmp_path, by):
     it = with_a_dead_overwrite(tmp_path / "t")
-    (announced,) = timeline_of(it).glob("*.replacecommit.requested")
+    (announced,) = get_timeline_folder(it).glob("*.replacecommit.requested")
     announced.write_bytes(b"")
-    assert ["rollback"] == [step.kind for step in steps_of(planned(it))]
+    assert ["rollback"] == [step.kind for step in get_steps(make_plan(it))]
 
     if by == "apply":
-        assert 0 == applied(it, planned(it)).exit_code
+        assert 0 == apply_once(it, make_plan(it)).exit_code
     else:
-        it.write(rows((1, "a", 1, "one")))
+        it.write(make_rows((1, "a", 1, "one")))
 
-    assert (sorted(BEFORE), []) == (it.rows(), left(it))
+    assert (sorted(BEFORE), []) == (it.read_rows(), list_leftovers(it))
 
 
 def test_without_a_lock_a_dead_write_does_not_stand_in_its_own_way(tmp_path):
-    it = begun(tmp_path / "t", 9)
+    it = make_table(tmp_path / "t", 9)
     file = Path(it.spec.path).parent / "spec.yaml"
     file.write_text(file.read_text().replace("provider: filesystem", "provider: none"))
-    it = Runs(replace(spec_again(file), table=it.spec.table))
+    it = WriteRuns(replace(spec_again(file), table=it.spec.table))
     it.count = 7
     with pytest.raises(Killed):
-        it.write(BATCH, around=dies_at(r"_\d+\.commit$"))
+        it.write(BATCH, around=die_at(r"_\d+\.commit$"))
 
-    assert 0 == applied(it, planned(it)).exit_code
-    assert (sorted(BEFORE), []) == (it.rows(), left(it))
+    assert 0 == apply_once(it, make_plan(it)).exit_code
+    assert (sorted(BEFORE), []) == (it.read_rows(), list_leftovers(it))
 
 
 def spec_again(file):
@@ -241,16 +253,16 @@ def spec_again(file):
 
 def test_what_late_tasks_wrote_for_a_write_that_is_completed_goes(tmp_path):
     """Its run died before it tidied up; as files of a completed instant they would be read."""
-    it = begun(tmp_path / "t", 9)
+    it = make_table(tmp_path / "t", 9)
     done = it.write(BATCH)
-    late = writes_late(it, done.instant)
+    late = write_late_file(it, done.instant)
     heart = Path(it.spec.path, HEARTBEAT_FOLDER, done.instant)
-    heart.write_bytes(process(77).owner("dead").encode())
+    heart.write_bytes(process(77).make_owner("dead").encode())
 
-    assert 0 == applied(it, planned(it)).exit_code
+    assert 0 == apply_once(it, make_plan(it)).exit_code
 
     assert (False, False) == (heart.exists(), Path(it.spec.path, late).exists())
-    assert (sorted(AFTER), []) == (it.rows(), left(it))
+    assert (sorted(AFTER), []) == (it.read_rows(), list_leftovers(it))
 
 
 # as people run it
@@ -287,13 +299,13 @@ run_write(hold, spec, ask, InProcess(storage), extra={}, announced=announced)
 
 def test_a_killed_process_has_its_write_taken_back_by_the_command(tmp_path, capfd):
     (tmp_path / "t").mkdir()
-    it = Runs(spec_of(tmp_path / "t"))
+    it = WriteRuns(write_spec(tmp_path / "t"))
     it.clock.ms = 1_700_000_000_000
-    it.write(rows(*BEFORE))
+    it.write(make_rows(*BEFORE))
     spec = tmp_path / "t" / "spec.yaml"
     died = subprocess.run([sys.executable, "-c", DIES, spec], check=False)
     assert -signal.SIGKILL == died.returncode
-    instant = instant_now(it)
+    instant = find_pending_instant(it)
 
     assert 2 == run("plan", spec, "--detailed-exitcode")
     shown = capfd.readouterr().out
@@ -307,6 +319,10 @@ def test_a_killed_process_has_its_write_taken_back_by_the_command(tmp_path, capf
     shown = capfd.readouterr().out
     assert f"rollback {instant}" in shown
     assert "the dead write is taken back" in " ".join(shown.split())
-    assert ([], [], sorted(BEFORE)) == (left(it), files_of(it, instant), it.rows())
-    assert not list(timeline_of(it).glob(f"{instant}*"))
+    assert ([], [], sorted(BEFORE)) == (
+        list_leftovers(it),
+        list_instant_files(it, instant),
+        it.read_rows(),
+    )
+    assert not list(get_timeline_folder(it).glob(f"{instant}*"))
     assert 0 == run("plan", spec, "--detailed-exitcode")

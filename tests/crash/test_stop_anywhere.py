@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.plan.model import Step
 from reconciler.planners.compose import plan_table
-from reconciler.storage.wrappers import Fault, Faulty, Recording
+from reconciler.plans.model import Step
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.crash.drill import (
     CASES,
     NOW,
     Drill,
     Killed,
-    cleans,
-    data_files,
-    drill,
-    folders,
-    newest,
-    savepointed,
-    traces,
-    unlisted,
+    list_data_files,
+    list_folders,
+    list_newest_files,
+    list_savepointed_files,
+    list_traces,
+    list_unlisted,
+    make_drill,
+    read_cleans,
 )
 from tests.trees import Tree
 
@@ -63,23 +63,27 @@ class Story:
 def story(request, tmp_path_factory) -> Story:
     case, retention = TABLES[request.param]
     home = tmp_path_factory.mktemp("story")
-    before = drill(CASES / case / "table.zip", home / "t", retention=retention)
+    before = make_drill(CASES / case / "table.zip", home / "t", retention=retention)
     steps = before.plan().tables[0].steps
     copy = before.copy(home / "undisturbed")
-    counted: list[Recording] = []
-    result = copy.apply(copy.plan(), around=lambda s: counted.append(Recording(s)) or counted[-1])
+    counted: list[RecordingStorage] = []
+    result = copy.apply(
+        copy.plan(), around=lambda s: counted.append(RecordingStorage(s)) or counted[-1]
+    )
 
-    assert (result.exit_code, traces(copy.table)) == (0, [])
-    assert data_files(copy.table) == data_files(before.table) - expected_to_go(before, steps)
+    assert (result.exit_code, list_traces(copy.table)) == (0, [])
+    assert list_data_files(copy.table) == list_data_files(before.table) - expected_to_go(
+        before, steps
+    )
     state = before.state()
     return Story(
         before=before,
-        files=data_files(copy.table),
-        folders=folders(copy.table),
-        newest=newest(state),
-        cleans=cleans(copy.table),
-        differences=unlisted(before),
-        must_stay=newest(state) | savepointed(state),
+        files=list_data_files(copy.table),
+        folders=list_folders(copy.table),
+        newest=list_newest_files(state),
+        cleans=read_cleans(copy.table),
+        differences=list_unlisted(before),
+        must_stay=list_newest_files(state) | list_savepointed_files(state),
         calls=sum(len(one.calls) for one in counted),
         mutations=sum(len(one.mutations) for one in counted),
     )
@@ -97,22 +101,22 @@ def expected_to_go(it: Drill, steps: tuple[Step, ...]) -> set[str]:
     return found
 
 
-def stopping(fault: Fault) -> Callable:
-    return lambda storage: Faulty(storage, fault, Killed())
+def stopping(fault: StorageFault) -> Callable:
+    return lambda storage: FaultyStorage(storage, fault, Killed())
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_an_apply_that_stops_at_any_change_is_finished_by_the_next(story, tmp_path, how):
     it = story.before.copy(tmp_path / "t")
-    begin, plan = Tree.of_folder(it.folder), it.plan()
+    begin, plan = Tree.from_folder(it.folder), it.plan()
     for at in range(1, story.mutations + 1):
         it.begin_again(begin)
         with pytest.raises(Killed):
-            it.apply(plan, around=stopping(Fault(at=at, how=how)))
+            it.apply(plan, around=stopping(StorageFault(at=at, mode=how)))
 
-        assert story.must_stay <= data_files(it.table)
-        assert newest(it.state()) == story.newest
-        assert story.files <= data_files(it.table)
+        assert story.must_stay <= list_data_files(it.table)
+        assert list_newest_files(it.state()) == story.newest
+        assert story.files <= list_data_files(it.table)
         second = it.apply(plan)
         assert second.exit_code == 0, (at, second.tables)
         assert_finished(story, it)
@@ -120,11 +124,11 @@ def test_an_apply_that_stops_at_any_change_is_finished_by_the_next(story, tmp_pa
 
 def test_an_apply_that_stops_at_any_call_is_finished_by_the_next_plan(story, tmp_path):
     it = story.before.copy(tmp_path / "t")
-    begin, plan = Tree.of_folder(it.folder), it.plan()
+    begin, plan = Tree.from_folder(it.folder), it.plan()
     for at in range(1, story.calls + 1, max(1, story.calls // 12)):
         it.begin_again(begin)
         with pytest.raises(Killed):
-            it.apply(plan, around=stopping(Fault(at=at, among="calls")))
+            it.apply(plan, around=stopping(StorageFault(at=at, among="calls")))
 
         second = it.apply(it.plan())
         assert second.exit_code == 0, (at, second.tables)
@@ -133,10 +137,10 @@ def test_an_apply_that_stops_at_any_call_is_finished_by_the_next_plan(story, tmp
 
 def assert_finished(story: Story, it: Drill) -> None:
     state = it.state()
-    assert traces(it.table) == []
-    assert data_files(it.table) == story.files
-    assert folders(it.table) == story.folders
-    assert newest(state) == story.newest
-    assert cleans(it.table) == story.cleans
-    assert unlisted(it, state) == story.differences
+    assert list_traces(it.table) == []
+    assert list_data_files(it.table) == story.files
+    assert list_folders(it.table) == story.folders
+    assert list_newest_files(state) == story.newest
+    assert read_cleans(it.table) == story.cleans
+    assert list_unlisted(it, state) == story.differences
     assert plan_table(it.spec, state, NOW).steps == ()

@@ -9,28 +9,28 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import FormatError, PlanError, RowsError, SpecError, UnsupportedError
-from reconciler.storage.wrappers import Recording
-from reconciler.writer.asked import Way
-from tests.holding import spec_of
-from tests.written import Runs, rows
+from reconciler.storage.wrappers import RecordingStorage
+from reconciler.writer.request import WriteMode
+from tests.table_sessions import write_spec
+from tests.write_runs import WriteRuns, make_rows
 
 
 @pytest.fixture(params=[6, 8, 9])
 def it(request, tmp_path):
-    return Runs(spec_of(tmp_path, version=request.param))
+    return WriteRuns(write_spec(tmp_path, version=request.param))
 
 
 def test_the_first_write_makes_the_table(it):
-    done = it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    done = it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
 
     assert ("completed", 2, 2) == (done.how, done.files, done.totals.inserts)
     assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.rows()
 
 
 def test_rows_are_changed_where_they_are_and_others_added(it):
-    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
 
-    done = it.write(rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
+    done = it.write(make_rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
 
     assert (1, 1) == (done.totals.updates, done.totals.inserts)
     assert (1, 0) == (done.filled, done.begun)
@@ -38,47 +38,47 @@ def test_rows_are_changed_where_they_are_and_others_added(it):
 
 
 def test_what_is_older_than_the_row_that_is_there_changes_nothing(it):
-    it.write(rows((1, "a", 5, "one")))
-    it.write(rows((1, "a", 4, "older")))
+    it.write(make_rows((1, "a", 5, "one")))
+    it.write(make_rows((1, "a", 4, "older")))
 
     assert [(1, "a", 5, "one")] == it.rows()
 
 
 def test_rows_are_deleted_by_their_keys(it):
-    it.write(rows((1, "a", 1, "one"), (2, "a", 1, "two")))
+    it.write(make_rows((1, "a", 1, "one"), (2, "a", 1, "two")))
 
-    done = it.write(rows((1, "a", 9, None), (7, "a", 9, None)), Way.DELETE)
+    done = it.write(make_rows((1, "a", 9, None), (7, "a", 9, None)), WriteMode.DELETE)
 
     assert (1, 1) == (done.totals.deletes, done.totals.idle)
     assert [(2, "a", 1, "two")] == it.rows()
 
 
 def test_partitions_are_overwritten_where_rows_come(it):
-    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
 
-    done = it.write(rows((5, "a", 1, "five")), Way.INSERT_OVERWRITE)
+    done = it.write(make_rows((5, "a", 1, "five")), WriteMode.INSERT_OVERWRITE)
 
     assert 1 == done.replaced
     assert [(2, "b", 1, "two"), (5, "a", 1, "five")] == it.rows()
 
 
 def test_the_whole_table_is_overwritten(it):
-    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
-    it.write(rows((5, "c", 1, "five")), Way.INSERT_OVERWRITE_TABLE)
+    it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    it.write(make_rows((5, "c", 1, "five")), WriteMode.INSERT_OVERWRITE_TABLE)
 
     assert [(5, "c", 1, "five")] == it.rows()
 
 
 def test_partitions_are_deleted(it):
-    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
-    it.write(rows(), Way.DELETE_PARTITION, partitions=["p=a"])
+    it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    it.write(make_rows(), WriteMode.DELETE_PARTITION, partitions=["p=a"])
 
     assert [(2, "b", 1, "two")] == it.rows()
 
 
 def test_a_deletion_of_partitions_writes_no_rows_that_come_with_it(it):
-    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
-    done = it.write(rows((3, "a", 1, "three")), Way.DELETE_PARTITION, partitions=["p=a"])
+    it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    done = it.write(make_rows((3, "a", 1, "three")), WriteMode.DELETE_PARTITION, partitions=["p=a"])
 
     assert (0, 1) == (done.files, done.replaced)
     assert [(2, "b", 1, "two")] == it.rows()
@@ -93,7 +93,7 @@ def test_a_deletion_of_partitions_writes_no_rows_that_come_with_it(it):
     ],
 )
 def test_an_index_that_cannot_be_kept_is_named_before_anything_is_written(it, index, said):
-    it.write(rows((1, "a", 1, "one")))
+    it.write(make_rows((1, "a", 1, "one")))
     properties = Path(it.spec.path, ".hoodie/hoodie.properties")
     live = "hoodie.table.metadata.partitions=files"
     text = properties.read_text()
@@ -103,7 +103,8 @@ def test_an_index_that_cannot_be_kept_is_named_before_anything_is_written(it, in
 
     with pytest.raises(UnsupportedError, match=said):
         it.write(
-            rows((2, "a", 1, "two")), around=lambda s: record.append(Recording(s)) or record[-1]
+            make_rows((2, "a", 1, "two")),
+            around=lambda s: record.append(RecordingStorage(s)) or record[-1],
         )
     assert [] == [call for call in record[0].mutations if "lock" not in call.paths[0]]
 
@@ -116,62 +117,62 @@ def cast(batch, name, kind):
 
 @pytest.mark.parametrize(("name", "kind"), [("id", pa.float64()), ("ts", pa.string())])
 def test_what_decides_about_rows_comes_in_the_tables_type(it, name, kind):
-    it.write(rows((1, "a", 10, "one")))
+    it.write(make_rows((1, "a", 10, "one")))
 
     with pytest.raises(RowsError, match=f"column {name} is of the table's .* cast it"):
-        it.write(cast(rows((1, "a", 9, "two")), name, kind))
+        it.write(cast(make_rows((1, "a", 9, "two")), name, kind))
     assert [(1, "a", 10, "one")] == it.rows()
 
 
 def test_the_column_of_the_partitions_is_never_filled_in(it):
-    it.write(rows((1, "a", 1, "one")))
+    it.write(make_rows((1, "a", 1, "one")))
 
     with pytest.raises(RowsError, match="no column p, which is of the table's partition"):
-        it.write(rows((1, "a", 2, "two")).drop_columns(["p"]), fills_missing=True)
+        it.write(make_rows((1, "a", 2, "two")).drop_columns(["p"]), fills_missing=True)
 
 
 def test_wider_whole_numbers_are_the_same_keys(it):
-    it.write(cast(rows((1, "a", 1, "one")), "id", pa.int32()))
-    it.write(rows((1, "a", 2, "two")))
+    it.write(cast(make_rows((1, "a", 1, "one")), "id", pa.int32()))
+    it.write(make_rows((1, "a", 2, "two")))
 
     assert [(1, "a", 2, "two")] == it.rows()
 
 
 def test_no_table_begins_with_rows_that_lack_what_it_is_declared_by(it):
     with pytest.raises(RowsError, match=r"no column ts, which spec\.table\.ordering names"):
-        it.write(rows((1, "a", 1, "one")).drop_columns(["ts"]))
-    twice = rows((1, "a", 1, "one")).rename_columns(["id", "p", "ts", "ID"])
+        it.write(make_rows((1, "a", 1, "one")).drop_columns(["ts"]))
+    twice = make_rows((1, "a", 1, "one")).rename_columns(["id", "p", "ts", "ID"])
     with pytest.raises(RowsError, match="ID, id, which Hudi's readers cannot tell apart"):
         it.write(twice)
     with pytest.raises(PlanError, match="there is no table"):
-        it.write(rows((1, "a", 1, "one")), Way.DELETE)
+        it.write(make_rows((1, "a", 1, "one")), WriteMode.DELETE)
 
     assert [] == [*Path(it.spec.path).glob("**/*.properties")]
 
 
 def test_a_table_keeps_the_keys_that_it_was_made_with(it):
-    it.write(rows((1, "a", 1, "one")))
+    it.write(make_rows((1, "a", 1, "one")))
     it.spec = replace(it.spec, table=replace(it.spec.table, record_key=("id", "x")))
 
     with pytest.raises(SpecError, match=r"recordKey is id, x, and the table .* has id"):
-        it.write(rows((1, "a", 2, "two")))
+        it.write(make_rows((1, "a", 2, "two")))
 
 
 def test_rows_are_not_ordered_by_another_column_than_the_spec_says(it):
-    it.write(rows((1, "a", 1, "one")))
+    it.write(make_rows((1, "a", 1, "one")))
     it.spec = replace(it.spec, table=replace(it.spec.table, ordering=("x",)))
 
     with pytest.raises(SpecError, match=r"ordering is x, and the table .* has ts"):
-        it.write(rows((1, "a", 2, "two")))
+        it.write(make_rows((1, "a", 2, "two")))
 
 
 def test_a_table_without_rows_that_was_made_with_other_keys_can_be_removed(it):
     with pytest.raises(RowsError, match="record key id: null or empty"):
-        it.write(rows((None, "a", 1, "one")))
+        it.write(make_rows((None, "a", 1, "one")))
     it.spec = replace(it.spec, table=replace(it.spec.table, record_key=("x",)))
 
     with pytest.raises(SpecError, match=r"recordKey is x, .* nothing was written to it yet"):
-        it.write(rows((1, "a", 1, "one")))
+        it.write(make_rows((1, "a", 1, "one")))
 
 
 @pytest.mark.parametrize("schema", [{"type": "recrd"}, {"type": "string"}, {"type": "record"}])
@@ -179,7 +180,7 @@ def test_no_table_is_made_with_a_schema_that_is_none(it, schema):
     it.spec = replace(it.spec, table=replace(it.spec.table, schema=schema))
 
     with pytest.raises(SpecError, match=r"spec\.table\.schema is no Avro schema"):
-        it.write(rows((1, "a", 1, "one")))
+        it.write(make_rows((1, "a", 1, "one")))
     assert [] == [*Path(it.spec.path).glob("**/*.properties")]
 
 
@@ -187,16 +188,16 @@ def test_a_table_that_was_made_to_merge_on_read_says_that_it_is_there_without_ro
     it.spec = replace(it.spec, table=replace(it.spec.table, type="MERGE_ON_READ"))
 
     with pytest.raises(UnsupportedError, match="it is there, without rows; write them with Hudi"):
-        it.write(rows((1, "a", 1, "one")))
+        it.write(make_rows((1, "a", 1, "one")))
 
 
 @pytest.mark.parametrize(("first", "second"), [("x", "x/y"), ("x/y", "x")])
 def test_no_partition_is_made_in_another_whose_rows_would_hide_its_own(it, first, second):
-    it.write(rows((1, first, 1, "one")))
+    it.write(make_rows((1, first, 1, "one")))
     there = folders_of(it)
 
     with pytest.raises(RowsError, match=r"partition 'p?=?x/y' lies in partition 'p?=?x'"):
-        it.write(rows((2, second, 1, "two")))
+        it.write(make_rows((2, second, 1, "two")))
 
     assert ([(1, first, 1, "one")], there) == (it.rows(), folders_of(it))
 
@@ -206,16 +207,16 @@ def folders_of(it):
 
 
 def test_a_table_is_not_emptied_by_rows_that_are_not_there(it):
-    it.write(rows((1, "a", 1, "one")))
+    it.write(make_rows((1, "a", 1, "one")))
 
     with pytest.raises(RowsError, match="would empty the table"):
-        it.write(rows(), Way.INSERT_OVERWRITE_TABLE)
+        it.write(make_rows(), WriteMode.INSERT_OVERWRITE_TABLE)
     assert [(1, "a", 1, "one")] == it.rows()
 
 
 def test_partitions_that_are_not_there_are_named(it):
-    it.write(rows((1, "a", 1, "one")))
-    done = it.write(rows(), Way.DELETE_PARTITION, partitions=["a"])
+    it.write(make_rows((1, "a", 1, "one")))
+    done = it.write(make_rows(), WriteMode.DELETE_PARTITION, partitions=["a"])
 
     assert ("nothing", ["partitions"]) == (done.how, [note.rule for note in done.warnings])
     assert "p=a" in done.warnings[0].because
@@ -226,23 +227,23 @@ def newest_in(it, partition):
     return max(Path(it.spec.path, partition).glob("*.parquet"), key=lambda p: p.name.split("_")[2])
 
 
-@pytest.mark.parametrize("way", [Way.UPSERT, Way.INSERT, Way.DELETE])
+@pytest.mark.parametrize("way", [WriteMode.UPSERT, WriteMode.INSERT, WriteMode.DELETE])
 def test_older_rows_do_not_pass_for_the_newest_where_a_committed_file_is_gone(it, way):
-    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
-    it.write(rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
+    it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    it.write(make_rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
     gone = newest_in(it, "p=a")
     gone.unlink()
     timeline = sorted(Path(it.spec.path, ".hoodie").rglob("*.commit*"))
 
     with pytest.raises(FormatError, match=f"p=a/{gone.name}: is gone, .*; restore it from a copy"):
-        it.write(rows((3, "a", 9, "new")), way)
+        it.write(make_rows((3, "a", 9, "new")), way)
     assert timeline == sorted(Path(it.spec.path, ".hoodie").rglob("*.commit*"))
 
 
 def test_what_is_overwritten_may_have_lost_its_files(it):
-    it.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
-    it.write(rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
+    it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    it.write(make_rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
     newest_in(it, "p=a").unlink()
-    it.write(rows((5, "a", 1, "five")), Way.INSERT_OVERWRITE)
+    it.write(make_rows((5, "a", 1, "five")), WriteMode.INSERT_OVERWRITE)
 
     assert [(2, "b", 1, "two"), (5, "a", 1, "five")] == it.rows()

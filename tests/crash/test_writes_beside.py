@@ -8,40 +8,40 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import AlreadyExistsError, BusyError, UnsupportedError
-from reconciler.hudi.avro import encode
-from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
-from reconciler.hudi.instant import Action, Instant, State
+from reconciler.hudi.codecs.avro_container import encode_record_file
+from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.hudi.names import BaseName
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
-from reconciler.transaction import remains, undo
-from reconciler.transaction.metadata import ghosts
-from reconciler.writer import left as leftovers
-from reconciler.writer.asked import Way
-from reconciler.writer.streams import batch_extra
+from reconciler.storage.wrappers import RecordingStorage
+from reconciler.transaction.metadata.clean_sync import find_missing_files
+from reconciler.transaction.recovery import finished_runs, pending_instants
+from reconciler.transaction.recovery import undo_dead_writes as leftovers
+from reconciler.writer.request import WriteMode
+from reconciler.writer.stream_batches import make_batch_extra
 from tests.crash.drill import Killed, process
-from tests.crash.writing import (
+from tests.crash.write_drill import (
     AFTER,
     BATCH,
     BEFORE,
     LATE,
-    again,
-    begun,
-    completed_name,
-    dies_at,
-    instant_now,
-    put,
-    rolls_back,
-    said_by,
-    timeline_of,
-    when,
+    act_after,
+    copy_table,
+    die_at,
+    encode_completed,
+    find_pending_instant,
+    get_timeline_folder,
+    make_completed_name,
+    make_table,
+    put_timeline_file,
+    write_rollback,
 )
-from tests.holding import held, spec_of
-from tests.written import Runs, rows
+from tests.table_sessions import open_test_session, write_spec
+from tests.write_runs import WriteRuns, make_rows
 
 #: what Hudi requests an insert-overwrite with
-OVERWRITES = encode(
+OVERWRITES = encode_record_file(
     "HoodieRequestedReplaceMetadata.avsc",
     {"operationType": None, "clusteringPlan": None, "extraMetadata": None, "version": 1},
 )
@@ -49,7 +49,7 @@ OVERWRITES = encode(
 
 @pytest.fixture(params=[6, 9])
 def it(request, tmp_path):
-    return begun(tmp_path / "t", request.param)
+    return make_table(tmp_path / "t", request.param)
 
 
 def files_of(it, instant):
@@ -60,18 +60,18 @@ def files_of(it, instant):
 
 
 def test_a_rollback_that_is_pending_keeps_the_instant_that_it_undoes(it):
-    begins = when(r"\.parquet$", lambda: rolls_back(it, instant_now(it)))
+    begins = act_after(r"\.parquet$", lambda: write_rollback(it, find_pending_instant(it)))
 
     with pytest.raises(BusyError, match="has rolled back commit"):
         it.write(BATCH, around=begins)
 
-    instant = instant_now(it)
+    instant = find_pending_instant(it)
     assert {"commit.requested", "inflight"} == {
-        path.name.partition(".")[2] for path in timeline_of(it).glob(f"{instant}.*")
+        path.name.partition(".")[2] for path in get_timeline_folder(it).glob(f"{instant}.*")
     }
     assert ([], sorted(BEFORE)) == (files_of(it, instant), it.rows())
     it.write(BATCH)
-    assert (timeline_of(it) / f"{instant}.inflight").exists()
+    assert (get_timeline_folder(it) / f"{instant}.inflight").exists()
     assert ([], sorted(AFTER)) == (files_of(it, instant), it.rows())
 
 
@@ -79,20 +79,22 @@ def test_a_rollback_that_is_pending_keeps_the_instant_of_a_write_with_nothing_to
     taken = []
 
     def begins():
-        taken.append(instant_now(it))
-        rolls_back(it, taken[0])
+        taken.append(find_pending_instant(it))
+        write_rollback(it, taken[0])
 
-    done = it.write(rows((99, "a", 9, None)), Way.DELETE, around=when(r"\d\.inflight$", begins))
+    done = it.write(
+        make_rows((99, "a", 9, None)), WriteMode.DELETE, around=act_after(r"\d\.inflight$", begins)
+    )
 
     assert "nothing" == done.how
-    assert (timeline_of(it) / f"{taken[0]}.inflight").exists()
+    assert (get_timeline_folder(it) / f"{taken[0]}.inflight").exists()
 
 
 def test_what_the_metadata_table_heard_of_a_write_after_its_rollback_is_taken_back(it):
     """A rolled back commit's blocks count, and so would list files that nobody has."""
-    told = when(
+    told = act_after(
         r"\.hoodie/metadata/\.hoodie/.*\d\.deltacommit$",
-        lambda: rolls_back(it, instant_now(it), is_done=True),
+        lambda: write_rollback(it, find_pending_instant(it), is_done=True),
     )
 
     with pytest.raises(BusyError, match="has rolled back commit"):
@@ -101,7 +103,7 @@ def test_what_the_metadata_table_heard_of_a_write_after_its_rollback_is_taken_ba
     storage = open_storage(it.spec.path)
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
-    assert {} == ghosts(storage, properties, timeline, ["p=a", "p=b", "p=c"])
+    assert {} == find_missing_files(storage, properties, timeline, ["p=a", "p=b", "p=c"])
     assert sorted(BEFORE) == it.rows()
 
 
@@ -114,12 +116,12 @@ def test_files_that_came_after_a_rollback_go_whatever_becomes_of_the_metadata_ta
     instants = []
 
     def rolled_back():
-        instants.append(instant_now(it))
-        rolls_back(it, instants[0], is_done=True)
+        instants.append(find_pending_instant(it))
+        write_rollback(it, instants[0], is_done=True)
 
-    monkeypatch.setattr(undo, "take_back", shared)
+    monkeypatch.setattr(pending_instants, "remove_attempt", shared)
     with pytest.raises(BusyError, match="has rolled back commit"):
-        it.write(BATCH, around=when(r"\.parquet$", rolled_back))
+        it.write(BATCH, around=act_after(r"\.parquet$", rolled_back))
 
     assert ([], sorted(BEFORE)) == (files_of(it, instants[0]), it.rows())
 
@@ -135,13 +137,13 @@ def test_files_of_a_write_that_was_archived_from_behind_a_savepoint_stay(it, mon
         for path in Path(it.spec.path, partition).glob(f"*_{done.instant}.parquet"):
             marker = f".hoodie/.temp/{done.instant}/{partition}/{path.name}.marker.CREATE"
             storage.create(marker, b"")
-    storage.create(f"{HEARTBEAT_FOLDER}/{done.instant}", process(77).owner("dead").encode())
-    for path in timeline_of(it).glob(f"{done.instant}*"):
+    storage.create(f"{HEARTBEAT_FOLDER}/{done.instant}", process(77).make_owner("dead").encode())
+    for path in get_timeline_folder(it).glob(f"{done.instant}*"):
         path.unlink()
     archived = (Instant(done.instant, Action.COMMIT, State.COMPLETED, done.instant),)
-    monkeypatch.setattr(remains, "load_archived", lambda *_: archived)
+    monkeypatch.setattr(finished_runs, "load_archived_instants", lambda *_: archived)
 
-    it.write(rows((2, "b", 5, "TWO")))
+    it.write(make_rows((2, "b", 5, "TWO")))
 
     assert 2 == len(files_of(it, done.instant))
 
@@ -149,19 +151,19 @@ def test_files_of_a_write_that_was_archived_from_behind_a_savepoint_stay(it, mon
 def test_files_of_the_first_write_of_a_table_that_hudi_rolled_back_go_after_later_ones(tmp_path):
     """Nothing is before them on the timeline, and nothing was ever archived."""
     (tmp_path / "t").mkdir()
-    it = Runs(spec_of(tmp_path / "t"))
+    it = WriteRuns(write_spec(tmp_path / "t"))
     with pytest.raises(Killed):
-        it.write(rows(*BEFORE), around=dies_at(r"_\d+\.commit$"))
-    first = instant_now(it)
+        it.write(make_rows(*BEFORE), around=die_at(r"_\d+\.commit$"))
+    first = find_pending_instant(it)
     heart = Path(it.spec.path, HEARTBEAT_FOLDER, first).read_bytes()
-    for path in timeline_of(it).glob(f"{first}*"):
+    for path in get_timeline_folder(it).glob(f"{first}*"):
         path.unlink()
     Path(it.spec.path, HEARTBEAT_FOLDER, first).unlink()
     it.write(BATCH)
     Path(it.spec.path, HEARTBEAT_FOLDER, first).write_bytes(heart)
     assert 2 == len(files_of(it, first))
 
-    it.write(rows((2, "b", 5, "TWO")))
+    it.write(make_rows((2, "b", 5, "TWO")))
 
     assert [] == files_of(it, first)
 
@@ -169,16 +171,16 @@ def test_files_of_the_first_write_of_a_table_that_hudi_rolled_back_go_after_late
 def test_what_a_completed_clean_told_the_metadata_table_stays(it):
     """Its run died before it removed the heartbeat. Only names tell here that it is a clean."""
     told = it.write(BATCH).instant
-    for path in timeline_of(it).glob(f"{told}*"):
+    for path in get_timeline_folder(it).glob(f"{told}*"):
         path.unlink()
-    for name in (f"{told}.clean.requested", completed_name(it, told, "clean")):
-        put(it, name)
+    for name in (f"{told}.clean.requested", make_completed_name(it, told, "clean")):
+        put_timeline_file(it, name)
     heart = Path(it.spec.path, HEARTBEAT_FOLDER, f"{told}")
-    heart.write_bytes(process(77).owner("dead").encode())
+    heart.write_bytes(process(77).make_owner("dead").encode())
     metadata = Path(it.spec.path, ".hoodie/metadata")
     before = sorted(metadata.rglob("*"))
 
-    leftovers.undo_dead_writes(held(it.spec, pid=3, clock=it.clock), process(3))
+    leftovers.undo_dead_writes(open_test_session(it.spec, pid=3, clock=it.clock), process(3))
 
     assert (False, before) == (heart.exists(), sorted(metadata.rglob("*")))
 
@@ -187,25 +189,25 @@ def test_what_a_completed_clean_told_the_metadata_table_stays(it):
 
 
 def test_an_overwrite_of_hudi_that_is_pending_is_named_before_anything_is_written(it):
-    put(it, f"{LATE}.replacecommit.requested", OVERWRITES)
-    put(it, f"{LATE}.replacecommit.inflight")
+    put_timeline_file(it, f"{LATE}.replacecommit.requested", OVERWRITES)
+    put_timeline_file(it, f"{LATE}.replacecommit.inflight")
     record = []
 
     with pytest.raises(BusyError, match=rf"replacecommit {LATE} .* let Hudi roll it back"):
-        it.write(BATCH, around=lambda s: record.append(Recording(s)) or record[-1])
+        it.write(BATCH, around=lambda s: record.append(RecordingStorage(s)) or record[-1])
 
     changed = {path for call in record[0].mutations for path in call.paths}
     assert {".hoodie/lock"} == changed
-    it.write(rows((8, "c", 1, "eight")), Way.BULK_INSERT)
+    it.write(make_rows((8, "c", 1, "eight")), WriteMode.BULK_INSERT)
     assert [*BEFORE, (8, "c", 1, "eight")] == it.rows()
 
 
 def test_a_rollback_of_what_a_write_would_read_is_named_before_anything_is_written(it):
-    (known,) = [path.name[:17] for path in timeline_of(it).glob("*.commit.requested")]
-    rolls_back(it, known)
+    (known,) = [path.name[:17] for path in get_timeline_folder(it).glob("*.commit.requested")]
+    write_rollback(it, known)
 
     with pytest.raises(BusyError, match=f"rollback {LATE} is pending"):
-        it.write(rows((8, "c", 1, "eight")), Way.BULK_INSERT)
+        it.write(make_rows((8, "c", 1, "eight")), WriteMode.BULK_INSERT)
     assert sorted(BEFORE) == it.rows()
 
 
@@ -224,16 +226,18 @@ def clusters(it, path):
         "operationType": "CLUSTER",
         "extraMetadata": {},
     }
-    put(it, f"{LATE}.replacecommit.requested", OVERWRITES)
-    put(it, f"{LATE}.replacecommit.inflight")
-    put(it, completed_name(it, LATE, "replacecommit"), said_by(it, record))
+    put_timeline_file(it, f"{LATE}.replacecommit.requested", OVERWRITES)
+    put_timeline_file(it, f"{LATE}.replacecommit.inflight")
+    put_timeline_file(
+        it, make_completed_name(it, LATE, "replacecommit"), encode_completed(it, record)
+    )
 
 
 def in_the_others(it, act):
     """Storage in which somebody acts on a file of another group as one is written to p=b."""
     (mine, *others) = sorted(Path(it.spec.path, "p=b").glob("*.parquet"), key=size_and_name)
     assert len(others) == 1
-    return when(rf"^p=b/{BaseName.parse(mine.name).file_id}_", lambda: act(it, others[0]))
+    return act_after(rf"^p=b/{BaseName.parse(mine.name).file_id}_", lambda: act(it, others[0]))
 
 
 def size_and_name(path):
@@ -242,9 +246,9 @@ def size_and_name(path):
 
 def test_a_clustering_that_brings_no_new_keys_does_not_stop_an_upsert_that_does(it):
     more = [(4, "b", 1, "four" * 99), (5, "b", 1, "five" * 999)]
-    it.write(rows(*more), Way.BULK_INSERT)
+    it.write(make_rows(*more), WriteMode.BULK_INSERT)
 
-    it.write(rows((9, "b", 1, "nine")), around=in_the_others(it, clusters))
+    it.write(make_rows((9, "b", 1, "nine")), around=in_the_others(it, clusters))
 
     assert sorted([*BEFORE, *more, (9, "b", 1, "nine")]) == it.rows()
 
@@ -253,59 +257,61 @@ def test_a_clustering_of_the_file_group_that_an_upsert_fills_stops_it(it):
     (file,) = Path(it.spec.path, "p=b").glob("*.parquet")
 
     with pytest.raises(BusyError, match="has written to its file group"):
-        it.write(rows((9, "b", 1, "nine")), around=when(r"^p=b/", lambda: clusters(it, file)))
+        it.write(
+            make_rows((9, "b", 1, "nine")), around=act_after(r"^p=b/", lambda: clusters(it, file))
+        )
     assert sorted(BEFORE) == it.rows()
 
 
 def test_what_was_pending_and_may_be_archived_now_stops_a_write(it):
     earlier = "20200101000000000"
-    put(it, f"{earlier}.commit.requested")
-    put(it, f"{earlier}.inflight")
-    (known,) = [path.name[:17] for path in timeline_of(it).glob("2*.commit.requested")
+    put_timeline_file(it, f"{earlier}.commit.requested")
+    put_timeline_file(it, f"{earlier}.inflight")
+    (known,) = [path.name[:17] for path in get_timeline_folder(it).glob("2*.commit.requested")
                 if not path.name.startswith(earlier)]  # fmt: skip
 
     def archives():
         for instant in (earlier, known):
-            for path in timeline_of(it).glob(f"{instant}*"):
+            for path in get_timeline_folder(it).glob(f"{instant}*"):
                 path.unlink()
 
     with pytest.raises(BusyError, match=f"commit {earlier}, which was pending .* archived"):
-        it.write(BATCH, around=when(r"\.parquet$", archives))
+        it.write(BATCH, around=act_after(r"\.parquet$", archives))
 
 
 def test_a_batch_that_another_run_brought_before_this_one_was_announced_is_not_doubled(it):
     """Both have asked before whether it is there."""
-    batch = batch_extra("orders", 7)
-    it.write(rows((9, "d", 1, "nine")), Way.INSERT, extra=batch)
+    batch = make_batch_extra("orders", 7)
+    it.write(make_rows((9, "d", 1, "nine")), WriteMode.INSERT, extra=batch)
 
     with pytest.raises(BusyError, match="another run has written batch 7 of stream orders"):
-        it.write(rows((9, "d", 1, "nine")), Way.INSERT, extra=batch)
+        it.write(make_rows((9, "d", 1, "nine")), WriteMode.INSERT, extra=batch)
     assert sorted([*BEFORE, (9, "d", 1, "nine")]) == it.rows()
 
 
 def test_a_schema_that_is_only_spelled_in_another_way_has_the_same_columns(tmp_path):
-    it = begun(tmp_path / "t", 6)
-    other = again(it, tmp_path / "unused")
+    it = make_table(tmp_path / "t", 6)
+    other = copy_table(it, tmp_path / "unused")
     other.spec, other.count = it.spec, 50
 
     def writes():
-        done = other.write(rows((9, "d", 1, "nine")), living=frozenset({it.count}))
-        file = timeline_of(it) / f"{done.instant}.commit"
+        done = other.write(make_rows((9, "d", 1, "nine")), living=frozenset({it.count}))
+        file = get_timeline_folder(it) / f"{done.instant}.commit"
         said = json.loads(file.read_bytes())
         schema = json.loads(said["extraMetadata"]["schema"])
         schema |= {"name": "another_record", "namespace": "of.another", "doc": "by another"}
         said["extraMetadata"]["schema"] = json.dumps(schema)
         file.write_text(json.dumps(said))
 
-    it.write(BATCH, around=when(r"\.parquet$", writes))
+    it.write(BATCH, around=act_after(r"\.parquet$", writes))
 
-    assert sorted([*AFTER, (9, "d", 1, "nine")]) == it.rows()
+    assert sorted([*AFTER, (9, "d", 1, "nine")]) == it.read_rows()
 
 
 def test_an_instant_that_another_writer_has_just_taken_is_left_to_it(it):
     taken = []
 
-    class Taken(Recording):
+    class Taken(RecordingStorage):
         def create(self, path, data):
             if not taken and path.startswith(HEARTBEAT_FOLDER):
                 taken.append(path)

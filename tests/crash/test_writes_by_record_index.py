@@ -7,19 +7,19 @@ import pytest
 from reconciler.errors import BusyError
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.storage.open import open_storage
-from reconciler.writer.asked import Way
-from tests.crash.writing import meanwhile, when
-from tests.holding import spec_of
-from tests.placed import held, index_keys, told
-from tests.written import Runs, rows
+from reconciler.writer.request import WriteMode
+from tests.crash.write_drill import act_after, write_in_between
+from tests.record_indexes import add_record_index, find_places, read_indexed_places
+from tests.table_sessions import write_spec
+from tests.write_runs import WriteRuns, make_rows
 
 
 @pytest.fixture(params=[6, 8, 9])
 def it(request, tmp_path):
     (tmp_path / "t").mkdir()
-    found = Runs(spec_of(tmp_path / "t", version=request.param))
-    found.write(rows((1, "a", 1, "one"), (2, "b", 1, "two")))
-    index_keys(found.spec.path, found.clock.now_ms())
+    found = WriteRuns(write_spec(tmp_path / "t", version=request.param))
+    found.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
+    add_record_index(found.spec.path, found.clock.now_ms())
     return found
 
 
@@ -27,12 +27,12 @@ def assert_placed(it):
     """The index is live, and says of every key where it is, and of no other."""
     assert "record_index" in load_properties(open_storage(it.spec.path)).metadata_partitions
     keys = [str(number) for number in range(12)]
-    assert held(it.spec.path, it.clock.now_ms()) == told(it.spec.path, keys)
+    assert find_places(it.spec.path, it.clock.now_ms()) == read_indexed_places(it.spec.path, keys)
 
 
 def test_a_key_that_comes_with_another_partition_moves_there(it):
     assert_placed(it)
-    done = it.write(rows((1, "b", 2, "ONE"), (3, "a", 1, "three")))
+    done = it.write(make_rows((1, "b", 2, "ONE"), (3, "a", 1, "three")))
 
     assert (2, 0, 1) == (done.totals.inserts, done.totals.updates, done.totals.deletes)
     assert [(1, "b", 2, "ONE"), (2, "b", 1, "two"), (3, "a", 1, "three")] == it.rows()
@@ -41,25 +41,25 @@ def test_a_key_that_comes_with_another_partition_moves_there(it):
 
 def test_a_key_goes_there_and_back(it):
     for number, folder in enumerate("bcab"):
-        it.write(rows((1, folder, 2 + number, folder)))
+        it.write(make_rows((1, folder, 2 + number, folder)))
         assert_placed(it)
 
     assert [(1, "b", 5, "b"), (2, "b", 1, "two")] == it.rows()
 
 
 def test_a_key_is_deleted_wherever_it_is(it):
-    it.write(rows((1, "c", 9, None), (2, "b", 9, None)), Way.DELETE)
+    it.write(make_rows((1, "c", 9, None), (2, "b", 9, None)), WriteMode.DELETE)
     assert [] == it.rows()
     assert_placed(it)
 
-    it.write(rows((1, "b", 1, "again")))
+    it.write(make_rows((1, "b", 1, "again")))
     assert [(1, "b", 1, "again")] == it.rows()
     assert_placed(it)
 
 
 def test_a_row_that_is_older_moves_nothing_and_leaves_nothing(it):
     before = len(load_timeline(*opened(it)).commits)
-    done = it.write(rows((1, "b", 0, "older")))
+    done = it.write(make_rows((1, "b", 0, "older")))
 
     assert "nothing" == done.how
     assert before == len(load_timeline(*opened(it)).commits)
@@ -72,62 +72,62 @@ def opened(it):
 
 
 def test_an_insert_that_dedupes_keeps_one_row_a_key_of_all_partitions(it):
-    it.write(rows((5, "a", 3, "new"), (5, "b", 2, "old")), Way.INSERT, dedupes=True)
+    it.write(make_rows((5, "a", 3, "new"), (5, "b", 2, "old")), WriteMode.INSERT, dedupes=True)
 
     assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (5, "a", 3, "new")] == it.rows()
     assert_placed(it)
 
 
 def test_an_index_by_partition_leaves_keys_to_their_partitions(tmp_path):
-    it = Runs(spec_of(tmp_path, version=9))
-    it.write(rows((1, "a", 1, "one")))
-    index_keys(it.spec.path, it.clock.now_ms(), by_partition=True)
-    it.write(rows((1, "b", 2, "other")))
+    it = WriteRuns(write_spec(tmp_path, version=9))
+    it.write(make_rows((1, "a", 1, "one")))
+    add_record_index(it.spec.path, it.clock.now_ms(), by_partition=True)
+    it.write(make_rows((1, "b", 2, "other")))
 
-    assert [(1, "a", 1, "one"), (1, "b", 2, "other")] == it.rows()
+    assert [(1, "a", 1, "one"), (1, "b", 2, "other")] == it.read_rows()
 
 
 def test_a_write_of_the_same_new_key_into_another_partition_makes_one_give_way(it, tmp_path):
-    between = meanwhile(it, tmp_path / "unused", rows((8, "d", 1, "first")))
+    between = write_in_between(it, tmp_path / "unused", make_rows((8, "d", 1, "first")))
 
     with pytest.raises(BusyError, match=r"perhaps the same new keys.*run it again"):
-        it.write(rows((8, "e", 1, "second")), around=between)
+        it.write(make_rows((8, "e", 1, "second")), around=between)
 
     assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (8, "d", 1, "first")] == it.rows()
-    it.write(rows((8, "e", 1, "second")))
+    it.write(make_rows((8, "e", 1, "second")))
     assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (8, "e", 1, "second")] == it.rows()
     assert_placed(it)
 
 
 def test_a_write_that_brings_no_new_key_stands_beside_others(it, tmp_path):
-    between = meanwhile(it, tmp_path / "unused", rows((8, "d", 1, "first")))
-    it.write(rows((1, "a", 5, "changed")), around=between)
+    between = write_in_between(it, tmp_path / "unused", make_rows((8, "d", 1, "first")))
+    it.write(make_rows((1, "a", 5, "changed")), around=between)
 
     assert [(1, "a", 5, "changed"), (2, "b", 1, "two"), (8, "d", 1, "first")] == it.rows()
     assert_placed(it)
 
 
 def test_an_index_that_begins_meanwhile_makes_a_write_give_way(tmp_path):
-    it = Runs(spec_of(tmp_path, version=9))
-    it.write(rows((1, "a", 1, "one")))
-    begins = when(r"\.parquet$", lambda: index_keys(it.spec.path, it.clock.now_ms()))
+    it = WriteRuns(write_spec(tmp_path, version=9))
+    it.write(make_rows((1, "a", 1, "one")))
+    begins = act_after(r"\.parquet$", lambda: add_record_index(it.spec.path, it.clock.now_ms()))
 
     with pytest.raises(BusyError, match=r"record index .*run it again"):
-        it.write(rows((1, "b", 2, "ONE")), around=begins)
-    assert [(1, "a", 1, "one")] == it.rows()
-    it.write(rows((1, "b", 2, "ONE")))
-    assert [(1, "b", 2, "ONE")] == it.rows()
+        it.write(make_rows((1, "b", 2, "ONE")), around=begins)
+    assert [(1, "a", 1, "one")] == it.read_rows()
+    it.write(make_rows((1, "b", 2, "ONE")))
+    assert [(1, "b", 2, "ONE")] == it.read_rows()
     assert_placed(it)
 
 
-@pytest.mark.parametrize("way", [Way.DELETE_PARTITION, Way.INSERT_OVERWRITE])
+@pytest.mark.parametrize("way", [WriteMode.DELETE_PARTITION, WriteMode.INSERT_OVERWRITE])
 def test_a_key_that_an_insert_brought_again_stays_known_when_its_older_row_goes(it, way):
-    it.write(rows((1, "b", 2, "again")), Way.INSERT)
-    partitions = ["p=a"] if way is Way.DELETE_PARTITION else None
-    it.write(rows((5, "a", 1, "five")), way, partitions=partitions)
+    it.write(make_rows((1, "b", 2, "again")), WriteMode.INSERT)
+    partitions = ["p=a"] if way is WriteMode.DELETE_PARTITION else None
+    it.write(make_rows((5, "a", 1, "five")), way, partitions=partitions)
     assert_placed(it)
 
-    it.write(rows((1, "b", 3, "newer")))
+    it.write(make_rows((1, "b", 3, "newer")))
     others = [] if partitions else [(5, "a", 1, "five")]
     assert [(1, "b", 3, "newer"), (2, "b", 1, "two"), *others] == it.rows()
     assert_placed(it)

@@ -10,15 +10,23 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import BusyError, StorageError
-from reconciler.hudi.avro import encode
-from reconciler.hudi.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.codecs.avro_container import encode_record_file
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Fault, Faulty, Recording
-from reconciler.transaction.instants import instant_ms
-from reconciler.writer.asked import Way
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
+from reconciler.transaction.instants import parse_instant_ms
+from reconciler.writer.request import WriteMode
 from tests.crash.drill import Killed, process
-from tests.crash.writing import AFTER, BATCH, BEFORE, again, begun, left, meanwhile
-from tests.written import SCHEMA, rows
+from tests.crash.write_drill import (
+    AFTER,
+    BATCH,
+    BEFORE,
+    copy_table,
+    list_leftovers,
+    make_table,
+    write_in_between,
+)
+from tests.write_runs import SCHEMA, make_rows
 
 #: a plan of a clustering, as table version 6 has it
 CLUSTERS = {
@@ -35,11 +43,11 @@ CLUSTERS = {
     "version": 1,
 }
 STORIES = {
-    "upsert": (Way.UPSERT, BATCH, AFTER),
-    "delete": (Way.DELETE, rows((2, "b", 9, None)), [BEFORE[0], BEFORE[2]]),
+    "upsert": (WriteMode.UPSERT, BATCH, AFTER),
+    "delete": (WriteMode.DELETE, make_rows((2, "b", 9, None)), [BEFORE[0], BEFORE[2]]),
     "overwrite": (
-        Way.INSERT_OVERWRITE,
-        rows((9, "b", 1, "nine")),
+        WriteMode.INSERT_OVERWRITE,
+        make_rows((9, "b", 1, "nine")),
         [BEFORE[0], (9, "b", 1, "nine")],
     ),
 }
@@ -49,122 +57,140 @@ STORIES = {
 @pytest.mark.parametrize("version", [6, 9])
 def test_wherever_a_write_stops_the_next_one_goes_on(tmp_path, version, story):
     way, batch, after = STORIES[story]
-    it = begun(tmp_path / "t", version)
+    it = make_table(tmp_path / "t", version)
     record = []
-    calls_of = again(it, tmp_path / "calls")
-    calls_of.write(batch, way, around=lambda s: record.append(Recording(s)) or record[-1])
-    assert (sorted(after), []) == (calls_of.rows(), left(calls_of))
+    calls_of = copy_table(it, tmp_path / "calls")
+    calls_of.write(batch, way, around=lambda s: record.append(RecordingStorage(s)) or record[-1])
+    assert (sorted(after), []) == (calls_of.read_rows(), list_leftovers(calls_of))
     calls = record[0].mutations
     assert len(calls) >= 10
     stopped = 0
     for at, call in enumerate(calls, 1):
-        run = again(it, tmp_path / f"{at}")
+        run = copy_table(it, tmp_path / f"{at}")
         with pytest.raises(Killed):
             run.write(
-                batch, way, around=lambda s, at=at: Faulty(s, Fault(at=at, how="before"), Killed())
+                batch,
+                way,
+                around=lambda s, at=at: FaultyStorage(
+                    s, StorageFault(at=at, mode="before"), Killed()
+                ),
             )
 
-        assert run.rows() in (sorted(BEFORE), sorted(after)), (at, call)
-        stopped += run.rows() == sorted(BEFORE)
+        assert run.read_rows() in (sorted(BEFORE), sorted(after)), (at, call)
+        stopped += run.read_rows() == sorted(BEFORE)
         run.write(batch, way)
-        assert (sorted(after), []) == (run.rows(), left(run)), (at, call)
+        assert (sorted(after), []) == (run.read_rows(), list_leftovers(run)), (at, call)
         shutil.rmtree(tmp_path / f"{at}")
     assert stopped >= 8
 
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_write_that_fails_anywhere_is_taken_back_at_once(tmp_path, version):
-    it = begun(tmp_path / "t", version)
+    it = make_table(tmp_path / "t", version)
     record = []
-    again(it, tmp_path / "calls").write(
-        BATCH, around=lambda s: record.append(Recording(s)) or record[-1]
+    copy_table(it, tmp_path / "calls").write(
+        BATCH, around=lambda s: record.append(RecordingStorage(s)) or record[-1]
     )
     failed = 0
     for at, call in enumerate(record[0].mutations, 1):
-        run = again(it, tmp_path / f"{at}")
+        run = copy_table(it, tmp_path / f"{at}")
         problem = StorageError(call.paths[0], "the disk is full")
         try:
             run.write(
-                BATCH, around=lambda s, at=at, p=problem: Faulty(s, Fault(at=at, stays=False), p)
+                BATCH,
+                around=lambda s, at=at, p=problem: FaultyStorage(
+                    s, StorageFault(at=at, is_permanent=False), p
+                ),
             )
         except StorageError:
             failed += 1
-            assert sorted(BEFORE) == run.rows(), (at, call)
-            assert [] == [one for one in left(run) if not one.startswith("lock")], (at, call)
+            assert sorted(BEFORE) == run.read_rows(), (at, call)
+            assert [] == [one for one in list_leftovers(run) if not one.startswith("lock")], (
+                at,
+                call,
+            )
         else:
-            assert sorted(AFTER) == run.rows(), (at, call)
+            assert sorted(AFTER) == run.read_rows(), (at, call)
         shutil.rmtree(tmp_path / f"{at}")
     assert failed >= 8
 
 
 def test_of_two_writes_to_the_same_rows_the_second_gives_up(tmp_path):
-    it = begun(tmp_path / "t", 9)
-    between = meanwhile(it, tmp_path / "unused", rows((1, "a", 7, "other")))
+    it = make_table(tmp_path / "t", 9)
+    between = write_in_between(it, tmp_path / "unused", make_rows((1, "a", 7, "other")))
 
     with pytest.raises(BusyError, match=r"has written to its file group .* run it again"):
         it.write(BATCH, around=between)
 
-    assert [(1, "a", 7, "other"), *BEFORE[1:]] == it.rows()
-    assert [] == left(it)
+    assert [(1, "a", 7, "other"), *BEFORE[1:]] == it.read_rows()
+    assert [] == list_leftovers(it)
 
 
 def test_of_two_writes_of_the_same_new_key_the_second_gives_up(tmp_path):
-    it = begun(tmp_path / "t", 9)
-    between = meanwhile(it, tmp_path / "unused", rows((8, "d", 1, "first")))
+    it = make_table(tmp_path / "t", 9)
+    between = write_in_between(it, tmp_path / "unused", make_rows((8, "d", 1, "first")))
 
     with pytest.raises(BusyError, match="perhaps the same new keys"):
-        it.write(rows((8, "d", 1, "second")), around=between)
+        it.write(make_rows((8, "d", 1, "second")), around=between)
 
-    assert [*BEFORE, (8, "d", 1, "first")] == it.rows()
-    assert [] == left(it)
+    assert [*BEFORE, (8, "d", 1, "first")] == it.read_rows()
+    assert [] == list_leftovers(it)
 
 
 @pytest.mark.parametrize("action", ["clustering", "clean", "replacecommit"])
 def test_what_an_apply_has_left_is_the_next_applys(tmp_path, action):
-    it = begun(tmp_path / "t", 9)
+    it = make_table(tmp_path / "t", 9)
     time = "20261201235959000"
-    plan = encode("HoodieRequestedReplaceMetadata.avsc", CLUSTERS) if action != "clean" else b""
+    plan = (
+        encode_record_file("HoodieRequestedReplaceMetadata.avsc", CLUSTERS)
+        if action != "clean"
+        else b""
+    )
     storage = open_storage(it.spec.path)
     storage.create(f".hoodie/timeline/{time}.{action}.requested", plan)
     heart = f"{HEARTBEAT_FOLDER}/{time}"
-    storage.create(heart, process(77).owner("dead").encode())
+    storage.create(heart, process(77).make_owner("dead").encode())
 
     it.clock.ms += 86_400_000
     it.write(BATCH)
 
     assert storage.stat(heart) is not None
     assert storage.stat(f".hoodie/timeline/{time}.{action}.requested") is not None
-    assert sorted(AFTER) == it.rows()
+    assert sorted(AFTER) == it.read_rows()
 
 
 def test_an_overwrite_gives_way_to_rows_that_came_into_its_partition(tmp_path):
-    it = begun(tmp_path / "t", 9)
-    between = meanwhile(it, tmp_path / "unused", rows((9, "a", 1, "nine")), Way.BULK_INSERT)
+    it = make_table(tmp_path / "t", 9)
+    between = write_in_between(
+        it, tmp_path / "unused", make_rows((9, "a", 1, "nine")), WriteMode.BULK_INSERT
+    )
 
     with pytest.raises(BusyError, match="nothing of this write is in the table"):
-        it.write(rows((5, "a", 1, "five")), Way.INSERT_OVERWRITE, around=between)
+        it.write(make_rows((5, "a", 1, "five")), WriteMode.INSERT_OVERWRITE, around=between)
 
-    assert [*BEFORE, (9, "a", 1, "nine")] == it.rows()
-    assert [] == left(it)
+    assert [*BEFORE, (9, "a", 1, "nine")] == it.read_rows()
+    assert [] == list_leftovers(it)
 
 
 def test_a_column_that_another_write_brings_meanwhile_is_not_lost(tmp_path):
-    it = begun(tmp_path / "t", 9)
+    it = make_table(tmp_path / "t", 9)
     wider = pa.schema([*SCHEMA, ("z", pa.int64())])
-    between = meanwhile(it, tmp_path / "unused", rows((7, "c", 1, "x", 5), schema=wider))
+    between = write_in_between(
+        it, tmp_path / "unused", make_rows((7, "c", 1, "x", 5), schema=wider)
+    )
 
     with pytest.raises(BusyError, match="has changed the columns of the table meanwhile"):
-        it.write(rows((1, "a", 2, "ONE")), around=between)
-    it.write(rows((1, "a", 2, "ONE", 6), schema=wider))
+        it.write(make_rows((1, "a", 2, "ONE")), around=between)
+    it.write(make_rows((1, "a", 2, "ONE", 6), schema=wider))
 
-    assert [(1, "a", 2, "ONE"), *BEFORE[1:], (7, "c", 1, "x")] == it.rows()
+    assert [(1, "a", 2, "ONE"), *BEFORE[1:], (7, "c", 1, "x")] == it.read_rows()
 
 
 def test_what_is_written_after_another_took_the_write_back_goes_too(tmp_path):
-    it = begun(tmp_path / "t", 9)
+    it = make_table(tmp_path / "t", 9)
     taken = []
 
-    class Taken(Recording):
+    class Taken(RecordingStorage):
         """Somebody undoes the write, markers and all, as its first file is on its way."""
 
         def create_from(self, path, file):
@@ -179,15 +205,15 @@ def test_what_is_written_after_another_took_the_write_back_goes_too(tmp_path):
     with pytest.raises(BusyError, match="another writer has rolled back"):
         it.write(BATCH, around=Taken)
 
-    assert sorted(BEFORE) == it.rows()
-    assert [] == left(it)
+    assert sorted(BEFORE) == it.read_rows()
+    assert [] == list_leftovers(it)
     assert not Path(it.spec.path, taken[0]).exists()
 
 
 def test_a_commit_of_which_the_store_only_says_that_it_failed_is_completed(tmp_path):
-    it = begun(tmp_path / "t", 9)
+    it = make_table(tmp_path / "t", 9)
 
-    class Denying(Recording):
+    class Denying(RecordingStorage):
         def create(self, path, data):
             super().create(path, data)
             if path.endswith(".commit"):
@@ -195,15 +221,15 @@ def test_a_commit_of_which_the_store_only_says_that_it_failed_is_completed(tmp_p
 
     done = it.write(BATCH, around=Denying)
 
-    assert ("completed", ["store"]) == (done.how, [note.rule for note in done.warnings])
-    assert sorted(AFTER) == it.rows()
+    assert ("completed", ["store"]) == (done.status, [note.rule for note in done.warnings])
+    assert sorted(AFTER) == it.read_rows()
 
 
 def test_an_overwrite_takes_the_time_that_it_is(tmp_path):
-    it = begun(tmp_path / "t", 9)
+    it = make_table(tmp_path / "t", 9)
     it.clock.ms += 30 * 60_000
     before = it.clock.ms
 
-    done = it.write(rows((5, "a", 1, "five")), Way.INSERT_OVERWRITE)
+    done = it.write(make_rows((5, "a", 1, "five")), WriteMode.INSERT_OVERWRITE)
 
-    assert instant_ms(done.instant, UTC) >= before
+    assert parse_instant_ms(done.instant, UTC) >= before

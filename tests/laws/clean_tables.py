@@ -11,15 +11,15 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from reconciler.hudi.files import build_files
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.names import BaseName, LogName
-from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.hudi.files.names import BaseName, LogName
+from reconciler.hudi.files.table_files import build_files
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.spec.model import Policy, Retention
 from reconciler.state.model import (
-    ClusteringInput,
-    CompactionOperation,
     CompletedClean,
+    PendingClusteringSlice,
+    PendingCompactionGroup,
     Savepoint,
     TableState,
 )
@@ -27,7 +27,7 @@ from reconciler.state.model import (
 WRITES = {"commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering"}
 
 
-def stamp(minute):
+def instant_at(minute):
     return f"2026010100{minute:02d}00000"
 
 
@@ -74,22 +74,22 @@ def _numbers(end):
     return st.integers(0, end - 1)
 
 
-def _one(draw, things):
+def _draw_one(draw, things):
     return things[draw(_numbers(len(things)))]
 
 
-def _some(draw, things, least=0):
+def _draw_some(draw, things, least=0):
     """Any of them, none (unless there is a least) and all included: one draw for however many."""
     chosen = draw(_numbers((1 << len(things)) - least)) + least if things else 0
     return [thing for place, thing in enumerate(things) if chosen >> place & 1]
 
 
-def _live(history):
+def _live_groups(history):
     return [g for g in history.groups if g not in history.dead]
 
 
 def _new_group(history, draw, time):
-    path = _one(draw, ["a", "b", "c"])
+    path = _draw_one(draw, ["a", "b", "c"])
     group = (path, f"g{len(history.groups):02d}-0")
     history.groups.append(group)
     history.base(group, time)
@@ -100,8 +100,8 @@ def _new_group(history, draw, time):
 def _upsert(history, draw, time, minute):
     action = Action.DELTACOMMIT if history.mor else Action.COMMIT
     busy = {(o.partition, o.file_id) for o in history.compactions}
-    groups = _some(draw, _live(history))
-    appended = busy | set(_some(draw, groups) if history.mor else ())
+    groups = _draw_some(draw, _live_groups(history))
+    appended = busy | set(_draw_some(draw, groups) if history.mor else ())
     wrote = set()
     for group in groups:
         wrote.add(group[0])
@@ -118,12 +118,12 @@ def _upsert(history, draw, time, minute):
     if not groups or draw(_maybe):
         wrote.add(_new_group(history, draw, time)[0])
     late = draw(_numbers(3)) if history.version >= 8 else 0
-    history.done(time, action, f"{stamp(minute + late)[:-1]}9")
+    history.done(time, action, f"{instant_at(minute + late)[:-1]}9")
     history.touched[time] = frozenset(wrote)
 
 
 def _replace(history, draw, time):
-    groups = _some(draw, _live(history))
+    groups = _draw_some(draw, _live_groups(history))
     busy = {(o.partition, o.file_id) for o in history.compactions}
     groups = [g for g in groups if g not in busy]
     history.dead |= dict.fromkeys(groups, time)
@@ -137,8 +137,8 @@ def _replace(history, draw, time):
 def _schedule(history, draw, time):
     """A compaction, executed at once or left pending."""
     busy = {(o.partition, o.file_id) for o in history.compactions}
-    able = [g for g in _live(history) if g not in busy]
-    groups = _some(draw, able, least=1)
+    able = [g for g in _live_groups(history) if g not in busy]
+    groups = _draw_some(draw, able, least=1)
     if not groups or not history.mor:
         return
     if draw(_maybe):
@@ -148,12 +148,12 @@ def _schedule(history, draw, time):
         history.done(time, Action.COMMIT, f"{time[:-1]}9")
         history.touched[time] = frozenset(g[0] for g in groups)
         return
-    action = _one(draw, [Action.COMPACTION, Action.COMPACTION, Action.LOGCOMPACTION])
+    action = _draw_one(draw, [Action.COMPACTION, Action.COMPACTION, Action.LOGCOMPACTION])
     history.pending(time, action)
     for path, file_id in groups:
         key = history.latest[(path, file_id)]
         history.compactions.append(
-            CompactionOperation(
+            PendingCompactionGroup(
                 instant=time, action=action, partition=path, file_id=file_id, base_instant=key
             )
         )
@@ -164,20 +164,20 @@ def _schedule(history, draw, time):
 def _pend(history, draw, time):
     """A write that hasn't ended, or a clustering that waits."""
     busy = {(o.partition, o.file_id) for o in history.compactions}
-    able = [g for g in _live(history) if g not in busy]
+    able = [g for g in _live_groups(history) if g not in busy]
     if able and draw(_maybe):
-        path, file_id = _one(draw, able)
+        path, file_id = _draw_one(draw, able)
         base = next(n for p, n in reversed(history.files) if p == path and n.startswith(file_id))
         history.pending(time, Action.CLUSTERING)
         history.clusterings.append(
-            ClusteringInput(
+            PendingClusteringSlice(
                 instant=time, partition=path, file_id=file_id, base_file=base, log_files=()
             )
         )
         return
     history.pending(time, Action.COMMIT if not history.mor else Action.DELTACOMMIT)
     if able and draw(_maybe):
-        group = _one(draw, able)
+        group = _draw_one(draw, able)
         if not history.mor:
             history.base(group, time, token="9-9-9")
         elif history.version >= 8:
@@ -188,7 +188,7 @@ def _save(history, draw):
     done = [i for i in history.instants if i.is_completed and i.action.value in WRITES]
     if not done:
         return
-    time = _one(draw, done).requested
+    time = _draw_one(draw, done).requested
     if any(s.instant == time for s in history.savepoints):
         return
     names = set()
@@ -217,7 +217,7 @@ def _clean(history, draw, time):
             instant=time,
             is_blank=blank,
             policy=None,
-            earliest_instant_to_retain="" if blank or not done else _one(draw, done),
+            earliest_instant_to_retain="" if blank or not done else _draw_one(draw, done),
             last_completed_commit="" if blank or not done else done[-1],
             savepointed=() if blank else tuple(saved + ["1"] * draw(_maybe)),
             removed={},
@@ -246,7 +246,7 @@ def tables_at_two_times(draw):
         _step(history, draw, kind, minute + 10)
         if minute == at:
             then = state_of(history, shift)
-    return stamp(at + 10), then, state_of(history, shift)
+    return instant_at(at + 10), then, state_of(history, shift)
 
 
 _maybe = st.booleans()
@@ -257,7 +257,7 @@ _versions = st.sampled_from([6, 6, 8, 9])
 
 
 def _step(history, draw, kind, minute):
-    time = stamp(minute)
+    time = instant_at(minute)
     match kind:
         case "upsert":
             _upsert(history, draw, time, minute)
@@ -280,7 +280,7 @@ def state_of(history, shift=0):
     files = build_files(
         ((path, names, [7] * len(names)) for path, names in folders.items()), ".parquet"
     )
-    late = {t: stamp(10 + shift) if shift else f"{t[:-1]}9" for t in history.completions}
+    late = {t: instant_at(10 + shift) if shift else f"{t[:-1]}9" for t in history.completions}
     return TableState(
         location="/t",
         table_name="t",
@@ -291,7 +291,7 @@ def state_of(history, shift=0):
         partition_fields=("p",),
         metadata_partitions=(),
         properties={},
-        timeline=Timeline.of(
+        timeline=Timeline.from_files(
             TimelineFile(i, i.file_name, 1, 0)
             for i in [
                 *history.instants,
@@ -314,7 +314,7 @@ def state_of(history, shift=0):
         replaced=dict(history.dead),
         cleans=tuple(history.cleans),
         pending_cleans=(),
-        touched=dict(history.touched),
+        touched_partitions=dict(history.touched),
         completions=dict(history.completions) if history.version >= 8 else {},
         v6_completions=late if history.version < 8 else {},
         observed_ms=0,
@@ -332,18 +332,18 @@ def retentions():
 
 
 def cutoffs():
-    return st.integers(5, 30).map(stamp)
+    return st.integers(5, 30).map(instant_at)
 
 
-def rows_of(state):
+def list_files(state):
     paths = [state.files.partitions[code] for code in state.files.partition]
     return list(zip(paths, state.files.name.to_pylist(), strict=True))
 
 
-def without(state, gone):
+def without_files(state, gone):
     """The state once the files are gone and nothing else happened."""
     folders = {}
-    for path, name in rows_of(state):
+    for path, name in list_files(state):
         folders.setdefault(path, [])
         if (path, name) not in gone:
             folders[path].append(name)
@@ -355,19 +355,19 @@ def without(state, gone):
 
 
 @dataclass
-class Slice:
+class ExpectedSlice:
     key: str
     files: list = field(default_factory=list)
     phantom: bool = False
 
 
-def groups_of(state, completion=None):  # noqa: C901 (told in one piece)
+def group_slices(state, completion=None):  # noqa: C901 (told in one piece)
     """(partition, file id) -> visible slices, newest first. ``completion``: None goes by name."""
     writes = [i for i in state.timeline.instants if i.action.value in WRITES]
     seen = [i.requested for i in writes if i.is_completed or i.action is Action.COMPACTION]
     start = writes[0].requested if writes else ""
     bases, logs = {}, {}
-    for path, name in rows_of(state):
+    for path, name in list_files(state):
         base, log = BaseName.parse(name), LogName.parse(name)
         if base:
             bases.setdefault((path, base.file_id), []).append((base.instant, name))
@@ -382,12 +382,12 @@ def groups_of(state, completion=None):  # noqa: C901 (told in one piece)
     for group in sorted(set(bases) | set(logs)):
         slices = {}
         for key, name in bases.get(group, []):
-            slices.setdefault(key, Slice(key)).files.append(name)
+            slices.setdefault(key, ExpectedSlice(key)).files.append(name)
         if group in phantoms:
-            slices.setdefault(phantoms[group], Slice(phantoms[group], phantom=True))
+            slices.setdefault(phantoms[group], ExpectedSlice(phantoms[group], phantom=True))
         if completion is not None and state.table_version < 8:
             for _, time, _name in logs.get(group, []):
-                slices.setdefault(time, Slice(time))
+                slices.setdefault(time, ExpectedSlice(time))
         for _, time, name in sorted(logs.get(group, [])):
             key = time
             if completion is not None and slices:
@@ -396,7 +396,7 @@ def groups_of(state, completion=None):  # noqa: C901 (told in one piece)
                     key = max(slices)
                 else:
                     key = max((k for k in slices if k <= end), default=time)
-            slices.setdefault(key, Slice(key)).files.append(name)
+            slices.setdefault(key, ExpectedSlice(key)).files.append(name)
         found[group] = [
             slices[key]
             for key in sorted(slices, reverse=True)
@@ -406,27 +406,27 @@ def groups_of(state, completion=None):  # noqa: C901 (told in one piece)
 
 
 @dataclass(frozen=True)
-class Opinion:
+class ExpectedClean:
     earliest: str | None
     removed: frozenset
     by_policy: frozenset
 
 
-def opinion(state, retention, cutoff):
+def expect_clean(state, retention, cutoff):
     """What is removed and what the policy alone would remove, as sets of (partition, name)."""
     by_name = state.table_version < 8
     completion = None if by_name else state.completions
-    groups = groups_of(state, completion)
+    groups = group_slices(state, completion)
     times = [i.requested for i in state.timeline.commits]
-    unheld = _unheld(retention, times, cutoff)
-    held = _held(state, times, unheld)
+    unheld = _unprotected_times(retention, times, cutoff)
+    held = _apply_holds(state, times, unheld)
     earliest = held
 
     def take(bound, *, alone):
-        doomed = _doomed(state, retention, groups, bound, alone=alone)
+        doomed = _removable_files(state, retention, groups, bound, alone=alone)
         files = {(p, f) for (p, _), s in doomed for f in s.files}
         if by_name and state.is_merge_on_read and state.v6_completions:
-            others = groups_of(state, state.v6_completions)
+            others = group_slices(state, state.v6_completions)
             keys = {(g, s.key) for g, s in doomed}
             stays = {
                 (g[0], f)
@@ -441,11 +441,11 @@ def opinion(state, retention, cutoff):
 
     by_policy = take(unheld, alone=True)
     if held is not None and retention.max_commits_per_run is not None:
-        earliest = _capped(state, retention, times, held, lambda e: take(e, alone=False))
-    return Opinion(earliest, take(earliest, alone=False), by_policy)
+        earliest = _apply_cap(state, retention, times, held, lambda e: take(e, alone=False))
+    return ExpectedClean(earliest, take(earliest, alone=False), by_policy)
 
 
-def _unheld(retention, times, cutoff):
+def _unprotected_times(retention, times, cutoff):
     match retention.policy:
         case Policy.COMMITS:
             return times[len(times) - retention.keep] if len(times) > retention.keep else None
@@ -454,7 +454,7 @@ def _unheld(retention, times, cutoff):
     return None
 
 
-def _held(state, times, unheld):
+def _apply_holds(state, times, unheld):
     holding = {"commit", "deltacommit", "replacecommit", "compaction", "clustering"}
     for instant in state.timeline.instants:
         if not instant.is_completed and instant.action.value in holding:
@@ -464,7 +464,7 @@ def _held(state, times, unheld):
     return unheld
 
 
-def _capped(state, retention, times, held, take):
+def _apply_cap(state, retention, times, held, take):
     last = state.cleans[-1] if state.cleans and not state.cleans[-1].is_blank else None
     since = last.earliest_instant_to_retain if last else ""
     retired = [t for t in times if since <= t < held]
@@ -476,7 +476,7 @@ def _capped(state, retention, times, held, take):
     return next(t for t in times if t >= first and (take(t) or t == held))
 
 
-def _scanned(state, retention, bound):
+def _scanned_groups(state, retention, bound):
     if retention.policy is Policy.FILE_VERSIONS:
         return set(state.partitions)
     if bound is None:
@@ -497,20 +497,20 @@ def _scanned(state, retention, bound):
     return {path for time in window for path in state.touched[time]}
 
 
-def _doomed(state, retention, groups, bound, *, alone):
+def _removable_files(state, retention, groups, bound, *, alone):
     """(group, slice) pairs that go. ``alone``: by the policy and nothing else."""
     versions = retention.policy is Policy.FILE_VERSIONS
     fewest = retention.keep if retention.policy is Policy.COMMITS else 0
     if not versions and (bound is None or len(state.commits_timeline) <= fewest):
         return []
-    scanned = _scanned(state, retention, bound)
+    scanned = _scanned_groups(state, retention, bound)
     doomed = []
     for group, slices in groups.items():
         if group[0] not in scanned:
             continue
         replaced = state.replaced.get(group)
         in_plan = any((o.partition, o.file_id) == group for o in state.compactions)
-        candidates = [s for s in slices if alone or not _needed(state, group, s)]
+        candidates = [s for s in slices if alone or not _is_needed(state, group, s)]
         if replaced is not None:
             goes = slices if versions or replaced < bound else []
         elif versions:
@@ -522,21 +522,21 @@ def _doomed(state, retention, groups, bound, *, alone):
         newest = {id(s) for s in slices[:1]} | {id(s) for s in [s for s in slices if s.files][:1]}
         for found in goes:
             if not alone:
-                if _saved(state, group, slices, found) or _needed(state, group, found):
+                if _is_saved(state, group, slices, found) or _is_needed(state, group, found):
                     continue
-                if _clustered(state, group, found) or (replaced is None and id(found) in newest):
+                if _is_clustered(state, group, found) or (replaced is None and id(found) in newest):
                     continue
             doomed.append((group, found))
     return doomed
 
 
-def _needed(state, group, found):
+def _is_needed(state, group, found):
     return any(
         (o.partition, o.file_id) == group and found.key >= o.base_instant for o in state.compactions
     )
 
 
-def _saved(state, group, slices, found):
+def _is_saved(state, group, slices, found):
     for savepoint in state.savepoints:
         if savepoint.completed and set(found.files) & savepoint.files:
             return True
@@ -547,7 +547,7 @@ def _saved(state, group, slices, found):
     return False
 
 
-def _clustered(state, group, found):
+def _is_clustered(state, group, found):
     return any(
         c.partition == group[0] and set(found.files) & {c.base_file, *c.log_files}
         for c in state.clusterings

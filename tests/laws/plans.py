@@ -10,11 +10,19 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from reconciler.hudi import arrow
-from reconciler.plan import columns
-from reconciler.plan.document import spec_digest
-from reconciler.plan.groups import from_values, none, paths
-from reconciler.plan.model import (
+from reconciler import arrays
+from reconciler.layout.sizing.simulate_inserts import InsertForecast, SizeRange
+from reconciler.layout.sizing.size_report import (
+    FileSizeState,
+    HistogramBar,
+    OperationFiles,
+    PartitionSmallFiles,
+)
+from reconciler.plans import columns
+from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.file_sizes import FileSizeReport, InsertReport
+from reconciler.plans.groups import empty_rewrites, rewrites_from_json, slice_paths
+from reconciler.plans.model import (
     CURVES,
     FILE_KINDS,
     INDEX_TARGETS,
@@ -40,11 +48,8 @@ from reconciler.plan.model import (
     Selection,
     TablePlan,
     Untouched,
-    rewritten,
+    rewritten_groups,
 )
-from reconciler.plan.sizes import FileSizeReport, Simulated
-from reconciler.sizing.report import Bar, FileSizeState, MadeBy, SmallIn
-from reconciler.sizing.simulate import Outlook, Span
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     [
@@ -79,15 +84,15 @@ notes = st.lists(st.builds(Note, rule=texts, because=texts), max_size=2).map(tup
 keys = st.lists(st.tuples(partitions, names), max_size=8, unique=True).map(sorted)
 
 
-def encoded(values: Sequence[str]) -> Any:
+def dictionary_array(values: Sequence[str]) -> Any:
     distinct = list(dict.fromkeys(values))
-    return columns.dictionary(
+    return columns.build_dictionary(
         np.array([distinct.index(value) for value in values], np.int32), distinct
     )
 
 
 @cache
-def column(of: st.SearchStrategy[Any], length: int) -> st.SearchStrategy[list[Any]]:
+def arrow_column(of: st.SearchStrategy[Any], length: int) -> st.SearchStrategy[list[Any]]:
     """Strategies are looked into when they are made, which takes longer than drawing from one."""
     return st.lists(of, min_size=length, max_size=length)
 
@@ -98,35 +103,36 @@ keep_rules = st.integers(0, len(KEEP_RULES) - 1)
 
 
 @st.composite
-def removed(draw: Any) -> RemovedFiles:
+def removed_files(draw: Any) -> RemovedFiles:
     rows = draw(keys)
 
     return RemovedFiles(
-        partition=encoded([p for p, _ in rows]),
-        name=arrow.strings([n for _, n in rows]),
-        bytes=np.array(draw(column(counts, len(rows))), np.int64),
-        kind=np.array(draw(column(kinds, len(rows))), np.int8),
-        rule=np.array(draw(column(removal_rules, len(rows))), np.int8),
-        because=encoded(draw(column(texts, len(rows)))),
+        partition=dictionary_array([p for p, _ in rows]),
+        name=arrays.to_string_array([n for _, n in rows]),
+        bytes=np.array(draw(arrow_column(counts, len(rows))), np.int64),
+        kind=np.array(draw(arrow_column(kinds, len(rows))), np.int8),
+        rule=np.array(draw(arrow_column(removal_rules, len(rows))), np.int8),
+        because=dictionary_array(draw(arrow_column(texts, len(rows)))),
     )
 
 
 @st.composite
-def kept(draw: Any) -> KeptFiles:
+def kept_files(draw: Any) -> KeptFiles:
     rows = draw(keys)
     return KeptFiles(
-        partition=encoded([p for p, _ in rows]),
-        name=arrow.strings([n for _, n in rows]),
-        rule=np.array(draw(column(keep_rules, len(rows))), np.int8),
-        because=encoded(draw(column(texts, len(rows)))),
+        partition=dictionary_array([p for p, _ in rows]),
+        name=arrays.to_string_array([n for _, n in rows]),
+        rule=np.array(draw(arrow_column(keep_rules, len(rows))), np.int8),
+        because=dictionary_array(draw(arrow_column(texts, len(rows)))),
     )
 
 
 @st.composite
-def named(draw: Any) -> NamedFiles:
+def named_files(draw: Any) -> NamedFiles:
     rows = draw(keys)
     return NamedFiles(
-        partition=encoded([p for p, _ in rows]), name=arrow.strings([n for _, n in rows])
+        partition=dictionary_array([p for p, _ in rows]),
+        name=arrays.to_string_array([n for _, n in rows]),
     )
 
 
@@ -160,29 +166,31 @@ def _have_no_group_twice(groups: Sequence[Any]) -> bool:
     return len(ids) == len(set(ids))
 
 
-rewrites = _groups.filter(_have_no_group_twice).map(from_values)
+rewrites = _groups.filter(_have_no_group_twice).map(rewrites_from_json)
 resumes = st.builds(
     ResumeStep,
     instant=instants,
     action=st.sampled_from(["clean", "clustering"]),
-    files=removed(),
+    files=removed_files(),
     delete_partitions=deleted,
     groups=rewrites,
     because=texts,
 )
-rollbacks = st.builds(RollbackStep, instant=instants, action=texts, files=named(), because=texts)
+rollbacks = st.builds(
+    RollbackStep, instant=instants, action=texts, files=named_files(), because=texts
+)
 clusters = st.builds(
     ClusterStep,
     columns=st.lists(texts, max_size=2).map(tuple),
     curve=st.none() | st.sampled_from(CURVES),
     mapping=st.none() | st.sampled_from(MAPPINGS),
-    groups=rewrites.map(lambda groups: groups or none()),
+    groups=rewrites.map(lambda groups: groups or empty_rewrites()),
 )
 cleans = st.builds(
     CleanStep,
     policy=texts,
     earliest_instant_to_retain=st.none() | instants,
-    files=removed(),
+    files=removed_files(),
     delete_partitions=deleted,
 )
 column_names = st.lists(texts, max_size=2, unique=True).map(tuple)
@@ -198,7 +206,9 @@ indexes = st.builds(
 
 
 def _have_nothing_in_common(steps: Sequence[Any]) -> bool:
-    slices = [path for groups in rewritten(steps) for path in paths(groups).to_pylist()]
+    slices = [
+        path for groups in rewritten_groups(steps) for path in slice_paths(groups).to_pylist()
+    ]
     files = [
         (partition, name)
         for step in steps
@@ -240,12 +250,12 @@ layouts = st.builds(
     after=figures,
     untouched=st.lists(st.builds(Untouched, texts, counts, texts), max_size=2).map(tuple),
 )
-spans = st.none() | st.builds(Span, least=counts, most=counts)
+spans = st.none() | st.builds(SizeRange, least=counts, most=counts)
 
 
-def outlooks(partition: st.SearchStrategy[str | None]) -> st.SearchStrategy[Outlook]:
+def insert_forecasts(partition: st.SearchStrategy[str | None]) -> st.SearchStrategy[InsertForecast]:
     return st.builds(
-        Outlook,
+        InsertForecast,
         partition=partition,
         rows=counts,
         filled=counts,
@@ -269,29 +279,36 @@ file_sizes = st.builds(
         small=counts,
         log_only=counts,
         histogram=st.lists(
-            st.builds(Bar, least=counts, below=st.none() | counts, files=counts, bytes=counts),
+            st.builds(
+                HistogramBar, least=counts, below=st.none() | counts, files=counts, bytes=counts
+            ),
             max_size=2,
         ).map(tuple),
         partitions=st.lists(
             st.builds(
-                SmallIn, partition=texts, files=counts, small=counts, pinned=counts, bytes=counts
+                PartitionSmallFiles,
+                partition=texts,
+                files=counts,
+                small=counts,
+                pinned=counts,
+                bytes=counts,
             ),
             max_size=2,
         ).map(tuple),
         operations=st.lists(
-            st.builds(MadeBy, operation=texts, files=counts, small=counts, bytes=counts),
+            st.builds(OperationFiles, operation=texts, files=counts, small=counts, bytes=counts),
             max_size=2,
         ).map(tuple),
     ),
     small_partitions=counts,
     next_insert=st.none()
     | st.builds(
-        Simulated,
+        InsertReport,
         rows=counts,
         because=texts,
         into=counts,
-        total=st.none() | outlooks(st.none()),
-        partitions=st.lists(outlooks(texts), max_size=2).map(tuple),
+        total=st.none() | insert_forecasts(st.none()),
+        partitions=st.lists(insert_forecasts(texts), max_size=2).map(tuple),
     ),
 )
 tables = st.builds(
@@ -308,7 +325,7 @@ tables = st.builds(
     steps=st.lists(resumes | rollbacks | clusters | indexes | cleans, max_size=3)
     .filter(_have_nothing_in_common)
     .map(tuple),
-    kept=st.none() | kept(),
+    kept=st.none() | kept_files(),
     predictions=st.lists(
         st.fixed_dictionaries(
             {
@@ -349,7 +366,7 @@ def plans(draw: Any) -> Plan:
     found = []
     for name in draw(table_names):
         table = draw(tables)
-        found.append(replace(table, name=name, spec_digest=spec_digest(table.spec)))
+        found.append(replace(table, name=name, spec_digest=compute_spec_digest(table.spec)))
     chosen = draw(selections)
     return Plan(
         created_at="2026-11-21T09:00:00+00:00",

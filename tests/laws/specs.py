@@ -28,17 +28,19 @@ from reconciler.spec.fields import (
     WordOr,
 )
 from reconciler.spec.grammar import COUNTS, PATH, RETENTION, TABLE_SPEC
-from reconciler.spec.rules import POLICY_OF
+from reconciler.spec.rules import POLICY_BY_COUNT
 
 _WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
 )
 _CHECKED = {
-    "zone_problem": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
-    "filter_problem": st.sampled_from(["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]),
-    "folder_problem": st.sampled_from([".hoodie", "locks/orders", "s3://locks/orders"]),
-    "location_problem": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
-    "pattern_problem": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
+    "find_zone_problem": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
+    "find_filter_problem": st.sampled_from(
+        ["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]
+    ),
+    "find_folder_problem": st.sampled_from([".hoodie", "locks/orders", "s3://locks/orders"]),
+    "find_location_problem": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
+    "find_pattern_problem": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
 }
 _TABLES = st.sampled_from(["t", "sales.orders", "a-b_c"])
 _LOOSE = st.dictionaries(
@@ -112,7 +114,7 @@ def retentions(draw: st.DrawFn) -> dict[str, Any]:
     assert field is not None
     found[count] = draw(values(field.kind))
     if "policy" in found:
-        found["policy"] = str(POLICY_OF[count])
+        found["policy"] = str(POLICY_BY_COUNT[count])
     return found
 
 

@@ -11,16 +11,22 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.foresight.advise import advised
-from reconciler.planners.advice import Candidate, Reading, Trial, best_first, proposed
+from reconciler.planners.prediction.advice import advise_table
+from reconciler.planners.prediction.layout_candidates import (
+    LayoutCandidate,
+    LayoutTrial,
+    QueryReads,
+    choose_trial,
+    rank_trials,
+)
+from reconciler.runtime import open_storage
 from reconciler.spec.model import Clustering, FileSizes, Query, TableSpec
-from reconciler.storage.wrappers import ReadOnly
-from reconciler.world import open_storage
-from tests.laid import laid
+from reconciler.storage.wrappers import ReadOnlyStorage
+from tests.plain_tables import write_table
 
 SIZES = st.integers(0, 1 << 40)
 LAYOUTS = st.builds(
-    Candidate,
+    LayoutCandidate,
     columns=st.sampled_from([("a",), ("a", "b"), ("b",)]),
     curve=st.sampled_from(["kd-tree", "linear"]),
 )
@@ -39,8 +45,8 @@ WHERES = st.sampled_from(
 
 
 def trial(sizes, candidate):
-    reads = tuple(Reading(files=1, bytes=size) for size in sizes)
-    return Trial(candidate=candidate, reads=reads, errors=(0.1,) * len(sizes), total=1)
+    reads = tuple(QueryReads(files=1, bytes=size) for size in sizes)
+    return LayoutTrial(candidate=candidate, reads=reads, errors=(0.1,) * len(sizes), table_bytes=1)
 
 
 @settings(max_examples=100, deadline=None)
@@ -49,9 +55,9 @@ def trial(sizes, candidate):
     st.lists(st.tuples(st.lists(SIZES, min_size=3, max_size=3), LAYOUTS), max_size=6),
 )
 def test_the_proposed_one_reads_a_tenth_less_than_today(now, tried):
-    today = [Reading(files=1, bytes=size) for size in now]
-    trials = best_first([trial(*one) for one in tried])
-    best = proposed(today, trials)
+    today = [QueryReads(files=1, bytes=size) for size in now]
+    trials = rank_trials([trial(*one) for one in tried])
+    best = choose_trial(today, trials)
 
     assert sorted(map(repr, trials)) == sorted(repr(trial(*one)) for one in tried)
     assert best is None or best.bytes <= 0.9 * sum(now)
@@ -84,7 +90,7 @@ def test_so_it_is_of_tables(seed, ordered, files, wheres, declared):
     try:
         rows = rows_of(seed, 600, ordered)
         step = 600 // files
-        laid(root / "t", {"": [rows.slice(at * step, step) for at in range(files)]})
+        write_table(root / "t", {"": [rows.slice(at * step, step) for at in range(files)]})
         spec = TableSpec(
             name="t",
             path=str(root / "t"),
@@ -92,18 +98,20 @@ def test_so_it_is_of_tables(seed, ordered, files, wheres, declared):
             files=FileSizes(target=4096, small=1024),
             clustering=Clustering(columns=declared, curve="kd-tree") if declared else None,
         )
-        storage = ReadOnly(open_storage(str(root / "t")))
-        found = advised(storage, spec, observed_ms=0)
-        before = sum(one.bytes for one in found.today)
+        storage = ReadOnlyStorage(open_storage(str(root / "t")))
+        found = advise_table(storage, spec, observed_ms=0)
+        before = sum(one.bytes for one in found.current)
 
         assert found.error is None
         assert found.because
         assert found.best is None or found.best.bytes <= 0.9 * before
         assert {one.bytes for one in found.trials} == {
-            one.bytes for one in advised(storage, spec, observed_ms=0).trials
+            one.bytes for one in advise_table(storage, spec, observed_ms=0).trials
         }
         total = found.bytes
-        assert all(one.bytes <= total for one in found.today)
-        assert all(read.bytes <= 1.01 * one.total for one in found.trials for read in one.reads)
+        assert all(one.bytes <= total for one in found.current)
+        assert all(
+            read.bytes <= 1.01 * one.table_bytes for one in found.trials for read in one.reads
+        )
     finally:
         shutil.rmtree(root)

@@ -9,23 +9,23 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from reconciler.plan.document import dump
-from reconciler.plan.model import Plan
-from reconciler.planners.clean import plan_clean
+from reconciler.planners.clean.planner import plan_clean
 from reconciler.planners.compose import plan_table
-from reconciler.planners.readable import earliest_readable
-from reconciler.planners.slices import view_of
+from reconciler.planners.protection import build_table_view
+from reconciler.planners.readable_instants import find_earliest_readable
+from reconciler.plans.document import dump_plan
+from reconciler.plans.model import Plan
 from reconciler.spec.model import Policy, TableSpec
 from reconciler.state.model import CompletedClean
 from tests.laws.clean_tables import (
     cutoffs,
-    groups_of,
-    opinion,
+    expect_clean,
+    group_slices,
+    instant_at,
+    list_files,
     retentions,
-    rows_of,
-    stamp,
     tables,
-    without,
+    without_files,
 )
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ def removed(decision):
 
 
 def slices_of(state):
-    return groups_of(state, None if state.table_version < 8 else state.completions)
+    return group_slices(state, None if state.table_version < 8 else state.completions)
 
 
 @LAW
@@ -50,9 +50,9 @@ def test_a_second_opinion_removes_and_keeps_the_same(state, retention, cutoff):
     if state.v6_completions:  # where Hudi 1.x reads other slices, a cap may stop elsewhere
         retention = replace(retention, max_commits_per_run=None)
     decision = plan_clean(retention, state, cutoff=cutoff)
-    second = opinion(state, retention, cutoff)
+    second = expect_clean(state, retention, cutoff)
 
-    assert second.earliest == decision.verdict.earliest
+    assert second.earliest == decision.expired.earliest
     assert second.removed == removed(decision)
     assert second.by_policy - second.removed == pairs(decision.kept)
 
@@ -63,7 +63,9 @@ def test_kept_and_removed_are_what_the_policy_alone_removes(state, retention, cu
     decision = plan_clean(retention, state, cutoff=cutoff)
 
     assert set() == removed(decision) & pairs(decision.kept)
-    assert opinion(state, retention, cutoff).by_policy == removed(decision) | pairs(decision.kept)
+    assert expect_clean(state, retention, cutoff).by_policy == removed(decision) | pairs(
+        decision.kept
+    )
     assert all(decision.kept.because.to_pylist())
 
 
@@ -98,7 +100,7 @@ def test_a_wider_retention_removes_a_part_of_what_a_narrower_does(state, retenti
 
     if retention.policy is not Policy.HOURS:
         assert removed(plan_clean(wide, state, cutoff=cutoff)) <= removed(narrow)
-    elif narrow.verdict.boundary.policy is not None:  # an idle table keeps everything
+    elif narrow.expired.boundary.policy is not None:  # an idle table keeps everything
         assert removed(plan_clean(wide, state, cutoff=earlier)) <= removed(narrow)
 
 
@@ -107,7 +109,7 @@ def test_a_wider_retention_removes_a_part_of_what_a_narrower_does(state, retenti
 def test_a_clean_leaves_nothing_for_the_next(state, retention, cutoff):
     retention = replace(retention, max_commits_per_run=None)
     first = plan_clean(retention, state, cutoff=cutoff)
-    second = plan_clean(retention, without(state, removed(first)), cutoff=cutoff)
+    second = plan_clean(retention, without_files(state, removed(first)), cutoff=cutoff)
 
     assert set() == removed(second)
 
@@ -126,7 +128,7 @@ def test_capped_runs_shrink_what_is_left_until_nothing_is(state, retention, cuto
         assert taken
         assert taken <= left
         left -= taken
-        state = without(state, taken)
+        state = without_files(state, taken)
 
     assert set() == left
 
@@ -137,11 +139,11 @@ def test_the_same_table_gives_the_same_bytes(state, retention):
     spec = TableSpec(name="t", path="/t", retention=retention)
     plans = [
         Plan(created_at=NOW.isoformat(), tool="t", tables=(plan_table(spec, state, NOW),))
-        for state in (state, without(state, set()))
+        for state in (state, without_files(state, set()))
     ]
 
-    assert dump(plans[0]) == dump(plans[1])
-    assert plans[0].tables[0].impact.files_removed <= len(rows_of(state))
+    assert dump_plan(plans[0]) == dump_plan(plans[1])
+    assert plans[0].tables[0].impact.files_removed <= len(list_files(state))
 
 
 def cleaned(state, gone):
@@ -150,7 +152,7 @@ def cleaned(state, gone):
     for path, name in sorted(gone):
         names.setdefault(path, []).append(name)
     clean = CompletedClean(
-        instant=stamp(50),
+        instant=instant_at(50),
         is_blank=False,
         policy=None,
         earliest_instant_to_retain="",
@@ -159,7 +161,7 @@ def cleaned(state, gone):
         removed={path: tuple(found) for path, found in names.items()},
         extra={},
     )
-    return replace(without(state, gone), cleans=(*state.cleans, clean))
+    return replace(without_files(state, gone), cleans=(*state.cleans, clean))
 
 
 def first_readable(state, gone):
@@ -181,11 +183,14 @@ def first_readable(state, gone):
 def test_how_far_back_the_table_can_be_read_is_what_readers_find(state, retention, cutoff):
     decision = plan_clean(retention, state, cutoff=cutoff)
     gone = removed(decision)
-    view = view_of(state)
+    view = build_table_view(state)
 
-    assert (first_readable(state, set()), first_readable(state, gone)) == earliest_readable(
+    assert (first_readable(state, set()), first_readable(state, gone)) == find_earliest_readable(
         state, view, decision.is_removed
     )
     later = cleaned(state, gone)
     nothing = np.zeros(len(later.files), np.bool_)
-    assert first_readable(state, gone) == earliest_readable(later, view_of(later), nothing)[0]
+    assert (
+        first_readable(state, gone)
+        == find_earliest_readable(later, build_table_view(later), nothing)[0]
+    )

@@ -11,17 +11,17 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.hudi.files import build_files
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.timeline import Timeline, TimelineFile
-from reconciler.plan.document import steps_digest
-from reconciler.plan.groups import none
-from reconciler.plan.model import ClusterStep, removals, rewritten
-from reconciler.planners.clustering import plan_clustering
+from reconciler.hudi.files.table_files import build_files
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.planners.cluster.overlap import ColumnRanges
+from reconciler.planners.cluster.planner import plan_clustering
+from reconciler.planners.cluster.slice_verdicts import RULES
 from reconciler.planners.compose import plan_table
-from reconciler.planners.overlap import Ranges
-from reconciler.planners.standing import RULES
-from reconciler.sizing.estimate import RecordSize
+from reconciler.plans.document import compute_steps_digest
+from reconciler.plans.groups import empty_rewrites
+from reconciler.plans.model import ClusterStep, removal_steps, rewritten_groups
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -32,8 +32,8 @@ from reconciler.spec.model import (
     Retention,
     TableSpec,
 )
-from reconciler.state.layout import PastClustering
-from tests.laws.clean_tables import groups_of, stamp, tables
+from reconciler.state.clustering_layout import PastClustering
+from tests.laws.clean_tables import group_slices, instant_at, tables
 from tests.unit.planners.cow import table
 
 LAW = settings(max_examples=50, deadline=None)
@@ -97,13 +97,15 @@ def pile(sizes, past=(), shuffle=None):
     """A table of the piles; ``past`` are outputs of clusterings: (instant, partition, sizes)."""
     folders = {path: [] for path in (*sizes, "zz")}
     for path, found in sizes.items():
-        folders[path] += [(f"g{n:03d}-0_0-0-0_{stamp(1)}.parquet", s) for n, s in enumerate(found)]
+        folders[path] += [
+            (f"g{n:03d}-0_0-0-0_{instant_at(1)}.parquet", s) for n, s in enumerate(found)
+        ]
     for number, (time, path, found) in enumerate(past):
         folders[path] += [
             (f"c{number:03d}x{n:03d}-0_0-0-0_{time}.parquet", s) for n, s in enumerate(found)
         ]
     times = sorted({time for time, _, _ in past})
-    last = max([stamp(1), *times])
+    last = max([instant_at(1), *times])
     folders["zz"].append((f"z-0_0-0-0_{last[:-1]}7.parquet", TARGET))
     listing = list(folders.items())
     if shuffle is not None:
@@ -114,10 +116,10 @@ def pile(sizes, past=(), shuffle=None):
         ((path, [n for n, _ in found], [s for _, s in found]) for path, found in listing),
         ".parquet",
     )
-    instants = [Instant(stamp(1), Action.COMMIT, State.COMPLETED, stamp(1))]
+    instants = [Instant(instant_at(1), Action.COMMIT, State.COMPLETED, instant_at(1))]
     instants += [Instant(time, Action.REPLACECOMMIT, State.COMPLETED, time) for time in times]
     instants.append(Instant(f"{last[:-1]}7", Action.COMMIT, State.COMPLETED, f"{last[:-1]}8"))
-    line = Timeline.of(TimelineFile(i, i.file_name, 1, 0) for i in instants)
+    line = Timeline.from_files(TimelineFile(i, i.file_name, 1, 0) for i in instants)
     state = table({"a": []}, [])
     return replace(state, files=files, partitions=files.partitions, timeline=line)
 
@@ -130,7 +132,7 @@ def ranges_of(state, seed):
     rows = np.full(len(state.files), 10, np.int64)
     lower, upper = bounds[:, :, 0], bounds[:, :, 1]
     other = (np.exp(lower), np.exp(upper)), (np.sqrt(lower), np.sqrt(upper))
-    return Ranges(lower=lower, upper=upper, rows=rows, scales=other)
+    return ColumnRanges(lower=lower, upper=upper, rows=rows, scales=other)
 
 
 def groups_in(decision):
@@ -169,7 +171,7 @@ def said(decision):
 def test_every_slice_is_in_one_group_or_stays_for_a_reason(state, clustering, seed):
     ranges = None if seed is None else ranges_of(state, seed)
     decision = plan_clustering(spec(clustering), state, ranges=ranges)
-    found = decision.found
+    found = decision.candidates
     members = [(path, file_id) for path, _, _, ids in groups_in(decision) for file_id in ids]
     ids = found.view.files.group_id.to_pylist()
     all_ids = [
@@ -192,11 +194,11 @@ def test_the_slices_are_the_newest_of_every_live_group(state, clustering):
     decision = plan_clustering(spec(clustering), state)
     completions = None if state.table_version < 8 else state.completions
     expected = {}
-    for group, slices in groups_of(state, completions).items():
+    for group, slices in group_slices(state, completions).items():
         newest = next((s for s in slices if s.files), None)
         if group not in state.replaced and newest is not None:
             expected[group] = sorted(n for n in newest.files if not n.startswith("."))[-1:]
-    found = decision.found
+    found = decision.candidates
     files = found.view.files
     ids, names = files.group_id.to_pylist(), files.name.to_pylist()
     ours = {
@@ -214,7 +216,7 @@ def test_the_slices_are_the_newest_of_every_live_group(state, clustering):
 def test_no_group_is_above_the_most_unless_it_is_one_slice(state, clustering, seed):
     ranges = None if seed is None else ranges_of(state, seed)
     decision = plan_clustering(spec(clustering), state, ranges=ranges)
-    found, budget = decision.found, clustering.budget
+    found, budget = decision.candidates, clustering.budget
     for number, (_, outputs, size, ids) in enumerate(groups_in(decision)):
         rows = np.flatnonzero(decision.group_of == number)
         weight = size
@@ -255,11 +257,11 @@ def test_a_clustering_leaves_the_clean_of_its_plan_as_it_is(state, clustering, p
     both = plan_table(bare, state, now)
     alone = plan_table(replace(bare, clustering=None), state, now)
     cleans = [step for step in both.steps if not isinstance(step, ClusterStep)]
-    (groups,) = rewritten(both.steps) or (none(),)
+    (groups,) = rewritten_groups(both.steps) or (empty_rewrites(),)
     read = {*groups.base.to_pylist(), *groups.logs.flatten().to_pylist()}
-    gone = {name for step in removals(both.steps) for name in step.files.name.to_pylist()}
+    gone = {name for step in removal_steps(both.steps) for name in step.files.name.to_pylist()}
 
-    assert steps_digest(replace(both, steps=tuple(cleans))) == steps_digest(alone)
+    assert compute_steps_digest(replace(both, steps=tuple(cleans))) == compute_steps_digest(alone)
     assert set() == read & gone
     assert int(groups.bytes.sum()) == both.impact.bytes_rewritten
     order = ["resume", "cluster", "clean"]
@@ -351,7 +353,7 @@ def test_what_was_applied_is_not_planned_again(sizes, clustering, fixed):
     clustering = replace(clustering, when=ClusteringTrigger(small_file_share_above=0.0))
     record = RecordSize(fixed=fixed, per_row=1.0, because="")
     first = plan_clustering(spec(clustering), now(sizes, []), sizes=record)
-    rest, past = applied(sizes, [], first, record, stamp(2))
+    rest, past = applied(sizes, [], first, record, instant_at(2))
     second = plan_clustering(
         spec(clustering), now(rest, past), sizes=record, past=memory(past, first)
     )
@@ -371,7 +373,7 @@ def test_bounded_runs_come_to_an_end(sizes, clustering):
         if not len(decision.groups):
             break
         for number in range(len(decision.groups)):
-            of = decision.found.partition[decision.group_of == number].tolist()
+            of = decision.candidates.partition[decision.group_of == number].tolist()
             assert len(set(of)) == 1
             assert int(decision.groups.bytes[number]) <= clustering.budget.per_group or len(of) == 1
         sizes, past = applied(sizes, past, decision, record, f"{20260101010000000 + 10 * run}")
@@ -419,7 +421,7 @@ def test_files_that_were_laid_side_by_side_are_not_rewritten_again(found, above)
     state = now(sizes, [])
     first = plan_clustering(spec(clustering), state, ranges=of_bounds(state, bounds))
     record = RecordSize(fixed=0, per_row=1.0, because="")
-    rest, past = applied(sizes, [], first, record, stamp(2))
+    rest, past = applied(sizes, [], first, record, instant_at(2))
     for _, outputs, _, ids in groups_in(first):
         low = min(bounds[file_id][0] for file_id in ids)
         high = max(bounds[file_id][1] for file_id in ids)
@@ -440,4 +442,4 @@ def of_bounds(state, bounds):
     ids = [files.group_id[group].as_py() for group in files.group.tolist()]
     pairs = [bounds.get(file_id, (0, 0)) for file_id in ids]
     lower, upper = (pa.array([float(pair[side]) for pair in pairs]) for side in (0, 1))
-    return Ranges.of([(lower, upper)], np.full(len(ids), 10, np.int64))
+    return ColumnRanges.build([(lower, upper)], np.full(len(ids), 10, np.int64))

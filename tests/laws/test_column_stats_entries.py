@@ -10,10 +10,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.column_ranges import ranges_of
-from reconciler.hudi.metadata_keeping import keeping
-from reconciler.index.footers import index_of
-from tests.unit.index.indexes import footer_of
+from reconciler.executor.index.column_ranges import make_file_ranges
+from reconciler.hudi.metadata.bound_encoding import find_bound_encoding
+from reconciler.index.footers import index_footers
+from tests.unit.index.footer_samples import write_footer
 
 CENTS = st.decimals(-9999, 9999, places=2)
 VALUES = {
@@ -48,10 +48,13 @@ def comparable(value):
 @given(COLUMNS)
 def test_every_value_lies_within_and_nulls_are_told(column):
     kind, values, has_statistics = column
-    footer = footer_of(pa.table({"x": pa.array(values, kind)}), write_statistics=has_statistics)
-    index = index_of([("", "f.parquet", 1, footer)], ["x"], pa.schema([("x", kind)]))
+    footer = write_footer(pa.table({"x": pa.array(values, kind)}), write_statistics=has_statistics)
+    index = index_footers([("", "f.parquet", 1, footer)], ["x"], pa.schema([("x", kind)]))
     for version in (6, 8, 9):
-        ((found,),) = (file.ranges for file in ranges_of(index, {"x": keeping(kind, version)}))
+        ((found,),) = (
+            file.ranges
+            for file in make_file_ranges(index, {"x": find_bound_encoding(kind, version)})
+        )
         nulls = values.count(None)
         if None in values:
             assert found.nulls > 0

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.curves.bits import hilbert
-from reconciler.curves.layout import files, fit, keys, order
-from reconciler.curves.ruler import quantile_ruler, ranks
-from reconciler.curves.sampled import sampled
-from reconciler.curves.ties import ties
+from reconciler.layout.curves.curve_keys import hilbert_keys
+from reconciler.layout.curves.rank_scale import make_quantile_scale, rank_values
+from reconciler.layout.curves.row_layout import assign_files, compute_keys, fit_layout, sort_by_key
+from reconciler.layout.curves.sorted_sample import sort_sample
+from reconciler.layout.curves.tie_breakers import make_tie_breakers
 
 FEW = settings(max_examples=50, deadline=None)
 A_TYPE = settings(max_examples=20, deadline=None)
@@ -92,10 +92,10 @@ def is_rising(numbers):
 def test_ranks_rise_with_values_then_nan_then_null(name, data):
     sample, others = data.draw(values_of(name)), data.draw(values_of(name))
     kind = TYPES[name][0]
-    ruler = quantile_ruler(sampled(pa.array(sample, kind), name), 12)
+    ruler = make_quantile_scale(sort_sample(pa.array(sample, kind), name), 12)
     ordered = sorted(sample + others, key=by_value(name))
 
-    found = ranks(ruler, pa.array(ordered, kind)).tolist()
+    found = rank_values(ruler, pa.array(ordered, kind)).tolist()
 
     assert is_rising(found)
     places = {}
@@ -112,10 +112,10 @@ def test_linear_is_the_order_of_values(name, data):
     sample = [without_last_zeros(value) for value in data.draw(values_of(name))]
     table = pa.table({"c": pa.array(sample, kind), "n": np.arange(len(sample))})
 
-    layout = fit(table, ["c", "n"], files=1, curve="linear")
+    layout = fit_layout(table, ["c", "n"], files=1, curve="linear")
 
     expected = sorted(range(len(sample)), key=[by_value(name)(v) for v in sample].__getitem__)
-    assert expected == order(keys(layout, table)).tolist()
+    assert expected == sort_by_key(compute_keys(layout, table)).tolist()
 
 
 small = st.none() | st.sampled_from([0.0, -0.0, float("nan"), 1.0, 2.0, 3.0]) | st.floats(-9, 9)
@@ -133,7 +133,7 @@ def table_of(taken):
 
 
 def ties_of(table):
-    return ties(table["id"], "id")
+    return make_tie_breakers(table["id"], "id")
 
 
 @FEW
@@ -142,15 +142,17 @@ def test_a_key_does_not_depend_on_other_rows(taken, curve, count, shuffled):
     table = table_of(taken)
     mixed = list(range(len(taken)))
     shuffled.shuffle(mixed)
-    layout = fit(table, "xys", files=count, curve=curve, queries=QUERIES, ties=ties_of(table))
+    layout = fit_layout(
+        table, "xys", files=count, curve=curve, queries=QUERIES, ties=ties_of(table)
+    )
     again = pickle.loads(pickle.dumps(layout))
     other = table.take(mixed)
 
-    expected = keys(layout, table, ties=ties_of(table))[:, mixed].tolist()
+    expected = compute_keys(layout, table, ties=ties_of(table))[:, mixed].tolist()
 
-    assert expected == keys(again, other, ties=ties_of(other)).tolist()
+    assert expected == compute_keys(again, other, ties=ties_of(other)).tolist()
     half = [other.slice(0, len(mixed) // 2), other.slice(len(mixed) // 2)]
-    parts = [keys(layout, part, ties=ties_of(part)) for part in half]
+    parts = [compute_keys(layout, part, ties=ties_of(part)) for part in half]
     assert expected == np.concatenate(parts, axis=1).tolist()
 
 
@@ -163,35 +165,35 @@ def test_a_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count
     other = table.take(mixed)
 
     found = [
-        fit(sample, "xys", files=count, curve=curve, queries=QUERIES, ties=ties_of(sample))
+        fit_layout(sample, "xys", files=count, curve=curve, queries=QUERIES, ties=ties_of(sample))
         for sample in (table, other)
     ]
 
-    first, second = (keys(layout, table, ties=ties_of(table)).tolist() for layout in found)
+    first, second = (compute_keys(layout, table, ties=ties_of(table)).tolist() for layout in found)
     assert first == second
 
 
 @FEW
 @given(rows, rows, st.sampled_from(["linear", "z-order", "kd-tree"]), st.integers(1, 9))
 def test_the_way_rises_along_each_column_where_the_others_stay(taken, others, curve, count):
-    layout = fit(table_of(taken), "xys", files=count, curve=curve, queries=QUERIES)
+    layout = fit_layout(table_of(taken), "xys", files=count, curve=curve, queries=QUERIES)
     _, y, s = others[0]
     xs = sorted((x for x, _, _ in others), key=by_value("double"))
     table = table_of([(x, y, s) for x in xs])
 
-    key = keys(layout, table)
+    key = compute_keys(layout, table)
 
-    found = files(layout, key).tolist() if curve == "kd-tree" else key.T.tolist()
+    found = assign_files(layout, key).tolist() if curve == "kd-tree" else key.T.tolist()
     assert is_rising(found)
 
 
 @FEW
 @given(rows, curves)
 def test_zeros_of_either_sign_have_one_key(taken, curve):
-    layout = fit(table_of(taken), "xys", files=5, curve=curve)
+    layout = fit_layout(table_of(taken), "xys", files=5, curve=curve)
     _, y, s = taken[0]
 
-    plus, minus = keys(layout, table_of([(0.0, y, s), (-0.0, y, s)])).T.tolist()
+    plus, minus = compute_keys(layout, table_of([(0.0, y, s), (-0.0, y, s)])).T.tolist()
 
     assert plus == minus
 
@@ -201,10 +203,10 @@ def test_zeros_of_either_sign_have_one_key(taken, curve):
 def test_rows_fill_files_alike_whatever_they_hold(taken, curve, count):
     taken = taken * (2000 // len(taken))
     table = table_of(taken)
-    layout = fit(table, "xys", files=count, curve=curve, ties=ties_of(table))
-    key = keys(layout, table, ties=ties_of(table))
+    layout = fit_layout(table, "xys", files=count, curve=curve, ties=ties_of(table))
+    key = compute_keys(layout, table, ties=ties_of(table))
 
-    found = np.bincount(files(layout, key, ties=ties_of(table)), minlength=count)
+    found = np.bincount(assign_files(layout, key, ties=ties_of(table)), minlength=count)
 
     assert count == len(found)
     mean = len(taken) / count
@@ -216,13 +218,13 @@ def test_rows_fill_files_alike_whatever_they_hold(taken, curve, count):
 @given(rows, curves, st.integers(1, 9))
 def test_files_are_ranges_of_the_way(taken, curve, count):
     table = table_of(taken)
-    layout = fit(table, "xys", files=count, curve=curve, queries=QUERIES)
-    key = keys(layout, table)
+    layout = fit_layout(table, "xys", files=count, curve=curve, queries=QUERIES)
+    key = compute_keys(layout, table)
 
-    found = files(layout, key)[order(key)].tolist()
+    found = assign_files(layout, key)[sort_by_key(key)].tolist()
 
     assert is_rising(found)
-    assert 0 <= found[0] <= found[-1] < layout.files <= count
+    assert 0 <= found[0] <= found[-1] < layout.file_count <= count
 
 
 @pytest.mark.parametrize("sides", [(2, 1), (2, 4), (3, 3), (4, 2), (5, 2)])
@@ -230,7 +232,7 @@ def test_a_step_on_hilberts_curve_goes_to_a_neighbour(sides):
     columns, bits = sides
     cube = np.indices((1 << bits,) * columns).reshape(columns, -1)
 
-    key = hilbert(list(cube), bits)[0]
+    key = hilbert_keys(list(cube), bits)[0]
 
     assert np.arange(cube.shape[1]).tolist() == sorted(key.tolist())
     steps = np.abs(np.diff(cube[:, np.argsort(key)], axis=1)).sum(axis=0)

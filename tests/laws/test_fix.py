@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.spec.fields import Block, Choice, Kind, ListOf, WordOr
-from reconciler.spec.fix import fixed, fixes_of
 from reconciler.spec.kinds import KINDS
+from reconciler.spec.typo_fixes import apply_fixes, find_fixes
 from tests.laws.specs import table_specs
 
 
@@ -74,8 +74,8 @@ def digits(text: str) -> str:
 @given(slipped())
 def test_what_is_put_right_is_what_was_meant(files):
     meant, wrong = files
-    fixes = fixes_of(wrong.encode(), "a.yaml")
-    after = fixed(wrong.encode(), fixes).decode()
+    fixes = find_fixes(wrong.encode(), "a.yaml")
+    after = apply_fixes(wrong.encode(), fixes).decode()
     back = after
     for fix in sorted(fixes, key=lambda fix: fix.start):
         moved = sum(len(one.new) - len(one.old) for one in fixes if one.start < fix.start)
@@ -88,7 +88,7 @@ def test_what_is_put_right_is_what_was_meant(files):
         back = back[:start] + fix.old + back[start + len(fix.new) :]
 
     assert wrong == back
-    assert () == fixes_of(after.encode(), "a.yaml")
+    assert () == find_fixes(after.encode(), "a.yaml")
     # what is still wrong is a slip that was made, as it was made
     assert differences(meant, after) <= differences(meant, wrong)
 

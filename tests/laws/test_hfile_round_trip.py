@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.hudi import hfile, hfile_write
-from reconciler.hudi.crc32c import crc32c
-from reconciler.hudi.logfile import BlockType, HeaderKey, encode_block, read_blocks
-from reconciler.hudi.metadata_keys import by_file_group
-from reconciler.hudi.metadata_read import merge
+from reconciler.hudi.codecs import hfile_reader, hfile_writer
+from reconciler.hudi.codecs.crc32c import compute_crc32c
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block, read_blocks
+from reconciler.hudi.metadata.index_keys import split_by_file_group
+from reconciler.hudi.metadata.listing import merge_file_sizes
 
 KEYS = st.binary(max_size=300)
 NAMES = st.dictionaries(st.sampled_from("abcd"), st.none() | st.integers(1, 9))
@@ -30,9 +30,9 @@ def bitwise(data):
 @given(st.dictionaries(KEYS, st.binary(max_size=3000), min_size=1), st.sets(KEYS, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_every_entry_comes_back_and_no_other(cells, others):
-    file = hfile.parse(hfile_write.encode(sorted(cells.items()), "{}"), "f")
+    file = hfile_reader.parse_hfile(hfile_writer.encode_hfile(sorted(cells.items()), "{}"), "f")
 
-    assert sorted(cells.items()) == list(file.items())
+    assert sorted(cells.items()) == list(file.scan_all())
     assert cells == file.get([*cells, *others - cells.keys()])
 
 
@@ -48,10 +48,10 @@ def test_arrays_make_the_same_bytes_as_cells(cells, together, is_base_file):
     keys = pa.array(sorted(cells), pa.binary())
     values = pa.array([cells[key] for key in sorted(cells)], pa.binary())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(hfile_write, "_TOGETHER", together)
-        made = hfile_write.encode_arrays(keys, values, "{}", is_base_file=is_base_file)
+        patched.setattr(hfile_writer, "_BATCH_ROWS", together)
+        made = hfile_writer.encode_hfile_arrays(keys, values, "{}", is_base_file=is_base_file)
 
-        mixed = hfile_write.encode_arrays(
+        mixed = hfile_writer.encode_hfile_arrays(
             keys,
             values[::-1],
             "{}",
@@ -59,7 +59,7 @@ def test_arrays_make_the_same_bytes_as_cells(cells, together, is_base_file):
             is_base_file=is_base_file,
         )
 
-    assert hfile_write.encode(sorted(cells.items()), "{}", is_base_file=is_base_file) == made
+    assert hfile_writer.encode_hfile(sorted(cells.items()), "{}", is_base_file=is_base_file) == made
     assert made == mixed
 
 
@@ -68,7 +68,11 @@ def test_arrays_make_the_same_bytes_as_cells(cells, together, is_base_file):
 def test_the_first_entry_of_every_start_is_among_the_samples(keys, size):
     cells = {key.encode(): b"v" * size for key in keys}
     firsts = {key[:2]: key for key in sorted(cells, reverse=True)}
-    samples = list(hfile.parse(hfile_write.encode(sorted(cells.items()), "{}"), "f").samples(2))
+    samples = list(
+        hfile_reader.parse_hfile(
+            hfile_writer.encode_hfile(sorted(cells.items()), "{}"), "f"
+        ).sample_prefixes(2)
+    )
 
     assert sorted(set(samples)) == samples
     assert set(firsts.values()) <= dict(samples).keys() <= cells.keys()
@@ -78,7 +82,7 @@ def test_the_first_entry_of_every_start_is_among_the_samples(keys, size):
 @settings(deadline=None)
 def test_many_checksums_at_once_are_the_checksums_one_by_one(pieces):
 
-    assert [bitwise(piece) for piece in pieces] == [int(word) for word in crc32c(pieces)]
+    assert [bitwise(piece) for piece in pieces] == [int(word) for word in compute_crc32c(pieces)]
 
 
 @given(
@@ -101,7 +105,7 @@ def java_hash(text):
 
 @given(st.lists(st.text("abcXYZ+/=", min_size=12, max_size=12), max_size=9), st.integers(1, 12))
 def test_a_key_goes_to_the_file_group_of_its_java_hash(keys, groups):
-    found = by_file_group(keys, groups)
+    found = split_by_file_group(keys, groups)
 
     assert groups == len(found)
     assert sorted(keys) == sorted(key for some in found for key in some)
@@ -112,7 +116,7 @@ def test_a_key_goes_to_the_file_group_of_its_java_hash(keys, groups):
 @given(NAMES, NAMES)
 def test_what_is_deleted_where_it_is_listed_is_gone(older, newer):
     merged = dict(older)
-    merge(merged, newer)
+    merge_file_sizes(merged, newer)
     listed = {name for name, size in merged.items() if size is not None}
     before = {name for name, size in older.items() if size is not None}
 

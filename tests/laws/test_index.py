@@ -13,15 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.hudi.arrow import strings
-from reconciler.index.codec import Provenance, decode, encode
-from reconciler.index.footers import index_of, wanted_types
-from reconciler.index.keys import joined
-from reconciler.index.merge import Keys, merged, missing
-from reconciler.index.store import Tidied, list_versions, publish, read_last, tidy
+from reconciler.arrays import to_string_array
+from reconciler.index.codec import Provenance, decode_index, encode_index
+from reconciler.index.file_keys import join_indexes
+from reconciler.index.footers import find_index_types, index_footers
+from reconciler.index.merge import FileKeys, find_missing, merge_versions
+from reconciler.index.version_store import (
+    TidyResult,
+    list_versions,
+    publish_version,
+    read_newest,
+    remove_superseded,
+)
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Fault, Faulty, Recording
-from tests.unit.index.indexes import facts, footer_of
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
+from tests.unit.index.footer_samples import index_facts, write_footer
 
 _number = count()
 FROM = Provenance(table="t", instant="20260101000000000", tool="test")
@@ -36,7 +42,7 @@ SCHEMA = pa.schema(
     ]
 )
 COLUMNS = ("n", "y", "s", "dec", "day", "st.b")
-TYPES = wanted_types(COLUMNS, SCHEMA)
+TYPES = find_index_types(COLUMNS, SCHEMA)
 VALUES = {
     "n": st.integers(-(2**31), 2**31 - 1),
     "y": st.floats(width=64) | st.sampled_from([0.0, -0.0]),
@@ -55,15 +61,15 @@ FILES = st.dictionaries(
 
 def entries(files):
     return [
-        (*key, footer_of(pa.Table.from_pylist(rows, SCHEMA), row_group_size=group))
+        (*key, write_footer(pa.Table.from_pylist(rows, SCHEMA), row_group_size=group))
         for key, (rows, group) in files.items()
     ]
 
 
 def keys_of(entries):
-    return Keys(
-        partition=strings([entry[0] for entry in entries]).dictionary_encode(),
-        name=strings([entry[1] for entry in entries]),
+    return FileKeys(
+        partition=to_string_array([entry[0] for entry in entries]).dictionary_encode(),
+        name=to_string_array([entry[1] for entry in entries]),
         size=np.array([entry[2] for entry in entries], np.int64),
     )
 
@@ -73,15 +79,15 @@ def keys_of(entries):
 def test_parts_that_are_merged_are_the_index_of_all(files, share, data):
     every = entries(files)
     some = data.draw(st.permutations(every))
-    last, rest = index_of(some[:share], COLUMNS, SCHEMA), some[share:]
-    asked = missing(last, keys_of(every), TYPES)
+    last, rest = index_footers(some[:share], COLUMNS, SCHEMA), some[share:]
+    asked = find_missing(last, keys_of(every), TYPES)
 
     assert {entry[:3] for entry in rest} == {every[place][:3] for place in asked.tolist()}
 
-    new = index_of([every[place] for place in asked.tolist()], COLUMNS, SCHEMA)
+    new = index_footers([every[place] for place in asked.tolist()], COLUMNS, SCHEMA)
 
-    assert facts(index_of(every, COLUMNS, SCHEMA)) == facts(
-        merged(last, new, keys_of(every), TYPES)
+    assert index_facts(index_footers(every, COLUMNS, SCHEMA)) == index_facts(
+        merge_versions(last, new, keys_of(every), TYPES)
     )
 
 
@@ -90,23 +96,23 @@ def test_parts_that_are_merged_are_the_index_of_all(files, share, data):
 def test_parts_that_are_joined_are_the_index_of_all(files, size):
     every = entries(files)
     parts = [
-        index_of(every[at : at + size], COLUMNS, SCHEMA)
+        index_footers(every[at : at + size], COLUMNS, SCHEMA)
         for at in range(0, max(len(every), 1), size)
     ]
     sent = pickle.loads(pickle.dumps(parts))
 
-    assert facts(index_of(every, COLUMNS, SCHEMA)) == facts(joined(sent))
+    assert index_facts(index_footers(every, COLUMNS, SCHEMA)) == index_facts(join_indexes(sent))
 
 
 @settings(max_examples=40, deadline=None)
 @given(files=FILES, wanted=st.sets(st.sampled_from(COLUMNS)))
 def test_what_is_stored_comes_back(files, wanted):
-    index = index_of(entries(files), COLUMNS, SCHEMA)
-    data = encode(index, FROM)
+    index = index_footers(entries(files), COLUMNS, SCHEMA)
+    data = encode_index(index, FROM)
 
-    assert facts(index) == facts(decode(data, "i")[0])
-    assert {c: v for c, v in facts(index)["columns"].items() if c in wanted} == facts(
-        decode(data, "i", list(wanted))[0]
+    assert index_facts(index) == index_facts(decode_index(data, "i")[0])
+    assert {c: v for c, v in index_facts(index)["columns"].items() if c in wanted} == index_facts(
+        decode_index(data, "i", list(wanted))[0]
     )["columns"]
 
 
@@ -122,7 +128,9 @@ def test_no_value_lies_outside_of_what_is_said(rows, group):
     table = pa.Table.from_pylist(rows, SCHEMA)
     columns = {**{c: table[c].to_pylist() for c in COLUMNS[:-1]}}
     columns["st.b"] = [None if row is None else row["b"] for row in table["st"].to_pylist()]
-    found = index_of([("", "f", 1, footer_of(table, row_group_size=group))], COLUMNS, SCHEMA)
+    found = index_footers(
+        [("", "f", 1, write_footer(table, row_group_size=group))], COLUMNS, SCHEMA
+    )
     for column, values in columns.items():
         stats = found.columns[column]
         low, high = stats.least[0].as_py(), stats.greatest[0].as_py()
@@ -142,18 +150,20 @@ def test_no_value_lies_outside_of_what_is_said(rows, group):
 
 def _version(number):
     table = pa.table({"n": pa.array([number], pa.int32())})
-    index = index_of([("", str(number), 1, footer_of(table))], ["n"], SCHEMA)
-    return encode(index, FROM).to_pybytes()
+    index = index_footers([("", str(number), 1, write_footer(table))], ["n"], SCHEMA)
+    return encode_index(index, FROM).to_pybytes()
 
 
 def _run(storage, number):
     """What an apply does: a new version, then what it supersedes goes."""
-    made = publish(storage, list_versions(storage), f"2026010{number}000000000", _version(number))
-    tidy(storage, list_versions(storage), made)
+    made = publish_version(
+        storage, list_versions(storage), f"2026010{number}000000000", _version(number)
+    )
+    remove_superseded(storage, list_versions(storage), made)
 
 
 def _last(storage):
-    found = read_last(storage, list_versions(storage))
+    found = read_newest(storage, list_versions(storage))
     return None if found is None else found[1].name.to_pylist()
 
 
@@ -164,9 +174,9 @@ def _store():
 @pytest.mark.parametrize("how", ["before", "after", "torn"])
 @pytest.mark.parametrize("already", [0, 1, 2])
 def test_a_stop_at_any_call_leaves_a_version_that_counts_and_the_next_run_tidies_up(how, already):
-    seen = Recording(_store())
+    seen = RecordingStorage(_store())
     for number in range(1, already + 1):
-        publish(seen, list_versions(seen), f"2026010{number}000000000", _version(number))
+        publish_version(seen, list_versions(seen), f"2026010{number}000000000", _version(number))
     before = len(seen.calls)
     _run(seen, 3)
     calls = len(seen.calls) - before
@@ -174,9 +184,16 @@ def test_a_stop_at_any_call_leaves_a_version_that_counts_and_the_next_run_tidies
     for at in range(1, calls + 1):
         inner = _store()
         for number in range(1, already + 1):
-            publish(inner, list_versions(inner), f"2026010{number}000000000", _version(number))
+            publish_version(
+                inner, list_versions(inner), f"2026010{number}000000000", _version(number)
+            )
         with pytest.raises(KeyboardInterrupt):
-            _run(Faulty(inner, Fault(at=at, how=how, among="calls"), KeyboardInterrupt()), 3)
+            _run(
+                FaultyStorage(
+                    inner, StorageFault(at=at, mode=how, among="calls"), KeyboardInterrupt()
+                ),
+                3,
+            )
         stops.add(str(_last(inner)))
 
         assert _last(inner) in [[str(already)] if already else None, ["3"]]
@@ -191,8 +208,8 @@ def test_a_stop_at_any_call_leaves_a_version_that_counts_and_the_next_run_tidies
 
 def test_a_version_that_is_damaged_is_passed_over_and_goes_with_the_next_one():
     storage = _store()
-    publish(storage, list_versions(storage), "20260101000000000", _version(1))
-    bad = publish(storage, list_versions(storage), "20260102000000000", _version(2))
+    publish_version(storage, list_versions(storage), "20260101000000000", _version(1))
+    bad = publish_version(storage, list_versions(storage), "20260102000000000", _version(2))
     data = bytearray(storage.read(bad.path))
     data[len(data) // 3] ^= 1
     storage.replace(bad.path, bytes(data))
@@ -206,23 +223,23 @@ def test_a_version_that_is_damaged_is_passed_over_and_goes_with_the_next_one():
 
 
 def test_without_an_index_there_is_none_and_nothing_to_tidy():
-    storage = Recording(_store())
+    storage = RecordingStorage(_store())
 
     assert None is _last(storage)
-    assert Tidied() == tidy(storage, list_versions(storage), None)
+    assert TidyResult() == remove_superseded(storage, list_versions(storage), None)
     assert [] == storage.mutations
 
 
 def test_nothing_goes_where_what_was_published_is_not_there():
     storage = _store()
-    made = publish(storage, list_versions(storage), "20260101000000000", _version(1))
-    publish(storage, list_versions(storage), "20260102000000000", _version(2))
+    made = publish_version(storage, list_versions(storage), "20260101000000000", _version(1))
+    publish_version(storage, list_versions(storage), "20260102000000000", _version(2))
     storage.delete(made.path)
 
-    found = tidy(storage, list_versions(storage), made)
+    found = remove_superseded(storage, list_versions(storage), made)
 
     assert (
         0,
         (f"{made.path}: the index that was published is not there; older ones stay",),
-    ) == (found.folders, found.problems)
+    ) == (found.removed_folders, found.problems)
     assert ["2"] == _last(storage)

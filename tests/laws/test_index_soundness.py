@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex
-from reconciler.predicates.parse import parse
+from reconciler.index.predicates.parse import parse
 
 LAW = settings(max_examples=100, deadline=None)
 NAN, INF = float("nan"), float("inf")

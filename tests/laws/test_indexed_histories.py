@@ -13,9 +13,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.writer.asked import Way
+from reconciler.writer.request import WriteMode
 from tests.laws.test_write_histories import LAW, History, Model, Step, shapes, steps
-from tests.placed import held, index_keys, told
+from tests.record_indexes import add_record_index, find_places, read_indexed_places
 
 
 @dataclass
@@ -30,26 +30,26 @@ class Indexed(History):
         was_there = self.is_there()
         super().go(self.told_apart(step))
         if self.is_there() and not was_there:
-            index_keys(self.spec.path, self.clock.now_ms(), groups=self.groups)
+            add_record_index(self.spec.path, self.clock.now_ms(), groups=self.groups)
 
     def told_apart(self, step: Step) -> Step:
         """The step, without rows that would bring a key a second time."""
         if not self.is_there():  # as yet keys belong to partitions
             own = {self.key(self.row(0, *one)): one for one in step.rows}
             return replace(step, rows=tuple(own.values()))
-        if step.way in (Way.UPSERT, Way.DELETE):
+        if step.way in (WriteMode.UPSERT, WriteMode.DELETE):
             return step
         rows = step.rows
         while True:
             drawn = [(one, self.row(0, *one)) for one in rows]
             paths = {path for path, _ in self.brought(step, [row for _, row in drawn])}
             gone = {
-                Way.INSERT_OVERWRITE: paths,
-                Way.INSERT_OVERWRITE_TABLE: {path for path, _ in self.model},
+                WriteMode.INSERT_OVERWRITE: paths,
+                WriteMode.INSERT_OVERWRITE_TABLE: {path for path, _ in self.model},
             }.get(step.way, set())
             stay = {key for path, key in self.model if path not in gone}
             kept = tuple(one for one, row in drawn if self.key(row) not in stay)
-            if step.way is Way.DELETE_PARTITION or kept == rows:
+            if step.way is WriteMode.DELETE_PARTITION or kept == rows:
                 return replace(step, rows=rows, dedupes=True)
             rows = kept
 
@@ -62,7 +62,7 @@ class Indexed(History):
         return {(self.path(row), key): [row] for key, row in one.items()}
 
     def expect(self, step: Step, rows: list[dict[str, Any]], partitions: list[str] | None) -> None:
-        if step.way not in (Way.UPSERT, Way.DELETE):
+        if step.way not in (WriteMode.UPSERT, WriteMode.DELETE):
             super().expect(step, rows, partitions)
             return
         places = {key: path for path, key in self.model}
@@ -70,15 +70,17 @@ class Indexed(History):
             before = places.get(key)
             if before is not None:
                 (old,) = self.model[before, key]
-                if step.way is Way.UPSERT and self.newest([old, new]) is old:
+                if step.way is WriteMode.UPSERT and self.newest([old, new]) is old:
                     continue
                 del self.model[before, key]
-            if step.way is Way.UPSERT:
+            if step.way is WriteMode.UPSERT:
                 self.model[path, key] = [new]
 
     def assert_rows(self) -> None:
         super().assert_rows()
-        assert held(self.spec.path, self.clock.now_ms()) == told(self.spec.path, sorted(self.seen))
+        assert find_places(self.spec.path, self.clock.now_ms()) == read_indexed_places(
+            self.spec.path, sorted(self.seen)
+        )
 
 
 @LAW

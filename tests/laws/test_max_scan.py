@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reconciler
-from tests.crash.clustering import Clustering
-from tests.laid import added, laid
-from tests.settling import LATER, parts_of, settle
+from tests.convergence import LATER, apply_until_done, random_partitions
+from tests.crash.clustering_drill import ClusteringDrill
+from tests.plain_tables import add_commit, write_table
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -99,8 +99,8 @@ def test_a_limit_is_worked_for_once(  # noqa: PLR0917
     root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
         rng = np.random.default_rng(seed)
-        laid(root / "table", parts_of(rng, partitions, files, ordered), by="p")
-        it = Clustering(root, {})
+        write_table(root / "table", random_partitions(rng, partitions, files, ordered), by="p")
+        it = ClusteringDrill(root, {})
         queries = "".join(
             f'    - {{name: "{where}", where: "{where}", maxScan: {limit}}}\n'
             for where, limit in asked
@@ -126,11 +126,11 @@ def test_a_limit_is_worked_for_once(  # noqa: PLR0917
         it.spec = replace(spec, clustering=replace(spec.clustering, after_commits=0))
         rows = it.rows()
 
-        settle(it, one_is_enough=groups == 30)
+        apply_until_done(it, one_is_enough=groups == 30)
         if more:
-            added(it.table, parts_of(rng, partitions[:1], files, None), LATER)
+            add_commit(it.table, random_partitions(rng, partitions[:1], files, None), LATER)
             rows = it.rows()
-            settle(it, one_is_enough=groups == 30)
+            apply_until_done(it, one_is_enough=groups == 30)
         assert rows == it.rows()
     finally:
         shutil.rmtree(root)

@@ -9,11 +9,18 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.merge.avro_schema import arrow_schema
-from reconciler.merge.ordering import newest_of_each
-from reconciler.merge.precombine import precombined
-from reconciler.merge.rules import MergeRules
-from tests.slices import data, deletes, parquet, record_schema, rollback, rows_of
+from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.file_slices.merge.ordering import pick_newest
+from reconciler.file_slices.merge.precombine import pick_precombined
+from reconciler.file_slices.merge.rules import MergeRules
+from tests.memory_slices import (
+    data_block,
+    delete_block,
+    parquet_block,
+    read_rows,
+    record_schema,
+    rollback_block,
+)
 
 KEY = "_hoodie_record_key"
 TYPES = {"int": "IntWrapper", "long": "LongWrapper", "string": "StringWrapper"}
@@ -109,19 +116,19 @@ def built(written, text, schema, kind):
     found = []
     for at, (what, instant, rows) in enumerate(written):
         if what == "rollback":
-            found.append(rollback("9", instant))
+            found.append(rollback_block("9", instant))
         elif what == "delete":
             listed = [
                 (key,) if ts is None else (key, TYPES[kind], {"value": ts}) for key, ts in rows
             ]
-            found.append(deletes(instant, *listed))
+            found.append(delete_block(instant, *listed))
         else:
             records = [
                 record(key, ts, f"{at}.{n}", gone=gone) for n, (key, ts, gone) in enumerate(rows)
             ]
-            make = data(instant, text, records)
+            make = data_block(instant, text, records)
             if what == "parquet":
-                make = parquet(instant, text, pa.Table.from_pylist(records, schema))
+                make = parquet_block(instant, text, pa.Table.from_pylist(records, schema))
             found.append(make)
     return found
 
@@ -141,11 +148,11 @@ def test_merging_by_columns_is_merging_record_by_record(drawn):
     text = record_schema(
         (KEY, "string"), ("ts", kind), ("v", "string"), ("_hoodie_is_deleted", "boolean")
     )
-    schema = arrow_schema(text, "t")
+    schema = to_arrow_schema(text, "t")
     split = drawn.draw(st.integers(0, len(written)))
     made = built(written, text, schema, kind)
 
-    found = rows_of(
+    found = read_rows(
         schema,
         rules,
         [made[:split], made[split:]],
@@ -176,7 +183,7 @@ def test_the_winner_of_each_key_is_the_one_that_comes_out_step_by_step(events, k
             known[key] = new
     names = sorted({key for key, *_ in events})
     times = [ts if kind != "string" else str(ts) for _, ts, _ in events]
-    merge = precombined if older else newest_of_each
+    merge = pick_precombined if older else pick_newest
 
     found = merge(
         np.array([names.index(key) for key, *_ in events], np.int64),

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reconciler
-from tests.crash.clustering import Clustering
-from tests.laid import added, laid
-from tests.settling import LATER, parts_of, settle
+from tests.convergence import LATER, apply_until_done, random_partitions
+from tests.crash.clustering_drill import ClusteringDrill
+from tests.plain_tables import add_commit, write_table
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -118,15 +118,15 @@ def comes_to_an_end(*, seed, files, partitions, one_is_enough, **said):
     root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
         rng = np.random.default_rng(seed)
-        laid(root / "table", parts_of(rng, partitions, files, None), by="p")
-        it = Clustering(root, {})
+        write_table(root / "table", random_partitions(rng, partitions, files, None), by="p")
+        it = ClusteringDrill(root, {})
         (root / "spec.yaml").write_text(SPEC.format(path=it.table, **said))
         (spec,) = reconciler.load_specs(root / "spec.yaml")
         # as if commits elsewhere opened the gate all the time
         it.spec = replace(spec, clustering=replace(spec.clustering, after_commits=0))
 
-        settle(it, one_is_enough=one_is_enough)
-        added(it.table, parts_of(rng, ("x",), files, None), LATER)
-        settle(it, one_is_enough=one_is_enough)
+        apply_until_done(it, one_is_enough=one_is_enough)
+        add_commit(it.table, random_partitions(rng, ("x",), files, None), LATER)
+        apply_until_done(it, one_is_enough=one_is_enough)
     finally:
         shutil.rmtree(root)

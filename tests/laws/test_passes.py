@@ -10,12 +10,12 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.hudi.files import build_files
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.planners.clustering import plan_clustering
-from reconciler.planners.overlap import Ranges
-from reconciler.planners.passes import passes_extra
-from reconciler.planners.scans import Scans
+from reconciler.hudi.files.table_files import build_files
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.planners.cluster.overlap import ColumnRanges
+from reconciler.planners.cluster.passes import build_pass_metadata
+from reconciler.planners.cluster.planner import plan_clustering
+from reconciler.planners.prediction.current_reads import MaxScanDemand
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -23,8 +23,8 @@ from reconciler.spec.model import (
     FileSizes,
     TableSpec,
 )
-from reconciler.state.evidence import Evidence
-from reconciler.state.layout import PastClustering
+from reconciler.state.clustering_facts import ClusteringFacts
+from reconciler.state.clustering_layout import PastClustering
 from tests.unit.planners.cow import table
 
 TARGET = 100
@@ -73,25 +73,31 @@ class World:
             for run in range(self.runs + 1)
         ]
         rows = np.zeros(len(files), np.int64)
-        known = Evidence(written=(), clusterings=self.past, footers=None, bounds=None, rows=rows)
+        known = ClusteringFacts(
+            written=(), clusterings=self.past, footers=None, bounds=None, rows=rows
+        )
         state = table({path: [] for path in self.files}, instants)
         return replace(state, files=files, partitions=files.partitions, evidence=known)
 
     def run(self, spec, *, is_read):
         """One plan and its apply; the share of the table that it rewrites.
 
-        ``is_read``: a query reads all of it, and would always gain.
+        ``mark_read_slices``: a query reads all of it, and would always gain.
         """
         state = self.state()
         count = len(state.files)
         ends = pa.array([0] * count), pa.array([9] * count)
-        ranges = Ranges.of([ends], np.full(count, 100, np.int64))
-        scans = Scans(is_read=np.ones(count, np.bool_), says="it is read") if is_read else None
-        decision = plan_clustering(spec, state, past=self.past, ranges=ranges, scans=scans)
+        ranges = ColumnRanges.build([ends], np.full(count, 100, np.int64))
+        scans = (
+            MaxScanDemand(is_read=np.ones(count, np.bool_), reason="it is read")
+            if is_read
+            else None
+        )
+        decision = plan_clustering(spec, state, past=self.past, ranges=ranges, max_scan=scans)
         groups = decision.groups
         if not len(groups):
             return 0.0
-        extra = passes_extra(spec, state, groups)
+        extra = build_pass_metadata(spec, state, groups)
         self.runs += 1
         one = PastClustering(instant=at(self.runs), layout=decision.layout, extra=extra)
         self.past = (*self.past, one)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
-from reconciler.hudi.properties import parse_java, print_java
+from reconciler.hudi.table.properties import format_java_properties, parse_java_properties
+from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 NAMES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="/\\\0"), min_size=1)
@@ -26,7 +26,7 @@ def plans(draw):
     earliest = draw(st.none() | TIMES)
     return CleanerPlan(
         policy=draw(TEXT),
-        earliest=earliest,
+        earliest_instant=earliest,
         earliest_action="commit" if earliest is None else draw(TEXT),
         last_completed_commit=draw(TEXT),
         files={**dict.fromkeys(outside, ()), **files},
@@ -70,11 +70,11 @@ def test_clean_metadata_is_read_as_it_was_written(metadata):
 @given(st.dictionaries(TEXT, TEXT, max_size=5))
 def test_properties_are_read_as_they_were_printed(properties):
 
-    assert properties == parse_java(print_java(properties), "x")
+    assert properties == parse_java_properties(format_java_properties(properties), "x")
 
 
 @given(st.dictionaries(TEXT, TEXT, max_size=5))
 def test_printed_properties_are_ascii_and_a_line_each(properties):
-    lines = print_java(properties).decode("ascii").splitlines()
+    lines = format_java_properties(properties).decode("ascii").splitlines()
 
     assert len(properties) == len(lines)

@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.plan.decode import no_files
-from reconciler.plan.guard import judge
-from reconciler.plan.model import CleanStep, Impact, TablePlan
 from reconciler.planners.compose import plan_table
+from reconciler.plans.decode import empty_removed_files
+from reconciler.plans.guardrails import evaluate_policies
+from reconciler.plans.model import CleanStep, Impact, TablePlan
 from reconciler.spec.model import (
     Concurrency,
     GuardPolicy,
@@ -21,7 +21,7 @@ from reconciler.spec.model import (
     TableSpec,
     Waiver,
 )
-from reconciler.spec.rules import COUNT_OF
+from reconciler.spec.rules import COUNT_BY_POLICY
 from tests.laws.clean_tables import retentions, tables
 
 LAW = settings(max_examples=100, deadline=None)
@@ -35,7 +35,9 @@ RULES = (
     "requireLock",
 )
 NAMES = ("fin.a", "fin.b", "web")
-STEP = CleanStep(policy="KEEP_LATEST_COMMITS", earliest_instant_to_retain=None, files=no_files())
+STEP = CleanStep(
+    policy="KEEP_LATEST_COMMITS", earliest_instant_to_retain=None, files=empty_removed_files()
+)
 few = st.integers(0, 3)
 limits = st.none() | few
 days = st.integers(-3, 3).map(lambda n: (date(2026, 1, 1) + timedelta(days=n)).isoformat())
@@ -49,7 +51,9 @@ waivers = st.builds(
 policies = st.builds(
     GuardPolicy,
     name=st.sampled_from(["one", "two", "three"]),
-    min_retention=st.dictionaries(st.sampled_from(list(COUNT_OF.values())), st.integers(1, 4)),
+    min_retention=st.dictionaries(
+        st.sampled_from(list(COUNT_BY_POLICY.values())), st.integers(1, 4)
+    ),
     max_files_removed=limits,
     max_bytes_removed=limits,
     max_rewrite=limits,
@@ -82,7 +86,7 @@ specs = st.builds(
 
 
 def refused(plan, spec, policies, now=NOW):
-    return judge(plan, replace(spec, guarded_by=tuple(policies)), now).refusals
+    return evaluate_policies(plan, replace(spec, guarded_by=tuple(policies)), now).refusals
 
 
 @LAW
@@ -123,7 +127,7 @@ def test_a_waiver_is_of_its_rule_and_its_table_until_its_day(plan, spec, policy,
 @given(plans, specs, policies)
 def test_what_is_waived_or_only_warned_of_is_still_said(plan, spec, policy):
     strict = replace(policy, waivers=(), severity="error")
-    found = judge(plan, replace(spec, guarded_by=(policy,)), NOW)
+    found = evaluate_policies(plan, replace(spec, guarded_by=(policy,)), NOW)
 
     assert sorted(note.rule for note in (*found.refusals, *found.warnings)) == sorted(
         note.rule for note in refused(plan, spec, [strict])
@@ -136,7 +140,7 @@ def test_no_edit_of_a_retention_gets_below_the_least(plan, spec, policy):
     strict = replace(policy, waivers=(), severity="error")
     rules = {note.rule for note in refused(plan, spec, [strict])}
     kept = spec.retention
-    least = policy.min_retention.get(COUNT_OF[kept.policy]) if kept else None
+    least = policy.min_retention.get(COUNT_BY_POLICY[kept.policy]) if kept else None
     is_enough = kept is None or (least is not None and kept.keep >= least)
 
     assert ("minRetention" not in rules) == (not policy.min_retention or is_enough)

@@ -12,14 +12,12 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.rewriting import groups_of, rewrite_of
-from reconciler.foresight import ask
-from reconciler.foresight.sample import read_sample
+from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.planners.compose import plan_table
-from reconciler.planners.drawn import Drawn, Group
-from reconciler.planners.foresee import to_sample
-from reconciler.rewrite.ground import ground_of
-from reconciler.rewrite.local import InProcess
+from reconciler.planners.prediction.forecast import choose_samples
+from reconciler.planners.prediction.sampled_group import SampledGroup, SimulatedGroup
+from reconciler.rewrite.facts import read_table_facts
+from reconciler.rewrite.local import LocalRewriter
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -28,12 +26,14 @@ from reconciler.spec.model import (
     Query,
     TableSpec,
 )
-from reconciler.state.foresight import Sample
-from reconciler.state.layout import Layout
+from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.observe import observe
+from reconciler.state.sampling import forecast_input
+from reconciler.state.sampling.model import RowSample
+from reconciler.state.sampling.row_sample import read_sample
 from reconciler.storage.open import open_storage
-from tests.laid import laid, orders
-from tests.predicted import measured
+from tests.measured_reads import measure_reads
+from tests.plain_tables import make_orders, write_table
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 #: rows of a file of which one is hardly ever what a query reads it for
@@ -97,14 +97,16 @@ def test_files_are_those_of_the_rewrite_where_all_row_groups_are_sampled(
 ):
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
-        path = laid(Path(folder) / "t", {"": [table_of(rng, rows) for rows in files]})
+        path = write_table(Path(folder) / "t", {"": [table_of(rng, rows) for rows in files]})
         size = sum(file.stat().st_size for file in path.glob("*.parquet"))
         spec = spec_of(path, curve, size // outputs + 1, tuple(queries))
         storage = open_storage(str(path))
-        state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+        state = forecast_input.add_forecast_input(
+            storage, spec, observe(storage, spec, observed_ms=0)
+        )
         plan = plan_table(spec, state, NOW)
-        before = measured(storage, spec, list(path.glob("*.parquet")))
-        after = measured(storage, spec, rewritten(storage, spec, state, plan, path))
+        before = measure_reads(storage, spec, list(path.glob("*.parquet")))
+        after = measure_reads(storage, spec, rewritten(storage, spec, state, plan, path))
 
     assert [one["filesBefore"] for one in plan.predictions] == before.files
     assert [one["bytesBefore"] for one in plan.predictions] == before.bytes
@@ -120,11 +122,13 @@ def test_files_are_those_of_the_rewrite_where_all_row_groups_are_sampled(
 def rewritten(storage, spec, state, plan, path):
     """The files of the plan's clustering."""
     (step,) = plan.steps
-    ground = ground_of(storage, state)
-    layout = Layout(columns=step.columns, curve=step.curve, mapping=step.mapping)
-    work = rewrite_of(ground, spec, layout, instant="20300101000000000", attempt="a")
-    groups = groups_of(ground, step.groups, state)
-    made = InProcess(lambda _: storage).rewrite(storage.ref, work, groups, progress=lambda _: None)
+    ground = read_table_facts(storage, state)
+    layout = ClusteringLayout(columns=step.columns, curve=step.curve, mapping=step.mapping)
+    work = make_rewrite(ground, spec, layout, instant="20300101000000000", attempt="a")
+    groups = make_groups(ground, step.groups, state)
+    made = LocalRewriter(lambda _: storage).rewrite(
+        storage.ref, work, groups, progress=lambda _: None
+    )
     return [path / file.name for one in made for file in one.files]
 
 
@@ -141,17 +145,19 @@ def test_files_that_grow_beyond_the_most_are_split_as_the_rewrite_does(tmp_path)
             "end": np.arange(rows) * 1009 + 12345,
         }
     )
-    path = laid(tmp_path / "t", {"": [table.slice(at, 10_000) for at in range(0, rows, 10_000)]})
+    path = write_table(
+        tmp_path / "t", {"": [table.slice(at, 10_000) for at in range(0, rows, 10_000)]}
+    )
     for file in path.glob("*.parquet"):
         pq.write_table(pq.read_table(file), file, compression="gzip", use_dictionary=["y"])
     size = sum(file.stat().st_size for file in path.glob("*.parquet"))
     queries = ("x between 20 and 29", "x <= 50 and y < 0", "y > 1.5")
     spec = spec_of(path, "linear", size // outputs + 1, queries)
     storage = open_storage(str(path))
-    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
     plan = plan_table(spec, state, NOW)
     files = rewritten(storage, spec, state, plan, path)
-    after = measured(storage, spec, files)
+    after = measure_reads(storage, spec, files)
 
     assert sum(plan.steps[0].groups.outputs) * 2 == len(files)
     assert after.files == [one["filesAfter"] for one in plan.predictions]
@@ -165,11 +171,11 @@ def test_partitions_that_a_query_leaves_out_are_not_read_before_nor_after(tmp_pa
     for day in ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"):
         tables = table_of(rng, 400), table_of(rng, 300)
         days[day] = [t.append_column("dt", pa.array([day] * len(t))) for t in tables]
-    path = laid(tmp_path / "t", days, by="dt")
+    path = write_table(tmp_path / "t", days, by="dt")
     queries = ("dt = '2026-01-02'", "dt > '2026-01-02' and x < 10", "dt = '2027'")
     spec = spec_of(path, "kd-tree", 1 << 40, queries)
     storage = open_storage(str(path))
-    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
     plan = plan_table(spec, state, NOW)
 
     assert [2, 4, 0] == [one["filesBefore"] for one in plan.predictions]
@@ -179,15 +185,21 @@ def test_partitions_that_a_query_leaves_out_are_not_read_before_nor_after(tmp_pa
 def test_a_sample_has_no_more_row_groups_than_asked_and_is_always_the_same(tmp_path):
     rng = np.random.default_rng(5)
     parts = {f"p{nth}": [table_of(rng, 100) for _ in range(5)] for nth in range(4)}
-    path = laid(tmp_path / "t", parts, by="p")
+    path = write_table(tmp_path / "t", parts, by="p")
     spec = spec_of(path, "kd-tree", 1 << 40, ("x < 10",))
     storage = open_storage(str(path))
-    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
-    asked = to_sample(spec, state)
+    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
+    asked = choose_samples(spec, state)
 
     def read(most, rows=10_000):
         found = read_sample(
-            storage, state.files, asked, ("x", "y"), state.foresight.schema, most=most, rows=rows
+            storage,
+            state.files,
+            asked,
+            ("x", "y"),
+            state.forecast_input.schema,
+            max_groups=most,
+            max_rows=rows,
         )
         return found.groups, len(found.rows), found.files.tolist(), found.rows.column("x")
 
@@ -201,19 +213,19 @@ def test_a_sample_has_no_more_row_groups_than_asked_and_is_always_the_same(tmp_p
 def sampled_of_uneven_files(tmp_path, most):
     """Of files with 12, 1 and 1 row groups, which is that of most rows: rows a file, and groups."""
     rng = np.random.default_rng(5)
-    path = laid(tmp_path / "t", {"": [table_of(rng, rows) for rows in (1200, 100, 20)]})
+    path = write_table(tmp_path / "t", {"": [table_of(rng, rows) for rows in (1200, 100, 20)]})
     for file in path.glob("*.parquet"):
         pq.write_table(pq.read_table(file), file, row_group_size=100)
     spec = spec_of(path, "kd-tree", 1 << 40, ("x < 10",))
     storage = open_storage(str(path))
-    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
     found = read_sample(
         storage,
         state.files,
-        to_sample(spec, state),
+        choose_samples(spec, state),
         ("x",),
-        state.foresight.schema,
-        most=most,
+        state.forecast_input.schema,
+        max_groups=most,
     )
     return np.bincount(found.file, minlength=3).tolist(), found
 
@@ -221,11 +233,11 @@ def sampled_of_uneven_files(tmp_path, most):
 def test_where_there_are_no_more_row_groups_than_are_read_all_are(tmp_path):
     rows, found = sampled_of_uneven_files(tmp_path, 14)
 
-    assert ([1200, 100, 20], 14, 14) == (rows, found.groups, found.of)
+    assert ([1200, 100, 20], 14, 14) == (rows, found.groups, found.total_groups)
     assert found.is_whole.all()
     # one of five columns, and none of those that take least
-    assert ["x"] == list(found.shares)
-    assert 0.2 < found.shares["x"] < 0.4
+    assert ["x"] == list(found.column_shares)
+    assert 0.2 < found.column_shares["x"] < 0.4
 
 
 def test_row_groups_are_read_by_their_rows_not_by_their_files(tmp_path):
@@ -237,60 +249,60 @@ def test_row_groups_are_read_by_their_rows_not_by_their_files(tmp_path):
 
 
 def test_whole_rows_are_the_first_of_some_row_groups(tmp_path):
-    path = laid(tmp_path / "t", {"": orders(40_000, 4)})
+    path = write_table(tmp_path / "t", {"": make_orders(40_000, 4)})
     for file in path.glob("*.parquet"):
         pq.write_table(pq.read_table(file), file, row_group_size=1000)
     spec = spec_of(path, "kd-tree", 1 << 40, ("customer < 10",), columns=("customer", "amount"))
     storage = open_storage(str(path))
-    state = ask.with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
 
     def whole(most):
         return read_sample(
             storage,
             state.files,
-            to_sample(spec, state),
+            choose_samples(spec, state),
             ("customer",),
-            state.foresight.schema,
-            whole=most,
+            state.forecast_input.schema,
+            whole_rows=most,
         ).whole
 
     every, some = whole(40_000), whole(1600)
-    assert 40_000 == len(every.rows) == len(every.asked) == len(every.file)
+    assert 40_000 == len(every.rows) == len(every.query_columns) == len(every.file)
     assert ["id", "customer", "amount", "state"] == every.rows.schema.names
-    assert every.rows.column("customer").equals(every.asked.column("customer"))
+    assert every.rows.column("customer").equals(every.query_columns.column("customer"))
     # sixteen row groups of forty, of each as many
     assert 1600 == len(some.rows)
     assert {100} == {n % 1000 + 1 for n in some.rows.column("id").to_pylist()[99::100]}
     assert 4 == len(set(some.file.tolist()))
     size = sum(file.stat().st_size for file in path.glob("*.parquet"))
-    assert 0.7 * size < every.took.sum() < size
+    assert 0.7 * size < every.stored_bytes.sum() < size
     assert whole(0) is None
 
 
 def test_a_file_that_was_not_looked_into_is_as_its_neighbours_are():
     """Half of the bytes are in a big file and half in many small ones, of which one is sampled."""
     rows = 100
-    sample = Sample(
+    sample = RowSample(
         rows=pa.table({"x": [1] * rows + [2] * rows}),
         file=np.repeat([0, 5], rows),
-        fitted=np.zeros(2 * rows, np.int8),
+        fit_counts=np.zeros(2 * rows, np.int8),
         files=np.array([0, 5]),
         total=np.array([10 * rows, rows]),
         is_whole=np.array([False, True]),
         groups=2,
-        of=11,
+        total_groups=11,
     )
     sizes = np.array([10_000, *[1000] * 10])
-    group = Group(
+    group = SimulatedGroup(
         members=np.arange(11),
         sizes=sizes,
         rows=20 * rows,
-        data=20_000,
+        row_bytes=20_000,
         outputs=2,
         partition=0,
         is_whole=True,
     )
-    weight = Drawn.of(sample, group).weight
+    weight = SampledGroup.draw(sample, group).weight
 
     assert 20_000 == round(weight.sum())
     assert 0.5 <= weight[:rows].sum() / weight.sum() <= 0.65

@@ -8,29 +8,31 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.plan.model import KEEP_RULES
-from reconciler.planners.clean import plan_clean
+from reconciler.planners.clean.planner import plan_clean
 from reconciler.planners.compose import plan_table
-from reconciler.planners.resume import revalidate
-from reconciler.planners.window import Window
+from reconciler.planners.reader_window import ReaderWindow
+from reconciler.planners.recovery.resume_clean import revalidate_clean
+from reconciler.plans.model import KEEP_RULES
 from reconciler.spec.model import Policy, Readers, TableSpec
 from reconciler.state.model import PendingClean
 from tests.laws.clean_tables import (
     WRITES,
     cutoffs,
-    groups_of,
-    opinion,
+    expect_clean,
+    group_slices,
+    instant_at,
+    list_files,
     retentions,
-    rows_of,
-    stamp,
     tables,
-    without,
+    without_files,
 )
 
 LAW = settings(max_examples=100, deadline=None)
 NOW = datetime(2026, 1, 1, 0, 45, tzinfo=UTC)
 windows = st.integers(10, 42).map(
-    lambda minute: Window(reader="a query runs", seconds=60, start=stamp(minute), zone=UTC)
+    lambda minute: ReaderWindow(
+        reader="a query runs", seconds=60, start=instant_at(minute), zone=UTC
+    )
 )
 
 
@@ -62,9 +64,9 @@ def still_read(state, window):
     def is_recent(time):
         return time in pending or max(time, known.get(time, time)) >= window.start
 
-    views = [groups_of(state, None if state.table_version < 8 else state.completions)]
+    views = [group_slices(state, None if state.table_version < 8 else state.completions)]
     if state.table_version < 8 and state.is_merge_on_read and state.v6_completions:
-        views.append(groups_of(state, state.v6_completions))
+        views.append(group_slices(state, state.v6_completions))
     found = set()
     for groups in views:
         for group, slices in groups.items():
@@ -104,7 +106,7 @@ def test_a_longer_reader_removes_a_part_of_what_a_shorter_one_does(
 @given(tables(), retentions(), cutoffs(), windows)
 def test_kept_and_removed_are_what_the_policy_alone_removes(state, retention, cutoff, window):
     decision = plan_clean(retention, state, cutoff=cutoff, window=window)
-    by_policy = opinion(state, retention, cutoff).by_policy
+    by_policy = expect_clean(state, retention, cutoff).by_policy
     rules = dict(zip(pairs_of(decision.kept), decision.kept.rule.tolist(), strict=True))
     of_readers = {key for key, rule in rules.items() if KEEP_RULES[rule] == "readers"}
 
@@ -134,24 +136,24 @@ def test_a_rule_that_is_named_before_readers_stays_named(state, retention, cutof
 def test_a_clean_leaves_nothing_for_the_next(state, retention, cutoff, window):
     first = removed(plan(retention, state, cutoff, window))
 
-    assert set() == removed(plan(retention, without(state, first), cutoff, window))
+    assert set() == removed(plan(retention, without_files(state, first), cutoff, window))
 
 
 @LAW
 @given(tables(), windows, st.data())
 def test_of_a_pending_clean_nothing_goes_that_readers_need(state, window, data):
-    rows = rows_of(state)
+    rows = list_files(state)
     chosen = data.draw(st.lists(st.sampled_from(rows), unique=True)) if rows else []
     names = {}
     for path, name in sorted(chosen):
         names.setdefault(path, []).append(name)
     clean = PendingClean(
-        instant=stamp(50),
+        instant=instant_at(50),
         state="INFLIGHT",
         started_ms=0,
         files={path: tuple(found) for path, found in names.items()},
     )
-    alone, found = revalidate(state, clean), revalidate(state, clean, window=window)
+    alone, found = revalidate_clean(state, clean), revalidate_clean(state, clean, window=window)
 
     assert pairs(alone.files) - still_read(state, window) == pairs(found.files)
     assert set(chosen) == pairs(found.files) | pairs(found.withheld)

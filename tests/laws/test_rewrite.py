@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.rewrite.local import Bounds
-from reconciler.rewrite.model import Ordering
+from reconciler.rewrite.local import MemoryLimits
+from reconciler.rewrite.model import RowOrdering
 from tests.unit.rewrite.tables import (
     FORM,
     base_file,
@@ -25,9 +25,9 @@ from tests.unit.rewrite.tables import (
 VALUES = st.one_of(st.none(), st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 ROWS = st.lists(st.tuples(st.sampled_from("abcdé"), VALUES, VALUES), max_size=30)
 ORDERINGS = st.one_of(
-    st.just(Ordering()),
+    st.just(RowOrdering()),
     st.builds(
-        Ordering,
+        RowOrdering,
         columns=st.sampled_from([("x",), ("y", "x"), ("id", "y")]),
         curve=st.sampled_from(["kd-tree", "linear", "z-order", "hilbert"]),
         mapping=st.just("rank"),
@@ -35,7 +35,7 @@ ORDERINGS = st.one_of(
 )
 SIZES = st.sampled_from([1, 500, 1 << 26])
 PIECES = st.sampled_from([2000, 1 << 26])
-BOUNDS = st.builds(Bounds, piece=PIECES, gathered=SIZES, sorted=SIZES)
+BOUNDS = st.builds(MemoryLimits, piece=PIECES, gathered=SIZES, sorted=SIZES)
 
 
 def columns(rows):

@@ -10,35 +10,56 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.hudi.arrow import integers
-from reconciler.sizing.assign import assign
-from reconciler.sizing.buckets import Workload, inserts_only
-from reconciler.sizing.estimate import RecordSize
-from reconciler.sizing.routing import by_md5, cuts, exact_cuts, histogram, key_hashes
-from reconciler.sizing.rules import ByHudi, Cap, CopyOnWrite, MergeOnRead, Sizes, Steady
-from reconciler.sizing.streaming import Assigner, rooms, rows_of_a_new_file
-from reconciler.sizing.tasks import Task
-from tests.unit.sizing.piles import pile
+from reconciler.arrays import to_integer_array
+from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assignment_rules import (
+    CopyOnWrite,
+    FileSizeLimits,
+    HudiRule,
+    MergeOnRead,
+    RewriteCap,
+    SteadyRule,
+)
+from reconciler.layout.sizing.buckets import Workload, make_insert_workload
+from reconciler.layout.sizing.flink_tasks import StreamTask
+from reconciler.layout.sizing.key_routing import (
+    count_hashes,
+    find_exact_boundaries,
+    find_route_boundaries,
+    hash_record_keys,
+    route_by_md5,
+)
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.layout.sizing.stream_assignment import (
+    StreamAssigner,
+    list_free_space,
+    rows_per_new_file,
+)
+from tests.unit.layout.sizing.file_groups import make_groups
 
 LAW = settings(max_examples=50, deadline=None)
 COW = CopyOnWrite()
 
 sizes = st.builds(
-    lambda target, share: Sizes(target=target, small=round(target * share)),
+    lambda target, share: FileSizeLimits(target=target, small=round(target * share)),
     st.integers(1_000, 200_000),
     st.sampled_from([0.0, 0.5, 0.8, 100 / 120, 1.0, 1.5]),
 )
-kinds = st.sampled_from([COW, MergeOnRead(), MergeOnRead(most=3), MergeOnRead(indexes_logs=True)])
-caps = st.one_of(st.none(), st.builds(Cap, times=st.floats(0, 50), least=st.integers(0, 50_000)))
+kinds = st.sampled_from(
+    [COW, MergeOnRead(), MergeOnRead(max_candidates=3), MergeOnRead(indexes_logs=True)]
+)
+caps = st.one_of(
+    st.none(), st.builds(RewriteCap, times=st.floats(0, 50), least=st.integers(0, 50_000))
+)
 records = st.builds(
     lambda fixed, per_row: RecordSize(fixed=fixed, per_row=per_row, because=""),
     st.integers(0, 900),
     st.floats(0.5, 400),
 )
 rules = st.one_of(
-    st.builds(Steady, sizes=sizes, record=records, cap=caps),
+    st.builds(SteadyRule, sizes=sizes, record=records, cap=caps),
     st.builds(
-        ByHudi,
+        HudiRule,
         sizes=sizes,
         average=st.integers(1, 2_000),
         split=st.one_of(st.none(), st.integers(1, 500)),
@@ -61,7 +82,7 @@ def tables(draw):
         }
         for partition in "pq"
     }
-    groups = pile(held, compacting=draw(some), clustering=draw(some), replaced=draw(some))
+    groups = make_groups(held, compacting=draw(some), clustering=draw(some), replaced=draw(some))
     updated = draw(st.sets(st.integers(0, max(len(groups) - 1, 0)))) if len(groups) else set()
     workload = Workload(
         partitions=("p", "q", "r"),
@@ -77,12 +98,12 @@ def tables(draw):
 @given(tables(), kinds, rules)
 def test_every_row_is_in_one_bucket(table, kind, rule):
     groups, workload = table
-    found = assign(groups, workload, kind, rule)
+    found = assign_rows(groups, workload, kind, rule)
 
     for code, rows in enumerate(workload.inserts.tolist()):
         assert rows == found.inserts[found.partition == code].sum()
-        assert rows == found.inserts[found.taking(code)].sum()
-        assert (found.inserts[found.taking(code)] > 0).all()
+        assert rows == found.inserts[found.insert_buckets(code)].sum()
+        assert (found.inserts[found.insert_buckets(code)] > 0).all()
     assert dict(zip(workload.group.tolist(), workload.updates.tolist(), strict=True)) == {
         group: rows
         for group, rows in zip(found.group.tolist(), found.updates.tolist(), strict=True)
@@ -96,43 +117,43 @@ def test_every_row_is_in_one_bucket(table, kind, rule):
 @given(tables(), kinds, rules)
 def test_new_rows_go_to_small_files_of_their_partition_that_nothing_holds(table, kind, rule):
     groups, workload = table
-    found = assign(groups, workload, kind, rule)
+    found = assign_rows(groups, workload, kind, rule)
     taking = (found.group >= 0) & (found.inserts > 0)
     at = found.group[taking]
 
-    assert groups.is_live[at].all()
-    assert not (groups.is_compacting | groups.is_clustering)[at].any()
+    assert groups.is_live[at].new_files()
+    assert not (groups.is_compacting | groups.is_clustering)[at].make_one()
     assert [groups.partitions[code] for code in groups.partition[at]] == [
         workload.partitions[code] for code in found.partition[taking]
     ]
     if kind == MergeOnRead(indexes_logs=True):
-        assert (groups.size[at] < rule.sizes.target).all()
+        assert (groups.size[at] < rule.sizes.target).new_files()
     else:
-        assert (groups.base[at] < rule.sizes.small).all()
+        assert (groups.base[at] < rule.sizes.small).new_files()
 
 
 @LAW
-@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, Steady)))
+@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, SteadyRule)))
 def test_no_file_that_a_steady_write_fills_or_makes_is_15_percent_above_the_target(
     table, kind, rule
 ):
     """But one whose only row is too big for that. A byte for the rounding of sizes."""
-    found = assign(*table, kind, rule)
+    found = assign_rows(*table, kind, rule)
     is_filled = (found.inserts > 0) & (~found.is_new | (found.inserts > 1))
 
-    assert (found.expected[is_filled] <= 1.15 * rule.sizes.target + 1).all()
+    assert (found.expected[is_filled] <= 1.15 * rule.sizes.target + 1).new_files()
     is_old = is_filled & ~found.is_new
-    assert (found.expected[is_old] <= rule.sizes.target + 1).all()
+    assert (found.expected[is_old] <= rule.sizes.target + 1).new_files()
 
 
 @LAW
-@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, Steady)))
+@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, SteadyRule)))
 def test_a_file_is_filled_only_where_that_is_worth_its_rewrite(table, kind, rule):
     groups, workload = table
-    found = assign(groups, workload, kind, rule)
+    found = assign_rows(groups, workload, kind, rule)
     old = found.group >= 0
     padded = np.flatnonzero(old & (found.inserts > 0))
-    if rule.cap is None or kind == MergeOnRead(indexes_logs=True):
+    if rule.rewrite_cap is None or kind == MergeOnRead(indexes_logs=True):
         return
     for at in padded.tolist():
         data = max(int(groups.base[found.group[at]]) - rule.record.fixed, 0)
@@ -142,7 +163,7 @@ def test_a_file_is_filled_only_where_that_is_worth_its_rewrite(table, kind, rule
 
 
 @LAW
-@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, Steady)), st.randoms())
+@given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, SteadyRule)), st.randoms())
 def test_a_steady_assignment_does_not_know_the_order_of_a_listing(table, kind, rule, random):
     groups, workload = table
     order = [
@@ -167,14 +188,14 @@ def test_a_steady_assignment_does_not_know_the_order_of_a_listing(table, kind, r
                 "is_clustering",
             )
         },
-        file_id=groups.file_id.take(integers(np.array(order, np.int64))),
+        file_id=groups.file_id.take(to_integer_array(np.array(order, np.int64))),
     )
     same = replace(
         workload, group=np.array([order.index(at) for at in workload.group.tolist()], np.int64)
     )
 
     def in_words(some, work):
-        found = assign(some, work, kind, rule)
+        found = assign_rows(some, work, kind, rule)
         ids = [*some.file_id.to_pylist(), "new"]
         rows = zip(
             found.group.tolist(), found.inserts.tolist(), found.updates.tolist(), strict=True
@@ -191,10 +212,10 @@ def test_a_steady_assignment_does_not_know_the_order_of_a_listing(table, kind, r
 
 #: rows that are small beside the room between a small file and the target, so that room has rows
 FINE = st.builds(
-    lambda fixed, per_row: Steady(
-        sizes=Sizes(target=1_200, small=1_000),
-        record=RecordSize(fixed=fixed, per_row=per_row, because=""),
-        cap=None,
+    lambda fixed, per_row: SteadyRule(
+        sizes=FileSizeLimits(target=1_200, small=1_000),
+        record_size=RecordSize(fixed=fixed, per_row=per_row, because=""),
+        rewrite_cap=None,
     ),
     st.integers(0, 400),
     st.floats(0.5, 20),
@@ -208,10 +229,10 @@ def test_inserts_leave_at_most_one_small_file_beyond_those_that_are_pinned(rule,
     files = {}
     for rows in batches:
         held = [name for nth, name in enumerate(files) if nth in pinned]
-        groups = pile({"p": files} if files else {}, clustering=held)
-        found = assign(groups, inserts_only({"p": rows}), COW, rule)
+        groups = make_groups({"p": files} if files else {}, clustering=held)
+        found = assign_rows(groups, make_insert_workload({"p": rows}), COW, rule)
         ids = groups.file_id.to_pylist()
-        for at, size in zip(found.group.tolist(), found.expected.tolist(), strict=True):
+        for at, size in zip(found.group.tolist(), found.expected_size.tolist(), strict=True):
             files[ids[at] if at >= 0 else f"f{len(files):02}"] = size
 
         free = [size for nth, size in enumerate(files.values()) if nth not in pinned]
@@ -236,29 +257,36 @@ def routed(draw):
 def test_routing_loses_no_row_and_does_not_know_the_order_of_rows(case, random):
     column, inserts = case
     order = pa.array(random.sample(range(len(column)), len(column)), pa.int64())
-    hashes = key_hashes(column)
-    for made in (exact_cuts(hashes, inserts), cuts(histogram(hashes, 12), inserts)):
+    hashes = hash_record_keys(column)
+    for made in (
+        find_exact_boundaries(hashes, inserts),
+        find_route_boundaries(count_hashes(hashes, 12), inserts),
+    ):
         found = made.route(hashes)
 
         assert set(found.tolist()) <= set(range(len(inserts)))
         assert found[order.to_numpy()].tolist() == (
-            made.route(key_hashes(column.take(order))).tolist()
+            made.route(hash_record_keys(column.take(order))).tolist()
         )
     assert inserts.tolist() == (
-        np.bincount(exact_cuts(hashes, inserts).route(hashes), minlength=len(inserts)).tolist()
+        np.bincount(
+            find_exact_boundaries(hashes, inserts).route(hashes), minlength=len(inserts)
+        ).tolist()
     )
-    by_hash = by_md5(column, inserts)
+    by_hash = route_by_md5(column, inserts)
     assert set(by_hash.tolist()) <= set(range(len(inserts)))
-    assert by_hash[order.to_numpy()].tolist() == by_md5(column.take(order), inserts).tolist()
+    assert by_hash[order.to_numpy()].tolist() == route_by_md5(column.take(order), inserts).tolist()
 
 
 @LAW
 @given(routed())
 def test_a_histogram_s_cuts_are_off_by_a_bin_at_most(case):
     column, inserts = case
-    hashes = key_hashes(column)
-    counts = histogram(hashes, 12)
-    found = np.bincount(cuts(counts, inserts).route(hashes), minlength=len(inserts))
+    hashes = hash_record_keys(column)
+    counts = count_hashes(hashes, 12)
+    found = np.bincount(
+        find_route_boundaries(counts, inserts).route(hashes), minlength=len(inserts)
+    )
 
     assert np.abs(np.cumsum(found) - np.cumsum(inserts)).max() <= counts.max()
 
@@ -269,26 +297,29 @@ def test_a_histogram_s_cuts_are_off_by_a_bin_at_most(case):
     st.lists(st.one_of(st.integers(1, 400), st.sampled_from(["began", "completed"])), max_size=25),
 )
 def test_streams_lose_no_row_and_tasks_share_no_file(tasks, steps):
-    rule = Steady(
-        sizes=Sizes(target=120, small=100), record=RecordSize(fixed=10, per_row=1.0, because="")
+    rule = SteadyRule(
+        sizes=FileSizeLimits(target=120, small=100),
+        record_size=RecordSize(fixed=10, per_row=1.0, because=""),
     )
-    groups = pile({"p": {f"f{n}": 10 * n for n in range(1, 12)}})
+    groups = make_groups({"p": {f"f{n}": 10 * n for n in range(1, 12)}})
     drawn = count()
     files = []
     for number in range(tasks):
-        task = Task(number=number, tasks=tasks)
-        assigner, mine = Assigner(per_file=rows_of_a_new_file(rule)), set()
+        task = StreamTask(number=number, tasks=tasks)
+        assigner, mine = StreamAssigner(rows_per_file=rows_per_new_file(rule)), set()
         for step in steps:
             if step == "began":
-                assigner = assigner.checkpoint_began()
+                assigner = assigner.start_checkpoint()
             elif step == "completed":
-                assigner = assigner.checkpoint_completed()
+                assigner = assigner.complete_checkpoint()
             else:
-                assigner, shares = assigner.insert(
+                assigner, shares = assigner.assign_inserts(
                     "p",
                     step,
-                    look=lambda task=task: rooms(groups, "p", COW, rule, task),
-                    draw=lambda task=task: task.first(f"new{next(drawn)}" for _ in count()),
+                    find_free_space=lambda task=task: list_free_space(groups, "p", COW, rule, task),
+                    new_file_id=lambda task=task: task.first_owned(
+                        f"new{next(drawn)}" for _ in count()
+                    ),
                 )
                 assert step == sum(share.rows for share in shares)
                 assert all(share.rows > 0 for share in shares)

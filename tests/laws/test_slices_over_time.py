@@ -9,22 +9,22 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.hudi.files import build_files
-from reconciler.hudi.slices import all_slices, completed_slices, merged_slices
-from reconciler.planners.slices import view_of
-from reconciler.reader.incremental import commit_times, is_touched, until_of
-from reconciler.reader.schema import evolved_instants, shape_of
-from reconciler.reader.slices import Until, newest_write, pick
-from tests.laws.clean_tables import rows_of, stamp, tables, tables_at_two_times
+from reconciler.hudi.files.slices import keep_completed_slices, list_slices, select_merged_slices
+from reconciler.hudi.files.table_files import build_files
+from reconciler.planners.protection import build_table_view
+from reconciler.reader.file_schemas import find_evolved_instants, spell_types
+from reconciler.reader.incremental import find_commit_times, find_touched_slices, make_read_limit
+from reconciler.reader.slice_selection import ReadLimit, find_newest_write, pick_slices
+from tests.laws.clean_tables import instant_at, list_files, tables, tables_at_two_times
 
 LAW = settings(max_examples=60, deadline=None)
 
 
 def seen(state, until=None, **how):
     """(base, logs) of each slice."""
-    picked = pick(state, until or Until(), **how)
+    picked = pick_slices(state, until or ReadLimit(), **how)
     none = np.zeros(len(picked), np.int32)
-    found = picked.table(none, none.astype(np.bool_)).to_pylist()
+    found = picked.to_table(none, none.astype(np.bool_)).to_pylist()
     return sorted((row["base"] or "", row["logs"]) for row in found)
 
 
@@ -37,32 +37,32 @@ def finished(state):
 @given(tables_at_two_times(), st.booleans())
 def test_the_slices_as_of_an_instant_are_the_newest_of_the_table_then(times, only_base):
     time, then, now = times
-    until = Until(requested=time)
+    until = ReadLimit(requested=time)
     # a log file of version 6 that came later may be named after a slice of then
-    there = {f"{path}/{name}" for path, name in rows_of(then)}
+    there = {f"{path}/{name}" for path, name in list_files(then)}
     past = [
         (base, [log for log in logs if log in there or then.table_version >= 8])
         for base, logs in seen(now, until, only_base=only_base)
     ]
 
     assert not finished(then) or seen(then, only_base=only_base) == past
-    assert newest_write(then) == newest_write(now, until)
+    assert find_newest_write(then) == find_newest_write(now, until)
 
 
 @LAW
 @given(tables(), st.data())
 def test_files_of_unfinished_writes_change_nothing(state, data):
-    pairs = sorted({(path, name.lstrip(".").partition("_")[0]) for path, name in rows_of(state)})
+    pairs = sorted({(path, name.lstrip(".").partition("_")[0]) for path, name in list_files(state)})
     groups = data.draw(st.lists(st.sampled_from(pairs), max_size=3)) if pairs else []
     times = data.draw(st.lists(st.integers(10, 30), min_size=len(groups), max_size=len(groups)))
     junk = []
     for (path, group), minute in zip(groups, times, strict=True):
-        time = f"{stamp(minute)[:-1]}5"
+        time = f"{instant_at(minute)[:-1]}5"
         junk.append((path, f"{group}_7-7-7_{time}.parquet"))
         if state.table_version >= 8:
             junk.append((path, f".{group}_{time}.log.1_7-7-7"))
     folders = {}
-    for path, name in {*rows_of(state), *junk}:
+    for path, name in {*list_files(state), *junk}:
         folders.setdefault(path, []).append(name)
     files = build_files(((p, n, [7] * len(n)) for p, n in folders.items()), ".parquet")
     littered = replace(state, files=files)
@@ -76,11 +76,11 @@ def test_files_of_unfinished_writes_change_nothing(state, data):
 @given(tables())
 def test_where_no_write_is_unfinished_the_slices_are_those_of_the_view_of_one_partition(state):
     expected = []
-    view = view_of(state)
+    view = build_table_view(state)
     for path in state.partitions:
-        every = all_slices(view, path)
-        done = completed_slices(every, state.timeline, table_version=state.table_version)
-        for found in merged_slices(done):
+        every = list_slices(view, path)
+        done = keep_completed_slices(every, state.timeline, table_version=state.table_version)
+        for found in select_merged_slices(done):
             base = f"{path}/{found.base}" if found.base else ""
             expected.append((base, [f"{path}/{log}" for log in found.logs]))
 
@@ -92,9 +92,9 @@ def test_where_no_write_is_unfinished_the_slices_are_those_of_the_view_of_one_pa
 @LAW
 @given(tables(), st.integers(0, 40), st.integers(0, 40))
 def test_ranges_that_follow_each_other_share_no_write_and_leave_none_out(state, one, other):
-    begin, middle = stamp(min(one, other)), stamp(max(one, other))
-    whole = commit_times(state, begin, None)
-    early, late = commit_times(state, begin, middle), commit_times(state, middle, None)
+    begin, middle = instant_at(min(one, other)), instant_at(max(one, other))
+    whole = find_commit_times(state, begin, None)
+    early, late = find_commit_times(state, begin, middle), find_commit_times(state, middle, None)
 
     assert whole == tuple(sorted(early + late))
     assert not set(early) & set(late)
@@ -103,9 +103,9 @@ def test_ranges_that_follow_each_other_share_no_write_and_leave_none_out(state, 
 @LAW
 @given(tables(), st.integers(0, 40))
 def test_a_slice_that_a_range_leaves_out_holds_no_file_of_it(state, minute):
-    times = commit_times(state, stamp(minute), None)
-    picked = pick(state, until_of(state, None))
-    left = picked.of(~is_touched(picked, state, times))
+    times = find_commit_times(state, instant_at(minute), None)
+    picked = pick_slices(state, make_read_limit(state, None))
+    left = picked.filter(~find_touched_slices(picked, state, times))
     rows = np.concatenate([left.base[left.base >= 0], left.logs])
     instants = {left.files.instants[code] for code in left.files.instant[rows]}
 
@@ -123,6 +123,6 @@ def test_the_files_of_other_types_are_found_as_if_each_was_looked_into(changes):
     instants = [f"{number:03d}" for number in range(len(files))]
     table = files[-1] if files else pa.schema([])
 
-    found = evolved_instants(instants, lambda i: shape_of(files[int(i)]), table)
+    found = find_evolved_instants(instants, lambda i: spell_types(files[int(i)]), table)
     slow = {i for i, file in zip(instants, files, strict=True) if any(f not in table for f in file)}
     assert slow == found

@@ -21,20 +21,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import reconciler
-from reconciler.hudi.instant import Action
-from reconciler.sizing.assign import assign
-from reconciler.sizing.buckets import inserts_only
-from reconciler.sizing.choose import rule_for
-from reconciler.sizing.history import Footers, Written
-from reconciler.sizing.rules import CopyOnWrite, Sizes
-from reconciler.sizing.simulate import simulate_inserts
+from reconciler.hudi.timeline.instant import Action
+from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assignment_rules import CopyOnWrite, FileSizeLimits
+from reconciler.layout.sizing.buckets import make_insert_workload
+from reconciler.layout.sizing.choose_rule import choose_rule
+from reconciler.layout.sizing.simulate_inserts import simulate_inserts
+from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
 from reconciler.state.observe import observe
-from reconciler.state.view import newest_bases, view_of
+from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
-from reconciler.writer.asked import Way
+from reconciler.writer.request import WriteMode
 from tests.selection import rounds
-from tests.unit.sizing.piles import pile
-from tests.written import SCHEMA, Runs
+from tests.unit.layout.sizing.file_groups import make_groups
+from tests.write_runs import SCHEMA, WriteRuns
 
 LAW = settings(
     max_examples=rounds("SMALL_FILES", few=12, many=100),
@@ -58,7 +58,7 @@ TARGET, SMALL = 900_000, 720_000
 FULL = 1.08
 
 
-class Table(Runs):
+class Table(WriteRuns):
     """Inserts into a table of rows that are all about as wide."""
 
     def __init__(self, folder: Path, *, version: int, width: int, record: int) -> None:
@@ -70,7 +70,7 @@ class Table(Runs):
         super().__init__(reconciler.load_specs(folder / "spec.yaml")[0])
         self.width, self.key = width, 0
 
-    def insert(self, counts, way=Way.INSERT):
+    def insert(self, counts, way=WriteMode.INSERT):
         """So many new rows into each partition."""
         found = []
         for partition, count in counts.items():
@@ -87,7 +87,7 @@ class Table(Runs):
         storage = open_storage(self.spec.path)
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         found = defaultdict(list)
-        for row in newest_bases(view_of(state)).tolist():
+        for row in find_newest_bases(build_table_view(state)).tolist():
             path = state.files.partitions[state.files.partition[row]]
             data = storage.read(f"{path}/{state.files.name[row].as_py()}")
             keys = pq.read_table(pa.BufferReader(data), columns=["id"]).column("id").to_pylist()
@@ -110,7 +110,7 @@ batches = st.lists(
     version=st.sampled_from([6, 9]),
     width=st.sampled_from([2_000, 4_000, 6_000]),
     record=st.sampled_from([1, 1024]),
-    way=st.sampled_from([Way.INSERT, Way.UPSERT]),
+    way=st.sampled_from([WriteMode.INSERT, WriteMode.UPSERT]),
 )
 def test_whole_runs_leave_a_partition_at_most_one_small_file(counts, version, width, record, way):
     """And none that is too big; and which row is in which file is the same every time."""
@@ -164,7 +164,7 @@ class Simulated:
             path: {name: self.bytes_of(rows) for name, rows in files.items()}
             for path, files in self.files.items()
         }
-        return pile({path: files for path, files in sizes.items() if files}, clustering=held)
+        return make_groups({path: files for path, files in sizes.items() if files}, clustering=held)
 
     def is_pinned(self, name):
         return int(name[1:]) in self.pinned
@@ -174,26 +174,26 @@ class Simulated:
         rows = np.array([n for files in self.files.values() for n in files.values()], np.int64)
         sizes = np.array([self.bytes_of(n) for n in rows.tolist()], np.int64)
         data = np.rint(rows * self.per_row).astype(np.int64)
-        footers = Footers(rows=rows, bytes=sizes, data=data) if len(rows) else None
-        found = rule_for("steady", self.sizes, self.history[-20:], footers=footers, declared=1)
+        footers = FooterSizes(rows=rows, bytes=sizes, data=data) if len(rows) else None
+        found = choose_rule("steady", self.sizes, self.history[-20:], footers=footers, declared=1)
         return replace(found, cap=None)
 
     def insert(self, counts):
         groups, rule = self.groups(), self.rule()
         ids = groups.file_id.to_pylist()
-        workload = inserts_only(counts)
+        workload = make_insert_workload(counts)
         commits = bool(self.history)
-        found = assign(groups, workload, CopyOnWrite(), rule, has_commits=commits)
+        found = assign_rows(groups, workload, CopyOnWrite(), rule, has_commits=commits)
         said = simulate_inserts(groups, counts, CopyOnWrite(), rule, has_commits=commits)
         written = []
         for code, outlook in enumerate(said):
-            path, place = workload.partitions[code], found.taking(code)
+            path, place = workload.partitions[code], found.insert_buckets(code)
             assert outlook.rows == found.inserts[place].sum() == counts[path]
             for at, rows in zip(found.group[place], found.inserts[place].tolist(), strict=True):
                 name = ids[at] if at >= 0 else None
                 written += self.fill(path, name, int(rows))
         self.history.append(
-            Written(
+            PastWrite(
                 instant=f"{len(self.history)}",
                 action=Action.COMMIT,
                 rows=np.array(written, np.int64),
@@ -236,7 +236,7 @@ def test_what_is_learned_of_rows_on_the_way_leaves_at_most_one_small_file(
     The first write knows none: it is of rows that are declared no bigger than they are, and of so
     few that it expects one file of them.
     """
-    sizes = Sizes(target=1_200, small=1_000)
+    sizes = FileSizeLimits(target=1_200, small=1_000)
     table = Simulated(fixed, per_row, sizes, pinned)
     for batch in (first, *counts):
         table.insert({path: rows for path, rows in batch.items() if rows})

@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler import canonical
+from reconciler import canonical_json
 from reconciler.errors import SpecError
 from reconciler.spec.document import spec_from_document
+from reconciler.spec.field_suggestions import list_field_paths
 from reconciler.spec.grammar import TABLE_SPEC
 from reconciler.spec.kinds import ENVIRONMENT_SPEC, KINDS
 from reconciler.spec.load import load_specs
-from reconciler.spec.names import paths
 from tests.laws.specs import table_specs, values
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
@@ -26,7 +26,7 @@ LINE = re.compile(r"[^:]*a\.yaml(:[0-9]+:[0-9]+)?: .+")
 
 NAMES = st.sampled_from(
     [
-        *sorted({part for path in paths(TABLE_SPEC) for part in path.split(".")}),
+        *sorted({part for path in list_field_paths(TABLE_SPEC) for part in path.split(".")}),
         *(
             "apiVersion",
             "kind",
@@ -71,7 +71,7 @@ def loads_or_says_why(data: bytes) -> None:
             assert all(LINE.fullmatch(line) for line in lines), lines
         else:
             assert specs
-            assert all(canonical.dumps(spec.document) for spec in specs)
+            assert all(canonical_json.to_canonical_bytes(spec.document) for spec in specs)
 
 
 @settings(deadline=None, max_examples=300)
@@ -123,7 +123,9 @@ def test_good_specs_with_any_defaults(spec, defaults, by_place):
     loads_or_says_why(text.encode())
 
 
-WORDS_OF_ENVIRONMENTS = {part for path in paths(ENVIRONMENT_SPEC) for part in path.split(".")}
+WORDS_OF_ENVIRONMENTS = {
+    part for path in list_field_paths(ENVIRONMENT_SPEC) for part in path.split(".")
+}
 IN_ENVIRONMENTS = NAMES | st.sampled_from([*sorted(WORDS_OF_ENVIRONMENTS), "fromEnv", "t"])
 
 

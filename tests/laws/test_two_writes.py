@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import BusyError
-from reconciler.storage.wrappers import Recording
-from reconciler.writer.asked import Way
-from tests.crash.writing import left
-from tests.holding import spec_of
+from reconciler.storage.wrappers import RecordingStorage
+from reconciler.writer.request import WriteMode
+from tests.crash.write_drill import list_leftovers
 from tests.selection import rounds
-from tests.written import Runs, rows
+from tests.table_sessions import write_spec
+from tests.write_runs import WriteRuns, make_rows
 
 LAW = settings(
     max_examples=rounds("TWO_WRITES", few=25, many=250),
@@ -32,7 +32,7 @@ def unique_by_key(found):
 
 
 writes = st.tuples(
-    st.sampled_from([Way.UPSERT, Way.UPSERT, *Way]),
+    st.sampled_from([WriteMode.UPSERT, WriteMode.UPSERT, *WriteMode]),
     st.lists(
         st.tuples(
             st.integers(1, 5), st.sampled_from("abc"), st.integers(1, 4), st.sampled_from("xy")
@@ -44,7 +44,7 @@ writes = st.tuples(
 
 
 #: a row in a partition that has none
-NEW = (Way.UPSERT, [(4, "c", 1, "x")])
+NEW = (WriteMode.UPSERT, [(4, "c", 1, "x")])
 
 
 def after(table, write, who):
@@ -54,7 +54,7 @@ def after(table, write, who):
     folders = {p for _, p, _, _ in found}
     others = [row for row in table if (row[1], row[0]) not in new]
     match way:
-        case Way.UPSERT:
+        case WriteMode.UPSERT:
             same = {(row[1], row[0]) for row in table} & new.keys()
             changed = [
                 max(new[row[1], row[0]], row, key=lambda one: one[2])
@@ -62,24 +62,24 @@ def after(table, write, who):
                 if (row[1], row[0]) in same
             ]
             return [*others, *changed, *(row for key, row in new.items() if key not in same)]
-        case Way.DELETE:
+        case WriteMode.DELETE:
             return others
-        case Way.INSERT | Way.BULK_INSERT:
+        case WriteMode.INSERT | WriteMode.BULK_INSERT:
             return [*table, *new.values()]
-        case Way.INSERT_OVERWRITE:
+        case WriteMode.INSERT_OVERWRITE:
             return [*(row for row in table if row[1] not in folders), *new.values()]
-        case Way.INSERT_OVERWRITE_TABLE:
+        case WriteMode.INSERT_OVERWRITE_TABLE:
             return [*new.values()]
-        case Way.DELETE_PARTITION:
+        case WriteMode.DELETE_PARTITION:
             return [row for row in table if row[1] not in folders]
 
 
 def run(it, write, who, **how):
     """Whether it is completed."""
     way, found = write
-    if way is Way.DELETE_PARTITION:
+    if way is WriteMode.DELETE_PARTITION:
         how["partitions"] = sorted({f"p={p}" for _, p, _, _ in found})
-    batch = rows(*[(key, p, ts, f"{x}{who}") for key, p, ts, x in found])
+    batch = make_rows(*[(key, p, ts, f"{x}{who}") for key, p, ts, x in found])
     try:
         it.write(batch, way, **how)
     except BusyError:
@@ -91,13 +91,13 @@ def before(number, act):
     """Storage in which somebody acts just before so many changes were made."""
     seen = []
 
-    class Before(Recording):
+    class Before(RecordingStorage):
         def _gate(self, call, what, torn=None):
             if call.mutates:
                 seen.append(call)
                 if len(seen) == number:
                     act()
-            return super()._gate(call, what, torn)
+            return super()._intercept(call, what, torn)
 
     return Before
 
@@ -105,12 +105,12 @@ def before(number, act):
 @LAW
 @given(one=writes, other=writes, number=st.integers(1, 30), version=st.sampled_from([6, 9]))
 @example(one=NEW, other=NEW, number=6, version=9)
-@example(one=(Way.INSERT_OVERWRITE, NEW[1]), other=NEW, number=6, version=6)
+@example(one=(WriteMode.INSERT_OVERWRITE, NEW[1]), other=NEW, number=6, version=6)
 def test_two_writes_at_once_leave_what_one_after_the_other_leaves(one, other, number, version):
     with tempfile.TemporaryDirectory() as folder:
-        it = Runs(spec_of(Path(folder), version=version))
-        it.write(rows(*FIRST))
-        second = Runs(it.spec)
+        it = WriteRuns(write_spec(Path(folder), version=version))
+        it.write(make_rows(*FIRST))
+        second = WriteRuns(it.spec)
         second.clock, second.count = it.clock, 50
         done = []
 
@@ -133,5 +133,5 @@ def test_two_writes_at_once_leave_what_one_after_the_other_leaves(one, other, nu
             orders = [after(FIRST, other, "B")]
         else:
             orders = [FIRST]
-        assert it.rows() in [sorted(found, key=str) for found in orders]
-        assert [] == left(it)
+        assert it.read_rows() in [sorted(found, key=str) for found in orders]
+        assert [] == list_leftovers(it)

@@ -20,17 +20,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import reconciler
-from reconciler.apply.freshness import keys_present
 from reconciler.errors import PlanError, RowsError
+from reconciler.executor.freshness import make_present_keys
 from reconciler.hudi.load import PROPERTIES, load_properties
 from reconciler.state.observe import observe
-from reconciler.state.view import newest_bases, view_of
+from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
-from reconciler.transaction.hold import Means
-from reconciler.writer.asked import Ask, Way
-from reconciler.writer.local import InProcess
-from reconciler.writer.opening import open_for_writing
+from reconciler.transaction.session import RunContext
+from reconciler.writer.local import LocalWriter
+from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.run import run_write
+from reconciler.writer.table_opening import open_for_writing
 from tests.crash.drill import TestClock, process
 from tests.selection import rounds
 
@@ -84,7 +84,7 @@ class Shape:
 class Step:
     """A write: of rows (id, k, p, q, ts), of columns ``grown`` and ``promoted`` until then."""
 
-    way: Way
+    way: WriteMode
     rows: tuple[tuple[Any, ...], ...]
     grows: bool
     promotes: bool
@@ -106,7 +106,7 @@ shapes = st.builds(
 )
 steps = st.builds(
     Step,
-    way=st.sampled_from([Way.UPSERT, Way.UPSERT, Way.UPSERT, *Way]),
+    way=st.sampled_from([WriteMode.UPSERT, WriteMode.UPSERT, WriteMode.UPSERT, *WriteMode]),
     rows=st.lists(
         st.tuples(
             st.sampled_from(IDS),
@@ -161,13 +161,13 @@ class History:
     def go(self, step: Step) -> None:
         """One write, and the same to the model."""
         self.count += 1
-        if step.grows and step.way is not Way.DELETE:
+        if step.grows and step.way is not WriteMode.DELETE:
             self.extra.append(f"y{len(self.extra)}")
-        if step.promotes and step.way is not Way.DELETE:
+        if step.promotes and step.way is not WriteMode.DELETE:
             self.promoted = min(self.promoted + 1, len(PROMOTED) - 1)
         rows = [self.row(number, *values) for number, values in enumerate(step.rows)]
         partitions = None
-        if step.way is Way.DELETE_PARTITION:
+        if step.way is WriteMode.DELETE_PARTITION:
             partitions = sorted({self.path(row) for row in rows})
         refused = self.refused(step, rows)
         if refused is not None:
@@ -177,15 +177,15 @@ class History:
         outcome = self.write(step, rows, partitions)
         before = sum(map(len, self.model.values()))
         self.expect(step, rows, partitions)
-        if step.way in (Way.INSERT, Way.BULK_INSERT):
+        if step.way in (WriteMode.INSERT, WriteMode.BULK_INSERT):
             after = sum(map(len, self.model.values()))
-            assert after - before == (outcome.totals.inserts if outcome.totals else 0)
+            assert after - before == (outcome.counts.inserts if outcome.counts else 0)
 
     def refused(self, step: Step, rows: list[dict[str, Any]]) -> type[Exception] | None:
         """What is not done: to delete where there is no table, to empty one without a row."""
-        if step.way in (Way.DELETE, Way.DELETE_PARTITION) and not self.is_there():
+        if step.way in (WriteMode.DELETE, WriteMode.DELETE_PARTITION) and not self.is_there():
             return PlanError
-        return RowsError if step.way is Way.INSERT_OVERWRITE_TABLE and not rows else None
+        return RowsError if step.way is WriteMode.INSERT_OVERWRITE_TABLE and not rows else None
 
     def is_there(self) -> bool:
         return open_storage(self.spec.path).stat(PROPERTIES) is not None
@@ -223,7 +223,7 @@ class History:
         schema = self.schema()
         each = -(-len(rows) // step.parts) or 1
         parts = [rows[at : at + each] for at in range(0, len(rows), each)]
-        if step.way is Way.DELETE:
+        if step.way is WriteMode.DELETE:
             names = ["id", "k", *self.shape.partitions]
             schema = pa.schema([schema.field(name) for name in names])
         batches = [
@@ -232,44 +232,44 @@ class History:
             for part in parts
         ]  # fmt: skip
         storage, who = open_storage(self.spec.path), process(self.count)
-        means = Means(
+        means = RunContext(
             open_storage=lambda ref, _options=None: open_storage(ref),
             clock=self.clock,
             process=who,
-            waits=lambda *_said: None,
-            check=lambda: None,
+            report_wait=lambda *_said: None,
+            check_stop=lambda: None,
             lock_wait_s=0,
         )
-        ask = Ask(
-            way=step.way,
+        ask = WriteRequest(
+            mode=step.way,
             rows=batches,
             schema=schema,
-            dedupes=step.dedupes and step.way is not Way.DELETE,
+            dedupes=step.dedupes and step.way is not WriteMode.DELETE,
             partitions=partitions,
         )
         hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}", ask)
-        writer = None if partitions is not None else InProcess(storage, self.shape.places)
+        writer = None if partitions is not None else LocalWriter(storage, self.shape.places)
         return run_write(hold, self.spec, ask, writer, extra={}, announced=announced)
 
     def expect(self, step: Step, rows: list[dict[str, Any]], partitions: list[str] | None) -> None:
         found = self.brought(step, rows)
         match step.way:
-            case Way.INSERT | Way.BULK_INSERT:
+            case WriteMode.INSERT | WriteMode.BULK_INSERT:
                 for key, brought in found.items():
                     self.model.setdefault(key, []).extend(brought)
-            case Way.UPSERT:
+            case WriteMode.UPSERT:
                 for key, (new,) in found.items():
                     old = self.model.get(key, [])
                     self.model[key] = [self.newest([one, new]) for one in old] or [new]
-            case Way.DELETE:
+            case WriteMode.DELETE:
                 for key in found:
                     self.model.pop(key, None)
-            case Way.INSERT_OVERWRITE:
+            case WriteMode.INSERT_OVERWRITE:
                 gone = {path for path, _ in found}
                 self.model = {k: v for k, v in self.model.items() if k[0] not in gone} | found
-            case Way.INSERT_OVERWRITE_TABLE:
+            case WriteMode.INSERT_OVERWRITE_TABLE:
                 self.model = found
-            case Way.DELETE_PARTITION:
+            case WriteMode.DELETE_PARTITION:
                 self.model = {k: v for k, v in self.model.items() if k[0] not in partitions}
 
     def brought(self, step: Step, rows: list[dict[str, Any]]) -> Model:
@@ -277,7 +277,7 @@ class History:
         found: Model = {}
         for row in rows:
             found.setdefault((self.path(row), self.key(row)), []).append(row)
-        if step.dedupes or step.way is Way.UPSERT:
+        if step.dedupes or step.way is WriteMode.UPSERT:
             return {key: [self.newest(brought)] for key, brought in found.items()}
         return found
 
@@ -291,7 +291,7 @@ class History:
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         names = self.schema().names
         seen: Counter[tuple[Any, ...]] = Counter()
-        for row in newest_bases(view_of(state)).tolist():
+        for row in find_newest_bases(build_table_view(state)).tolist():
             folder = state.files.partitions[state.files.partition[row]]
             name = state.files.name[row].as_py()
             data = storage.read(f"{folder}/{name}" if folder else name)
@@ -319,8 +319,8 @@ class History:
         disk = observe(storage, None, observed_ms=ms)
         listed = observe(storage, None, observed_ms=ms, listing="metadata")
         assert [] == [one.requested for one in disk.timeline.instants if not one.is_completed]
-        assert sorted(keys_present(disk.files).to_pylist()) == sorted(
-            keys_present(listed.files).to_pylist()
+        assert sorted(make_present_keys(disk.files).to_pylist()) == sorted(
+            make_present_keys(listed.files).to_pylist()
         )
         assert disk.files.size.sum() == listed.files.size.sum()
 

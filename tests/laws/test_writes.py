@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.sizing.rules import ByHudi
-from reconciler.writer.local import InProcess
-from reconciler.writer.request import Operation
+from reconciler.layout.sizing.assignment_rules import HudiRule
+from reconciler.writer.job import RowOperation
+from reconciler.writer.local import LocalWriter
 from tests.unit.writer.ledger import BIG, Ledger, batch, few_a_file, row, wide
 
 LAW = settings(max_examples=15, deadline=None)
-HUDI = ByHudi(sizes=few_a_file(6).sizes, average=1100)
+HUDI = HudiRule(sizes=few_a_file(6).sizes, average=1100)
 
 rows = st.builds(
     lambda key, partition, ts, deleted: row(key, partition, ts, wide(f"{key}.{ts}"), deleted),
@@ -25,7 +25,7 @@ rows = st.builds(
     st.integers(1, 9),
     st.sampled_from([None, False, False, True]),
 )
-operations = st.sampled_from([Operation.UPSERT, Operation.UPSERT, Operation.DELETE])
+operations = st.sampled_from([RowOperation.UPSERT, RowOperation.UPSERT, RowOperation.DELETE])
 batches = st.lists(rows, max_size=20)
 rules = st.sampled_from([BIG, few_a_file(6), few_a_file(1), HUDI])
 
@@ -46,7 +46,7 @@ def by_model(model, operation, found):
             newest[key] = one
     for key, one in newest.items():
         old = model.get(key)
-        if operation is Operation.DELETE:
+        if operation is RowOperation.DELETE:
             model.pop(key, None)
         elif old is not None and old["ts"] > one["ts"]:
             continue
@@ -67,7 +67,7 @@ def test_a_table_has_the_rows_that_its_history_says(history, rule, places, tasks
     model = {}
     with tempfile.TemporaryDirectory() as folder:
         table = Ledger(folder, rule)
-        table.writer = InProcess(table.storage, places)
+        table.writer = LocalWriter(table.storage, places)
         for operation, found in history:
             done = table.write(operation, *parts_of(found, tasks))
             by_model(model, operation, found)
@@ -75,8 +75,8 @@ def test_a_table_has_the_rows_that_its_history_says(history, rule, places, tasks
             assert table.rows() == Counter(
                 {(p, key, one["ts"], one["name"]): 1 for (p, key), one in model.items()}
             )
-            totals = done.totals
-            assert totals.brought == len(found)
+            totals = done.counts
+            assert totals.incoming == len(found)
             assert totals.dropped == len(found) - len({(one["p"], one["id"]) for one in found})
 
 
@@ -86,9 +86,9 @@ def test_inserts_lose_no_row_and_double_none(history, rule, places):
     brought = Counter()
     with tempfile.TemporaryDirectory() as folder:
         table = Ledger(folder, rule)
-        table.writer = InProcess(table.storage, places)
+        table.writer = LocalWriter(table.storage, places)
         for found in history:
-            table.write(Operation.INSERT, *parts_of(found, 2))
+            table.write(RowOperation.INSERT, *parts_of(found, 2))
             brought.update(
                 (one["p"], one["id"], one["ts"], one["name"])
                 for one in found
@@ -116,9 +116,9 @@ def test_a_write_that_is_tried_again_writes_the_same_files(first, second, rule, 
     for _ in range(2):
         with tempfile.TemporaryDirectory() as folder:
             table = Ledger(folder, rule)
-            table.writer = InProcess(table.storage, places)
-            table.write(Operation.UPSERT, *parts_of(first, 2))
-            table.write(Operation.UPSERT, *parts_of(second, 2))
+            table.writer = LocalWriter(table.storage, places)
+            table.write(RowOperation.UPSERT, *parts_of(first, 2))
+            table.write(RowOperation.UPSERT, *parts_of(second, 2))
             made.append(
                 {
                     key: (

@@ -45,17 +45,17 @@ class Answer:
     refusal: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, rows: pa.Table) -> Answer:
+    def from_rows(cls, rows: pa.Table) -> Answer:
         """Of Arrow rows: the types are those that Spark gives Arrow's."""
         return cls(types=tuple((f.name, spark_type(f.type)) for f in rows.schema), rows=rows)
 
     @classmethod
-    def recorded(cls, said: dict[str, Any]) -> Answer:
+    def from_record(cls, said: dict[str, Any]) -> Answer:
         """Of what `Worker.read_all` gives."""
         if "error" in said:
             return cls(refusal=tuple(said["error"]))
         with Path(said["file"]).open("rb") as file, pa.ipc.open_file(file) as rows:
-            return cls(types=types_of(said["schema"]), rows=rows.read_all())
+            return cls(types=list_types(said["schema"]), rows=rows.read_all())
 
     def rows_as_text(self) -> list[str]:
         """A text a row, equal where the rows are; sorted."""
@@ -82,22 +82,22 @@ def spark_type(kind: Any) -> Any:
     return _SPARK[kind]
 
 
-def types_of(schema: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def list_types(schema: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """(column, type) of a schema in Spark's JSON."""
-    return tuple((field["name"], _bare(field["type"])) for field in schema["fields"])
+    return tuple((field["name"], _drop_nullability(field["type"])) for field in schema["fields"])
 
 
-def _bare(kind: Any) -> Any:
+def _drop_nullability(kind: Any) -> Any:
     """The type without nullability and metadata, below too."""
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "struct":
-        return {"struct": types_of(kind)}
+        return {"struct": list_types(kind)}
     dropped = ("containsNull", "valueContainsNull")
-    return {key: _bare(value) for key, value in kind.items() if key not in dropped}
+    return {key: _drop_nullability(value) for key, value in kind.items() if key not in dropped}
 
 
-def differences(expected: Answer, actual: Answer) -> list[str]:
+def find_differences(expected: Answer, actual: Answer) -> list[str]:
     """What is not the same, a line each; nothing when the answers are equal."""
     if expected.refusal or actual.refusal:
         if bool(expected.refusal) == bool(actual.refusal):
@@ -110,8 +110,8 @@ def differences(expected: Answer, actual: Answer) -> list[str]:
         return []
     theirs, ours = Counter(expected.rows_as_text()), Counter(actual.rows_as_text())
     return [
-        *_some("missing", (theirs - ours).elements()),
-        *_some("not expected", (ours - theirs).elements()),
+        *_show_some("missing", (theirs - ours).elements()),
+        *_show_some("not expected", (ours - theirs).elements()),
     ]
 
 
@@ -127,7 +127,7 @@ def _type_differences(
             yield f"column {name}: type {kind} expected, {found[name]} found"
 
 
-def _some(what: str, rows: Iterable[str]) -> Iterable[str]:
+def _show_some(what: str, rows: Iterable[str]) -> Iterable[str]:
     found = list(rows)
     if found:
         yield f"{len(found)} rows {what}:"

@@ -16,9 +16,9 @@ from typing import Any, Final, Literal
 
 from hypothesis import strategies as st
 
-from reconciler.hudi.commit import CommitMetadata
+from reconciler.hudi.timeline.commit import CommitMetadata
 from tests.oracle.hudi import NOTHING_BY_ITSELF, HudiTable, RealHudi, keep_commits
-from tests.oracle.stories import copy_table
+from tests.oracle.prepared_tables import copy_table
 
 Merges = Literal["commit", "event", "overwrite"]
 What = Literal[
@@ -232,7 +232,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Teller:
+class HistoryWriter:
     """Has real Hudi write a history."""
 
     hudi: RealHudi
@@ -253,13 +253,13 @@ class Teller:
     model: dict[str, tuple[int, int]] | None = field(default_factory=dict)
 
     @classmethod
-    def of(cls, hudi: RealHudi, history: History, folder: Path) -> Teller:
+    def from_history(cls, hudi: RealHudi, history: History, folder: Path) -> HistoryWriter:
         options = history.shape.options(history.version)
         table = HudiTable(path=folder / "table", options=options)
         # where the next write does it, Hudi 0.15 loses that write's rows: a test of its own says it
         return cls(hudi, table, history.shape, tidies=history.version < "1.0")
 
-    def tell(self, history: History) -> Iterator[Moment]:
+    def write_steps(self, history: History) -> Iterator[Moment]:
         """Writes step by step; the moments are copies of the table."""
         for number, step in enumerate(history.steps):
             done = self._act(step) or self._write(step, "upsert")

@@ -7,22 +7,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import reconciler
-from reconciler import world
-from reconciler.apply.executor import InProcess
-from reconciler.apply.run import apply_plan
-from reconciler.plan.model import ClusterStep, Plan
+from reconciler import runtime
+from reconciler.executor.deletion import LocalDeleter
+from reconciler.executor.run import apply_plan
+from reconciler.plans.model import ClusterStep, Plan
 from reconciler.rewrite import local
 from reconciler.spec.model import Option, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Process
+from tests.oracle.clustered_tables import Clusterer, Shape, Subject
 from tests.oracle.hudi import HudiTable
-from tests.oracle.layouts import Clusterer, Shape, Subject
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.apply.result import Result
+    from reconciler.executor.result import ApplyResult
 
 _SPEC = """\
 apiVersion: reconciler/v1
@@ -39,7 +39,7 @@ spec:
 TARGET = "24KiB"
 
 
-def spec_of(
+def make_spec(
     table: HudiTable, shape: Shape, *, stale_after: str = "1h", target: str = TARGET
 ) -> TableSpec:
     """The spec of a table, loaded from a file beside it as a person's would be."""
@@ -59,28 +59,28 @@ def spec_of(
     return spec
 
 
-def planned(subject: Subject, *, now: datetime | None = None, stale_after: str = "1h") -> Plan:
+def make_plan(subject: Subject, *, now: datetime | None = None, stale_after: str = "1h") -> Plan:
     """The plan; an error or a refusal fails the test."""
-    spec = spec_of(subject.table, subject.shape, stale_after=stale_after)
+    spec = make_spec(subject.table, subject.shape, stale_after=stale_after)
     plan = reconciler.plan(spec, now=now)
     said = [(one.error, one.refusals) for one in plan.tables]
     assert [(None, ())] == said, said
     return plan
 
 
-def step_of(plan: Plan) -> ClusterStep:
+def get_step(plan: Plan) -> ClusterStep:
     """The cluster step of a plan of one table."""
     (table,) = plan.tables
     (step,) = (step for step in table.steps if isinstance(step, ClusterStep))
     return step
 
 
-def applied_here(
+def apply_here(
     plan: Plan,
     *,
     around: Callable[[Storage], Storage] = lambda storage: storage,
     process: Process | None = None,
-) -> Result:
+) -> ApplyResult:
     """Apply in this process, workers included; ``around`` wraps the one storage of them all."""
     stores: dict[str, Storage] = {}
 
@@ -94,27 +94,27 @@ def applied_here(
     return apply_plan(
         plan,
         open_storage=opened,
-        executor=InProcess(opened),
-        rewriter=local.InProcess(opened),
-        clock=world.SystemClock(),
-        new_token=world.token,
-        who=process or world.process(),
+        deleter=LocalDeleter(opened),
+        rewriter=local.LocalRewriter(opened),
+        clock=runtime.SystemClock(),
+        new_token=runtime.new_token,
+        process=process or runtime.current_process(),
     )
 
 
-def by_us(spark: Callable[[], SparkSession]) -> Clusterer:
+def cluster_by_us(spark: Callable[[], SparkSession]) -> Clusterer:
     """Clusters everything as ``plan`` and ``apply`` do."""
 
     def cluster(subject: Subject) -> str:
-        plan = planned(subject)
-        assert len(step_of(plan).groups) > 0
+        plan = make_plan(subject)
+        assert len(get_step(plan).groups) > 0
         assert_done(reconciler.apply(plan, spark=spark()))
-        assert () == planned(subject).tables[0].steps
+        assert () == make_plan(subject).tables[0].steps
         return subject.table.last_instant()
 
     return cluster
 
 
-def assert_done(result: Result) -> None:
+def assert_done(result: ApplyResult) -> None:
     """Everything that was planned was done."""
     assert result.exit_code == 0, [(t.error, t.refusals, t.outcomes) for t in result.tables]

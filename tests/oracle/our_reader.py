@@ -8,16 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from reconciler.errors import ReconcilerError
-from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest, Scan
-from reconciler.reader.rows import RowReading, refuse_unreadable, slice_files
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.slice_rows import SliceRowReader, check_mergeable, get_slice_files
 from reconciler.storage.api import Storage
 from reconciler.storage.open import open_storage
 from tests.oracle.answers import Answer
-from tests.oracle.reading import Query
+from tests.oracle.read_queries import Query
 
 
-def our_answers(table: Path, asked: list[Query]) -> dict[str, Answer]:
+def read_our_answers(table: Path, asked: list[Query]) -> dict[str, Answer]:
     """What our reader answers, by the query's name."""
     storage = open_storage(str(table))
     return {query.name: _answer(storage, query.request) for query in asked}
@@ -26,14 +26,16 @@ def our_answers(table: Path, asked: list[Query]) -> dict[str, Answer]:
 def _answer(storage: Storage, request: ReadRequest) -> Answer:
     try:
         scan = open_scan(storage, request)
-        refuse_unreadable(scan)
-        return Answer.of(pa.Table.from_batches(_rows(scan, storage), scan.schema))
+        check_mergeable(scan)
+        return Answer.from_rows(pa.Table.from_batches(_rows(scan, storage), scan.schema))
     except ReconcilerError as refusal:
         return Answer(refusal=(f"{type(refusal).__name__}: {refusal}",))
 
 
 def _rows(scan: Scan, storage: Storage) -> Iterator[pa.RecordBatch]:
-    reading = RowReading.of(scan)
+    reading = SliceRowReader.from_scan(scan)
     partitions = scan.slices.column("partition").to_pylist()
     for row, partition in enumerate(partitions):
-        yield from reading.read(slice_files(scan, row), scan.values(partition), storage)
+        yield from reading.read(
+            get_slice_files(scan, row), scan.get_partition_values(partition), storage
+        )

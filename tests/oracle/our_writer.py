@@ -9,20 +9,20 @@ from typing import Any
 import pyarrow as pa
 
 import reconciler
-from reconciler import world
-from reconciler.reader.load import open_scan
+from reconciler import runtime
 from reconciler.reader.model import ReadRequest
-from reconciler.reader.rows import RowReading, slice_files
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.slice_rows import SliceRowReader, get_slice_files
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.storage.open import open_storage
-from reconciler.transaction.hold import Means
 from reconciler.transaction.process import Process
-from reconciler.writer.asked import Ask, Outcome, Way
-from reconciler.writer.left import undo_dead_writes
-from reconciler.writer.local import InProcess
-from reconciler.writer.opening import open_for_writing
+from reconciler.transaction.recovery.undo_dead_writes import undo_dead_writes
+from reconciler.transaction.session import RunContext
+from reconciler.writer.local import LocalWriter
+from reconciler.writer.request import WriteMode, WriteRequest, WriteResult
 from reconciler.writer.run import run_write
+from reconciler.writer.table_opening import open_for_writing
 from tests.oracle.hudi import HudiTable
 
 _SPEC = """\
@@ -56,7 +56,7 @@ SCHEMA = pa.schema(
 Row = Sequence[Any]
 
 
-def spec_of(
+def make_spec(
     table: HudiTable,
     version: int,
     *,
@@ -84,39 +84,39 @@ def spec_of(
 def write(
     spec: TableSpec,
     rows: Sequence[Row],
-    way: Way = Way.UPSERT,
+    way: WriteMode = WriteMode.UPSERT,
     *,
     partitions: Sequence[str] | None = None,
     around: Callable[[Storage], Storage] = lambda storage: storage,
     process: Process | None = None,
-) -> Outcome:
+) -> WriteResult:
     """One run that writes full rows; ``around`` wraps the one storage of all that is done."""
-    storage, who = around(open_storage(spec.path)), process or world.process()
-    means = Means(
+    storage, who = around(open_storage(spec.path)), process or runtime.current_process()
+    means = RunContext(
         open_storage=lambda _ref, _options=None: storage,
-        clock=world.SystemClock(),
+        clock=runtime.SystemClock(),
         process=who,
-        waits=lambda *_said: None,
-        check=lambda: None,
+        report_wait=lambda *_said: None,
+        check_stop=lambda: None,
         lock_wait_s=10,
     )
     named = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
     batch = pa.RecordBatch.from_pylist(named, schema=SCHEMA)
-    ask = Ask(way=way, rows=[[batch]], schema=SCHEMA, partitions=partitions)
-    hold, announced = open_for_writing(spec, storage, means, world.token(), ask)
+    ask = WriteRequest(mode=way, rows=[[batch]], schema=SCHEMA, partitions=partitions)
+    hold, announced = open_for_writing(spec, storage, means, runtime.new_token(), ask)
     undo_dead_writes(hold, who)
-    writer = InProcess(storage) if partitions is None else None
+    writer = LocalWriter(storage) if partitions is None else None
     return run_write(hold, spec, ask, writer, extra={}, announced=announced)
 
 
-def rows_of(table: HudiTable) -> list[list[Any]]:
+def read_rows(table: HudiTable) -> list[list[Any]]:
     """What our reader finds, as ``RealHudi.rows`` has it."""
     storage = open_storage(str(table.path))
     scan = open_scan(storage, ReadRequest())
-    reading = RowReading.of(scan)
+    reading = SliceRowReader.from_scan(scan)
     found = []
     for row, partition in enumerate(scan.slices.column("partition").to_pylist()):
-        values = scan.values(partition)
-        for batch in reading.read(slice_files(scan, row), values, storage):
+        values = scan.get_partition_values(partition)
+        for batch in reading.read(get_slice_files(scan, row), values, storage):
             found += [list(one.values()) for one in batch.select(SCHEMA.names).to_pylist()]
     return sorted(found, key=repr)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.oracle.bundles import VERSIONS, BundleUnavailableError, bundle, java
 from tests.oracle.hudi import RealHudi
-from tests.oracle.stories import Library
+from tests.oracle.prepared_tables import PreparedTables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,9 +59,9 @@ def real_hudi() -> Iterator[Callable[[str], RealHudi]]:
 @pytest.fixture(scope="session")
 def library(
     real_hudi: Callable[[str], RealHudi], tmp_path_factory: pytest.TempPathFactory
-) -> Library:
+) -> PreparedTables:
     """``library.table(kind, path)``: a copy of a table that real Hudi made; see stories."""
-    return Library(real_hudi, tmp_path_factory.mktemp("library"))
+    return PreparedTables(real_hudi, tmp_path_factory.mktemp("library"))
 
 
 class Sessions:
@@ -76,12 +76,12 @@ class Sessions:
 
         A test must not find the session of whatever test came before it on this process.
         """
-        from reconciler.cli.spark import spark_session  # noqa: PLC0415 - heavy, and few need it
+        from reconciler.cli.spark import open_spark_session  # noqa: PLC0415 - heavy, and few need it
 
         settings = {f"spark.{key.replace('_', '.')}": value for key, value in conf.items()}
         if self._held is None or self._held[0] != settings:
             self.stop()
-            session = self._running.enter_context(spark_session("local[2]", settings))
+            session = self._running.enter_context(open_spark_session("local[2]", settings))
             self._held = settings, session
         return self._held[1]
 

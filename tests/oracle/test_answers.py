@@ -7,14 +7,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tests.oracle.answers import Answer, differences, types_of
+from tests.oracle.answers import Answer, find_differences, list_types
 
 NAN_OF_ANOTHER_SIGN = pa.array([0xFFF8000000000001], pa.uint64())
 MAP = pa.map_(pa.string(), pa.float64())
 
 
 def answer(*rows, kind):
-    return Answer.of(
+    return Answer.from_rows(
         pa.table({"k": pa.array(map(str, range(len(rows)))), "v": pa.array(rows, kind)})
     )
 
@@ -37,16 +37,16 @@ def answer(*rows, kind):
     ],
 )
 def test_values_that_differ_are_seen(kind, one, other):
-    assert [] == differences(answer(one, one, kind=kind), answer(one, one, kind=kind))
-    assert [] != differences(answer(one, one, kind=kind), answer(one, other, kind=kind))
-    assert [] != differences(answer(other, one, kind=kind), answer(one, one, kind=kind))
+    assert [] == find_differences(answer(one, one, kind=kind), answer(one, one, kind=kind))
+    assert [] != find_differences(answer(one, one, kind=kind), answer(one, other, kind=kind))
+    assert [] != find_differences(answer(other, one, kind=kind), answer(one, one, kind=kind))
 
 
 def test_nan_is_nan_whatever_its_bits():
     nan = answer(float("nan"), kind=pa.float64())
     table = pa.table({"k": ["0"], "v": NAN_OF_ANOTHER_SIGN.view(pa.float64())})
 
-    assert [] == differences(nan, Answer.of(table))
+    assert [] == find_differences(nan, Answer.from_rows(table))
 
 
 def test_the_order_of_rows_and_of_a_map_is_no_difference_but_their_number_is():
@@ -54,25 +54,27 @@ def test_the_order_of_rows_and_of_a_map_is_no_difference_but_their_number_is():
     rows = pa.table({"k": ["0", "1"], "v": pa.array([one, []], MAP)})
     turned = pa.table({"k": ["1", "0"], "v": pa.array([[], other], MAP)})
 
-    assert [] == differences(Answer.of(rows), Answer.of(turned))
+    assert [] == find_differences(Answer.from_rows(rows), Answer.from_rows(turned))
     assert [
         "1 rows not expected:",
         "  (\"'1'\", '[]')",
-    ] == differences(Answer.of(rows.slice(0, 1)), Answer.of(rows))
+    ] == find_differences(Answer.from_rows(rows.slice(0, 1)), Answer.from_rows(rows))
     assert [
         "1 rows missing:",
         "  (\"'1'\", '[]')",
-    ] == differences(Answer.of(pa.concat_tables([rows, rows.slice(1)])), Answer.of(rows))
+    ] == find_differences(
+        Answer.from_rows(pa.concat_tables([rows, rows.slice(1)])), Answer.from_rows(rows)
+    )
 
 
 def test_columns_their_order_and_their_types_are_compared():
     rows = pa.table({"a": pa.array([1], pa.int32()), "b": ["x"]})
 
-    assert ["columns ['a', 'b'] expected, ['b', 'a'] found"] == differences(
-        Answer.of(rows), Answer.of(rows.select(["b", "a"]))
+    assert ["columns ['a', 'b'] expected, ['b', 'a'] found"] == find_differences(
+        Answer.from_rows(rows), Answer.from_rows(rows.select(["b", "a"]))
     )
-    assert ["column a: type integer expected, long found"] == differences(
-        Answer.of(rows), Answer.of(rows.set_column(0, "a", pa.array([1], pa.int64())))
+    assert ["column a: type integer expected, long found"] == find_differences(
+        Answer.from_rows(rows), Answer.from_rows(rows.set_column(0, "a", pa.array([1], pa.int64())))
     )
 
 
@@ -100,13 +102,13 @@ def test_the_types_of_arrow_are_those_that_spark_says_in_json():
     }.items():
         spark.add(name, _parse_datatype_json_string(text))
 
-    ours = Answer.of(pa.schema(fields.items()).empty_table())
-    assert types_of(spark.jsonValue()) == ours.types
+    ours = Answer.from_rows(pa.schema(fields.items()).empty_table())
+    assert list_types(spark.jsonValue()) == ours.types
 
 
 def test_a_refusal_differs_from_rows_only():
-    rows, refused = Answer.of(pa.table({"a": ["x"]})), Answer(refusal=("no",))
+    rows, refused = Answer.from_rows(pa.table({"a": ["x"]})), Answer(refusal=("no",))
 
-    assert [] == differences(refused, Answer(refusal=("another no",)))
-    assert ["only the expected answer is a refusal: ('no',)"] == differences(refused, rows)
-    assert ["only the actual answer is a refusal: ('no',)"] == differences(rows, refused)
+    assert [] == find_differences(refused, Answer(refusal=("another no",)))
+    assert ["only the expected answer is a refusal: ('no',)"] == find_differences(refused, rows)
+    assert ["only the actual answer is a refusal: ('no',)"] == find_differences(rows, refused)

@@ -9,12 +9,12 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.schema import FileSchema
-from reconciler.basefile.writer import write_base_file
-from reconciler.index.nans import NAN_FREE
-from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
-from reconciler.merge.evolve import evolve_batch
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.base_file.writer import write_base_file
+from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
+from reconciler.file_slices.merge.schema_evolution import evolve_batch
+from reconciler.index.nan_free import NAN_FREE
 from tests.oracle.hudi import data_files
 
 pytestmark = pytest.mark.oracle
@@ -73,11 +73,11 @@ def write_again(table):
     for name in data_files(table.path):
         path = table.path / name
         before = pq.ParquetFile(path)
-        columns = with_meta_columns(arrow_schema(text, name))
+        columns = add_meta_columns(to_arrow_schema(text, name))
         batches = [evolve_batch(b, columns, name) for b in before.iter_batches(2)]
-        form = FileForm.of_file(before.metadata, name)
+        form = BaseFileSettings.from_footer(before.metadata, name)
         with path.open("wb") as sink:
-            made = write_base_file(batches, sink, path.name, FileSchema.of(text, name), form)
+            made = write_base_file(batches, sink, path.name, FileSchema.from_avro(text, name), form)
         (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
         footers.append((before.metadata.metadata, made.footer.metadata))
     return footers

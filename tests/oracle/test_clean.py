@@ -7,14 +7,14 @@ import re
 import pytest
 
 import reconciler
-from tests.oracle import ours
+from tests.oracle import our_clean
 from tests.oracle.hudi import data_files, directory_listing, keep_commits, keep_versions
-from tests.oracle.stories import (
+from tests.oracle.prepared_tables import (
     KINDS,
     PLAIN,
-    Kind,
+    TableKind,
     assert_hudi_goes_on,
-    assert_right,
+    assert_rows_and_listing,
     copy_table,
 )
 
@@ -31,17 +31,17 @@ def test_after_our_clean_real_hudi_reads_the_same_rows_and_goes_on(library, tmp_
     hudi, table = library.table(kind, tmp_path / "t")
     rows = hudi.rows(table)
     before = data_files(table.path)
-    plan = ours.planned(table, {"commits": 1})
-    planned = ours.names_of(ours.step_of(plan))
-    result = ours.applied(plan)
+    plan = our_clean.make_plan(table, {"commits": 1})
+    planned = our_clean.list_names(our_clean.get_step(plan))
+    result = our_clean.apply_here(plan)
     after = data_files(table.path)
 
     assert 0 == result.exit_code
     assert len(planned) > 2
     assert set(before) - set(after) == {f"{p}/{n}".lstrip("/") for p, n in planned}
     assert 1 == len(completed_cleans(table))
-    assert () == ours.planned(table, {"commits": 1}).tables[0].steps
-    assert_right(hudi, table, rows)
+    assert () == our_clean.make_plan(table, {"commits": 1}).tables[0].steps
+    assert_rows_and_listing(hudi, table, rows)
     assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
 
 
@@ -51,14 +51,14 @@ def test_after_our_clean_real_hudi_reads_the_same_rows_and_goes_on(library, tmp_
         *((kind, {"commits": 2}, keep_commits(2)) for kind in KINDS),
         *((kind, {"fileVersions": 1}, keep_versions(1)) for kind in PLAIN),
     ],
-    ids=lambda value: str(value) if isinstance(value, Kind) else "-".join(value)[:12],
+    ids=lambda value: str(value) if isinstance(value, TableKind) else "-".join(value)[:12],
 )
 def test_we_and_real_hudi_keep_the_same_files(library, tmp_path, kind, retention, policy):
     hudi, table = library.table(kind, tmp_path / "t")
     copy_table(table.path, tmp_path / "hudis")
     theirs = table.at(tmp_path / "hudis")
     cleaned = hudi.clean(theirs, policy)
-    ours.clean(table, retention)
+    our_clean.clean(table, retention)
 
     assert cleaned is not None
     assert cleaned["deleted"] > 0
@@ -72,24 +72,24 @@ def test_we_and_real_hudi_keep_the_same_files(library, tmp_path, kind, retention
 def test_a_newer_hudi_reads_and_upgrades_what_we_cleaned(library, real_hudi, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "t")
     rows = hudi.rows(table)
-    ours.clean(table, {"commits": 1})
+    our_clean.clean(table, {"commits": 1})
     newer = real_hudi("1.2.0")
 
     assert rows == newer.rows(table) == newer.rows(table, metadata=True)
     newer.write(table, [("a1", "a", 50)])
     upgraded = [["a1", "a", 50, "v50", 50.0] if row[0] == "a1" else row for row in rows]
-    assert_right(newer, table, upgraded)
+    assert_rows_and_listing(newer, table, upgraded)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", [Kind(version="1.2.0", indexes=True)], ids=str)
+@pytest.mark.parametrize("kind", [TableKind(version="1.2.0", indexes=True)], ids=str)
 def test_the_same_through_spark_and_the_public_api(library, spark, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "t")
     rows = hudi.rows(table)
-    plan = ours.planned(table, {"commits": 1})
+    plan = our_clean.make_plan(table, {"commits": 1})
     result = reconciler.apply(plan, spark=spark)
 
     assert 0 == result.exit_code
-    assert len(ours.names_of(ours.step_of(plan))) == result.tables[0].removed
-    assert_right(hudi, table, rows)
+    assert len(our_clean.list_names(our_clean.get_step(plan))) == result.tables[0].removed
+    assert_rows_and_listing(hudi, table, rows)
     assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)

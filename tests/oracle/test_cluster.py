@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.oracle import lives
-from tests.oracle.layouts import Shape, Shelf
-from tests.oracle.our_clustering import by_us
+from tests.oracle import clustered_checks
+from tests.oracle.clustered_tables import Shape, SubjectCache
+from tests.oracle.our_clustering import cluster_by_us
 
 pytestmark = [pytest.mark.oracle, pytest.mark.spark]
 
@@ -28,12 +28,12 @@ ALL = sorted(WHOLE + OTHERS, key=str)
 
 @pytest.fixture(scope="module")
 def clusterer(sessions):
-    return by_us(lambda: sessions.with_conf(sql_session_timeZone="UTC"))
+    return cluster_by_us(lambda: sessions.with_conf(sql_session_timeZone="UTC"))
 
 
 @pytest.fixture(scope="module")
 def shelf(real_hudi, clusterer, tmp_path_factory):
-    return Shelf(real_hudi, tmp_path_factory.mktemp("shelf"), clusterer)
+    return SubjectCache(real_hudi, tmp_path_factory.mktemp("shelf"), clusterer)
 
 
 @pytest.mark.parametrize("shape", ALL, ids=str, scope="module")
@@ -41,20 +41,20 @@ class TestOfATable:
     """One after the other, so that a table is made once."""
 
     def test_rows_are_read_as_before_in_every_way(self, shelf, shape):
-        lives.same_rows(shelf, shape)
+        clustered_checks.check_same_rows(shelf, shape)
 
     def test_hudi_goes_on_to_write_and_to_serve(self, shelf, shape):
         if shape not in WHOLE:
-            lives.written_once(shelf, shape)
+            clustered_checks.check_one_write(shelf, shape)
         else:
-            lives.goes_on(shelf, shape)
+            clustered_checks.check_hudi_continues(shelf, shape)
 
 
 @pytest.mark.parametrize("shape", [WHOLE[0], WHOLE[1], WHOLE[3]], ids=str)
 def test_hudi_takes_back_later_writes_and_the_clustering(shelf, clusterer, shape):
-    lives.taken_back(shelf, shape, clusterer)
+    clustered_checks.check_rollback_and_restore(shelf, shape, clusterer)
 
 
 @pytest.mark.parametrize("shape", WHOLE, ids=str)
 def test_our_clean_removes_the_groups_that_were_replaced(shelf, shape):
-    lives.cleaned_by_us(shelf, shape)
+    clustered_checks.check_our_clean(shelf, shape)

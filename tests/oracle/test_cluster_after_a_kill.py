@@ -10,12 +10,18 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler import world
-from reconciler.storage.wrappers import Fault
+from reconciler import runtime
+from reconciler.storage.wrappers import StorageFault
 from tests.crash.test_hudi_after_a_kill import Dying, KilledError
+from tests.oracle.clustered_tables import (
+    BY_LISTING,
+    CLUSTERING_GIVES_WAY,
+    SKIPPING,
+    Shape,
+    make_small_subject,
+)
 from tests.oracle.hudi import keep_commits
-from tests.oracle.layouts import BY_LISTING, CLUSTERING_GIVES_WAY, SKIPPING, Shape, small
-from tests.oracle.our_clustering import applied_here, assert_done, planned
+from tests.oracle.our_clustering import apply_here, assert_done, make_plan
 
 pytestmark = pytest.mark.oracle
 #: what Hudi does first, call after call in turn
@@ -36,11 +42,11 @@ def killed(subject, at):
 
     Files are created whole or not, but data files, of which there may be a half.
     """
-    someone = replace(world.process(), pid=2**22 - 1, started="a process that is gone")
-    fault = Fault(at=at, how="torn")
+    someone = replace(runtime.current_process(), pid=2**22 - 1, started="a process that is gone")
+    fault = StorageFault(at=at, mode="torn")
     try:
-        applied_here(
-            planned(subject),
+        apply_here(
+            make_plan(subject),
             around=lambda store: Dying(store, fault, KilledError()),
             process=someone,
         )
@@ -65,10 +71,10 @@ def hudi_does(subject, what, number):
     elif what == "insert":
         subject.write({f"a{number}": 100, "d01": 100}, "insert")
     elif what == "clean":
-        subject.hudi.clean(subject.served(), keep_commits(1))
+        subject.hudi.clean(subject.with_services(), keep_commits(1))
     else:
         for instant in pending_clusterings(subject):
-            subject.hudi.cluster(subject.served(), instant)
+            subject.hudi.cluster(subject.with_services(), instant)
 
 
 def goes_on(subject, what, at, folder):
@@ -76,10 +82,10 @@ def goes_on(subject, what, at, folder):
     assert_reads(subject, folder / "killed", f"killed at {at}")
     hudi_does(subject, what, at)
     assert_reads(subject, folder / "hudi", f"killed at {at}, then {what} by Hudi")
-    assert_done(applied_here(planned(subject)))
+    assert_done(apply_here(make_plan(subject)))
     subject.assert_right(folder / "ours", f"killed at {at}, then {what} by Hudi and our apply")
     assert [] == pending_clusterings(subject)
-    assert () == planned(subject).tables[0].steps
+    assert () == make_plan(subject).tables[0].steps
 
 
 def assert_reads(subject, folder, what):
@@ -102,7 +108,7 @@ def made(real_hudi, tmp_path_factory):
     def of(version):
         if version not in tables:
             folder = tmp_path_factory.mktemp("killed")
-            tables[version] = small(real_hudi(version), folder / "t", SHAPES[version])
+            tables[version] = make_small_subject(real_hudi(version), folder / "t", SHAPES[version])
         return tables[version]
 
     return of

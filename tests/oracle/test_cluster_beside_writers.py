@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from reconciler.storage.wrappers import _Around
-from tests.oracle.beside import TOGETHER, WRITERS_FIRST, no_update_is_lost
-from tests.oracle.layouts import Shape, replaced, small
-from tests.oracle.our_clustering import applied_here, assert_done, planned
+from reconciler.storage.wrappers import _StorageWrapper
+from tests.oracle.clustered_tables import Shape, list_replaced, make_small_subject
+from tests.oracle.concurrent_writer import CONCURRENT, WRITERS_FIRST, check_no_update_is_lost
+from tests.oracle.our_clustering import apply_here, assert_done, make_plan
 
 pytestmark = pytest.mark.oracle
 
-FIRST = TOGETHER | WRITERS_FIRST
+FIRST = CONCURRENT | WRITERS_FIRST
 #: the writer comes right after a file of this name was made
 MEANWHILE = [
     (Shape(version="1.2.0", merge_on_read=True, partitions="plain"), "inflight"),
@@ -24,7 +24,7 @@ MEANWHILE = [
 ]
 
 
-class Meanwhile(_Around):
+class Meanwhile(_StorageWrapper):
     """Does something once, right after a file was made whose path has a text."""
 
     def __init__(self, inner, text, act):
@@ -49,21 +49,21 @@ def left(result):
 def test_a_group_that_is_written_to_meanwhile_stays_and_the_others_are_rewritten(
     real_hudi, tmp_path, shape, moment
 ):
-    subject = small(real_hudi(shape.version), tmp_path / "t", shape)
-    plan = planned(subject)
-    before = set(replaced(subject.table))
+    subject = make_small_subject(real_hudi(shape.version), tmp_path / "t", shape)
+    plan = make_plan(subject)
+    before = set(list_replaced(subject.table))
 
     def write():
         subject.write({"a01": 50, "a90": 50}, options=FIRST)
 
-    result = applied_here(plan, around=lambda store: Meanwhile(store, moment, write))
+    result = apply_here(plan, around=lambda store: Meanwhile(store, moment, write))
 
     assert 4 == result.exit_code
     assert ["a"] == list(left(result))
-    (instant,) = set(replaced(subject.table)) - before
-    assert 1 == len(replaced(subject.table)[instant])
+    (instant,) = set(list_replaced(subject.table)) - before
+    assert 1 == len(list_replaced(subject.table)[instant])
     subject.assert_right(tmp_path / "read", "while a group was left")
-    assert_done(applied_here(planned(subject)))
+    assert_done(apply_here(make_plan(subject)))
     subject.assert_right(tmp_path / "again", "when it was clustered too")
 
 
@@ -71,16 +71,18 @@ def test_a_group_that_is_written_to_meanwhile_stays_and_the_others_are_rewritten
 def test_a_write_that_is_announced_after_the_clustering_that_it_has_an_older_time_than_is_read(
     real_hudi, tmp_path, version
 ):
-    subject = small(real_hudi(version), tmp_path / "t", Shape(version=version, partitions="plain"))
+    subject = make_small_subject(
+        real_hudi(version), tmp_path / "t", Shape(version=version, partitions="plain")
+    )
     gate, before = tmp_path / "gate", subject.table.instants()
     gate.mkdir()
     with ThreadPoolExecutor(1) as pool:
-        write = pool.submit(subject.write, {"a01": 50, "b90": 50}, options=TOGETHER, gate=gate)
+        write = pool.submit(subject.write, {"a01": 50, "b90": 50}, options=CONCURRENT, gate=gate)
         try:
             while not (gate / "reached").exists() and not write.done():
                 time.sleep(0.05)
             assert before == subject.table.instants(), "it is not announced yet"
-            assert_done(applied_here(planned(subject)))
+            assert_done(apply_here(make_plan(subject)))
         finally:
             (gate / "open").touch()
         write.result()
@@ -93,6 +95,6 @@ def test_a_write_that_is_announced_after_the_clustering_that_it_has_an_older_tim
 )
 def test_no_update_is_lost_beside_a_writer_that_never_rests(real_hudi, tmp_path, version, options):
     shape = Shape(version=version, metadata="all", partitions="plain")
-    subject = small(real_hudi(version), tmp_path / "t", shape)
+    subject = make_small_subject(real_hudi(version), tmp_path / "t", shape)
 
-    no_update_is_lost(subject, options, tmp_path)
+    check_no_update_is_lost(subject, options, tmp_path)

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.building import build, opened
+from tests.built_column_stats import build, open_test_session
 from tests.oracle.hudi import COMPACT_METADATA, directory_listing, keep_commits
 from tests.selection import EVERY_CASE
 
@@ -169,7 +169,7 @@ def insert(hudi, table, rows, more, options=None):
 
 def known(table, *columns):
     """What we know of Hudi's index as it is now."""
-    return opened(table.path, columns)[1].state.index
+    return open_test_session(table.path, columns)[1].state.index_state
 
 
 def test_a_table_of_many_columns_keeps_what_we_built(real_hudi, tmp_path):
@@ -187,7 +187,7 @@ def test_a_table_of_many_columns_keeps_what_we_built(real_hudi, tmp_path):
     index = known(table, "c01", "c39")
 
     assert list((table.path / ".hoodie/metadata/column_stats").glob("*_00*.hfile")) == []
-    assert (built, 0) == (index.hudi_columns, index.hudi_gaps)
+    assert (built, 0) == (index.hudi_columns, index.hudi_files_without_entries)
     assert () == build(table.path, ["c01", "c39"]).partitions
     assert (1, ["a4"]) == hudi.files_opened(table, "c01 = 401 and c39 = 439")
     for where, expected in {"c39 = 139": ["a1"], "st.u >= 3 and c02 > 302": ["a4"]}.items():
@@ -211,10 +211,13 @@ def test_a_table_that_was_restored_and_got_a_younger_column(made, tmp_path):
     insert(hudi, table, [("a9", "a", 50)], {"z": "nullif({n}, 0)"}, COMPACT_METADATA)
     rows = with_row(rows, "a9", "a", 50, "v50", 50.0)
     index = known(table, "n", "z")
-    assert ("z" in index.hudi_columns, index.hudi_gaps) == (True, 5)  # of which Hudi loses rows
+    assert ("z" in index.hudi_columns, index.hudi_files_without_entries) == (
+        True,
+        5,
+    )  # of which Hudi loses rows
     build(table.path, ["n", "z"])
 
-    assert 0 == known(table, "n", "z").hudi_gaps
+    assert 0 == known(table, "n", "z").hudi_files_without_entries
     assert_right(hudi, table, rows)
     wheres = {"z is null": 6, "z is null and n >= 0": 6, "z is not null and n = 50": 1}
     for where, count in wheres.items():

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import reconciler
-from reconciler.plan.document import dump
-from tests.oracle import ours
+from reconciler.plans.document import dump_plan
+from tests.oracle import our_clean
 from tests.oracle.hudi import FEW_GROUPS, INDEXES, data_files, directory_listing
 
 pytestmark = [pytest.mark.oracle, pytest.mark.spark]
@@ -73,7 +73,7 @@ def planned(table, *, columns="", curve="", target="120MiB"):
 
 def applied(hudi, plan, folder):
     file = folder / "plan.json"
-    file.write_bytes(dump(plan))
+    file.write_bytes(dump_plan(plan))
     return hudi.reconcile(file)
 
 
@@ -92,12 +92,12 @@ def test_hudi_removes_what_was_reviewed_and_serves_nothing_else(real_hudi, tmp_p
     name = f"{int(table.last_instant()) + 1}.commit.requested"  # of a writer that failed
     (table.timeline / name).write_bytes(b"")
     rows, before, live = hudi.rows(table), data_files(table.path), table.metadata_partitions()
-    plan = ours.only(ours.planned(table, {"commits": 1}), "a")
+    plan = our_clean.select_partition(our_clean.make_plan(table, {"commits": 1}), "a")
     result = applied(hudi, plan, tmp_path)
     gone = set(before) - set(data_files(table.path))
 
     assert 0 == result["exitCode"], result
-    assert {f"{p}/{n}" for p, n in ours.names_of(ours.step_of(plan))} == gone
+    assert {f"{p}/{n}" for p, n in our_clean.list_names(our_clean.get_step(plan))} == gone
     assert len(gone) > 1
     assert live == table.metadata_partitions()
     assert name in table.instants()

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler.reader.session import clocks_of
-from tests.oracle.asked import COLUMNS, SCHEMA, ZONES, Predicates
-from tests.oracle.skipping import (
-    conf,
+from reconciler.reader.session import read_session_zone
+from tests.oracle.random_predicates import COLUMNS, SCHEMA, ZONES, Predicates
+from tests.oracle.skipping_tables import (
+    build_folder_index,
     ddl,
-    found_by_spark,
-    index_of_folder,
-    kept,
-    written_by_arrow,
-    written_by_spark,
+    find_files_with_spark,
+    list_kept_files,
+    use_settings,
+    write_with_arrow,
+    write_with_spark,
 )
 from tests.selection import rounds
 
@@ -59,18 +59,18 @@ def test_no_file_in_which_spark_finds_a_row_is_left_out(spark):
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "table"
             if chance.randrange(2):
-                written_by_arrow(chance, folder)
+                write_with_arrow(chance, folder)
             else:
-                written_by_spark(spark, chance, folder)
+                write_with_spark(spark, chance, folder)
             said = session_settings(chance)
             is_ansi = said["spark.sql.ansi.enabled"] == "true"
-            asked = Predicates(chance, tuple(COLUMNS), is_plain=is_ansi).made(PREDICATES)
-            with conf(spark, said):
+            asked = Predicates(chance, tuple(COLUMNS), is_plain=is_ansi).make(PREDICATES)
+            with use_settings(spark, said):
                 frame = spark.read.schema(ddl(SCHEMA)).parquet(str(folder))
-                truth = found_by_spark(frame, asked)
-                clocks = clocks_of(spark)
-            index = index_of_folder(folder, tuple(COLUMNS), SCHEMA)
-            ours = {text: kept(text, index, SCHEMA, clocks) for text in truth}
+                truth = find_files_with_spark(frame, asked)
+                clocks = read_session_zone(spark)
+            index = build_folder_index(folder, tuple(COLUMNS), SCHEMA)
+            ours = {text: list_kept_files(text, index, SCHEMA, clocks) for text in truth}
 
         lost = {text: needed - ours[text] for text, needed in truth.items()}
         assert {} == {text: files for text, files in lost.items() if files}, said

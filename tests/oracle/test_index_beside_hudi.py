@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.indexing import base_files
-from tests.oracle.asked import COLUMNS, LONG, SCHEMA, TEXTS, Predicates
-from tests.oracle.skipping import ddl, index_of_folder, kept, random_file
+from tests.oracle.random_predicates import COLUMNS, LONG, SCHEMA, TEXTS, Predicates
+from tests.oracle.skipping_tables import build_folder_index, ddl, list_kept_files, random_file
+from tests.published_indexes import find_base_files
 from tests.selection import rounds
 
 pytestmark = pytest.mark.oracle
@@ -53,7 +53,7 @@ def bulk_inserted(hudi, folder, files, columns):
     query = f"select * from parquet.`{source}`"
     hudi.ask("write_query", table=table, query=query, options=table.options, files=len(files))
     hudi.sql("reset spark.sql.files.openCostInBytes")
-    assert len(files) == len(base_files(table.path))
+    assert len(files) == len(find_base_files(table.path))
     return table
 
 
@@ -77,7 +77,7 @@ def of_the_same_bounds(folder, made):
     By `s LIKE 'a%b'` Hudi reads files with least <= 'a' <= greatest. Where it loses no row so, that
     may be luck: another file of which it knows the same would have one.
     """
-    for path in base_files(folder):
+    for path in find_base_files(folder):
         rows = pq.read_table(path)
         present = [value.encode() for value in rows["S"].to_pylist() if value is not None]
         low, high = min(present, default=b"b"), max(present, default=b"a")
@@ -89,15 +89,15 @@ def of_the_same_bounds(folder, made):
 
 
 def test_no_more_is_read_than_by_hudi_and_no_row_is_lost(hudi, written, tmp_path):
-    made = Predicates(Random(7), INDEXED, is_plain=True).made(ASKED)
+    made = Predicates(Random(7), INDEXED, is_plain=True).make(ASKED)
     asked = [text for text in made if not any(part in text for part in LEFT_OUT)]
     theirs = hudi.ask("files_read", table=written, wheres=asked, options=SKIPPING)
     folder = str(written.path / "*.parquet")
     needed = hudi.ask("files_found", folder=folder, wheres=asked, schema=ddl(TYPES))
     others = str(of_the_same_bounds(written.path, tmp_path))
     possible = hudi.ask("files_found", folder=others, wheres=asked, schema=ddl(TYPES))
-    index = index_of_folder(written.path, INDEXED, TYPES)
-    ours = {text: kept(text, index, TYPES, "UTC") for text in needed}
+    index = build_folder_index(written.path, INDEXED, TYPES)
+    ours = {text: list_kept_files(text, index, TYPES, "UTC") for text in needed}
     read = {text: files for text, files in zip(asked, theirs, strict=True) if files is not None}
     said = [text for text in needed if text in read]
     sound = [text for text in said if {*needed[text], *possible.get(text, ())} <= {*read[text]}]
@@ -129,9 +129,9 @@ def test_where_we_read_more_than_hudi_it_loses_rows(hudi, tmp_path):
     read = hudi.ask("files_read", table=table, wheres=list(LOST), options=SKIPPING)
     folder = str(table.path / "*.parquet")
     needed = hudi.ask("files_found", folder=folder, wheres=list(LOST), schema=ddl(schema))
-    index = index_of_folder(table.path, schema.names, schema)
+    index = build_folder_index(table.path, schema.names, schema)
 
     assert dict.fromkeys(LOST, 1) == {text: len(files) for text, files in needed.items()}
     for text, theirs in zip(LOST, read, strict=True):
         assert set(needed[text]).isdisjoint(theirs), text
-        assert set(needed[text]) <= kept(text, index, schema, "UTC")
+        assert set(needed[text]) <= list_kept_files(text, index, schema, "UTC")

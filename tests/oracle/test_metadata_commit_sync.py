@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from reconciler.hudi.instant import Action
+from reconciler.hudi.timeline.instant import Action
+from tests.manual_write import KEY, ManualWrite
 from tests.oracle.hudi import COMPACT_METADATA, FEW_GROUPS, INDEXES, directory_listing, keep_commits
-from tests.writes import KEY, HandWritten
 
 pytestmark = pytest.mark.oracle
 #: one for each table version
@@ -63,7 +63,7 @@ def assert_synced(write):
     planned = write.sync()
     write.complete()
 
-    assert () == planned.drops
+    assert () == planned.dropped_partitions
     assert live == tuple(sorted(write.metadata().live))
 
 
@@ -84,15 +84,15 @@ def stored(of, path, key, *rows):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_hudi_reads_skips_and_writes_on_after_a_commit(made, tmp_path, version):
     hudi, table = made(version, tmp_path / "t")
-    write = HandWritten(table.path).begin()
+    write = ManualWrite(table.path).begin()
     at = {key: n for n, name in enumerate(write.before["a"]) for key in write.keys_of("a", name)}
     like = "a", write.before["a"][0]
     # a2 is changed beyond the partition's bounds, a5 is new beside it, a4 is gone, c is new
-    write.go_on(
+    write.update_group(
         "a", at["a2"], put=stored(write, "a", "a2", row("a2", "a", 5, -9), row("a5", "a", 6))
     )
-    write.go_on("a", at["a4"], gone=["a4"])
-    write.start("c", stored(write, "a", "a1", row("c1", "c", 99)), like)
+    write.update_group("a", at["a4"], gone=["a4"])
+    write.start_group("c", stored(write, "a", "a1", row("c1", "c", 99)), like)
     assert_synced(write)
     rows = {
         "a1": row("a1", "a", 1, 95),
@@ -124,10 +124,12 @@ def test_hudi_reads_skips_and_writes_on_after_a_commit(made, tmp_path, version):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_hudi_reads_skips_and_writes_on_after_replacecommits(made, tmp_path, version):
     hudi, table = made(version, tmp_path / "t")
-    write = HandWritten(table.path).begin(Action.REPLACECOMMIT, "INSERT_OVERWRITE")
+    write = ManualWrite(table.path).begin(Action.REPLACECOMMIT, "INSERT_OVERWRITE")
     like = "a", write.before["a"][0]
-    write.start("a", stored(write, "a", "a1", row("a1", "a", 91), row("a7", "a", 3, -7)), like)
-    write.replace("a")
+    write.start_group(
+        "a", stored(write, "a", "a1", row("a1", "a", 91), row("a7", "a", 3, -7)), like
+    )
+    write.replace_partition("a")
     assert_synced(write)
     rows = {
         "a1": row("a1", "a", 91),
@@ -136,8 +138,8 @@ def test_hudi_reads_skips_and_writes_on_after_replacecommits(made, tmp_path, ver
     }
     assert_right(hudi, table, rows.values())
 
-    write = HandWritten(table.path).begin(Action.REPLACECOMMIT, "DELETE_PARTITION")
-    write.replace("b")
+    write = ManualWrite(table.path).begin(Action.REPLACECOMMIT, "DELETE_PARTITION")
+    write.replace_partition("b")
     assert_synced(write)
     del rows["b1"]
     assert_right(hudi, table, rows.values())

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.transaction.metadata import write_sync
-from reconciler.transaction.metadata_rewrite import missing
+from reconciler.transaction.metadata.clean_sync import apply_sync
+from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
+from tests.manual_clustering import FILE_IDS, ManualClustering
 from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
-from tests.rewrites import FILE_IDS, HandMade
 
 pytestmark = pytest.mark.oracle
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
@@ -65,12 +65,12 @@ def with_row(rows, *row):
 
 def clustered(table, **how):
     """Partition a in one file; the work, and what was planned of the metadata table."""
-    work = HandMade(table.path, ["a"]).begin().write(**how)
+    work = ManualClustering(table.path, ["a"]).begin().write(**how)
     planned = work.sync()
     work.complete()
 
     assert 3 == len(work.replaced["a"])
-    assert {} == missing(work.storage, work.properties, work.timeline, work.added)
+    assert {} == find_listing_differences(work.storage, work.properties, work.timeline, work.added)
     return work, planned
 
 
@@ -80,7 +80,7 @@ def test_hudi_reads_skips_writes_compacts_and_cleans_on(made, tmp_path, version)
     rows = hudi.rows(table)
     _work, planned = clustered(table)
 
-    assert () == planned.drops
+    assert () == planned.dropped_partitions
     assert ALL[version] == table.metadata_partitions()
     assert_right(hudi, table, rows)
 
@@ -115,10 +115,10 @@ def test_hudi_goes_on_without_what_was_dropped_and_builds_it_anew(
 ):
     hudi, table = made(version, "logs", tmp_path / "t")
     rows = hudi.rows(table)
-    monkeypatch.setattr("reconciler.hudi.metadata_partitions.MOST_RECORDS", 1)
+    monkeypatch.setattr("reconciler.hudi.metadata.sync_decisions.MOST_RECORDS", 1)
     _work, planned = clustered(table, bloom=False, columns=["id"])
 
-    assert [name for name in ALL[version] if name != "files"] == [*planned.drops]
+    assert [name for name in ALL[version] if name != "files"] == [*planned.dropped_partitions]
     assert ["files"] == table.metadata_partitions()
     assert_right(hudi, table, rows)
 
@@ -149,7 +149,7 @@ def test_hudi_goes_on_with_what_was_kept(made, tmp_path, version):
 def test_hudi_skips_files_by_the_ranges_that_we_wrote(made, tmp_path, version):
     """So the tests above see something: a wrong range loses the file's rows."""
     hudi, table = made(version, "logs", tmp_path / "t")
-    work = HandMade(table.path, ["a"]).begin().write()
+    work = ManualClustering(table.path, ["a"]).begin().write()
     (file,) = work.added["a"]
     wrong = [
         replace(found, least=-2.0, greatest=-1.0) if found.column == "n" else found
@@ -167,9 +167,9 @@ def test_hudi_skips_files_by_the_ranges_that_we_wrote(made, tmp_path, version):
 def test_a_second_attempt_is_as_good_as_one(made, tmp_path, version, done):
     hudi, table = made(version, "logs", tmp_path / "t")
     rows = hudi.rows(table)
-    work = HandMade(table.path, ["a"]).begin().write()
+    work = ManualClustering(table.path, ["a"]).begin().write()
     first = work.plan().sync
-    write_sync(work.storage, replace(first, writes=first.writes[:done]))
+    apply_sync(work.storage, replace(first, writes=first.writes[:done]))
     again = work.sync()
     work.complete()
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.metadata_keys import bloom_filter_keys, column_stats_keys
-from reconciler.hudi.metadata_read import read_listing
-from reconciler.hudi.metadata_table import open_metadata
-from reconciler.hudi.metadata_write import clean_sync
-from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.hudi.metadata.clean_sync import plan_clean_sync
+from reconciler.hudi.metadata.index_keys import build_bloom_filter_keys, build_column_stats_keys
+from reconciler.hudi.metadata.listing import read_metadata_listing
+from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.storage.open import open_storage
-from tests.indexes import index_keys
+from tests.metadata_keys import read_index_keys
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
 
@@ -113,21 +113,21 @@ class NativeClean:
             for name in self.table.instants()
             if (instant := Instant.parse(name))
         ]
-        return open_metadata(
+        return open_metadata_table(
             storage,
             version=self.version,
-            data=Timeline.of(files),
-            live=self.table.metadata_partitions(),
+            data=Timeline.from_files(files),
+            live_partitions=self.table.metadata_partitions(),
         )
 
     def sync(self):
         metadata = self.metadata()
-        return metadata.source, clean_sync(
+        return metadata.source, plan_clean_sync(
             metadata,
-            read_listing(metadata),
+            read_metadata_listing(metadata),
             instant=self.instant,
-            completed=after(self.newest(), 1),
-            removed=self.files,
+            completion_time=after(self.newest(), 1),
+            removed_files=self.files,
             removed_partitions=["c"] if "c" in self.files else [],
         )
 
@@ -203,11 +203,13 @@ def stale_keys(clean):
     removed = [(path or ".", names) for path, names in clean.files.items()]
     if "column_stats" in metadata.live:
         columns = ["_hoodie_commit_time", "_hoodie_record_key", "id", "p", "ts", "x", "n"]
-        keys = index_keys(metadata, "column_stats")
-        found |= {k for p, n in removed for k in column_stats_keys(columns, p, n) if k in keys}
+        keys = read_index_keys(metadata, "column_stats")
+        found |= {
+            k for p, n in removed for k in build_column_stats_keys(columns, p, n) if k in keys
+        }
     if "bloom_filters" in metadata.live:
-        keys = index_keys(metadata, "bloom_filters")
-        found |= {k for p, n in removed for k in bloom_filter_keys(p, n) if k in keys}
+        keys = read_index_keys(metadata, "bloom_filters")
+        found |= {k for p, n in removed for k in build_bloom_filter_keys(p, n) if k in keys}
     return found
 
 

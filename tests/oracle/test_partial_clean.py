@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.plan.model import KEEP_RULES
-from tests.oracle import ours
+from reconciler.plans.model import KEEP_RULES
+from tests.oracle import our_clean
 from tests.oracle.hudi import directory_listing, keep_commits, keep_hours, keep_versions
-from tests.oracle.stories import PLAIN, assert_right, assert_still_right
+from tests.oracle.prepared_tables import PLAIN, assert_rows_and_listing, assert_still_correct
 from tests.selection import EVERY_CASE
 
 pytestmark = pytest.mark.oracle
@@ -48,9 +48,9 @@ def test_hudi_archives_and_cleans_on_after_a_partial_clean(library, tmp_path, ki
     retention, policy = POLICIES[policy]
     hudi, table = library.table(kind, tmp_path / "t")
     rows, now = hudi.rows(table), just_within_an_hour(table)
-    whole = ours.planned(table, retention, now=now)
-    planned = ours.names_of(ours.step_of(whole))
-    result = ours.applied(ours.only(whole, "a"), now=now)
+    whole = our_clean.make_plan(table, retention, now=now)
+    planned = our_clean.list_names(our_clean.get_step(whole))
+    result = our_clean.apply_here(our_clean.select_partition(whole, "a"), now=now)
     left = {(p, n) for p, n in planned if p != "a"}
 
     assert 0 == result.exit_code
@@ -63,21 +63,21 @@ def test_hudi_archives_and_cleans_on_after_a_partial_clean(library, tmp_path, ki
 
 def assert_hudi_removes(hudi, table, rows, left, policy):
     """Hudi writes and archives on, finds what we left and removes it, and loses no row of it."""
-    assert_right(hudi, table, rows)
+    assert_rows_and_listing(hudi, table, rows)
     for ts in range(60, 66):
         hudi.write(table, [("a1", "a", ts)])
         hudi.archive(table)
     rows = [["a1", "a", 65, "v65", 65.0] if row[0] == "a1" else row for row in rows]
-    assert_still_right(hudi, table, rows)
+    assert_still_correct(hudi, table, rows)
     hudi.clean(table, policy)
     hudi.archive(table)
-    assert_still_right(hudi, table, rows)
+    assert_still_correct(hudi, table, rows)
     there = {(p, n) for p, names in directory_listing(table.path).items() for n in names}
     assert set() == left & there
     hudi.write(table, [("c9", "c", 70), ("b1", "b", 70)])
     new = {"c9": "c", "b1": "b"}
     rows = [[r[0], new[r[0]], 70, "v70", 70.0] if r[0] in new else r for r in rows]
-    assert_right(hudi, table, rows)
+    assert_rows_and_listing(hudi, table, rows)
 
 
 def kept_for_readers(plan):
@@ -102,12 +102,12 @@ def test_hudi_archives_and_cleans_on_after_a_clean_that_left_files_to_readers(
     rows = hudi.rows(table)
     (replaced,) = {n.partition(".")[0].partition("_")[0] for n in table.instants("replacecommit")}
     now = datetime.strptime(replaced, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC) + timedelta(hours=1)
-    plan = ours.planned(table, retention, now=now, readers="{longestQuery: 1h}")
+    plan = our_clean.make_plan(table, retention, now=now, readers="{longestQuery: 1h}")
     left = kept_for_readers(plan)
-    result = ours.applied(plan, now=now)
+    result = our_clean.apply_here(plan, now=now)
 
     assert 0 == result.exit_code
-    assert ours.names_of(ours.step_of(plan))
+    assert our_clean.list_names(our_clean.get_step(plan))
     assert {"a", "b", "c"} == {partition for partition, _ in left}
     assert left <= {(p, n) for p, names in directory_listing(table.path).items() for n in names}
     policy = keep_commits(1) if "commits" in retention else keep_versions(1)
@@ -117,23 +117,23 @@ def test_hudi_archives_and_cleans_on_after_a_clean_that_left_files_to_readers(
 @pytest.mark.parametrize("kind", PLAIN, ids=str)
 def test_a_savepoint_made_after_the_review_keeps_its_files(library, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "t")
-    plan = ours.planned(table, {"commits": 1})
+    plan = our_clean.make_plan(table, {"commits": 1})
     instants = [n for n in table.instants("commit") if not n.endswith(".commit.requested")]
     pinned = sorted({name.split(".")[0].split("_")[0] for name in instants})[1]
     hudi.savepoint(table, pinned)
     then, rows = hudi.rows(table, as_of=pinned), hudi.rows(table)
-    result = ours.applied(plan)
+    result = our_clean.apply_here(plan)
 
     assert 4 == result.exit_code
-    assert 0 < result.tables[0].removed < len(ours.names_of(ours.step_of(plan)))
+    assert 0 < result.tables[0].removed < len(our_clean.list_names(our_clean.get_step(plan)))
     assert then == hudi.rows(table, as_of=pinned)
-    assert_right(hudi, table, rows)
+    assert_rows_and_listing(hudi, table, rows)
     hudi.delete_savepoint(table, pinned)
     hudi.write(table, [("a1", "a", 60)])
     hudi.clean(table, keep_commits(1))
     rows = [["a1", "a", 60, "v60", 60.0] if row[0] == "a1" else row for row in rows]
-    assert_right(hudi, table, rows)
-    assert () == ours.planned(table, {"commits": 1}).tables[0].steps
+    assert_rows_and_listing(hudi, table, rows)
+    assert () == our_clean.make_plan(table, {"commits": 1}).tables[0].steps
 
 
 @pytest.mark.parametrize("kind", [PLAIN[0], PLAIN[3], PLAIN[5]], ids=str)
@@ -142,8 +142,8 @@ def test_a_table_that_moved_since_the_review_loses_no_row(library, tmp_path, kin
     hudi, table = library.table(kind, tmp_path / "t")
     if move == "rollback":  # of a write younger than the metadata table's last compaction
         hudi.write(table, [("a1", "a", 60)])
-    plan = ours.planned(table, {"commits": 1})
-    reviewed = set(ours.names_of(ours.step_of(plan)))
+    plan = our_clean.make_plan(table, {"commits": 1})
+    reviewed = set(our_clean.list_names(our_clean.get_step(plan)))
     match move:
         case "commits":
             hudi.write(table, [("a1", "a", 60)])
@@ -155,13 +155,13 @@ def test_a_table_that_moved_since_the_review_loses_no_row(library, tmp_path, kin
         case "replacement":
             hudi.write(table, [("b7", "b", 60)], "insert_overwrite")
     rows, before = hudi.rows(table), directory_listing(table.path)
-    result = ours.applied(plan)
+    result = our_clean.apply_here(plan)
     gone = {(p, n) for p, names in before.items() for n in names} - {
         (p, n) for p, names in directory_listing(table.path).items() for n in names
     }
 
     assert result.exit_code in (0, 4)
     assert gone <= reviewed
-    assert_right(hudi, table, rows)
+    assert_rows_and_listing(hudi, table, rows)
     hudi.clean(table, keep_commits(1))
-    assert_right(hudi, table, rows)
+    assert_rows_and_listing(hudi, table, rows)

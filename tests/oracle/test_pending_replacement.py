@@ -9,9 +9,9 @@ from datetime import UTC
 
 import pytest
 
-from reconciler import world
-from reconciler.transaction.instants import instant_at
-from tests.oracle import ours
+from reconciler import runtime
+from reconciler.transaction.instants import format_instant
+from tests.oracle import our_clean
 from tests.oracle.hudi import keep_commits, keep_versions
 
 pytestmark = pytest.mark.oracle
@@ -28,7 +28,7 @@ def hide(table, folder):
 def complete(table, hidden):
     """Bring the completed file back as a writer would who ends only now."""
     started, layout_2, _ = hidden.stem.partition("_")
-    now = instant_at(world.epoch_ms(world.now()), UTC)
+    now = format_instant(runtime.to_epoch_ms(runtime.now()), UTC)
     name = f"{started}_{now}.replacecommit" if layout_2 else hidden.name
     shutil.move(hidden, table.timeline / name)
     os.utime(table.timeline / name)
@@ -49,7 +49,7 @@ def test_what_it_replaces_stays_replaced(real_hudi, tmp_path, version, retention
     hudi.write(table, [("b9", "b", 4)], "insert_overwrite")
     rows = hudi.rows(table)
     hidden = hide(table, tmp_path)
-    result = ours.clean(table, retention)
+    result = our_clean.clean(table, retention)
     complete(table, hidden)
 
     assert result.tables[0].removed > 0
@@ -59,7 +59,7 @@ def test_what_it_replaces_stays_replaced(real_hudi, tmp_path, version, retention
         hudi.archive(table, policy)
     rows = [["a1", "a", 65, "v65", 65.0], *rows[1:]]
     assert rows == hudi.rows(table)
-    ours.clean(table, retention)
+    our_clean.clean(table, retention)
     assert rows == hudi.rows(table)
 
 
@@ -77,7 +77,7 @@ def test_what_it_replaces_stays_replaced_when_we_finish_a_clean_of_hudis(
     hidden = hide(table, tmp_path)
     assert hudi.schedule(table, "CLEAN", keep_versions(1))
     time.sleep(2)
-    result = ours.applied(ours.planned(table, {"fileVersions": 1}, stale_after="1s"))
+    result = our_clean.apply_here(our_clean.make_plan(table, {"fileVersions": 1}, stale_after="1s"))
     complete(table, hidden)
     (outcome,) = result.tables[0].outcomes
 

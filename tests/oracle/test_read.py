@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
+from reconciler.reader.open_scan import open_scan
 from reconciler.storage.open import open_storage
-from tests.oracle.answers import Answer, differences
-from tests.oracle.our_reader import our_answers
-from tests.oracle.reading import (
+from tests.oracle.answer_checks import LATE_WRITES, is_named_refusal, judge_answers, order_columns
+from tests.oracle.answers import Answer, find_differences
+from tests.oracle.our_reader import read_our_answers
+from tests.oracle.read_queries import (
     archived_version,
-    hudi_answers,
-    judges,
-    queries,
+    list_judging_versions,
+    list_queries,
+    read_hudi_answers,
     table_folder,
 )
-from tests.oracle.tables import CLEANED, READ, TABLES
-from tests.oracle.verdicts import LATE_WRITES, in_order, is_by_name, verdicts
+from tests.oracle.stored_tables import CLEANED, READ, TABLES
 from tests.selection import long
 
 pytestmark = pytest.mark.oracle
@@ -62,20 +62,22 @@ OTHERWISE = {
 JUDGED = [
     (name, version) if name in READ else long(name, version)
     for name, archive in TABLES.items()
-    for version in judges(archived_version(archive))[: 1 if name in CLEANED else None]
+    for version in list_judging_versions(archived_version(archive))[
+        : 1 if name in CLEANED else None
+    ]
 ]
 
 
 @pytest.mark.parametrize(("name", "version"), JUDGED)
 def test_our_reader_answers_what_real_hudi_answers(name, version, real_hudi, tmp_path):
     table = table_folder(TABLES[name], tmp_path / "table")
-    asked = queries(table)
-    ours = our_answers(table, asked)
-    refused = {query for query, answer in ours.items() if is_by_name(answer)}
+    asked = list_queries(table)
+    ours = read_our_answers(table, asked)
+    refused = {query for query, answer in ours.items() if is_named_refusal(answer)}
 
     assert REFUSED.get(name, set(ours) if name == "v6_restore_pending" else set()) == refused
-    theirs = hudi_answers(real_hudi(version), table, asked, tmp_path / version)
-    wrong = verdicts(version, table, theirs, ours)
+    theirs = read_hudi_answers(real_hudi(version), table, asked, tmp_path / version)
+    wrong = judge_answers(version, table, theirs, ours)
     if name in OTHERWISE[version]:
         assert wrong
     else:
@@ -85,9 +87,9 @@ def test_our_reader_answers_what_real_hudi_answers(name, version, real_hudi, tmp
 def both(hudi, name, folder, query="snapshot"):
     """An answer of Hudi's and ours."""
     table = table_folder(TABLES[name], folder / "table")
-    (asked,) = [one for one in queries(table) if one.name == query]
+    (asked,) = [one for one in list_queries(table) if one.name == query]
     said = hudi.read_all(table, [asked.options], folder / "rows")
-    return Answer.recorded(said[0]), our_answers(table, [asked])[query]
+    return Answer.from_record(said[0]), read_our_answers(table, [asked])[query]
 
 
 @pytest.mark.parametrize(
@@ -100,19 +102,19 @@ def test_a_log_file_that_lost_its_end_is_read_as_by_hudi(name, version, real_hud
         table = table_folder(TABLES[name], folder / "table")
         scan = open_scan(open_storage(str(table)), ReadRequest())
         logs = next(logs for logs in scan.slices.column("logs").to_pylist() if logs)
-        whole = our_answers(table, queries(table)[:1])["snapshot"]
+        whole = read_our_answers(table, list_queries(table)[:1])["snapshot"]
         file = table / logs[-1]
         file.write_bytes(file.read_bytes()[:left])
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)  # with it Hadoop refuses
-        asked = queries(table)[:2]
-        ours = our_answers(table, asked)
+        asked = list_queries(table)[:2]
+        ours = read_our_answers(table, asked)
         said = real_hudi(version).read_all(table, [one.options for one in asked], folder / "rows")
 
         assert whole != ours["snapshot"]
         for query, answer in zip(asked, said, strict=True):
-            theirs, mine = Answer.recorded(answer), ours[query.name]
-            theirs = in_order(theirs, mine) if version.startswith("0.") else theirs
-            assert [] == list(differences(theirs, mine)), (left, query.name)
+            theirs, mine = Answer.from_record(answer), ours[query.name]
+            theirs = order_columns(theirs, mine) if version.startswith("0.") else theirs
+            assert [] == list(find_differences(theirs, mine)), (left, query.name)
 
 
 def test_hudi_0_does_not_merge_records_without_meta_columns(real_hudi, tmp_path):

@@ -14,11 +14,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 
 from reconciler.reader.model import ReadRequest
-from tests.oracle.answers import Answer, differences
-from tests.oracle.histories import TEXT, History, Row, Shape, Step, Teller, histories
-from tests.oracle.our_reader import our_answers
-from tests.oracle.reading import Query, completed_instants, hudi_answers, queries
-from tests.oracle.verdicts import in_order, verdicts
+from tests.oracle.answer_checks import judge_answers, order_columns
+from tests.oracle.answers import Answer, find_differences
+from tests.oracle.histories import TEXT, History, HistoryWriter, Row, Shape, Step, histories
+from tests.oracle.our_reader import read_our_answers
+from tests.oracle.read_queries import (
+    Query,
+    list_completed_instants,
+    list_queries,
+    read_hudi_answers,
+)
 from tests.selection import rounds
 
 pytestmark = pytest.mark.oracle
@@ -42,24 +47,24 @@ A_FEW = settings(
 
 def tell(hudi, history, folder):
     """The moments of a history, and what real Hudi reads at each."""
-    moments = list(Teller.of(hudi, history, folder).tell(history))
+    moments = list(HistoryWriter.from_history(hudi, history, folder).write_steps(history))
     reads = [
         {"table": str(moment.table), "options": dict(query.options)}
         for moment in moments
         for query in NOW
     ]
     said = iter(hudi.ask("read_tables", reads=reads, folder=str(folder / "rows")))
-    return moments, [{query.name: Answer.recorded(next(said)) for query in NOW} for _ in moments]
+    return moments, [{query.name: Answer.from_record(next(said)) for query in NOW} for _ in moments]
 
 
 def assert_read_as(version, moment, theirs):
     """Our reader's answers are Hudi's, columns, types and values, and hold what was written."""
-    ours = our_answers(moment.table, NOW)
+    ours = read_our_answers(moment.table, NOW)
     for name, answer in theirs.items():
-        expected = in_order(answer, ours[name]) if version < "1.0" else answer
+        expected = order_columns(answer, ours[name]) if version < "1.0" else answer
 
         assert not answer.refusal, f"Hudi does not read its own table: {answer.refusal}"
-        assert [] == differences(expected, ours[name]), f"{moment.done}: {name}"
+        assert [] == find_differences(expected, ours[name]), f"{moment.done}: {name}"
     if moment.model is not None:
         assert said_by(moment.model) == values_of(ours["snapshot"]), moment.done
 
@@ -78,10 +83,10 @@ def values_of(answer):
 
 def assert_travels_as(hudi, version, table, folder):
     """Our reader's answers as of every instant are Hudi's, or refused with reason."""
-    asked = [query for query in queries(table) if query.name in completed_instants(table)]
-    theirs = hudi_answers(hudi, table, asked, folder)
+    asked = [query for query in list_queries(table) if query.name in list_completed_instants(table)]
+    theirs = read_hudi_answers(hudi, table, asked, folder)
 
-    assert [] == verdicts(version, table, theirs, our_answers(table, asked))
+    assert [] == judge_answers(version, table, theirs, read_our_answers(table, asked))
 
 
 @pytest.mark.parametrize("version", ["0.15.0", "1.0.2", "1.2.0"])
@@ -112,14 +117,14 @@ def test_rows_of_a_write_that_took_back_another_are_there(real_hudi, tmp_path):
         Step("upsert", (Row("a", 3, 4),)),
     )
     history = History(version="0.15.0", shape=shape, steps=steps)
-    teller = Teller.of(real_hudi("0.15.0"), history, tmp_path)
+    teller = HistoryWriter.from_history(real_hudi("0.15.0"), history, tmp_path)
     teller.tidies = False
-    *_, last = teller.tell(history)
+    *_, last = teller.write_steps(history)
     reads = [{"table": str(last.table), "options": {}}]
     (said,) = teller.hudi.ask("read_tables", reads=reads, folder=str(tmp_path / "rows"))
 
-    assert {"a": 1, "b": 2} == values_of(Answer.recorded(said))
-    assert {"a": 4, "b": 2} == values_of(our_answers(last.table, NOW)["snapshot"])
+    assert {"a": 1, "b": 2} == values_of(Answer.from_record(said))
+    assert {"a": 4, "b": 2} == values_of(read_our_answers(last.table, NOW)["snapshot"])
 
 
 def test_text_in_parquet_blocks_is_ordered_as_text(real_hudi, tmp_path):
@@ -132,8 +137,10 @@ def test_text_in_parquet_blocks_is_ordered_as_text(real_hudi, tmp_path):
         Step("upsert", (Row("f", 7, 8), Row("d", 2, 12), Row("a", 4, 11))),
     )
     history = History(version="1.2.0", shape=shape, steps=steps)
-    moments = list(Teller.of(real_hudi("1.2.0"), history, tmp_path).tell(history))
+    moments = list(
+        HistoryWriter.from_history(real_hudi("1.2.0"), history, tmp_path).write_steps(history)
+    )
 
     for moment in moments:
-        assert said_by(moment.model) == values_of(our_answers(moment.table, NOW)["snapshot"])
+        assert said_by(moment.model) == values_of(read_our_answers(moment.table, NOW)["snapshot"])
     assert {"a": 36, "b": 1, "c": 2, "d": 13, "f": 8} == said_by(moments[-1].model)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import zipfile
 
-from tests.oracle.reading import properties_file
-from tests.oracle.tables import CLEANED, READ, READ_FROM_CLEANED, TABLES
+from tests.oracle.read_queries import properties_file
+from tests.oracle.stored_tables import CLEANED, READ, READ_FROM_CLEANED, TABLES
 
 _FILE = re.compile(r"(?:timeline/)?(\d{14}|\d{17})(?:_\d+)?\.([a-z]+)(?:\.([a-z]+))?")
 _OPERATION = re.compile(

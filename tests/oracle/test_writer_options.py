@@ -8,8 +8,8 @@ import pytest
 
 import reconciler
 from reconciler import api
-from reconciler.bridge.choose import writer_options
-from reconciler.bridge.model import Engine, Release
+from reconciler.hudi_engine.model import HudiRelease, WriterEngine
+from reconciler.hudi_engine.writer_options import make_writer_options
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import HudiTable, data_files
 from tests.selection import EVERY_CASE
@@ -43,7 +43,7 @@ def test_who_writes_with_the_printed_options_keeps_to_the_spec(version, real_hud
     file = tmp_path / "orders.yaml"
     file.write_text(SPEC.format(version=TABLE_VERSION[version]))
     (spec,) = reconciler.load_specs(file)
-    found = writer_options(spec, Engine.SPARK, Release(version.rpartition(".")[0]))
+    found = make_writer_options(spec, WriterEngine.SPARK, HudiRelease(version.rpartition(".")[0]))
     printed = {option.key: option.value for option in found.options}
     table = HudiTable(path=tmp_path / "orders", options={**printed, **HERE})
 

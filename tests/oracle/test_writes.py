@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler import world
+from reconciler import runtime
 from reconciler.errors import UnsupportedError
 from reconciler.spec.model import TableSpec
-from reconciler.storage.wrappers import Recording
-from reconciler.writer.asked import Way
+from reconciler.storage.wrappers import RecordingStorage
+from reconciler.writer.request import WriteMode
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import (
     COMPACT_METADATA,
@@ -30,8 +30,8 @@ from tests.oracle.hudi import (
     directory_listing,
     keep_commits,
 )
-from tests.oracle.our_clustering import applied_here
-from tests.oracle.our_writer import rows_of, spec_of, write
+from tests.oracle.our_clustering import apply_here
+from tests.oracle.our_writer import make_spec, read_rows, write
 from tests.selection import rounds
 
 pytestmark = pytest.mark.oracle
@@ -92,7 +92,7 @@ class Both:
         """Both find the rows, whatever is skipped; the metadata table lists what is there."""
         rows = sorted(self.model.values(), key=repr)
         young = self.ts * 3 // 4
-        assert rows == rows_of(self.table)
+        assert rows == read_rows(self.table)
         assert rows == self.hudi.rows(self.table, metadata=True)
         assert [row for row in rows if row[2] > young] == self.hudi.rows(
             self.table, metadata=True, where=f"ts > {young} and n > {young / 4}"
@@ -114,33 +114,33 @@ def we_upsert(it: Both) -> None:
 
 def we_insert(it: Both) -> None:
     rows = it.new(3)
-    write(it.spec, rows, Way.INSERT)
+    write(it.spec, rows, WriteMode.INSERT)
     it.put(rows)
 
 
 def we_bulk_insert(it: Both) -> None:
     rows = it.new(3)
-    write(it.spec, rows, Way.BULK_INSERT)
+    write(it.spec, rows, WriteMode.BULK_INSERT)
     it.put(rows)
 
 
 def we_delete(it: Both) -> None:
     rows = it.old()
-    write(it.spec, rows, Way.DELETE)
+    write(it.spec, rows, WriteMode.DELETE)
     it.drop(rows)
 
 
 def we_overwrite_a_partition(it: Both) -> None:
     folder = it.random.choice(FOLDERS)
     rows = [row for row in it.new(6) if row[1] == folder] or [it.row(f"{folder}over", folder)]
-    write(it.spec, rows, Way.INSERT_OVERWRITE)
+    write(it.spec, rows, WriteMode.INSERT_OVERWRITE)
     it.model = {key: row for key, row in it.model.items() if row[1] != folder}
     it.put(rows)
 
 
 def we_delete_a_partition(it: Both) -> None:
     folder = it.random.choice(FOLDERS)
-    write(it.spec, [], Way.DELETE_PARTITION, partitions=[folder_of(it, folder)])
+    write(it.spec, [], WriteMode.DELETE_PARTITION, partitions=[folder_of(it, folder)])
     it.model = {key: row for key, row in it.model.items() if row[1] != folder}
 
 
@@ -233,7 +233,7 @@ def turns(ours: list[Any], hudis: list[Any], random: Random) -> Iterator[Callabl
 def play(it: Both, ours: list[Any], hudis: list[Any]) -> None:
     for turn in turns([*ours], [*hudis], it.random):
         target = it.random.choice([FULL, 120 << 20])
-        it.spec = spec_of(
+        it.spec = make_spec(
             it.table,
             it.spec.table.version,
             hive_style=it.spec.table.hive_style,
@@ -252,7 +252,7 @@ def test_hudi_and_we_write_in_turns_to_a_table_that_we_made(real_hudi, tmp_path,
     hudi, seed = real_hudi(version), int(os.environ.get("SEED", "1"))
     is_hive = version != "1.0.2"
     table = hudi.table(tmp_path / "t", options=LATE | (HIVE if is_hive else {}))
-    spec = spec_of(table, TABLE_VERSION[version], hive_style=is_hive)
+    spec = make_spec(table, TABLE_VERSION[version], hive_style=is_hive)
     it = Both(hudi=hudi, table=table, spec=spec, random=Random(f"{version} {seed}"))
     rows = it.new(6)
     write(spec, rows)
@@ -266,7 +266,7 @@ def test_hudi_and_we_write_in_turns_to_a_table_that_we_made(real_hudi, tmp_path,
 def test_hudi_and_we_write_in_turns_to_a_table_with_every_index(real_hudi, tmp_path, version):
     hudi, seed = real_hudi(version), int(os.environ.get("SEED", "1"))
     table = hudi.table(tmp_path / "t", options=LATE | ALL)
-    spec = spec_of(table, TABLE_VERSION[version])
+    spec = make_spec(table, TABLE_VERSION[version])
     it = Both(hudi=hudi, table=table, spec=spec, random=Random(f"{version} {seed} all"))
     it.options = ALL
     rows = it.new(6)
@@ -287,7 +287,7 @@ class KilledError(BaseException):
     """Nothing catches it."""
 
 
-class Dying(Recording):
+class Dying(RecordingStorage):
     """Dies at the first change of a path that matches; files are created whole or not."""
 
     def __init__(self, inner, path):
@@ -298,7 +298,7 @@ class Dying(Recording):
         self.is_dead = self.is_dead or (call.mutates and bool(self.path.match(call.paths[0])))
         if self.is_dead:
             raise KilledError
-        return super()._gate(call, act, torn)
+        return super()._intercept(call, act, torn)
 
 
 #: what was done last before a write dies, and the path that it does not come to change
@@ -313,7 +313,7 @@ DEATHS = {
 
 def die(it: Both, path: str) -> None:
     """A write of ours that ends at a call, of a process that is gone."""
-    someone = replace(world.process(), pid=2**22 - 1, started="a process that is gone")
+    someone = replace(runtime.current_process(), pid=2**22 - 1, started="a process that is gone")
     rows = it.old(3) + it.new(1)
     with pytest.raises(KilledError):
         write(it.spec, rows, around=lambda store: Dying(store, path), process=someone)
@@ -334,7 +334,7 @@ LAZY = {
 def test_hudi_goes_on_after_a_write_that_died_and_rolls_it_back(real_hudi, tmp_path, version):
     hudi = real_hudi(version)
     table = hudi.table(tmp_path / "t", options=ALL)
-    spec = spec_of(table, TABLE_VERSION[version])
+    spec = make_spec(table, TABLE_VERSION[version])
     it = Both(hudi=hudi, table=table, spec=spec, random=Random(version), options=ALL)
     rows = it.new(6)
     hudi.write(table, rows)
@@ -347,7 +347,7 @@ def test_hudi_goes_on_after_a_write_that_died_and_rolls_it_back(real_hudi, tmp_p
         assert is_pending(table, instant), done
         rows = sorted(it.model.values(), key=repr)
         assert rows == hudi.rows(table, metadata=True), done
-        assert rows == rows_of(table), done
+        assert rows == read_rows(table), done
         is_lazy = (number + VERSIONS.index(version)) % 2 == 0
         beat = table.path / ".hoodie" / ".heartbeat" / instant
         os.utime(beat, (beat.stat().st_mtime - 3600,) * 2)
@@ -366,7 +366,7 @@ def test_hudi_goes_on_after_a_write_that_died_and_rolls_it_back(real_hudi, tmp_p
 def test_hudi_goes_on_after_an_apply_has_taken_dead_writes_back(real_hudi, tmp_path):
     hudi = real_hudi("1.2.0")
     table = hudi.table(tmp_path / "t", options=LATE | ALL)
-    spec = spec_of(table, TABLE_VERSION["1.2.0"])
+    spec = make_spec(table, TABLE_VERSION["1.2.0"])
     it = Both(hudi=hudi, table=table, spec=spec, random=Random(7), options=ALL)
     rows = it.new(6)
     hudi.write(table, rows, options=COMPACT_METADATA)
@@ -378,7 +378,7 @@ def test_hudi_goes_on_after_an_apply_has_taken_dead_writes_back(real_hudi, tmp_p
         plan = reconciler.plan(spec)
         assert ["rollback"] == [step.kind for step in plan.tables[0].steps], done
 
-        result = applied_here(plan)
+        result = apply_here(plan)
 
         assert 0 == result.exit_code, (done, result.tables)
         assert not [name for name in table.instants() if name.startswith(instant)], done
@@ -398,7 +398,7 @@ def hudi_upserts_with(it: Both, options: dict[str, str]) -> None:
 def test_hudi_writes_to_a_table_that_we_made_to_merge_on_read(real_hudi, tmp_path, version):
     hudi = real_hudi(version)
     table = hudi.table(tmp_path / "t", merge_on_read=True)
-    spec = spec_of(table, TABLE_VERSION[version], merge_on_read=True)
+    spec = make_spec(table, TABLE_VERSION[version], merge_on_read=True)
     with pytest.raises(UnsupportedError):
         write(spec, [["a1", "a", 1, "one", 1.0]])  # made, and then not written by us
     assert [] == table.instants()

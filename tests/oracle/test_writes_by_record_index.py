@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from reconciler.writer.asked import Way
+from reconciler.writer.request import WriteMode
 from tests.oracle.bundles import TABLE_VERSION
-from tests.oracle.our_writer import rows_of, spec_of, write
+from tests.oracle.our_writer import make_spec, read_rows, write
 from tests.oracle.test_writes import ALL, FOLDERS, LATE, ROUNDS, VERSIONS, Both
-from tests.placed import held, index_of, told
+from tests.record_indexes import find_places, load_record_index, read_indexed_places
 
 pytestmark = pytest.mark.oracle
 BY_INDEX = ALL | {"hoodie.index.type": "RECORD_INDEX"}
@@ -26,7 +26,7 @@ def it(request, real_hudi, tmp_path):
     """A table of six rows with every index, which real Hudi made."""
     hudi, seed = real_hudi(request.param), os.environ.get("SEED", "1")
     table = hudi.table(tmp_path / "t", options=LATE | ALL)
-    spec = spec_of(table, TABLE_VERSION[request.param])
+    spec = make_spec(table, TABLE_VERSION[request.param])
     found = Both(hudi=hudi, table=table, spec=spec, random=Random(f"{request.param} {seed}"))
     rows = found.new(6)
     hudi.write(table, rows)
@@ -50,9 +50,9 @@ def assert_right(it):
     it.assert_right()
     assert "record_index" in it.table.metadata_partitions()
     every = [f"{folder}{number}" for folder in FOLDERS for number in range(it.number + 1)]
-    places = held(it.table.path, LATER_MS)
+    places = find_places(it.table.path, LATER_MS)
     assert sorted(it.model) == sorted(places)
-    assert places == told(it.table.path, every)
+    assert places == read_indexed_places(it.table.path, every)
 
 
 def test_keys_move_by_our_writes_and_by_hudis(it):
@@ -68,7 +68,7 @@ def test_keys_move_by_our_writes_and_by_hudis(it):
         assert_right(it)
 
         rows = [*moved(it, 1)]
-        write(it.spec, rows, Way.DELETE)
+        write(it.spec, rows, WriteMode.DELETE)
         it.drop(rows)
         assert_right(it)
 
@@ -84,12 +84,14 @@ def test_what_hudi_leaves_in_its_old_folder_by_default_is_moved_by_us(it):
     it.hudi.write(it.table, [row], options=BY_INDEX)
     it.put([row])
 
-    assert held(it.table.path, LATER_MS)[row[0]][0] == folder  # although its column says another
+    assert (
+        find_places(it.table.path, LATER_MS)[row[0]][0] == folder
+    )  # although its column says another
     row = it.row(row[0], row[1])
     write(it.spec, [row])
     it.put([row])
     assert_right(it)
-    assert held(it.table.path, LATER_MS)[row[0]][0] == row[1]
+    assert find_places(it.table.path, LATER_MS)[row[0]][0] == row[1]
 
 
 def test_an_insert_looks_no_key_up_and_the_index_knows_the_newer_row(it):
@@ -97,14 +99,14 @@ def test_an_insert_looks_no_key_up_and_the_index_knows_the_newer_row(it):
     (row,) = moved(it, 1)
     first = it.model[row[0]]
     it.hudi.write(it.table, [row], "insert", BY_INDEX)
-    by_hudi = told(it.table.path, [row[0]])
+    by_hudi = read_indexed_places(it.table.path, [row[0]])
     assert {row[0]: row[1]} == {key: path for key, (path, _id) in by_hudi.items()}
-    assert 2 == sum(one[0] == row[0] for one in rows_of(it.table))
+    assert 2 == sum(one[0] == row[0] for one in read_rows(it.table))
 
     third = [folder for folder in FOLDERS if folder not in (first[1], row[1])]
-    write(it.spec, [it.row(row[0], third[0])], Way.INSERT)
-    assert third[0] == told(it.table.path, [row[0]])[row[0]][0]
-    assert 3 == sum(one[0] == row[0] for one in rows_of(it.table))
+    write(it.spec, [it.row(row[0], third[0])], WriteMode.INSERT)
+    assert third[0] == read_indexed_places(it.table.path, [row[0]])[row[0]][0]
+    assert 3 == sum(one[0] == row[0] for one in read_rows(it.table))
 
 
 def test_an_index_that_hudi_keeps_by_partition_leaves_keys_to_their_partitions(real_hudi, tmp_path):
@@ -112,11 +114,11 @@ def test_an_index_that_hudi_keeps_by_partition_leaves_keys_to_their_partitions(r
     table = hudi.table(tmp_path / "t", options=LATE | BY_PARTITION)
     hudi.write(table, [["k1", "a", 1, "one", 1.0], ["k2", "b", 1, "two", 2.0]])
     assert "record_index" in table.metadata_partitions()
-    assert index_of(table.path) is None
+    assert load_record_index(table.path) is None
 
-    done = write(spec_of(table, TABLE_VERSION["1.2.0"]), [["k1", "b", 2, "other", 3.0]])
+    done = write(make_spec(table, TABLE_VERSION["1.2.0"]), [["k1", "b", 2, "other", 3.0]])
     rows = [["k1", "a", 1, "one", 1.0], ["k1", "b", 2, "other", 3.0], ["k2", "b", 1, "two", 2.0]]
-    assert rows == rows_of(table) == hudi.rows(table, metadata=True)
+    assert rows == read_rows(table) == hudi.rows(table, metadata=True)
     assert "record_index" not in table.metadata_partitions()
     (note,) = done.warnings
     assert "record_index was dropped: the record index keeps keys by partition" in note.because

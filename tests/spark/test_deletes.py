@@ -7,10 +7,10 @@ import pickle
 
 import pytest
 
-from reconciler.apply.executor import Batch, Outcome
-from reconciler.apply.spark import SparkExecutor
-from reconciler.cluster import spark
 from reconciler.errors import ReconcilerError
+from reconciler.executor.deletion import DeletionBatch, DeletionOutcome
+from reconciler.executor.spark import SparkFileDeleter
+from reconciler.spark import jobs
 from reconciler.storage.api import StorageRef
 
 #: PySpark leaves the sockets of ``collect`` to the garbage collector
@@ -28,11 +28,11 @@ def session(sessions):
 
 @pytest.fixture
 def executor(session):
-    return SparkExecutor(session)
+    return SparkFileDeleter(session)
 
 
 def test_files_of_many_partitions_go_in_a_few_tasks(session, executor, tmp_path, monkeypatch):
-    monkeypatch.setattr(spark, "_JOBS", itertools.count(4711))
+    monkeypatch.setattr(jobs, "_JOBS", itertools.count(4711))
     batches = []
     for number in range(30):
         names = tuple(f"{n}.parquet" for n in range(number + 1))
@@ -41,7 +41,7 @@ def test_files_of_many_partitions_go_in_a_few_tasks(session, executor, tmp_path,
         for name in names:
             (folder / name).write_bytes(b"x")
         (folder / "stays").write_bytes(b"x")
-        batches.append(Batch(f"p={number}", (*names, "gone")))
+        batches.append(DeletionBatch(f"p={number}", (*names, "gone")))
     told = []
     outcomes = executor.delete_files(StorageRef(str(tmp_path)), batches, progress=told.append)
 
@@ -60,7 +60,7 @@ def test_what_a_session_calls_its_jobs_stays_as_it_was(session, executor, tmp_pa
     context = session.sparkContext
     context.setJobGroup("theirs", "what they do", interruptOnCancel=True)
     executor.delete_files(
-        StorageRef(str(tmp_path)), [Batch("", ("f",))], progress=lambda _count: None
+        StorageRef(str(tmp_path)), [DeletionBatch("", ("f",))], progress=lambda _count: None
     )
     kept = [context.getLocalProperty(f"spark.job{key}") for key in ("Group.id", ".description")]
     context.setLocalProperty("spark.jobGroup.id", None)
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_go_is_an_outcome_not_an_exception(executor, tmp_path
     (tmp_path / "p" / "f").write_bytes(b"x")
     outcomes = executor.delete_files(
         StorageRef(str(tmp_path)),
-        [Batch("p", ("a-folder", "f"))],
+        [DeletionBatch("p", ("a-folder", "f"))],
         progress=lambda _count: None,
     )
     failed = [name for outcome in outcomes for name, _why in outcome.failed]
@@ -94,7 +94,7 @@ def test_a_name_that_leads_out_of_its_partition_stops_everything(executor, tmp_p
     with pytest.raises(Exception, match="is not a file name"):
         executor.delete_files(
             StorageRef(str(tmp_path / "t")),
-            [Batch("p", ("../../f",))],
+            [DeletionBatch("p", ("../../f",))],
             progress=lambda _count: None,
         )
     assert (tmp_path / "f").exists()
@@ -104,7 +104,7 @@ def test_what_a_task_dies_of_is_told_in_one_line_without_secrets(executor, tmp_p
     with pytest.raises(ReconcilerError) as raised:
         executor.delete_files(
             StorageRef(str(tmp_path), (("key", "hunter2-hunter2"),), ("hunter2-hunter2",)),
-            [Batch("p", ("a/hunter2-hunter2",))],
+            [DeletionBatch("p", ("a/hunter2-hunter2",))],
             progress=lambda _count: None,
         )
 
@@ -116,5 +116,5 @@ def test_what_a_task_dies_of_is_told_in_one_line_without_secrets(executor, tmp_p
 
 
 def test_outcomes_and_batches_travel_as_they_are():
-    for value in (Batch("p", ("a",)), Outcome("p", 1, ("b",), (("c", "why"),))):
+    for value in (DeletionBatch("p", ("a",)), DeletionOutcome("p", 1, ("b",), (("c", "why"),))):
         assert pickle.loads(pickle.dumps(value)) == value

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.delegate.spark import HudiOnSpark
 from reconciler.errors import ReconcilerError
+from reconciler.hudi_engine.spark import SparkHudiExecutor
 
 pytestmark = pytest.mark.spark
 
 
 def test_without_a_bundle_the_error_says_how_to_add_one(spark):
     with pytest.raises(ReconcilerError) as refused:
-        HudiOnSpark(spark).version()
+        SparkHudiExecutor(spark).read_version()
 
     assert str(refused.value) == (
         "--executor hudi needs a Hudi bundle on Spark's class path, and there is none: add "

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import ReconcilerError, UsageError
-from reconciler.merge.blocks import Committed
-from reconciler.merge.rules import MergeRules
+from reconciler.file_slices.merge.committed_blocks import CommittedInstants
+from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.reader import spark as reader
-from reconciler.reader.arrow_spark import spark_schema
 from reconciler.reader.model import PATH, SLICES, Scan
+from reconciler.reader.spark_types import to_spark_schema
 from reconciler.storage.api import StorageRef
 from tests.spark.frames import PYSPARK, arrow, by_text, in_order, plan, types
 
@@ -88,7 +88,7 @@ def scan_by_hand(folder, *, evolves=False, rows=4):
             [pa.array(c, f.type) for c, f in zip(columns, SLICES, strict=True)], SLICES
         ),
         rules=MergeRules(),
-        committed=Committed(),
+        committed=CommittedInstants(),
     )
 
 
@@ -98,14 +98,14 @@ def test_names_and_types_of_every_kind_come_through(evolves, sessions, tmp_path)
         sql_session_timeZone="Asia/Kathmandu", sql_execution_arrow_pyspark_enabled="false"
     )
     scan = scan_by_hand(tmp_path, evolves=evolves)
-    frame = reader.data_frame(session, scan, StorageRef(str(tmp_path)))
+    frame = reader.make_data_frame(session, scan, StorageRef(str(tmp_path)))
     expected = [
         {**row(number), "day": DAYS[number // 8], "part=%": PARTS[number // 8]}
         for number in range(24)
     ]
     found = sorted(arrow(frame, SCHEMA).to_pylist(), key=lambda each: each["plain"])
 
-    assert spark_schema(SCHEMA) == types(frame)
+    assert to_spark_schema(SCHEMA) == types(frame)
     assert SCHEMA.names == frame.columns
     assert expected == found
     assert evolves == ("MapInArrow" in plan(frame))
@@ -134,13 +134,13 @@ def test_names_and_types_of_every_kind_come_through(evolves, sessions, tmp_path)
 )
 def test_a_condition_spares_the_partitions_that_cannot_match(where, kept, spark, tmp_path):
     scan = scan_by_hand(tmp_path)
-    pruned = reader.matching(spark, scan, where)
+    pruned = reader.select_matching_partitions(spark, scan, where)
     ref = StorageRef(str(tmp_path))
-    whole = reader.data_frame(spark, scan, ref)
+    whole = reader.make_data_frame(spark, scan, ref)
 
     assert kept == sorted(set(pruned.slices.column("partition").to_pylist()))
     if "rand" not in where:
-        found = reader.data_frame(spark, scan, ref, where)
+        found = reader.make_data_frame(spark, scan, ref, where)
         assert in_order(arrow(whole.filter(where), SCHEMA)) == in_order(arrow(found, SCHEMA))
 
 
@@ -149,11 +149,11 @@ def test_a_comparison_that_fails_prunes_nothing_and_is_told_with_the_rows(sessio
     scan = scan_by_hand(tmp_path)
     ref = StorageRef(str(tmp_path))
     where = "cast(concat('x', `part=%`) as int) = 1"
-    pruned = reader.matching(session, scan, where)
+    pruned = reader.select_matching_partitions(session, scan, where)
 
     assert 6 == len(pruned.slices)
-    with pytest.raises(ReconcilerError, match="cannot be cast"), reader.reading(ref):
-        reader.data_frame(session, scan, ref, where).collect()
+    with pytest.raises(ReconcilerError, match="cannot be cast"), reader.translate_spark_errors(ref):
+        reader.make_data_frame(session, scan, ref, where).collect()
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def test_a_comparison_that_fails_prunes_nothing_and_is_told_with_the_rows(sessio
 )
 def test_what_is_no_condition_is_a_mistake_of_one_line(where, said, spark, tmp_path):
     with pytest.raises(UsageError, match=said) as raised:
-        reader.data_frame(spark, scan_by_hand(tmp_path), StorageRef(str(tmp_path)), where)
+        reader.make_data_frame(spark, scan_by_hand(tmp_path), StorageRef(str(tmp_path)), where)
 
     assert "\n" not in str(raised.value)
 
 
 def test_a_condition_may_name_columns_that_are_not_wanted(spark, tmp_path):
     scan = replace(scan_by_hand(tmp_path, evolves=True), schema=pa.schema([SCHEMA.field("day")]))
-    frame = reader.data_frame(spark, scan, StorageRef(str(tmp_path)), "plain % 8 = 0")
+    frame = reader.make_data_frame(spark, scan, StorageRef(str(tmp_path)), "plain % 8 = 0")
 
     assert ["day"] == frame.columns
     assert {(day,) for day in DAYS} == {tuple(each) for each in frame.collect()}
@@ -183,28 +183,28 @@ def test_a_condition_may_name_columns_that_are_not_wanted(spark, tmp_path):
 def test_only_the_wanted_columns_are_read_and_a_later_filter_spares_files(spark, tmp_path):
     wanted = pa.schema([SCHEMA.field("plain"), SCHEMA.field("day")])
     scan = replace(scan_by_hand(tmp_path), schema=wanted)
-    frame = reader.data_frame(spark, scan, StorageRef(str(tmp_path)))
+    frame = reader.make_data_frame(spark, scan, StorageRef(str(tmp_path)))
     later = frame.filter("day = '2026-01-02'").select("plain")
     rows = sorted(each[0] for each in later.collect())
     scans = later._jdf.queryExecution().executedPlan().collectLeaves()
 
     assert list(range(8, 16)) == rows
     assert "ReadSchema: struct<plain:bigint>" in plan(frame)
-    assert 2 == scans.head().metrics().get("numFiles").get().value()
+    assert 2 == scans.envelope().metrics().get("numFiles").get().value()
 
 
 def test_only_partition_columns_can_be_wanted(spark, tmp_path):
     scan = replace(scan_by_hand(tmp_path, evolves=True), schema=pa.schema([SCHEMA.field("part=%")]))
-    found = reader.data_frame(spark, scan, StorageRef(str(tmp_path))).collect()
+    found = reader.make_data_frame(spark, scan, StorageRef(str(tmp_path))).collect()
 
     assert by_text([(part,) for part in PARTS for _ in range(8)]) == by_text(map(tuple, found))
 
 
 def test_no_slices_are_an_empty_frame_of_the_same_columns(spark, tmp_path):
     scan = scan_by_hand(tmp_path)
-    frame = reader.data_frame(spark, scan, StorageRef(str(tmp_path)), "`part=%` = 100")
+    frame = reader.make_data_frame(spark, scan, StorageRef(str(tmp_path)), "`part=%` = 100")
 
-    assert spark_schema(SCHEMA) == types(frame)
+    assert to_spark_schema(SCHEMA) == types(frame)
     assert [] == frame.collect()
     assert "FileScan" not in plan(frame)
 
@@ -219,15 +219,15 @@ def test_a_session_that_passes_over_files_is_not_followed(sessions, tmp_path):
     )
     scan = scan_by_hand(tmp_path)
     ref = StorageRef(str(tmp_path))
-    assert 24 == reader.data_frame(session, scan, ref).count()
+    assert 24 == reader.make_data_frame(session, scan, ref).count()
     gone = tmp_path / "p 1 %20#" / "0.parquet"
     gone.unlink()
 
     with (
         pytest.raises(ReconcilerError, match="went away after the read began"),
-        reader.reading(ref),
+        reader.translate_spark_errors(ref),
     ):
-        reader.data_frame(session, scan, ref).collect()
+        reader.make_data_frame(session, scan, ref).collect()
 
 
 def test_what_many_slices_are_sent_as_holds_no_secret(spark, tmp_path, monkeypatch):
@@ -236,7 +236,7 @@ def test_what_many_slices_are_sent_as_holds_no_secret(spark, tmp_path, monkeypat
     ref = StorageRef(str(tmp_path), (("key", "hunter2-hunter2"),), ("hunter2-hunter2",))
     folder = Path(spark.sparkContext._temp_dir)
     before = set(folder.rglob("*"))
-    assert 24 == reader.data_frame(spark, scan, ref).count()
+    assert 24 == reader.make_data_frame(spark, scan, ref).count()
     written = [path for path in set(folder.rglob("*")) - before if path.is_file()]
 
     assert written

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.index.build import Asked, Threads
-from reconciler.index.codec import Provenance, encode
-from reconciler.index.merge import Keys
-from reconciler.index.spark import SparkBuilder
+from reconciler.index.build import IndexRequest, ThreadedIndexBuilder
+from reconciler.index.codec import Provenance, encode_index
+from reconciler.index.merge import FileKeys
+from reconciler.index.spark import SparkIndexBuilder
 from reconciler.spec.load import load_specs
-from reconciler.state.known_index import keys_of
+from reconciler.state.index_state_reader import build_file_keys
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.spark.frames import PYSPARK
@@ -36,16 +36,16 @@ spec:
 """
 
 
-def asked(path: Path, folder: Path) -> tuple[Asked, Keys]:
+def asked(path: Path, folder: Path) -> tuple[IndexRequest, FileKeys]:
     """What an index step asks of a table's footers."""
     spec = folder / "spec.yaml"
     spec.write_text(SPEC.format(path=path, columns=COLUMNS))
     (declared,) = load_specs([spec])
     state = observe(open_storage(str(path)), declared, observed_ms=0)
-    known = state.index
+    known = state.index_state
     assert known is not None
-    of = Asked(columns=tuple(known.wanted), schema=known.schema, supplied=known.supplied)
-    return of, keys_of(state, known.files)
+    of = IndexRequest(columns=tuple(known.wanted), schema=known.schema, supplied=known.supplied)
+    return of, build_file_keys(state, known.files)
 
 
 @pytest.fixture
@@ -67,13 +67,13 @@ def test_workers_and_threads_make_the_same_bytes(spark, table, tmp_path):
     told: list[int] = []
     here: list[int] = []
 
-    there = SparkBuilder(spark, few=1).build(ref, of, files, progress=told.append)
-    threads = Threads(open_storage).build(ref, of, files, progress=here.append)
+    there = SparkIndexBuilder(spark, min_files=1).build(ref, of, files, progress=told.append)
+    threads = ThreadedIndexBuilder(open_storage).build(ref, of, files, progress=here.append)
 
     assert 63 == len(files) == len(there.index) == sum(told) == sum(here)
-    assert encode(threads.index, SAID).equals(encode(there.index, SAID))
-    assert (1, threads.said) == (there.unread, there.said)
-    (said,) = there.said
+    assert encode_index(threads.index, SAID).equals(encode_index(there.index, SAID))
+    assert (1, threads.problems) == (there.unread_count, there.problems)
+    (said,) = there.problems
     assert said.endswith("it does not end as a parquet file does; restore the file from a copy")
     assert 62 == int((there.index.rows > 0).sum())
 
@@ -84,7 +84,7 @@ def test_a_few_files_need_no_job(spark, table, tmp_path):
     before = len(tracker.getJobIdsForGroup())
     ref = open_storage(str(table)).ref
 
-    found = SparkBuilder(spark, few=64).build(ref, of, files, progress=lambda _: None)
+    found = SparkIndexBuilder(spark, min_files=64).build(ref, of, files, progress=lambda _: None)
 
     assert (63, before) == (len(found.index), len(tracker.getJobIdsForGroup()))
 

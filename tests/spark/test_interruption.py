@@ -13,19 +13,19 @@ import pytest
 
 from reconciler.rewrite import spark as module
 from reconciler.rewrite.spark import SparkRewriter
-from tests.crash.clustering import clustering, left_behind
-from tests.crash.drill import data_files
+from tests.crash.clustering_drill import list_leftovers, make_clustering_drill
+from tests.crash.drill import list_data_files
 from tests.spark.frames import PYSPARK
 
 pytestmark = PYSPARK
 TABLES = Path(__file__).parents[1] / "tables"
 
 
-class Lingers(module._Reduce):
+class Lingers(module._WriteTask):
     """A worker that has brought its file to the table, and takes its time to tell of it."""
 
     def __call__(self, index, runs):
-        for made in module._Reduce.__call__(self, index, runs):
+        for made in module._WriteTask.__call__(self, index, runs):
             Path(self.table.ref.location).with_name("there").touch()
             time.sleep(120)
             yield made
@@ -64,10 +64,10 @@ def nothing_runs(spark):
 
 
 def test_the_workers_end_and_everything_is_taken_back(spark, tmp_path, monkeypatch):
-    it = clustering(TABLES / "v9_keygen.zip", tmp_path / "t")
-    rows, files, plan = it.rows(), data_files(it.table), it.plan()
+    it = make_clustering_drill(TABLES / "v9_keygen.zip", tmp_path / "t")
+    rows, files, plan = it.rows(), list_data_files(it.table), it.plan()
     there = it.table.with_name("there")
-    monkeypatch.setattr(module, "_Reduce", Lingers)
+    monkeypatch.setattr(module, "_WriteTask", Lingers)
     began = time.monotonic()
     with interrupted_when_there_is(there) as sent, pytest.raises(KeyboardInterrupt):
         it.apply(plan, rewriter=SparkRewriter(spark))
@@ -76,11 +76,11 @@ def test_the_workers_end_and_everything_is_taken_back(spark, tmp_path, monkeypat
     assert there.exists()
     assert time.monotonic() - began < 110
     assert nothing_runs(spark)
-    assert (rows, files) == (it.rows(), data_files(it.table))
-    assert [] == left_behind(it.table)
+    assert (rows, files) == (it.rows(), list_data_files(it.table))
+    assert [] == list_leftovers(it.table)
 
     monkeypatch.undo()
     again = it.apply(plan, rewriter=SparkRewriter(spark))
     assert 0 == again.exit_code
     assert rows == it.rows()
-    assert [] == left_behind(it.table)
+    assert [] == list_leftovers(it.table)

@@ -14,12 +14,12 @@ from random import Random
 import pytest
 
 import reconciler
-from reconciler.index.model import fields_within, kept_type
-from reconciler.reader.load import open_scan
+from reconciler.index.model import indexed_type, list_indexable_fields
 from reconciler.reader.model import ReadRequest
-from reconciler.reader.rows import RowReading, slice_files
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.slice_rows import SliceRowReader, get_slice_files
 from reconciler.storage.open import open_storage
-from tests.indexing import publish_index
+from tests.published_indexes import publish_index
 from tests.selection import rounds
 from tests.spark.frames import PYSPARK, by_text
 from tests.spark.test_skipping import lost
@@ -89,11 +89,13 @@ def rows_of(path):
     """All rows of a table, through Python, and its columns."""
     storage = open_storage(str(path))
     scan = open_scan(storage, ReadRequest())
-    reading = RowReading.of(scan)
+    reading = SliceRowReader.from_scan(scan)
     return scan.schema, [
         row
         for nth, partition in enumerate(scan.slices.column("partition").to_pylist())
-        for batch in reading.read(slice_files(scan, nth), scan.values(partition), storage)
+        for batch in reading.read(
+            get_slice_files(scan, nth), scan.get_partition_values(partition), storage
+        )
         for row in batch.to_pylist()
     ]
 
@@ -110,7 +112,9 @@ def values_of(schema, rows):
         name
         for field in schema
         for name in (
-            [field.name] if kept_type(field.type) else fields_within(field.name, field.type)
+            [field.name]
+            if indexed_type(field.type)
+            else list_indexable_fields(field.name, field.type)
         )
     ]
     found = {name: [value_at(row, name) for row in rows] for name in names}

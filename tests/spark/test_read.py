@@ -12,10 +12,10 @@ import pytest
 import reconciler
 from reconciler.cli import app
 from reconciler.reader import spark as reader
-from reconciler.reader.arrow_spark import spark_schema
-from reconciler.reader.load import open_scan
 from reconciler.reader.model import SLICES, ReadRequest
-from reconciler.reader.rows import RowReading, slice_files
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.slice_rows import SliceRowReader, get_slice_files
+from reconciler.reader.spark_types import to_spark_schema
 from reconciler.storage.open import open_storage
 from tests.spark.frames import PYSPARK, arrow, by_text, in_order, plan, types
 from tests.trees import unpack
@@ -52,17 +52,19 @@ def test_both_ways_give_the_same_values_and_types(name, sessions, tmp_path):
     flag = SLICES.get_field_index("evolves")
     forced = scan.slices.set_column(flag, SLICES.field(flag), pa.array([True] * len(scan.slices)))
     ways = [scan, replace(scan, slices=forced)]
-    direct, through_python = (reader.data_frame(session, way, storage.ref) for way in ways)
-    reading = RowReading.of(scan)
+    direct, through_python = (reader.make_data_frame(session, way, storage.ref) for way in ways)
+    reading = SliceRowReader.from_scan(scan)
     alone = [
         batch
         for row, partition in enumerate(scan.slices.column("partition").to_pylist())
-        for batch in reading.read(slice_files(scan, row), scan.values(partition), storage)
+        for batch in reading.read(
+            get_slice_files(scan, row), scan.get_partition_values(partition), storage
+        )
     ]
 
     assert "MapInArrow" not in plan(direct)
     assert "FileScan" not in plan(through_python)
-    assert spark_schema(scan.schema) == types(direct)
+    assert to_spark_schema(scan.schema) == types(direct)
     assert types(direct) == types(through_python)
     expected = in_order(pa.Table.from_batches(alone))
     assert expected == in_order(arrow(direct, scan.schema))
@@ -79,11 +81,13 @@ def test_time_travel_and_increments_give_what_the_slices_give(spark, tmp_path):
     ]
     for asked in requests:
         scan = open_scan(storage, ReadRequest(**asked))
-        reading = RowReading.of(scan)
+        reading = SliceRowReader.from_scan(scan)
         expected = [
             batch
             for at, partition in enumerate(scan.slices.column("partition").to_pylist())
-            for batch in reading.read(slice_files(scan, at), scan.values(partition), storage)
+            for batch in reading.read(
+                get_slice_files(scan, at), scan.get_partition_values(partition), storage
+            )
         ]
         found = reconciler.read(spark, path, **asked)
         rows = arrow(found, scan.schema)

@@ -11,10 +11,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 import reconciler
 from reconciler.errors import ReconcilerError
-from tests.oracle.answers import Answer, differences, types_of
-from tests.oracle.our_reader import our_answers
-from tests.oracle.reading import queries, table_folder
-from tests.oracle.tables import TABLES
+from tests.oracle.answers import Answer, find_differences, list_types
+from tests.oracle.our_reader import read_our_answers
+from tests.oracle.read_queries import list_queries, table_folder
+from tests.oracle.stored_tables import TABLES
 from tests.spark.frames import PYSPARK
 
 pytestmark = PYSPARK
@@ -40,15 +40,15 @@ def answered(spark, table, request):
         rows = pa.Table.from_batches(frame._collect_as_arrow(), schema)
     except ReconcilerError as refusal:
         return Answer(refusal=(str(refusal),))
-    return Answer(types=types_of(frame.schema.jsonValue()), rows=rows)
+    return Answer(types=list_types(frame.schema.jsonValue()), rows=rows)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_spark_gives_what_the_reader_gives_without_it(name, spark, tmp_path):
     table = table_folder(TABLES[name], tmp_path)
-    asked = [query for query in queries(table) if query.name != "snapshot by listing"]
-    without = our_answers(table, asked)
+    asked = [query for query in list_queries(table) if query.name != "snapshot by listing"]
+    without = read_our_answers(table, asked)
 
     for query in asked:
         found = answered(spark, str(table), query.request)
-        assert [] == differences(without[query.name], found), query.name
+        assert [] == find_differences(without[query.name], found), query.name

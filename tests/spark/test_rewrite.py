@@ -7,22 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.spark import spark_session
+from reconciler.cli.spark import open_spark_session
 from reconciler.errors import ReconcilerError
-from reconciler.exchange.spark import by_files, by_shuffle, exchange_of
-from reconciler.hudi.markers import marker_folder
+from reconciler.hudi.timeline.markers import marker_folder
 from reconciler.rewrite import spark as module
-from reconciler.rewrite.local import Bounds, InProcess
-from reconciler.rewrite.model import Ordering
+from reconciler.rewrite.local import LocalRewriter, MemoryLimits
+from reconciler.rewrite.model import RowOrdering
 from reconciler.rewrite.spark import SparkRewriter
-from tests.rewriting import asked, paths, rows_after, rows_before, table_of, unpacked
+from reconciler.spark.shuffle import choose_shuffle, open_file_shuffle, open_spark_shuffle
+from tests.rewrite_jobs import (
+    count_rows_after,
+    count_rows_before,
+    list_new_files,
+    make_rewrite,
+    read_file,
+    unpack_table,
+)
 from tests.spark.frames import PYSPARK
 
 pytestmark = PYSPARK
 
-TREE = Ordering(columns=("ts", "id"), curve="kd-tree", mapping="rank")
-SMALL = Bounds(gathered=1 << 10, sorted=1 << 10)
-EXCHANGES = pytest.mark.parametrize("exchange", [by_files, by_shuffle])
+TREE = RowOrdering(columns=("ts", "id"), curve="kd-tree", mapping="rank")
+SMALL = MemoryLimits(run_bytes=1 << 10, sort_bytes=1 << 10)
+EXCHANGES = pytest.mark.parametrize("exchange", [open_file_shuffle, open_spark_shuffle])
 
 
 def scratch():
@@ -36,23 +43,25 @@ def scratch():
 @pytest.mark.parametrize(
     ("name", "ordering", "bounds"),
     [
-        ("v8_mor_part", TREE, Bounds()),
+        ("v8_mor_part", TREE, MemoryLimits()),
         ("v8_mor_part", TREE, SMALL),
-        ("v9_cow_part", Ordering(), Bounds()),
+        ("v9_cow_part", RowOrdering(), MemoryLimits()),
     ],
     ids=["tree", "tree in pieces", "packed"],
 )
 def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, exchange, spark, tmp_path):
-    path, other = unpacked(name, tmp_path / "a"), unpacked(name, tmp_path / "b")
-    storage, work, groups = asked(path, ordering)
+    path, other = unpack_table(name, tmp_path / "a"), unpack_table(name, tmp_path / "b")
+    storage, work, groups = make_rewrite(path, ordering)
     told = []
-    before = rows_before(storage, work, groups)
+    before = count_rows_before(storage, work, groups)
     rewriter = SparkRewriter(spark, bounds, exchange)
     found = rewriter.rewrite(storage.ref, work, groups, progress=told.append)
-    there, *same = asked(other, ordering)
-    expected = InProcess(lambda _: there, bounds).rewrite(there.ref, *same, progress=told.append)
+    there, *same = make_rewrite(other, ordering)
+    expected = LocalRewriter(lambda _: there, bounds).rewrite(
+        there.ref, *same, progress=told.append
+    )
 
-    assert before == rows_after(storage, work, groups, found)
+    assert before == count_rows_after(storage, work, groups, found)
     assert 2 * sum(group.bytes for group in groups) == sum(told)
     by_number = {made.number: made for made in found}
     assert [group.number for group in groups] == sorted(by_number)
@@ -64,20 +73,22 @@ def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, exchange
             assert (own, instant) == (twin.name.split("_")[0], twin.name.split("_")[2])
             assert token.rpartition("-")[0] == twin.name.split("_")[1].rpartition("-")[0]
             assert (file.rows, file.least_key) == (twin.rows, twin.least_key)
-    for (ours, _), (theirs, _) in zip(paths(groups, expected), paths(groups, found), strict=True):
+    for (ours, _), (theirs, _) in zip(
+        list_new_files(groups, expected), list_new_files(groups, found), strict=True
+    ):
         columns = ["_hoodie_file_name"]
-        one = table_of(there, ours).drop_columns(columns)
+        one = read_file(there, ours).drop_columns(columns)
         if bounds != SMALL:
-            assert one.equals(table_of(storage, theirs).drop_columns(columns))
+            assert one.equals(read_file(storage, theirs).drop_columns(columns))
     assert [] == scratch()
 
 
-class SendsOnce(module._Route):
+class SendsOnce(module._RunTask):
     """The first attempt at every part dies when it has sent all of its rows."""
 
     def __call__(self, parts):
         parts = list(parts)
-        yield from module._Route.__call__(self, parts)
+        yield from module._RunTask.__call__(self, parts)
         name = f"sent-{parts[0].group.number}-{parts[0].number}"
         seen = Path(self.table.ref.location).with_name("seen") / name
         if not seen.exists():
@@ -85,11 +96,11 @@ class SendsOnce(module._Route):
             raise OSError("the machine is gone")
 
 
-class DiesOnce(module._Reduce):
+class DiesOnce(module._WriteTask):
     """The first attempt at every file dies when it has brought the file to the table."""
 
     def __call__(self, index, runs):
-        for made in module._Reduce.__call__(self, index, runs):
+        for made in module._WriteTask.__call__(self, index, runs):
             seen = Path(self.table.ref.location).with_name("seen") / str(index)
             if not seen.exists():
                 seen.touch()
@@ -101,25 +112,25 @@ class DiesOnce(module._Reduce):
 def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
     exchange, sessions, tmp_path, monkeypatch
 ):
-    path = unpacked("v9_cow_part", tmp_path)
+    path = unpack_table("v9_cow_part", tmp_path)
     path.with_name("seen").mkdir()
-    storage, work, groups = asked(path, TREE)
-    before = rows_before(storage, work, groups)
+    storage, work, groups = make_rewrite(path, TREE)
+    before = count_rows_before(storage, work, groups)
     kept = {str(file) for file in path.rglob("*.parquet")}
     sessions.stop()
-    with spark_session("local[2,2]", {}) as session:
-        monkeypatch.setattr(module, "_Route", SendsOnce)
-        monkeypatch.setattr(module, "_Reduce", DiesOnce)
+    with open_spark_session("local[2,2]", {}) as session:
+        monkeypatch.setattr(module, "_RunTask", SendsOnce)
+        monkeypatch.setattr(module, "_WriteTask", DiesOnce)
         found = SparkRewriter(session, exchange=exchange).rewrite(
             storage.ref, work, groups, progress=lambda _count: None
         )
         assert [] == scratch()
     assert list(path.with_name("seen").glob("sent-*"))
-    made = {f"{path}/{name}" for name, _ in paths(groups, found)}
+    made = {f"{path}/{name}" for name, _ in list_new_files(groups, found)}
     there = {str(f) for f in path.rglob("*.parquet") if ".hoodie" not in f.parts} - kept
     markers = list((path / marker_folder(work.instant)).rglob("*.marker.CREATE"))
 
-    assert before == rows_after(storage, work, groups, found)
+    assert before == count_rows_after(storage, work, groups, found)
     assert all(one.read == one.written for one in found)
     assert made < there
     assert len(there) == 2 * len(made) == len(markers)
@@ -129,8 +140,8 @@ def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
 
 @EXCHANGES
 def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(exchange, spark, tmp_path):
-    path = unpacked("v9_cow_part", tmp_path)
-    storage, work, groups = asked(path, TREE)
+    path = unpack_table("v9_cow_part", tmp_path)
+    storage, work, groups = make_rewrite(path, TREE)
     secret = "hunter2-hunter2"
     gone = replace(groups[0].slices[0], base=f"{secret}-0_0-1-1_20260101000000000.parquet")
     broken = replace(groups[0], slices=(gone,))
@@ -152,8 +163,8 @@ def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(exchange, s
 def test_a_damaged_file_that_a_task_dies_of_is_told_by_the_kind_of_error_and_its_path(
     spark, tmp_path
 ):
-    path = unpacked("v9_cow_part", tmp_path)
-    storage, work, groups = asked(path, TREE)
+    path = unpack_table("v9_cow_part", tmp_path)
+    storage, work, groups = make_rewrite(path, TREE)
     file = path / groups[0].slices[0].base
     data = bytearray(file.read_bytes())
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
@@ -171,12 +182,12 @@ def test_workers_of_one_host_pass_rows_on_by_files(spark):
     class Elsewhere:
         master = "local-cluster[2,1,1024]"
 
-    assert by_files is exchange_of(spark.sparkContext)
-    assert by_shuffle is exchange_of(Elsewhere)
+    assert open_file_shuffle is choose_shuffle(spark.sparkContext)
+    assert open_spark_shuffle is choose_shuffle(Elsewhere)
 
 
 def test_no_groups_start_no_job(spark, tmp_path):
-    storage, work, _ = asked(unpacked("v9_cow_part", tmp_path), TREE)
+    storage, work, _ = make_rewrite(unpack_table("v9_cow_part", tmp_path), TREE)
 
     assert [] == SparkRewriter(spark).rewrite(storage.ref, work, [], progress=lambda _count: None)
     assert "ARROW_DEFAULT_MEMORY_POOL" not in spark.sparkContext.environment

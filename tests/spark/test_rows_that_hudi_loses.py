@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from tests.indexing import publish_index
+from tests.published_indexes import publish_index
 from tests.trees import unpack
 
 pytestmark = pytest.mark.spark

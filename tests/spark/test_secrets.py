@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.executor import Batch
-from reconciler.apply.spark import SparkExecutor
-from reconciler.cli.spark import spark_session
+from reconciler.cli.spark import open_spark_session
+from reconciler.executor.deletion import DeletionBatch
+from reconciler.executor.spark import SparkFileDeleter
 from reconciler.storage.api import StorageRef
 
 SECRET = "hunter2-is-never-written"
@@ -50,12 +50,12 @@ def test_a_secret_is_in_no_file_of_spark(tmp_path, sessions, monkeypatch, capfd)
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.logBlockUpdates.enabled": "true",
     }
-    with spark_session("local[2]", conf) as session:
+    with open_spark_session("local[2]", conf) as session:
         # a Java that has run a session before keeps to its folder
         places = (str(tmp_path), session.sparkContext._temp_dir)
         monkeypatch.setattr(os, "unlink", keeping)
-        outcomes = SparkExecutor(session).delete_files(
-            ref, [Batch("", names)], progress=lambda _: None
+        outcomes = SparkFileDeleter(session).delete_files(
+            ref, [DeletionBatch("", names)], progress=lambda _: None
         )
         monkeypatch.undo()
         found = holding(SECRET, events) + holding(SECRET, scratch)

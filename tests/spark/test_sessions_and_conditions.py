@@ -10,17 +10,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.index.footers import index_of_groups
+from reconciler.index.footers import index_row_groups
 from reconciler.index.may_match import may_match
-from reconciler.index.temporal import days_around, micros_of, midnight
-from reconciler.predicates.functions import KNOWN
-from reconciler.predicates.parse import parse
+from reconciler.index.predicates.functions import KNOWN_FUNCTIONS
+from reconciler.index.predicates.parse import parse
+from reconciler.index.temporal import day_start, find_days_around, parse_micros
 from reconciler.reader import spark as reader
-from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
-from reconciler.reader.session import clocks_of, odd_settings, own_functions
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.session import (
+    find_replaced_functions,
+    find_unusual_settings,
+    read_session_zone,
+)
 from reconciler.storage.open import open_storage
-from tests.oracle.skipping import conf
+from tests.oracle.skipping_tables import use_settings
 from tests.spark.frames import PYSPARK
 from tests.spark.test_skipping import PLAIN, TYPED, fates, table
 
@@ -72,7 +76,7 @@ def test_a_condition_is_read_as_the_asked_session_reads_it(setting, source, wher
     other.conf.set(*setting)
 
     def rows():
-        frame = reader.data_frame(spark, scan, storage.ref, where, index=storage)
+        frame = reader.make_data_frame(spark, scan, storage.ref, where, index=storage)
         return sorted(row["id"] for row in frame.select("id").collect())
 
     with active(spark):
@@ -85,11 +89,11 @@ def test_a_condition_is_read_as_the_asked_session_reads_it(setting, source, wher
 
 
 def test_what_a_setting_is_by_default_changes_nothing(spark):
-    with conf(spark, {"spark.sql.timestampType": "TIMESTAMP_LTZ", "spark.sql.ansi.enabled": "true",
+    with use_settings(spark, {"spark.sql.timestampType": "TIMESTAMP_LTZ", "spark.sql.ansi.enabled": "true",
                       "spark.sql.parser.escapedStringLiterals": "false"}):  # fmt: skip
-        assert [] == odd_settings(spark)
-    with conf(spark, {"spark.sql.ansi.enforceReservedKeywords": "true"}):
-        assert ["spark.sql.ansi.enforceReservedKeywords"] == odd_settings(spark)
+        assert [] == find_unusual_settings(spark)
+    with use_settings(spark, {"spark.sql.ansi.enforceReservedKeywords": "true"}):
+        assert ["spark.sql.ansi.enforceReservedKeywords"] == find_unusual_settings(spark)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +103,8 @@ def test_where_words_mean_something_else_a_session_decides_alone(setting, spark,
     """A text in double quotes, or a column of the name, would be a function's name."""
     storage = open_storage(str(table("v9_cow_part", tmp_path, PLAIN)))
     scan = open_scan(storage, ReadRequest())
-    with conf(spark, {"spark.sql.ansi.enabled": "true", setting: "true"}):
-        found = reader.pruned(spark, scan, "name < current_user AND id > 1000", storage)
+    with use_settings(spark, {"spark.sql.ansi.enabled": "true", setting: "true"}):
+        found = reader.prune_by_condition(spark, scan, "name < current_user AND id > 1000", storage)
 
     assert ["notUnderstood"] * 4 == fates(found)
 
@@ -112,15 +116,15 @@ def test_a_function_in_the_place_of_sparks_own_means_what_its_session_says(spark
     other = spark.newSession()
     other.udf.register("startsWith", lambda *_: True, "boolean")
 
-    assert "notUnderstood" not in fates(reader.pruned(spark, scan, where, storage))
-    found = reader.pruned(other, scan, where, storage)
+    assert "notUnderstood" not in fates(reader.prune_by_condition(spark, scan, where, storage))
+    found = reader.prune_by_condition(other, scan, where, storage)
     assert ["notUnderstood"] * 4 == fates(found)
     assert ["its own startswith()" in problem for problem in found.problems] == [True]
 
 
 def test_sparks_own_functions_are_known_by_their_class(spark):
-    assert [] == own_functions(spark, sorted(KNOWN))
-    assert ["no_such_function"] == own_functions(spark, ["no_such_function"])
+    assert [] == find_replaced_functions(spark, sorted(KNOWN_FUNCTIONS))
+    assert ["no_such_function"] == find_replaced_functions(spark, ["no_such_function"])
 
 
 # Its clocks.
@@ -130,18 +134,18 @@ def test_times_and_days_are_those_of_java_in_every_zone(spark):
     days = [text[:10] for text in TIMES]
     wrong = {}
     for zone in ZONES:
-        with conf(spark, QUICK | {"spark.sql.session.timeZone": zone}):
+        with use_settings(spark, QUICK | {"spark.sql.session.timeZone": zone}):
             said = [f"unix_micros(timestamp'{time}')" for time in TIMES]
             said += [f"unix_micros(cast(date'{day}' as timestamp))" for day in days]
             said += [f"unix_date(cast(timestamp'{time}' as date))" for time in TIMES]
             row = list(spark.sql(f"select {', '.join(said)}").collect()[0])
-            clocks = clocks_of(spark)
-        instants = [micros_of(time, clocks) for time in TIMES]
+            clocks = read_session_zone(spark)
+        instants = [parse_micros(time, clocks) for time in TIMES]
         begins = [
-            midnight(int((np.datetime64(day) - np.datetime64("1970-01-01")).astype(int)), clocks)
+            day_start(int((np.datetime64(day) - np.datetime64("1970-01-01")).astype(int)), clocks)
             for day in days
         ]
-        inside = [days_around(instant, clocks)[1] - 1 for instant in instants]
+        inside = [find_days_around(instant, clocks)[1] - 1 for instant in instants]
         ours = [*instants, *begins, *inside]
         wrong |= {(zone, what): (it, our) for what, it, our in zip(said, row, ours, strict=True)
                   if it != our}  # fmt: skip
@@ -186,8 +190,8 @@ def test_texts_are_those_that_spark_reads(spark, tmp_path):
     rows = pa.table({"s": pa.array(VALUES, pa.string()), "n": pa.array(range(len(VALUES)))})
     pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=1, write_page_index=True)
     footer = pq.read_metadata(tmp_path / "rows.parquet")
-    index = index_of_groups("rows.parquet", footer, ("s", "n"), rows.schema)
-    frame = reader._local(spark, rows)
+    index = index_row_groups("rows.parquet", footer, ("s", "n"), rows.schema)
+    frame = reader._make_local_frame(spark, rows)
     chance = Random(20260301)
     signs = ("=", "<=>", "!=", "<", "LIKE", "NOT LIKE", "IN")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import reconciler
-from reconciler.apply import spark
+from reconciler.executor import spark
 from tests.bench.many_tables import make_tables
 
 #: PySpark leaves the sockets of ``collect`` to the garbage collector
@@ -25,14 +25,14 @@ def test_every_table_has_jobs_of_its_own_and_ends_as_planned(tmp_path, sessions,
     described = {}
     session = sessions.with_conf()
     context = session.sparkContext
-    reporting = spark.reporting
+    reporting = spark.report_progress
 
     def told(*arguments):
         group, said = map(context.getLocalProperty, ("spark.jobGroup.id", "spark.job.description"))
         described[said.rpartition("/")[2]] = group
         return reporting(*arguments)
 
-    monkeypatch.setattr(spark, "reporting", told)
+    monkeypatch.setattr(spark, "report_progress", told)
     result = reconciler.apply(plan, spark=session, now=NOW, parallelism=5)
 
     assert 0 == result.exit_code

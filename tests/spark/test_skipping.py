@@ -14,13 +14,13 @@ import pytest
 import reconciler
 from reconciler.cli import app
 from reconciler.reader import spark as reader
-from reconciler.reader.load import open_scan
 from reconciler.reader.model import SLICES, ReadRequest
-from reconciler.reader.rows import RowReading, slice_files
-from reconciler.reader.skipping import Decision
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.skipping import SkipDecision
+from reconciler.reader.slice_rows import SliceRowReader, get_slice_files
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
-from tests.indexing import publish_index
+from reconciler.storage.wrappers import RecordingStorage
+from tests.published_indexes import publish_index
 from tests.spark.frames import PYSPARK, by_text
 from tests.trees import unpack
 
@@ -92,11 +92,11 @@ def settings(session, **values):
 
 
 def ids_of(scan, storage):
-    reading = RowReading.of(scan)
+    reading = SliceRowReader.from_scan(scan)
     return {
         found
         for row, partition in enumerate(scan.slices.column("partition").to_pylist())
-        for batch in reading.read(slice_files(scan, row), scan.values(partition), storage)
+        for batch in reading.read(get_slice_files(scan, row), scan.values(partition), storage)
         for found in batch.column("id").to_pylist()
     }
 
@@ -105,11 +105,11 @@ def lost(session, path, predicates):
     """By predicate the ids of rows that it is true for, to Spark, and that a read leaves out."""
     storage = open_storage(str(path))
     scan = open_scan(storage, ReadRequest())
-    whole = reader.data_frame(session, scan, storage.ref)
+    whole = reader.make_data_frame(session, scan, storage.ref)
     rows = whole.selectExpr("id", *(f"({where})" for where in predicates)).collect()
     found, left_out = {}, 0
     for nth, where in enumerate(predicates, start=1):
-        kept = reader.pruned(session, scan, where, storage).kept
+        kept = reader.prune_by_condition(session, scan, where, storage).kept
         left_out += len(scan.slices) - len(kept.slices)
         found[where] = {row[0] for row in rows if row[nth]} - ids_of(kept, storage)
     return found, left_out
@@ -152,15 +152,15 @@ def test_a_read_gives_the_same_rows_with_and_without_skipping(asked, spark, tmp_
 
 def test_the_index_is_read_where_there_is_a_condition_and_nowhere_else(spark, tmp_path):
     path = table("v9_cow_part", tmp_path, PLAIN)
-    storage = Recording(open_storage(str(path)))
+    storage = RecordingStorage(open_storage(str(path)))
     scan = open_scan(storage, ReadRequest())
     before = len(storage.calls)
-    reader.data_frame(spark, scan, storage.ref, index=storage)
-    reader.data_frame(spark, scan, storage.ref, "id = 1")
-    reader.data_frame(spark, scan, storage.ref, "p = 'p1'", index=storage)
+    reader.make_data_frame(spark, scan, storage.ref, index=storage)
+    reader.make_data_frame(spark, scan, storage.ref, "id = 1")
+    reader.make_data_frame(spark, scan, storage.ref, "p = 'p1'", index=storage)
     assert before == len(storage.calls)
 
-    reader.data_frame(spark, scan, storage.ref, "id = 1", index=storage)
+    reader.make_data_frame(spark, scan, storage.ref, "id = 1", index=storage)
     assert ["list", "list", "read"] == [call.method for call in storage.calls[before:]]
 
 
@@ -168,7 +168,7 @@ def test_the_index_is_read_where_there_is_a_condition_and_nowhere_else(spark, tm
 
 
 def fates(found):
-    every = tuple(Decision)
+    every = tuple(SkipDecision)
     return [str(every[code]) for code in found.decisions.tolist()]
 
 
@@ -186,8 +186,8 @@ def test_a_session_that_reads_conditions_in_another_way_decides_alone(
     storage = open_storage(str(table("v9_cow_part", tmp_path, PLAIN)))
     scan = open_scan(storage, ReadRequest())
     with settings(spark, **{setting: value}):
-        found = reader.pruned(spark, scan, "id > 1000", storage)
-    usual = reader.pruned(spark, scan, "id > 1000", storage)
+        found = reader.prune_by_condition(spark, scan, "id > 1000", storage)
+    usual = reader.prune_by_condition(spark, scan, "id > 1000", storage)
 
     assert ["notUnderstood"] * 4 == fates(found)
     assert setting.replace("__", ".") in found.problems[0]
@@ -199,13 +199,13 @@ def test_variables_and_quoted_columns_are_what_spark_makes_of_them(spark, tmp_pa
     scan = open_scan(storage, ReadRequest())
     variable = "name = '${some.name}'"
     with settings(spark, some__name="v400_11"):
-        frame = reader.data_frame(spark, scan, storage.ref, variable, index=storage)
+        frame = reader.make_data_frame(spark, scan, storage.ref, variable, index=storage)
         assert [400] == [row["id"] for row in frame.select("id").collect()]
     double_quoted = 'name >= "name" AND id > 400'
     ansi = {"spark__sql__ansi__enabled": "true"}
     ansi["spark__sql__ansi__doubleQuotedIdentifiers"] = "true"
     with settings(spark, **ansi):
-        frame = reader.data_frame(spark, scan, storage.ref, double_quoted, index=storage)
+        frame = reader.make_data_frame(spark, scan, storage.ref, double_quoted, index=storage)
         assert [403] == [row["id"] for row in frame.select("id").collect()]
 
 
@@ -237,8 +237,8 @@ def test_row_groups_that_cannot_match_are_read_by_neither_way(spark, tmp_path):
     size = SLICES.get_field_index("base_size")
     there = pa.array([(path / base).stat().st_size], pa.int64())
     scan = replace(scan, slices=slices.set_column(size, SLICES.field(size), there))
-    direct = reader.data_frame(spark, scan, storage.ref, "id = 12", index=storage)
-    python = reader.pruned(spark, scan, "id = 12", storage).kept
+    direct = reader.make_data_frame(spark, scan, storage.ref, "id = 12", index=storage)
+    python = reader.prune_by_condition(spark, scan, "id = 12", storage).kept
 
     assert 10 == rows_scanned(direct)
     assert [12] == [row["id"] for row in direct.collect()]

@@ -7,22 +7,22 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reconciler.cli.spark import spark_session
+from reconciler.cli.spark import open_spark_session
 from reconciler.errors import ReconcilerError
-from reconciler.exchange.holding.spark import held_in_files, held_in_shuffle, holding_of
-from reconciler.hudi.markers import marker_folder
-from reconciler.writer import program
-from reconciler.writer.filling import Filling
-from reconciler.writer.prepare import Preparing
-from reconciler.writer.request import Operation
-from reconciler.writer.searching import Searching
+from reconciler.hudi.timeline.markers import marker_folder
+from reconciler.spark.staging import choose_staging, open_file_staging, open_shuffle_staging
+from reconciler.writer import stages
+from reconciler.writer.bucket_task import WriteBucketTask
+from reconciler.writer.job import RowOperation
+from reconciler.writer.key_search import SearchFilesTask
+from reconciler.writer.key_stage import PrepareTask
 from reconciler.writer.spark import SparkWriter
 from tests.spark.frames import PYSPARK
 from tests.unit.writer.ledger import ROWS, Ledger, few_a_file, row, wide
 
 pytestmark = PYSPARK
 
-HOLDINGS = pytest.mark.parametrize("holding", [held_in_files, held_in_shuffle])
+HOLDINGS = pytest.mark.parametrize("holding", [open_file_staging, open_shuffle_staging])
 SQL = "id long, p string, ts long, name string, _hoodie_is_deleted boolean"
 
 
@@ -37,7 +37,7 @@ class OnSpark:
         values = [tuple(one.get(name) for name in ROWS.names) for one in rows]
         rdd = self.session.sparkContext.parallelize(values, max(len(parts), 1))
         frame = self.session.createDataFrame(rdd, SQL)
-        if work.recipe.operation is Operation.DELETE:
+        if work.row_job.operation is RowOperation.DELETE:
             frame = frame.select("id", "p")
         return self.writer.write(frame, work, assigned=assigned)
 
@@ -52,14 +52,14 @@ def scratch():
 def history(table):
     """New partitions, then updates, inserts into small files and deletions, then deletes."""
     return [
-        table.insert(*(row(n, "ab"[n % 2], name=wide(n)) for n in range(90))).totals,
+        table.insert(*(row(n, "ab"[n % 2], name=wide(n)) for n in range(90))).counts,
         table.upsert(
             *(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(0, 120, 3)),
             *(row(n, "ab"[n % 2], ts=1 + n % 3, name=wide(-n)) for n in range(0, 120, 3)),
             row(5, "b", ts=3, deleted=True),
             row(1, "c"),
-        ).totals,
-        table.delete(*(row(n, "ab"[n % 2]) for n in range(0, 120, 7))).totals,
+        ).counts,
+        table.delete(*(row(n, "ab"[n % 2]) for n in range(0, 120, 7))).counts,
     ]
 
 
@@ -100,11 +100,11 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     table = Ledger(tmp_path / "t", few_a_file(30))
     table.insert(*(row(n, "ab"[n % 2], name=wide(n)) for n in range(60)))
     sessions.stop()
-    for stage in (Preparing, Searching, Filling):
+    for stage in (PrepareTask, SearchFilesTask, WriteBucketTask):
         monkeypatch.setattr(
-            program, stage.__name__, lambda *of, stage=stage: DiesOnce(stage(*of), str(seen))
+            stages, stage.__name__, lambda *of, stage=stage: DiesOnce(stage(*of), str(seen))
         )
-    with spark_session("local[2,2]", {}) as session:
+    with open_spark_session("local[2,2]", {}) as session:
         table.writer = OnSpark(session, table.storage.ref, places=2, holding=holding)
         done = table.upsert(*(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(30, 90)))
         assert [] == scratch()
@@ -153,8 +153,8 @@ def test_workers_of_one_host_hold_rows_in_files(spark):
     class Elsewhere:
         master = "local-cluster[2,1,1024]"
 
-    assert held_in_files is holding_of(spark.sparkContext)
-    assert held_in_shuffle is holding_of(Elsewhere)
+    assert open_file_staging is choose_staging(spark.sparkContext)
+    assert open_shuffle_staging is choose_staging(Elsewhere)
 
 
 def test_moments_keep_their_instants_whatever_the_zone_of_the_session(sessions, tmp_path):
@@ -174,7 +174,7 @@ def test_moments_keep_their_instants_whatever_the_zone_of_the_session(sessions, 
         [(1, "a", 1, moment)], "id long, p string, ts long, at timestamp"
     )
     table = Ledger(tmp_path, schema=schema)
-    work = table.work(Operation.UPSERT)
+    work = table.work(RowOperation.UPSERT)
     done = SparkWriter(session, table.storage.ref).write(frame, work, assigned=lambda _found: None)
     table.publish(done)
 

@@ -11,7 +11,7 @@ import pytest
 
 import reconciler
 from tests.command import run
-from tests.placed import held, index_keys, told
+from tests.record_indexes import add_record_index, find_places, read_indexed_places
 from tests.spark.frames import PYSPARK
 
 pytestmark = PYSPARK
@@ -106,7 +106,7 @@ def test_a_key_moves_to_the_partition_that_it_comes_with_where_an_index_knows_al
     columns = {"id": [*range(40)], "p": ["a", "b"] * 20, "ts": [1] * 40, "x": ["one"] * 40}
     pq.write_table(pa.table(columns), tmp_path / "first.parquet")
     assert run("write", spec, tmp_path / "first.parquet") == 0
-    index_keys(tmp_path / "orders", AFTER_MS, groups=3)
+    add_record_index(tmp_path / "orders", AFTER_MS, groups=3)
     lines = [{"id": n, "p": "c", "ts": 2, "x": "two"} for n in range(0, 40, 4)]
     lines += [{"id": n, "p": "c", "ts": 0, "x": "old"} for n in range(1, 40, 4)]
     lines += [{"id": n, "p": "b", "ts": 2, "x": "two"} for n in range(39, 50, 2)]
@@ -121,7 +121,7 @@ def test_a_key_moves_to_the_partition_that_it_comes_with_where_an_index_knows_al
     }
     wanted = sorted(((n, *values) for n, values in model.items()), key=str)
     assert rows_of(spark, tmp_path, "id", "p", "x") == wanted
-    assert held(tmp_path / "orders", AFTER_MS) == told(
+    assert find_places(tmp_path / "orders", AFTER_MS) == read_indexed_places(
         tmp_path / "orders", [str(number) for number in range(60)]
     )
 

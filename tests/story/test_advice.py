@@ -7,11 +7,11 @@ import json
 import pytest
 
 import reconciler
-from reconciler.state.measured import read_measured
+from reconciler.state.measured_queries import parse_measurements
 from tests.command import run
-from tests.crash.clustering import Clustering
+from tests.crash.clustering_drill import ClusteringDrill
 from tests.crash.drill import NOW
-from tests.laid import laid, orders
+from tests.plain_tables import make_orders, write_table
 
 QUERIES = """\
   queries:
@@ -26,7 +26,7 @@ TARGET = "40KiB"
 @pytest.fixture
 def advised(tmp_path, capsys):
     """A table in the order of its ids, and what is advised for it."""
-    laid(tmp_path / "t" / "table", {"": orders(ROWS, FILES)})
+    write_table(tmp_path / "t" / "table", {"": make_orders(ROWS, FILES)})
     spec = (
         "apiVersion: reconciler/v1\nkind: HudiTable\nmetadata: {name: t}\nspec:\n"
         f"  path: {tmp_path}/t/table\n  files: {{target: {TARGET}, small: 30KiB}}\n{QUERIES}"
@@ -39,7 +39,7 @@ def advised(tmp_path, capsys):
 
 def test_what_is_advised_is_what_the_table_becomes(advised, tmp_path, capsys):
     layout = advised["proposal"]["clustering"]
-    it = Clustering(
+    it = ClusteringDrill(
         tmp_path / "t",
         {
             "target": TARGET,
@@ -57,7 +57,7 @@ def test_what_is_advised_is_what_the_table_becomes(advised, tmp_path, capsys):
     predicted = [one["bytes"] for one in advised["tried"][0]["queries"]]
 
     assert rows == it.rows()
-    assert outcome.rewritten.files_after == measured[0].of_files
+    assert outcome.rewritten.files_after == measured[0].total_files
     # every query reads less than a third of what it read, as was advised
     for now, then, said in zip(advised["queries"], measured, predicted, strict=True):
         assert FILES == now["files"]
@@ -68,10 +68,12 @@ def test_what_is_advised_is_what_the_table_becomes(advised, tmp_path, capsys):
         assert (prediction["query"], prediction["filesAfter"]) == (then.query, then.predicted_files)
         assert abs(then.files - then.predicted_files) <= 2
     state = reconciler.observe(it.spec, now=NOW)
-    assert measured == read_measured(state.evidence.clusterings[-1].extra)
+    assert measured == parse_measurements(state.clustering_facts.clusterings[-1].extra)
     assert 0 == run("status", it.folder / "spec.yaml")
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"query one customer reads {measured[0].files} of {measured[0].of_files} files" in shown
+    assert (
+        f"query one customer reads {measured[0].files} of {measured[0].total_files} files" in shown
+    )
     # and there is nothing more to say
     assert 0 == run("advise", it.folder / "spec.yaml", "--format", "json")
     (again,) = json.loads(capsys.readouterr().out)["tables"]

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.foresight.reading import Reading, Wanted
 from reconciler.state.observe import observe
+from reconciler.state.sampling.row_groups import ChosenFile, SampleReader
 from reconciler.storage.open import open_storage
-from tests.crash.clustering import Clustering
+from tests.crash.clustering_drill import ClusteringDrill
 from tests.crash.drill import NOW
-from tests.laid import laid, orders
+from tests.plain_tables import make_orders, write_table
 from tests.trees import unpack
 
 SPEC = """\
@@ -40,8 +40,8 @@ def table(tmp_path):
 
     def made(limit):
         if not (tmp_path / "t").exists():
-            laid(tmp_path / "t" / "table", {"": orders(20_000, 16)})
-        it = Clustering(tmp_path / "t", {})
+            write_table(tmp_path / "t" / "table", {"": make_orders(20_000, 16)})
+        it = ClusteringDrill(tmp_path / "t", {})
         (tmp_path / "t/spec.yaml").write_text(SPEC.format(path=it.table, limit=limit))
         (it.spec,) = reconciler.load_specs(tmp_path / "t/spec.yaml")
         return it
@@ -77,7 +77,7 @@ def test_a_query_that_reads_too_much_has_the_table_clustered_once(table):
     assert [] == of(before.warnings, "maxScan")
     assert (16, 1) == (before.predictions[0]["filesBefore"], before.predictions[0]["filesAfter"])
     assert before.predictions[1]["filesAfter"] == before.layout.after.files
-    assert (16, 16) == (before.layout.sampled.row_groups, before.layout.sampled.of)
+    assert (16, 16) == (before.layout.sampled.row_groups, before.layout.sampled.total_row_groups)
     assert ((), ()) == (after.steps, after.drift)
     assert rows == it.rows()
     assert [(1, 1, 0.0)] == [
@@ -251,9 +251,9 @@ def test_a_sample_asks_nothing_of_a_file_that_pyarrow_would_die_of(table):
     storage = open_storage(str(it.table))
     files = observe(storage, None, observed_ms=0).files
     row = files.name.to_pylist().index(name)
-    reading = Reading(storage, files, ("customer",), pa.schema([("customer", pa.int64())]))
+    reading = SampleReader(storage, files, ("customer",), pa.schema([("customer", pa.int64())]))
 
-    assert reading.open(Wanted(row, 0, 0, 0)) is None
+    assert reading.open_file(ChosenFile(row, 0, 0, 0)) is None
     assert (
         f"{name}: its footer cannot be read; restore the file from a copy" == reading.damaged[row]
     )

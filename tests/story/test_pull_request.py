@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.hudi import avro
-from tests.forge import StandIn
+from reconciler.hudi.codecs import avro_container
+from tests.code_host_server import CodeHostServer
 from tests.story.team import CASES, KINDS, NOW, Said, Team, make_team
 from tests.trees import unpack
 
@@ -24,8 +24,8 @@ WAIVER = """\
 
 
 @pytest.fixture
-def forge() -> Iterator[StandIn]:
-    with StandIn() as standing:
+def forge() -> Iterator[CodeHostServer]:
+    with CodeHostServer() as standing:
         yield standing
 
 
@@ -82,7 +82,7 @@ def savepoint_oldest(team: Team, table: str) -> str:
         "version": 1,
     }
     (folder / ".hoodie" / f"{oldest}.savepoint.inflight").touch()
-    data = avro.encode("HoodieSavepointMetadata.avsc", record)
+    data = avro_container.encode_record_file("HoodieSavepointMetadata.avsc", record)
     (folder / ".hoodie" / f"{oldest}.savepoint").write_bytes(data)
     return f"a/{pinned.name}"
 
@@ -166,7 +166,7 @@ def removed_by(plan: dict, name: str) -> set[str]:
     }
 
 
-def nightly_scan_finds_a_drift_made_by_hand(team: Team, forge: StandIn) -> None:
+def nightly_scan_finds_a_drift_made_by_hand(team: Team, forge: CodeHostServer) -> None:
     """Somebody puts older files back from a backup; the scan opens an issue, and one only."""
     unpack(CASES / KINDS[2] / "table.zip", team.lake / "sales.t02")
     for _night in range(2):

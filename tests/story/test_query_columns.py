@@ -6,7 +6,7 @@ import pytest
 
 import reconciler
 from tests.crash.drill import NOW
-from tests.laid import laid, orders
+from tests.plain_tables import make_orders, write_table
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -26,7 +26,7 @@ BY_CUSTOMER = "  clustering: {columns: [customer], curve: linear, when: {overlap
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    return laid(tmp_path_factory.mktemp("queries") / "table", {"": orders(4_000, 8)})
+    return write_table(tmp_path_factory.mktemp("queries") / "table", {"": make_orders(4_000, 8)})
 
 
 @pytest.fixture

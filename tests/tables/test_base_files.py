@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.schema import FileSchema
-from reconciler.basefile.writer import write_base_file
-from reconciler.index.nans import NAN_FREE
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.base_file.writer import write_base_file
+from reconciler.index.nan_free import NAN_FREE
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
@@ -44,8 +44,8 @@ def test_a_file_written_again_has_the_footer_that_hudi_wrote(tmp_path, table):
         text = said.get(b"parquet.avro.schema", b"").decode()
         if not text or ".hoodie" in path.parts or not before.metadata.num_rows:
             continue
-        form = FileForm.of_file(before.metadata, path.name)
-        schema = FileSchema.of(text, path.name)
+        form = BaseFileSettings.from_footer(before.metadata, path.name)
+        schema = FileSchema.from_avro(text, path.name)
         sink = io.BytesIO()
         rows = before.read()
         made = write_base_file(rows.to_batches(3), sink, path.name, schema, form)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.hudi.bloom import BloomFilter, bloom_filter
+from reconciler.hudi.codecs.bloom import BloomFilter, build_bloom_filter
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
@@ -43,7 +43,7 @@ def test_the_same_keys_make_the_filter_that_hudi_wrote(tmp_path, name):
         codes.add(code)
 
         assert text == found.text
-        assert text == bloom_filter(keys, found.shape).text
+        assert text == build_bloom_filter(keys, found.shape).text
         assert found.contains(keys).all()
         assert not found.contains(pa.array([f"no key {n}" for n in range(100)])).any()
 

@@ -10,12 +10,16 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from reconciler.basefile.stat import created_stat
-from reconciler.basefile.writer import WrittenFile
 from reconciler.errors import FormatError
-from reconciler.hudi.clustering_plan import SORT_COLUMNS, ClusteringPlan, metrics
-from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.write_commit import WriteCommit
+from reconciler.file_slices.base_file.write_stat import build_created_stat
+from reconciler.file_slices.base_file.writer import WrittenFile
+from reconciler.hudi.timeline.clustering_plan import (
+    SORT_COLUMNS,
+    ClusteringPlan,
+    compute_group_metrics,
+)
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.write_commit import WriteCommit
 
 HERE = Path(__file__).parent / "clustering"
 #: table version -> where its table lay when it was written
@@ -61,12 +65,12 @@ def test_a_plan_says_what_is_read_and_how():
     (group,) = plan.groups
 
     assert {SORT_COLUMNS: "x,y"} == plan.strategy
-    assert (1, ()) == (group.outputs, plan.missing)
+    assert (1, ()) == (group.output_count, plan.unscheduled_partitions)
     assert ["a", "a"] == [one.partition for one in group.slices]
     assert [".log.1_0-252-453", ".log.1_0-238-438"] == [
         name[-16:] for name in group.slices[0].log_files
     ]
-    assert group.metrics == metrics([400_000, 400_000], [40_000, 35_586], 1 << 20)
+    assert group.metrics == compute_group_metrics([400_000, 400_000], [40_000, 35_586], 1 << 20)
 
 
 def test_a_plan_keeps_what_we_say_of_ourselves():
@@ -91,7 +95,7 @@ def ours(version):
     found = CommitMetadata.parse(completed(version), "x", replaces=True)
     return WriteCommit(
         operation="CLUSTER",
-        written={"a": [created_stat(written, "a")]},
+        stats_by_partition={"a": [build_created_stat(written, "a")]},
         replaced=found.replaced,
         extra=found.extra,
     ).encode(version=version)

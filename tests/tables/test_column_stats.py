@@ -8,33 +8,34 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FormatError, UnsupportedError
-from reconciler.hudi import hfile_write, metadata_records, metadata_stats
-from reconciler.hudi.logfile import (
+from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.codecs.log_blocks import (
     BlockType,
     HeaderKey,
-    delete_content,
     encode_block,
+    encode_delete_content,
+    get_block_schema,
     read_blocks,
-    schema_text,
 )
-from reconciler.hudi.metadata_keys import column_stats_keys
-from reconciler.hudi.metadata_records import ColumnRange, MetadataRecords, Wrapping
-from reconciler.hudi.metadata_stats import read_column_stats
-from reconciler.hudi.metadata_table import open_metadata
-from reconciler.hudi.timeline import Timeline
+from reconciler.hudi.metadata import column_stats, record_encoder
+from reconciler.hudi.metadata.column_stats import read_column_stats
+from reconciler.hudi.metadata.index_keys import build_column_stats_keys
+from reconciler.hudi.metadata.record_encoder import BoundWrapper, ColumnRange, RecordEncoder
+from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.timeline.active import Timeline
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
 INDEXED = Path(__file__).parent / "indexed"
 MODEL = "org.apache.hudi.avro.model"
 WRAPPINGS = {
-    "n": Wrapping(
+    "n": BoundWrapper(
         wrapper=f"{MODEL}.LongWrapper", value_type={"typeOrdinal": 4, "additionalInfo": None}
     ),
-    "ms": Wrapping(
+    "ms": BoundWrapper(
         wrapper=f"{MODEL}.LongWrapper", value_type={"typeOrdinal": 15, "additionalInfo": None}
     ),
-    "y": Wrapping(wrapper=f"{MODEL}.DoubleWrapper"),
+    "y": BoundWrapper(wrapper=f"{MODEL}.DoubleWrapper"),
 }
 FOLDER = ".hoodie/metadata/column_stats"
 _number = count()
@@ -45,7 +46,7 @@ def schema(tmp_path_factory):
     folder = unpack(INDEXED / "1.2.0.zip", tmp_path_factory.mktemp("indexed"))
     (path, *_) = sorted((folder / FOLDER).glob(".*_2*.log.*"))
     blocks = read_blocks(path.read_bytes(), path.name)
-    return schema_text(next(b for b in blocks if b.type is BlockType.HFILE_DATA))
+    return get_block_schema(next(b for b in blocks if b.type is BlockType.HFILE_DATA))
 
 
 class Index:
@@ -58,12 +59,12 @@ class Index:
 
     def cells(self, **files):
         """The entries of files: name -> bounds of a column each."""
-        made = MetadataRecords(schema=self.schema, path="")
+        made = RecordEncoder(schema=self.schema, path="")
         return sorted(
             cell
             for name, bounds in files.items()
             for column, (least, greatest) in bounds.items()
-            for cell in made.column_stats(
+            for cell in made.encode_column_stats(
                 "p",
                 name,
                 [
@@ -82,16 +83,16 @@ class Index:
         )
 
     def base(self, **files):
-        data = hfile_write.encode(self.cells(**files), self.schema)
+        data = hfile_writer.encode_hfile(self.cells(**files), self.schema)
         self.put("col-stats-0000-0_0-0-0_{}.hfile", data)
 
     def log(self, **files):
-        content = hfile_write.encode(self.cells(**files), self.schema)
+        content = hfile_writer.encode_hfile(self.cells(**files), self.schema)
         self._block(BlockType.HFILE_DATA, content, (HeaderKey.SCHEMA, self.schema))
 
     def delete(self, column, name):
-        (key,) = column_stats_keys([column], "p", [name])
-        self._block(BlockType.DELETE, delete_content([key], "column_stats"))
+        (key,) = build_column_stats_keys([column], "p", [name])
+        self._block(BlockType.DELETE, encode_delete_content([key], "column_stats"))
 
     def _block(self, kind, content, *header):
         header = [(HeaderKey.INSTANT_TIME, f"2026010{self.names + 1}000000000"), *header]
@@ -106,7 +107,7 @@ class Index:
         self.storage.create(f"{FOLDER}/{name.format(time)}", data)
 
     def told(self, *columns, names=("a", "b")):
-        table = open_metadata(self.storage, version=9, data=Timeline.of([]))
+        table = open_metadata_table(self.storage, version=9, data=Timeline.from_files([]))
         return {
             (columns[stats.column], names[file]): (least, greatest)
             for stats in read_column_stats(table, columns, [("p", list(names))])
@@ -152,7 +153,7 @@ def test_milliseconds_are_told_as_microseconds(schema):
 @pytest.mark.parametrize("bounds", [(-0.0, 0.0), (float("nan"), float("nan"))])
 def test_what_may_hide_a_number_that_is_none_is_unknown(schema, bounds, monkeypatch):
     # as Hudi writes it: what we write has infinity for NaN
-    monkeypatch.setattr(metadata_records, "_without_nan", lambda f: (f.least, f.greatest))
+    monkeypatch.setattr(record_encoder, "_replace_nan", lambda f: (f.least, f.greatest))
     index = Index(schema)
     index.base(a={"y": bounds}, b={"y": (0.0, 1.0)})
 
@@ -163,7 +164,7 @@ def test_more_log_files_than_fit_are_not_read(schema, monkeypatch):
     index = Index(schema)
     index.base(a={"n": (1, 2)})
     index.log(b={"n": (5, 6)})
-    monkeypatch.setattr(metadata_stats, "_MOST", 100)
+    monkeypatch.setattr(column_stats, "_MAX_LOG_BYTES", 100)
 
     with pytest.raises(UnsupportedError, match="let a writer compact the metadata table"):
         index.told("n")
@@ -173,7 +174,8 @@ def test_a_damaged_entry_names_its_file(schema):
     index = Index(schema)
     (cell,) = index.cells(a={"n": (1, 2)})
     index.put(
-        "col-stats-0000-0_0-0-0_{}.hfile", hfile_write.encode([(cell[0], b"\x7f" * 9)], schema)
+        "col-stats-0000-0_0-0-0_{}.hfile",
+        hfile_writer.encode_hfile([(cell[0], b"\x7f" * 9)], schema),
     )
 
     with pytest.raises(FormatError, match="column_stats/col-stats-0000-0_0-0-0_2026"):

@@ -11,19 +11,19 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.apply import column_stats
-from reconciler.apply.column_ranges import ranges_of
-from reconciler.apply.column_stats import build_column_stats
 from reconciler.errors import BusyError, UnsupportedError
+from reconciler.executor.index import column_stats
+from reconciler.executor.index.column_ranges import make_file_ranges
+from reconciler.executor.index.column_stats import build_column_stats
 from reconciler.hudi.load import PROPERTIES
-from reconciler.hudi.metadata_columns import indexed_columns, wrappings
-from reconciler.hudi.metadata_index import DEFINITIONS, defined_columns
-from reconciler.hudi.metadata_keeping import keeping
-from reconciler.index.footers import index_of
-from reconciler.storage.wrappers import Recording
-from tests.building import build, opened
-from tests.column_stats import BOTH, entries, gaps, metadata_of
-from tests.rewriting import unpacked
+from reconciler.hudi.metadata.bound_encoding import find_bound_encoding
+from reconciler.hudi.metadata.index_definitions import DEFINITIONS, read_defined_columns
+from reconciler.hudi.metadata.indexed_columns import learn_wrappers, read_indexed_columns
+from reconciler.index.footers import index_footers
+from reconciler.storage.wrappers import RecordingStorage
+from tests.built_column_stats import build, open_test_session
+from tests.column_stats import BOTH, find_gaps, load_metadata, read_entries
+from tests.rewrite_jobs import unpack_table
 from tests.trees import unpack
 
 INDEXED = Path(__file__).parent / "indexed"
@@ -46,29 +46,30 @@ def without_index(path):
 
 def kinds(path):
     """The table's columns and their types."""
-    _table, look = opened(path, ["id"])
-    return {part.name: part.type for part in look.state.index.schema}
+    _table, look = open_test_session(path, ["id"])
+    return {part.name: part.type for part in look.state.index_state.schema}
 
 
 def test_bounds_are_wrapped_as_hudi_wraps_them(table):
-    metadata, properties = metadata_of(table)
+    metadata, properties = load_metadata(table)
     types = kinds(table)
-    columns = indexed_columns(metadata)
+    columns = read_indexed_columns(metadata)
     if properties.table_version == 6:  # one that Hudi tries, and fails for greater values
         columns = [column for column in columns if column != "d38"]
-    learned = wrappings(metadata, columns)
+    learned = learn_wrappers(metadata, columns)
 
     assert 17 <= len(learned)
     assert learned == {
-        column: keeping(types[column], properties.table_version).wrapping for column in learned
+        column: find_bound_encoding(types[column], properties.table_version).wrapper
+        for column in learned
     }
 
 
 @pytest.mark.parametrize("version", ["1.0.2", "1.2.0"])
 def test_entries_are_those_of_hudi(tmp_path, version):
     path = unpack(INDEXED / f"{version}.zip", tmp_path / "t")
-    expected = entries(path)
-    columns = defined_columns(metadata_of(path)[0].source)
+    expected = read_entries(path)
+    columns = read_defined_columns(load_metadata(path)[0].source)
     expected = {
         name: {
             key: ((None, None) if key[1] == "nul" else said[:2]) + said[2:]
@@ -80,8 +81,8 @@ def test_entries_are_those_of_hudi(tmp_path, version):
 
     assert BOTH == built.partitions
     assert {*columns} == {*built.columns}
-    assert {*columns} == {*defined_columns(metadata_of(path)[0].source)}
-    assert expected == entries(path)
+    assert {*columns} == {*read_defined_columns(load_metadata(path)[0].source)}
+    assert expected == read_entries(path)
 
 
 def test_definitions_keep_what_else_is_defined(tmp_path):
@@ -117,12 +118,12 @@ def test_an_index_that_has_the_columns_is_left_alone(tmp_path):
 
 def state_of(path, columns):
     """What is known of the table's indexes."""
-    _table, look = opened(path, columns)
-    return look.state.index
+    _table, look = open_test_session(path, columns)
+    return look.state.index_state
 
 
 def test_an_index_of_every_file_has_no_gaps(table):
-    assert 0 == state_of(table, ["i"]).hudi_gaps
+    assert 0 == state_of(table, ["i"]).hudi_files_without_entries
 
 
 def test_files_without_entries_are_found_and_get_them(tmp_path, monkeypatch):
@@ -130,21 +131,21 @@ def test_files_without_entries_are_found_and_get_them(tmp_path, monkeypatch):
     left_out = []
 
     def all_but_one(index, keepings):
-        for number, file in enumerate(ranges_of(index, keepings)):
+        for number, file in enumerate(make_file_ranges(index, keepings)):
             if number:
                 yield file
             else:
                 left_out.append(file.name)
 
-    monkeypatch.setattr(column_stats, "ranges_of", all_but_one)
+    monkeypatch.setattr(column_stats, "make_file_ranges", all_but_one)
     build(path, ["i"])
     monkeypatch.undo()
 
-    assert 18 == len(gaps(path, left_out))
-    assert 1 == state_of(path, ["i"]).hudi_gaps
+    assert 18 == len(find_gaps(path, left_out))
+    assert 1 == state_of(path, ["i"]).hudi_files_without_entries
     assert BOTH == build(path, ["i"]).partitions
-    assert [] == gaps(path, left_out)
-    assert 0 == state_of(path, ["i"]).hudi_gaps
+    assert [] == find_gaps(path, left_out)
+    assert 0 == state_of(path, ["i"]).hudi_files_without_entries
 
 
 @pytest.mark.parametrize("version", ["1.0.2", "1.2.0"])
@@ -153,10 +154,10 @@ def test_files_without_an_entry_of_one_column_are_found(tmp_path, version):
     path = unpack(INDEXED / f"{version}.zip", tmp_path / "t")
     write_down(path, lambda columns: [*columns, "_hoodie_file_name"])
 
-    assert 3 == state_of(path, ["i"]).hudi_gaps
+    assert 3 == state_of(path, ["i"]).hudi_files_without_entries
     built = build(path, ["i"])
     assert "_hoodie_file_name" in built.columns
-    assert 0 == state_of(path, ["i"]).hudi_gaps
+    assert 0 == state_of(path, ["i"]).hudi_files_without_entries
 
 
 def write_down(path, change):
@@ -171,20 +172,20 @@ def write_down(path, change):
 def test_what_a_writer_takes_out_again_is_not_built_again(tmp_path):
     path = without_index(unpack(INDEXED / "1.2.0.zip", tmp_path / "t"))
     build(path, ["i"])
-    assert () == state_of(path, ["i"]).hudi_unkept
+    assert () == state_of(path, ["i"]).hudi_removed_by_writers
     write_down(path, lambda columns: [column for column in columns if column != "i"])
 
-    assert ("i",) == state_of(path, ["i", "s"]).hudi_unkept
+    assert ("i",) == state_of(path, ["i", "s"]).hudi_removed_by_writers
     assert () == build(path, ["i", "s"]).partitions
     write_down(path, lambda columns: [column for column in columns if column != "s"])
-    assert ("i", "s") == state_of(path, ["i", "s"]).hudi_unkept
+    assert ("i", "s") == state_of(path, ["i", "s"]).hudi_removed_by_writers
 
 
 def test_what_hudi_itself_never_indexed_is_built(tmp_path):
     path = unpack(INDEXED / "1.2.0.zip", tmp_path / "t")
     write_down(path, lambda columns: [column for column in columns if column != "i"])
 
-    assert () == state_of(path, ["i"]).hudi_unkept
+    assert () == state_of(path, ["i"]).hudi_removed_by_writers
     assert BOTH == build(path, ["i"]).partitions
 
 
@@ -192,20 +193,20 @@ def test_what_hudi_itself_never_indexed_is_built(tmp_path):
 def test_hudi_counts_nulls_among_the_values(tmp_path, version):
     """Of files with one row too, and of a column that is null throughout."""
     path = unpack(INDEXED / f"{version}.zip", tmp_path / "t")
-    counts = {key: said[2:] for key, said in entries(path)["column_stats"].items()}
+    counts = {key: said[2:] for key, said in read_entries(path)["column_stats"].items()}
 
     assert {(0, 1), (1, 1), (0, 2), (2, 2)} == {*counts.values()}
-    look = opened(path, ["i", "nul"])[1]
-    schema = look.state.index.schema
+    look = open_test_session(path, ["i", "nul"])[1]
+    schema = look.state.index_state.schema
     files = [name for name, column in counts if column == "i"]
     for name in files:
         (file,) = path.rglob(name)
-        index = index_of([("p", name, 1, pq.read_metadata(file))], ["i", "nul"], schema)
+        index = index_footers([("p", name, 1, pq.read_metadata(file))], ["i", "nul"], schema)
         keepings = {
-            column: keeping(schema.field(column).type, look.state.table_version)
+            column: find_bound_encoding(schema.field(column).type, look.state.table_version)
             for column in ("i", "nul")
         }
-        (found,) = ranges_of(index, keepings)
+        (found,) = make_file_ranges(index, keepings)
         assert {(r.column, r.nulls, r.values) for r in found.ranges} == {
             (column, *counts[name, column]) for column in ("i", "nul")
         }
@@ -221,9 +222,9 @@ def test_an_index_that_a_restore_has_emptied_is_built(tmp_path, version):
         file.unlink()
 
     index = state_of(path, ["i"])
-    assert (None, 3) == (index.hudi_problem, index.hudi_gaps)
+    assert (None, 3) == (index.hudi_problem, index.hudi_files_without_entries)
     assert BOTH == build(path, ["i"]).partitions
-    assert 0 == state_of(path, ["i"]).hudi_gaps
+    assert 0 == state_of(path, ["i"]).hudi_files_without_entries
 
 
 def test_a_column_that_hudi_has_no_place_for_is_no_reason_to_build(tmp_path):
@@ -240,7 +241,7 @@ def test_a_decimal_that_hudi_0_15_could_not_write_forbids_the_index(tmp_path):
 
 
 def test_pending_writes_forbid_the_index(tmp_path):
-    path = unpacked("v9_cow_part", tmp_path / "t")
+    path = unpack_table("v9_cow_part", tmp_path / "t")
 
     with pytest.raises(BusyError, match=r"20261121045719987\.inflight is pending"):
         build(path, ["x"])
@@ -284,14 +285,14 @@ class Return:
                     path.write_bytes(data)
 
 
-class Meanwhile(Recording):
+class Meanwhile(RecordingStorage):
     def __init__(self, inner, returns):
         super().__init__(inner)
         self.returns = returns
 
     def _gate(self, call, act, torn=None):
         self.returns.look_at(call)
-        return super()._gate(call, act, torn)
+        return super()._intercept(call, act, torn)
 
 
 def hidden(path):
@@ -302,8 +303,8 @@ def hidden(path):
     returns = Return({one: one.read_bytes() for one in gone})
     for one in gone:
         one.unlink()
-    table, look = opened(path, ["i"], around=lambda storage: Meanwhile(storage, returns))
-    assert 2 == len(look.state.index.files)
+    table, look = open_test_session(path, ["i"], around=lambda storage: Meanwhile(storage, returns))
+    assert 2 == len(look.state.index_state.files)
     return table, look, returns, file.name
 
 
@@ -324,8 +325,8 @@ def test_a_commit_that_completes_meanwhile_is_in_the_index(tmp_path, moment):
     built = build_column_stats(table, ["i"], look)
 
     assert 0 == returns.left
-    assert name in {file for file, _column in entries(path)["column_stats"]}
-    assert [] == gaps(path, [name])
+    assert name in {file for file, _column in read_entries(path)["column_stats"]}
+    assert [] == find_gaps(path, [name])
     assert (BOTH, 3) == (built.partitions, built.files)
     assert () == build(path, ["i"]).partitions
 
@@ -338,17 +339,17 @@ def test_a_write_that_begins_meanwhile_keeps_the_index_from_being_listed(tmp_pat
 
     with pytest.raises(BusyError, match=rf"{LAST}\.inflight is pending"):
         build_column_stats(table, ["i"], look)
-    assert {} == entries(path)
+    assert {} == read_entries(path)
 
 
 def test_writers_that_never_rest_are_left_to_their_work(tmp_path, monkeypatch):
     path = without_index(unpack(INDEXED / "1.2.0.zip", tmp_path / "t"))
-    table, look = opened(path, ["i"])
-    monkeypatch.setattr(column_stats, "_has_more", lambda *_: True)
+    table, look = open_test_session(path, ["i"])
+    monkeypatch.setattr(column_stats, "_has_new_commits", lambda *_: True)
 
     with pytest.raises(BusyError, match="others have written to the table 3 times"):
         build_column_stats(table, ["i"], look)
-    assert {} == entries(path)
+    assert {} == read_entries(path)
 
 
 class Stopped:
@@ -367,15 +368,15 @@ NOW = "20270115080000000"
 @pytest.mark.parametrize(("name", "suffix"), [("v6_cow_part", "004"), ("v9_cow_part", "")])
 def test_no_two_deltacommits_have_one_name(tmp_path, name, suffix):
     """Not where somebody else has begun an index at the very moment."""
-    path = quiet(unpacked(name, tmp_path / "t"))
-    metadata, _properties = metadata_of(path)
+    path = quiet(unpack_table(name, tmp_path / "t"))
+    metadata, _properties = load_metadata(path)
     folder = path / metadata.timelines.folder
     last = metadata.timeline.commits[-1].requested
     for file in folder.glob(f"{last}[._]*"):
         taken = re.sub(r"_\d{17}", f"_{NOW}", file.name.replace(last, NOW + suffix))
         (folder / taken).write_bytes(file.read_bytes())
     before = {file.name for file in folder.iterdir()}
-    table, look = opened(path, ["x"], clock=Stopped())
+    table, look = open_test_session(path, ["x"], clock=Stopped())
     build_column_stats(table, ["x"], look)
 
     after = {file.name for file in folder.iterdir()}
@@ -385,7 +386,7 @@ def test_no_two_deltacommits_have_one_name(tmp_path, name, suffix):
 
 def quiet(path):
     """The same table without the writes that were pending."""
-    for one in opened(path, ["x"])[1].state.timeline.instants:
+    for one in open_test_session(path, ["x"])[1].state.timeline.instants:
         if not one.is_completed:
             for file in [
                 *(path / ".hoodie/timeline").glob(f"{one.requested}.*"),
@@ -396,13 +397,13 @@ def quiet(path):
 
 
 def test_log_files_have_entries_that_keep_them_and_their_partitions(tmp_path):
-    path = quiet(unpacked("v9_mor_part", tmp_path / "t"))
+    path = quiet(unpack_table("v9_mor_part", tmp_path / "t"))
     build(path, ["x"])
 
-    said = entries(path)["column_stats"]
+    said = read_entries(path)["column_stats"]
     logs = {
         name: stats for (name, column), stats in said.items() if name[0] == "." and column == "x"
     }
     assert 0 < len(logs)
     assert {(-math.inf, math.inf, 1, 2)} == {*logs.values()}
-    assert [] == gaps(path, {name for name, _column in said})
+    assert [] == find_gaps(path, {name for name, _column in said})

@@ -8,7 +8,7 @@ import pytest
 
 import reconciler
 from tests.crash.drill import NOW
-from tests.rewriting import unpacked
+from tests.rewrite_jobs import unpack_table
 
 FOLDER = ".hoodie/metadata/column_stats"
 SPEC = """\
@@ -46,7 +46,7 @@ def planned(path, folder):
 
 @pytest.mark.parametrize("damage", [gone, a_folder_for_a_log])
 def test_a_plan_goes_on_by_footers_where_column_stats_is_damaged(damage, tmp_path):
-    path = unpacked("v9_index", tmp_path)
+    path = unpack_table("v9_index", tmp_path)
     well = planned(path, tmp_path)
     says = damage(path / FOLDER)
     found = planned(path, tmp_path)
@@ -61,7 +61,7 @@ def test_a_plan_goes_on_by_footers_where_column_stats_is_damaged(damage, tmp_pat
 
 
 def test_a_folder_in_the_place_of_the_listing_is_one_error_with_a_remedy(tmp_path):
-    path = unpacked("v9_index", tmp_path)
+    path = unpack_table("v9_index", tmp_path)
     a_folder_for_a_log(path / ".hoodie/metadata/files")
     found = planned(path, tmp_path)
 

@@ -18,9 +18,9 @@ from reconciler.errors import ReconcilerError
 from reconciler.planners.compose import plan_table
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
-from reconciler.storage.api import Entry, Folder
+from reconciler.storage.api import FolderListing, StorageEntry
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import ReadOnly
+from reconciler.storage.wrappers import ReadOnlyStorage
 from tests.trees import unpack
 
 HERE = Path(__file__).parent
@@ -38,7 +38,7 @@ SAYS_WHAT_IS_REPLACED = ("replacecommit", "clustering")
 SAYS_WHAT_IS_SAVED = ("savepoint",)
 
 
-class Remembered(ReadOnly):
+class Remembered(ReadOnlyStorage):
     """A storage that nothing changes, asked for everything once; ``opened``: whose bytes it was."""
 
     def __init__(self, inner):
@@ -65,7 +65,7 @@ class Remembered(ReadOnly):
         return self._known[call]
 
 
-class Damaged(ReadOnly):
+class Damaged(ReadOnlyStorage):
     """A storage in which one file has other bytes."""
 
     def __init__(self, inner, path, data):
@@ -97,12 +97,12 @@ class Damaged(ReadOnly):
             if folder.path == self._folder and self._name in folder.names:
                 sizes = list(folder.sizes)
                 sizes[folder.names.index(self._name)] = len(self._data)
-                yield Folder(folder.path, folder.names, sizes)
+                yield FolderListing(folder.path, folder.names, sizes)
             else:
                 yield folder
 
     def _resized(self, entry):
-        return Entry(entry.name, len(self._data), entry.modified_ms, entry.is_folder)
+        return StorageEntry(entry.name, len(self._data), entry.modified_ms, entry.is_folder)
 
 
 def damages(path, data):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.hudi.metadata_stats import read_column_stats
-from reconciler.hudi.metadata_table import open_metadata
+from reconciler.hudi.metadata.column_stats import read_column_stats
+from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.spec.model import Clustering, ClusteringTrigger, PartitionFilter, TableSpec
-from reconciler.state import gather
+from reconciler.state import clustering_facts_reader
 from reconciler.state.footers import read_footers
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -54,7 +54,7 @@ def by_index(folder, columns):
     storage = open_storage(str(folder))
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
-    table = open_metadata(storage, version=properties.table_version, data=timeline)
+    table = open_metadata_table(storage, version=properties.table_version, data=timeline)
     return {
         (columns[stats.column], file): (least, greatest, values)
         for stats in read_column_stats(table, columns, base_files(folder).items())
@@ -108,7 +108,7 @@ def gathered(folder, columns=("id", "i"), *, live=True, above=0.5, **asked):
 
 
 def said(state):
-    return [(doubt.rule, doubt.because) for doubt in state.evidence.doubts]
+    return [(doubt.rule, doubt.because) for doubt in state.evidence.warnings]
 
 
 def told(state):
@@ -131,16 +131,16 @@ class TestBounds:
         assert "statistics of the base files on nul tell nothing" in said(with_index)[0][1]
 
     def test_the_index_alone_is_enough_where_it_has_the_columns(self, folder, monkeypatch):
-        monkeypatch.setattr(gather, "MOST_FOOTERS", 0)
+        monkeypatch.setattr(clustering_facts_reader, "MAX_FOOTERS", 0)
         state = gathered(folder, ("id", "d18"))
 
-        assert () == state.evidence.doubts
+        assert () == state.clustering_facts.warnings
         assert {((b"k1", b"k2"), (Decimal("-2.125"), Decimal("-1.125")), 2)} < set(
             told(state).values()
         )
 
     def test_above_the_limit_of_footers_no_overlap_is_judged(self, copy, monkeypatch):
-        monkeypatch.setattr(gather, "MOST_FOOTERS", 2)
+        monkeypatch.setattr(clustering_facts_reader, "MAX_FOOTERS", 2)
         state = gathered(copy, live=False)
 
         expected = (
@@ -150,7 +150,7 @@ class TestBounds:
             "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
         )
 
-        assert state.evidence.bounds is None
+        assert state.clustering_facts.bounds is None
         assert [("overlap", expected)] == said(state)
 
     def test_partitions_that_the_filter_leaves_out_are_not_looked_at(self, folder):
@@ -158,13 +158,13 @@ class TestBounds:
 
         assert {"p=a"} == {
             state.files.partitions[state.files.partition[row]]
-            for row, low in enumerate(state.evidence.bounds[0][0].to_pylist())
+            for row, low in enumerate(state.clustering_facts.bounds[0][0].to_pylist())
             if low is not None
         }
 
     def test_partitions_of_few_files_need_no_footers(self, copy):
         state = gathered(copy, above=1.0, live=False)
-        known = [low is not None for low in state.evidence.bounds[0][0].to_pylist()]
+        known = [low is not None for low in state.clustering_facts.bounds[0][0].to_pylist()]
 
         assert [False, True, True] == known  # p=a has one file
 
@@ -177,7 +177,7 @@ class TestBounds:
         )
 
         assert [("overlap", expected)] == said(state)
-        assert 3 == state.evidence.bounds[1][0].null_count
+        assert 3 == state.clustering_facts.bounds[1][0].null_count
 
     def test_a_column_of_which_files_can_tell_nothing_is_not_taken_for_a_wrong_name(self, folder):
         state = gathered(folder, ("id", "nul", "nobody"))
@@ -200,7 +200,7 @@ class TestBounds:
         ids=str,
     )
     def test_where_no_overlap_is_asked_for_none_is_read(self, folder, asked):
-        assert gathered(folder, **asked).evidence.bounds is None
+        assert gathered(folder, **asked).clustering_facts.bounds is None
 
 
 LYING = Path(__file__).parent / "lying"
@@ -219,7 +219,7 @@ class TestWhatLies:
         footers = gathered(folder, columns, live=False)
         unknown = {
             column: low.null_count
-            for column, (low, _) in zip(columns, index.evidence.bounds, strict=True)
+            for column, (low, _) in zip(columns, index.clustering_facts.bounds, strict=True)
             if low.null_count
         }
 
@@ -236,7 +236,7 @@ class TestDamage:
         path = copy / partition / first
         path.write_bytes(b"x" * path.stat().st_size)
         state = gathered(copy)
-        known = [low is not None for low in state.evidence.bounds[0][0].to_pylist()]
+        known = [low is not None for low in state.clustering_facts.bounds[0][0].to_pylist()]
 
         expected = (
             f"{partition}/{first}: it does not end as a parquet file does; restore the file "
@@ -255,21 +255,21 @@ class TestDamage:
             log.write_bytes(bytes(data))
         state = gathered(copy)
 
-        assert ["columnStats"] == [doubt.rule for doubt in state.evidence.doubts]
+        assert ["columnStats"] == [doubt.rule for doubt in state.clustering_facts.warnings]
         assert "footers are read instead: .hoodie/metadata/column_stats/" in (
-            state.evidence.doubts[0].because
+            state.clustering_facts.warnings[0].because
         )
-        assert 0 == state.evidence.bounds[0][0].null_count
+        assert 0 == state.clustering_facts.bounds[0][0].null_count
 
 
 def test_without_a_clustering_block_nothing_is_read(folder):
     spec = TableSpec(name="t", path=str(folder))
 
-    assert observe(open_storage(str(folder)), spec, observed_ms=0).evidence is None
+    assert observe(open_storage(str(folder)), spec, observed_ms=0).clustering_facts is None
 
 
 def test_writes_and_footers_tell_sizes(folder):
-    evidence = gathered(folder).evidence
+    evidence = gathered(folder).clustering_facts
 
     assert [3, 2] == [int(written.rows.sum()) for written in evidence.written]
     assert () == evidence.clusterings
@@ -277,7 +277,7 @@ def test_writes_and_footers_tell_sizes(folder):
 
 
 def test_the_newest_write_tells_the_columns(folder):
-    columns = gathered(folder).evidence.columns
+    columns = gathered(folder).clustering_facts.columns
 
     assert set(COLUMNS) <= set(columns)
     assert {""} == {columns[name] for name in COLUMNS}
@@ -285,7 +285,9 @@ def test_the_newest_write_tells_the_columns(folder):
 
 def test_a_struct_is_told_from_columns_with_an_order(tmp_path):
     zipped = INDEXED.parent / "reading/every_type_1.2.0.zip"
-    columns = gathered(next(unpack(zipped, tmp_path).glob("**/.hoodie")).parent).evidence.columns
+    columns = gathered(
+        next(unpack(zipped, tmp_path).glob("**/.hoodie")).parent
+    ).clustering_facts.columns
 
     assert {"st": "struct"} == {name: kind for name, kind in columns.items() if kind}
 
@@ -295,7 +297,7 @@ def test_footers_tell_sizes_where_writes_do_not(copy):
         if "metadata" not in write.parts:
             write.unlink()
             break
-    evidence = gathered(copy).evidence
+    evidence = gathered(copy).clustering_facts
 
     assert 1 == len(evidence.written)
     assert (evidence.footers.data < evidence.footers.bytes).all()
@@ -303,9 +305,9 @@ def test_footers_tell_sizes_where_writes_do_not(copy):
 
 
 def test_a_consistent_hashing_is_found_where_hudi_keeps_it(copy):
-    before = gathered(copy).evidence.hashed
+    before = gathered(copy).clustering_facts.is_consistently_hashed
     folder = copy / ".hoodie/.bucket_index/consistent_hashing_metadata/p=1"
     folder.mkdir(parents=True)
     (folder / "00000000000000.hashing_meta").touch()
 
-    assert (False, True) == (before, gathered(copy).evidence.hashed)
+    assert (False, True) == (before, gathered(copy).clustering_facts.is_consistently_hashed)

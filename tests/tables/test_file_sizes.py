@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.observe import observe
-from reconciler.state.writes import with_writes
+from reconciler.state.recent_writes import add_recent_writes
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
+from reconciler.storage.wrappers import RecordingStorage
 from tests.trees import unpack
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"
@@ -26,22 +26,22 @@ def spec(**files):
 
 
 def seen(storage, asked):
-    return with_writes(storage, observe(storage, asked, observed_ms=0))
+    return add_recent_writes(storage, observe(storage, asked, observed_ms=0))
 
 
 @pytest.mark.parametrize("case", ["cow_basic__0.15.0", "cow_basic__1.2.0"])
 def test_new_rows_are_counted_in_what_hudi_wrote(unpacked, case):
     state = seen(unpacked(case), spec())
 
-    first, *_ = state.writes.newest
+    first, *_ = state.recent_writes.newest
     assert {"a": 1, "b": 1} == first.inserts
 
 
 def test_no_more_than_the_newest_commits_are_read(unpacked):
     storage = unpacked("cow_basic__1.2.0")
     state = observe(storage, spec(), observed_ms=0)
-    recording = Recording(storage)
-    with_writes(recording, state)
+    recording = RecordingStorage(storage)
+    add_recent_writes(recording, state)
 
     read = [call.paths[0] for call in recording.calls if call.method.startswith("read")]
     assert len(state.timeline.commits) == sum(path.endswith(".commit") for path in read)

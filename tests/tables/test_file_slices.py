@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.hudi.slices import all_slices, completed_slices, latest_slices, merged_slices
-from reconciler.planners.slices import view_of
+from reconciler.hudi.files.slices import (
+    keep_completed_slices,
+    list_slices,
+    select_latest_slices,
+    select_merged_slices,
+)
+from reconciler.planners.protection import build_table_view
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
@@ -41,17 +46,17 @@ def test_the_slices_are_those_of_hudis_view(table, tmp_path):
     expected = json.loads((TABLES / f"{table}.expected.json").read_text())
     view_by_hudi = expected["fsview"]
     state = observe(open_storage(str(tmp_path / table)), None, observed_ms=0)
-    view = view_of(state)
+    view = build_table_view(state)
 
     assert set(view_by_hudi["partitions"]) == set(state.partitions)
     for path, answers in view_by_hudi["partitions"].items():
-        every = all_slices(view, path)
-        slices = completed_slices(every, state.timeline, table_version=state.table_version)
+        every = list_slices(view, path)
+        slices = keep_completed_slices(every, state.timeline, table_version=state.table_version)
         hudi = by_hudi(answers["latest"], with_key=True)
-        assert hudi == by_us(latest_slices(slices), with_key=True), path
+        assert hudi == by_us(select_latest_slices(slices), with_key=True), path
         if not expected.get("skip_merged"):
             hudi = by_hudi(answers["merged"], with_key=False)
-            assert hudi == by_us(merged_slices(slices), with_key=False), path
+            assert hudi == by_us(select_merged_slices(slices), with_key=False), path
         assert set(answers["replaced"]) <= {i for p, i in state.replaced if p == path}
         if "all" in answers:
             hudi = by_hudi(answers["all"], with_key=True)

@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from reconciler.errors import StorageError
-from reconciler.foresight.ask import with_foresight
-from reconciler.foresight.statistics import Telling
 from reconciler.hudi.load import load_properties
-from reconciler.planners.candidates import candidates
-from reconciler.planners.scans import today
-from reconciler.planners.slices import view_of
+from reconciler.planners.cluster.candidates import find_candidates
+from reconciler.planners.prediction.current_reads import measure_reads
+from reconciler.planners.protection import build_table_view
 from reconciler.spec.model import IndexColumns, Query, TableSpec
 from reconciler.state.observe import observe
-from reconciler.state.view import newest_bases
+from reconciler.state.sampling.file_statistics import FileStatisticsReader
+from reconciler.state.sampling.forecast_input import add_forecast_input
+from reconciler.state.slice_view import find_newest_bases
 from reconciler.storage.open import open_storage
-from tests.indexing import publish_index
-from tests.laid import laid, orders
-from tests.rewriting import unpacked
+from tests.plain_tables import make_orders, write_table
+from tests.published_indexes import publish_index
+from tests.rewrite_jobs import unpack_table
 
 WHERE = ("customer = 4711", "amount > 990 and state like 'n%'", "id < 100", "f(id) = 1")
 
 
 @pytest.fixture
 def table(tmp_path):
-    return laid(tmp_path / "t", {"": orders(2_000, 5, sorted_by="customer")})
+    return write_table(tmp_path / "t", {"": make_orders(2_000, 5, sorted_by="customer")})
 
 
 def spec_of(path, where=WHERE, **more):
@@ -38,9 +38,9 @@ def spec_of(path, where=WHERE, **more):
 def read(spec):
     """The source, and what queries read: files each."""
     storage = open_storage(spec.path)
-    found = with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
-    now = today(spec, found.foresight, candidates(found, view_of(found)))
-    return found.foresight.source, None if now is None else now.reads.files.tolist()
+    found = add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
+    now = measure_reads(spec, found.forecast_input, find_candidates(found, build_table_view(found)))
+    return found.forecast_input.source, None if now is None else now.reads.files.tolist()
 
 
 def test_without_an_index_footers_tell_what_queries_read(table):
@@ -54,8 +54,8 @@ def test_a_store_that_fails_is_a_doubt_and_stops_nothing(table, monkeypatch):
     spec = spec_of(table)
     storage = open_storage(spec.path)
     state = observe(storage, spec, observed_ms=0)
-    monkeypatch.setattr("reconciler.foresight.ask.load_properties", fails)
-    (doubt,) = with_foresight(storage, spec, state).foresight.doubts
+    monkeypatch.setattr("reconciler.state.sampling.forecast_input.load_properties", fails)
+    (doubt,) = add_forecast_input(storage, spec, state).forecast_input.warnings
 
     said = "nothing is predicted for the declared queries: a.parquet: timed out"
     assert said == doubt.because
@@ -76,17 +76,17 @@ def test_what_an_index_has_no_columns_of_is_read_from_footers(table):
 
 
 def test_column_stats_of_hudi_tell_the_same_as_footers(tmp_path):
-    path = unpacked("v9_index", tmp_path)
+    path = unpack_table("v9_index", tmp_path)
     storage = open_storage(str(path))
     state = observe(storage, None, observed_ms=0)
-    files = newest_bases(view_of(state))
+    files = find_newest_bases(build_table_view(state))
     properties = load_properties(storage)
-    schema = with_foresight(storage, spec_of(path), state).foresight.schema
+    schema = add_forecast_input(storage, spec_of(path), state).forecast_input.schema
     columns = tuple(name for name in schema.names if name in ("id", "val", "ts", "name"))
 
     def told(live):
         said = replace(properties, metadata_partitions=live)
-        found = Telling(
+        found = FileStatisticsReader(
             storage=storage,
             properties=said,
             state=state,
@@ -94,7 +94,7 @@ def test_column_stats_of_hudi_tell_the_same_as_footers(tmp_path):
             columns=columns,
             schema=schema,
             supplied=frozenset(),
-        ).told()
+        ).read()
         bounds = {
             name: (stats.least.to_pylist(), stats.greatest.to_pylist())
             for name, stats in found.index.columns.items()
@@ -112,19 +112,19 @@ def test_column_stats_of_hudi_tell_the_same_as_footers(tmp_path):
 def test_beyond_the_most_footers_nothing_is_invented(table):
     storage = open_storage(str(table))
     state = observe(storage, None, observed_ms=0)
-    found = Telling(
+    found = FileStatisticsReader(
         storage=storage,
         properties=load_properties(storage),
         state=state,
-        files=newest_bases(view_of(state)),
+        files=find_newest_bases(build_table_view(state)),
         columns=("id",),
-        schema=with_foresight(storage, spec_of(table), state).foresight.schema,
+        schema=add_forecast_input(storage, spec_of(table), state).forecast_input.schema,
         supplied=frozenset(),
-        most=4,
-    ).told()
+        max_footers=4,
+    ).read()
 
     assert found.index is None
-    (doubt,) = found.doubts
+    (doubt,) = found.warnings
     assert "predictions" == doubt.rule
     assert doubt.because == (
         "nothing is predicted for the declared queries: 5 base files have no statistics on id, and "
@@ -136,20 +136,20 @@ def test_beyond_the_most_footers_no_column_is_advised_that_is_declared_already(t
     storage = open_storage(str(table))
     spec = spec_of(table, index=IndexColumns(columns=("id", "gone")))
     state = observe(storage, spec, observed_ms=0)
-    schema = with_foresight(storage, spec, state).foresight.schema
+    schema = add_forecast_input(storage, spec, state).forecast_input.schema
 
     def doubt(*columns):
-        telling = Telling(
+        telling = FileStatisticsReader(
             storage=storage,
             properties=load_properties(storage),
             state=state,
-            files=newest_bases(view_of(state)),
+            files=find_newest_bases(build_table_view(state)),
             columns=columns,
             schema=schema,
             supplied=frozenset(),
-            most=4,
+            max_footers=4,
         )
-        (found,) = telling.told().doubts
+        (found,) = telling.read().warnings
         return found.because
 
     assert doubt("id").endswith("; the index step of a plan reads them: apply it")
@@ -157,12 +157,12 @@ def test_beyond_the_most_footers_no_column_is_advised_that_is_declared_already(t
 
 
 def test_a_slice_with_log_files_is_read_whatever_its_base_file_says(tmp_path):
-    path = unpacked("v9_mor_part", tmp_path)
+    path = unpack_table("v9_mor_part", tmp_path)
     storage = open_storage(str(path))
     spec = spec_of(path, ("_hoodie_record_key = 'nobody'",))
-    state = with_foresight(storage, spec, observe(storage, spec, observed_ms=0))
-    found = candidates(state, view_of(state))
-    now = today(spec, state.foresight, found)
+    state = add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
+    found = find_candidates(state, build_table_view(state))
+    now = measure_reads(spec, state.forecast_input, found)
 
     assert np.array_equal(found.logs > 0, now.reads.kept[0] & found.has_base)
     assert (found.logs > 0).any()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.index.build import Asked, Threads
+from reconciler.index.build import IndexRequest, ThreadedIndexBuilder
 from reconciler.spec.load import load_specs
-from reconciler.state.known_index import keys_of
+from reconciler.state.index_state_reader import build_file_keys
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
+from tests.index_claims import count_known_bounds, find_false_claims
 from tests.trees import unpack
-from tests.truth import lies, with_bounds
 
 HERE = Path(__file__).parent
 #: of every kind of table, its type and its version; those that are alike come once
@@ -58,8 +58,8 @@ def known_of(path: Path, folder: Path, columns: str):
     spec.write_text(SPEC.format(path=path, columns=columns))
     (declared,) = load_specs([spec])
     state = observe(open_storage(str(path)), declared, observed_ms=0)
-    assert state.index is not None
-    return state, state.index
+    assert state.index_state is not None
+    return state, state.index_state
 
 
 def table_of(name: str, folder: Path) -> Path:
@@ -84,13 +84,15 @@ def test_an_index_says_of_files_what_is_so(name, tmp_path):
     _, seen = known_of(path, tmp_path, "id")
     columns = ", ".join(f'"{column}"' for column in leaves(seen.schema))
     state, known = known_of(path, tmp_path, columns)
-    asked = Asked(columns=tuple(known.wanted), schema=known.schema, supplied=known.supplied)
-    files = keys_of(state, known.files)
+    asked = IndexRequest(columns=tuple(known.wanted), schema=known.schema, supplied=known.supplied)
+    files = build_file_keys(state, known.files)
 
-    built = Threads(open_storage).build(
+    built = ThreadedIndexBuilder(open_storage).build(
         open_storage(str(path)).ref, asked, files, progress=lambda _: None
     )
 
-    assert 0 == built.unread < len(files) == len(built.index)
-    assert [] == lies(built.index, path, known.supplied)
-    assert 0 < min(with_bounds(built.index)[column] for column in ("id", "_hoodie_commit_time"))
+    assert 0 == built.unread_count < len(files) == len(built.index)
+    assert [] == find_false_claims(built.index, path, known.supplied)
+    assert 0 < min(
+        count_known_bounds(built.index)[column] for column in ("id", "_hoodie_commit_time")
+    )

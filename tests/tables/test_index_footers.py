@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.index.footers import index_of
-from reconciler.index.slim import Slimmer, glued
+from reconciler.index.footers import index_footers
+from reconciler.index.slim_footers import FooterSlimmer, merge_footers
 from tests.trees import unpack
-from tests.unit.index.indexes import facts
+from tests.unit.index.footer_samples import index_facts
 
 LYING = Path(__file__).parent / "lying"
 SCHEMA = pa.schema(
@@ -44,7 +44,7 @@ def told(request, tmp_path_factory):
     folder = unpack(LYING / f"statistics_{request.param}.zip", tmp_path_factory.mktemp("lying"))
     paths = files_of(folder)
     files = [("", path.name, path.stat().st_size, pq.read_metadata(path)) for path in paths]
-    found = index_of(files, COLUMNS, SCHEMA)
+    found = index_footers(files, COLUMNS, SCHEMA)
     place = {name: row for row, name in enumerate(found.name.to_pylist())}
     return {
         min(pq.read_table(path, columns=["id"])["id"].to_pylist()): (
@@ -107,7 +107,7 @@ def test_a_file_from_before_a_column_holds_nulls_in_it(tmp_path):
         ("", path.name, path.stat().st_size, pq.read_metadata(path)) for path in files_of(folder)
     ]
     schema = pa.schema([("a", pa.int64()), ("c", pa.int32())])
-    found = index_of(files, ["a", "c"], schema).columns
+    found = index_footers(files, ["a", "c"], schema).columns
 
     assert [(0, 4), (0, 4)] == list(
         zip(found["a"].least.to_pylist(), found["a"].greatest.to_pylist(), strict=True)
@@ -122,18 +122,18 @@ def test_a_file_from_before_a_column_holds_nulls_in_it(tmp_path):
 @pytest.mark.parametrize("name", ["statistics_0.15.0", "statistics_1.2.0", "evolution_1.2.0"])
 def test_without_bloom_filters_and_read_together_footers_say_the_same(name, tmp_path):
     paths = files_of(unpack(LYING / f"{name}.zip", tmp_path))
-    slimmer, found = Slimmer(), []
+    slimmer, found = FooterSlimmer(), []
     for path in paths:
-        cut, whole = slimmer.cut(path.read_bytes()), pq.read_metadata(path)
+        cut, whole = slimmer.slim(path.read_bytes()), pq.read_metadata(path)
         assert cut is not None
-        alone = pq.read_metadata(pa.BufferReader(glued([cut])))
+        alone = pq.read_metadata(pa.BufferReader(merge_footers([cut])))
         assert str(alone.to_dict()["row_groups"]) == str(whole.to_dict()["row_groups"])
         assert (alone.created_by, alone.num_rows) == (whole.created_by, whole.num_rows)
         assert alone.schema.equals(whole.schema)
         assert whole.serialized_size - alone.serialized_size > 400_000  # the bloom filter
         found.append((("", path.name, 1, path.read_bytes()), ("", path.name, 1, whole)))
     together, one_by_one = (
-        facts(index_of(files, COLUMNS, SCHEMA)) for files in zip(*found, strict=True)
+        index_facts(index_footers(files, COLUMNS, SCHEMA)) for files in zip(*found, strict=True)
     )
 
     assert len(paths) > 1

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.basefile.ranges import Ranges
-from reconciler.hudi import hfile
-from reconciler.hudi.logfile import BlockType, read_blocks, schema_text
-from reconciler.hudi.metadata_keys import record_groups
-from reconciler.hudi.metadata_records import ColumnRange, MetadataRecords, Wrapping
-from reconciler.hudi.names import BaseName
+from reconciler.file_slices.base_file.column_ranges import RangeCollector
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema, read_blocks
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.metadata.index_keys import find_record_groups
+from reconciler.hudi.metadata.record_encoder import BoundWrapper, ColumnRange, RecordEncoder
 from tests.trees import unpack
 
 INDEXED = Path(__file__).parent / "indexed"
@@ -48,14 +48,14 @@ class Indexed:
         for path in sorted((self.folder / ".hoodie/metadata" / index).glob(".*.log.*")):
             for block in read_blocks(path.read_bytes(), path.name):
                 if block.type is BlockType.HFILE_DATA:
-                    self.schema = schema_text(block)
-                    cells = dict(hfile.parse(block.content, path.name).items())
+                    self.schema = get_block_schema(block)
+                    cells = dict(hfile_reader.parse_hfile(block.content, path.name).scan_all())
                     found.update(cells)
                     groups.setdefault(path.name.split("_")[0], set()).update(cells)
         return found, groups
 
     def records(self):
-        return MetadataRecords(schema=self.schema, path="metadata")
+        return RecordEncoder(schema=self.schema, path="metadata")
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -69,10 +69,10 @@ def table(version, tmp_path_factory):
 
 
 def ranges(file, columns):
-    found = Ranges(columns, "f")
+    found = RangeCollector(columns, "f")
     for batch in file.read().to_batches():
         found.add(batch)
-    return found.of_file(file.metadata)
+    return found.build_ranges(file.metadata)
 
 
 def as_hudi_says(found):
@@ -85,7 +85,7 @@ def as_hudi_says(found):
 
 def test_column_stats_are_the_bytes_that_hudi_wrote(table, version):
     cells, _ = table.cells("column_stats")
-    wrappings = Wrapping.learn(cells.values(), table.schema, "metadata", COLUMN_NAMES)
+    wrappings = BoundWrapper.learn(cells.values(), table.schema, "metadata", COLUMN_NAMES)
     made = {}
     for partition, name, file in table.files:
         found = [as_hudi_says(one) for one in ranges(file, list(wrappings))]
@@ -101,7 +101,7 @@ def test_partition_stats_are_the_bytes_that_hudi_wrote(table, version):
     if version == "0.15.0":
         assert {} == cells
         return
-    wrappings = Wrapping.learn(cells.values(), table.schema, "metadata", COLUMN_NAMES)
+    wrappings = BoundWrapper.learn(cells.values(), table.schema, "metadata", COLUMN_NAMES)
     made = {}
     for partition in {partition for partition, _, _ in table.files}:
         of_files = [
@@ -109,7 +109,7 @@ def test_partition_stats_are_the_bytes_that_hudi_wrote(table, version):
             for other, _, file in table.files
             if other == partition
         ]
-        merged = [reduce(ColumnRange.merged, each) for each in zip(*of_files, strict=True)]
+        merged = [reduce(ColumnRange.merge, each) for each in zip(*of_files, strict=True)]
         made |= table.records().partition_stats(partition, merged, wrappings)
 
     assert 2 * COLUMNS[version] == len(made)
@@ -135,11 +135,11 @@ def test_record_locations_are_the_bytes_that_hudi_wrote(table):
     for partition, name, file in table.files:
         written = datetime.strptime(f"{BaseName.parse(name).instant}000+0000", "%Y%m%d%H%M%S%f%z")
         instant_ms = round(written.timestamp() * 1000)
-        value = table.records().record_location(partition, name, instant_ms)
+        value = table.records().encode_record_location(partition, name, instant_ms)
         (keys,) = file.read(["_hoodie_record_key"])
         keys = keys.combine_chunks()
         made |= {key.encode(): value for key in keys.to_pylist()}
-        for key, group in zip(keys.to_pylist(), record_groups(keys, 2).tolist(), strict=True):
+        for key, group in zip(keys.to_pylist(), find_record_groups(keys, 2).tolist(), strict=True):
             in_groups.setdefault(f".record-index-{group:04}-0", set()).add(key.encode())
 
     assert cells == made

@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError, NotFoundError
-from reconciler.hudi.files import FileKind
+from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.load import load_properties
-from reconciler.index.codec import Provenance, encode
-from reconciler.index.footers import index_of
-from reconciler.index.store import list_versions, publish
+from reconciler.index.codec import Provenance, encode_index
+from reconciler.index.footers import index_footers
+from reconciler.index.version_store import list_versions, publish_version
 from reconciler.planners.compose import plan_table
 from reconciler.spec.model import IndexColumns, TableSpec
-from reconciler.state.known_index import known_index
+from reconciler.state.index_state_reader import read_index_state
 from reconciler.state.observe import observe
-from reconciler.state.view import view_of
+from reconciler.state.slice_view import build_table_view
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
+from reconciler.storage.wrappers import RecordingStorage
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
@@ -53,7 +53,7 @@ def looked(root, *columns, storage=None, hudi="keep", at_ms=7):
     """The state and what is known of the index."""
     storage = storage or open_storage(str(root))
     state = observe(storage, asked(*columns, hudi=hudi), observed_ms=at_ms)
-    return state, state.index
+    return state, state.index_state
 
 
 def built(root, *columns, but=0, unread=""):
@@ -70,9 +70,11 @@ def built(root, *columns, but=0, unread=""):
         (*file, None if file[1] == unread else pq.read_metadata(root / file[0] / file[1]))
         for file in named
     ]
-    index = index_of(footers, columns, known.schema, supplied=known.supplied)
-    data = encode(index, Provenance(table="t", instant="20260101000000000", tool="x")).to_pybytes()
-    return publish(storage, list_versions(storage), "20260101000000000", data)
+    index = index_footers(footers, columns, known.schema, supplied=known.supplied)
+    data = encode_index(
+        index, Provenance(table="t", instant="20260101000000000", tool="x")
+    ).to_pybytes()
+    return publish_version(storage, list_versions(storage), "20260101000000000", data)
 
 
 def read_of(storage):
@@ -111,8 +113,8 @@ def test_a_column_that_was_added_is_known_of_older_files(table):
     version = built(root, "c")
     _, known = looked(root, "c")
 
-    assert version == known.last
-    assert [0, 0] == [len(known.missing), len(known.unlisted)]
+    assert version == known.version
+    assert [0, 0] == [len(known.missing), len(known.unindexed)]
     assert known.index is not None
     assert [True, False] == sorted(known.index.columns["c"].is_all_null.tolist(), reverse=True)
 
@@ -165,13 +167,15 @@ def test_a_table_that_nothing_was_written_to_has_no_columns_yet(table):
 @pytest.mark.parametrize("name", ["v6_cow_part", "v8_mor_part", "v9_cow_part"])
 def test_without_a_version_all_newest_files_are_missing(name, table):
     state, known = looked(table(name), "id")
-    view = view_of(state)
-    is_newest = (view.is_newest & view.is_live)[view.slice_of] & (state.files.kind == FileKind.BASE)
+    view = build_table_view(state)
+    is_newest = (view.is_newest & view.is_live)[view.row_slice] & (
+        state.files.kind == FileKind.BASE
+    )
 
-    assert (None, None, ()) == (known.last, known.index, known.damaged)
+    assert (None, None, ()) == (known.version, known.index, known.damaged)
     assert 4 == len(known.files)
     assert np.flatnonzero(is_newest).tolist() == known.files.tolist()
-    assert known.files.tolist() == known.missing.tolist() == known.unlisted.tolist()
+    assert known.files.tolist() == known.missing.tolist() == known.unindexed.tolist()
 
 
 def test_a_version_is_known_and_what_it_lacks(table):
@@ -179,10 +183,10 @@ def test_a_version_is_known_and_what_it_lacks(table):
     version = built(root, "id", "ts", but=1)
     _, known = looked(root, "id", "ts")
 
-    assert version == known.last
+    assert version == known.version
     assert known.provenance is not None
     assert {"id": "int64", "ts": "int32"} == known.provenance.columns
-    assert known.files.tolist()[-1:] == known.missing.tolist() == known.unlisted.tolist()
+    assert known.files.tolist()[-1:] == known.missing.tolist() == known.unindexed.tolist()
     assert [] == known.unreadable.tolist()
 
 
@@ -192,7 +196,7 @@ def test_a_column_that_no_version_has_is_missing_of_every_file(table):
     _, known = looked(root, "id", "x")
 
     assert known.files.tolist() == known.missing.tolist()
-    assert [] == known.unlisted.tolist()
+    assert [] == known.unindexed.tolist()
 
 
 def test_a_damaged_version_is_named_and_the_one_before_is_used(table):
@@ -202,7 +206,7 @@ def test_a_damaged_version_is_named_and_the_one_before_is_used(table):
     (root / second.path).write_bytes(b"x" * second.size)
     _, known = looked(root, "id")
 
-    assert first == known.last
+    assert first == known.version
     assert [second, first] == list(reversed(known.versions.valid))
     assert 1 == len(known.damaged)
     assert known.damaged[0].startswith(f"{second.path}: ")
@@ -214,14 +218,14 @@ def test_a_version_that_goes_while_it_is_read_makes_the_table_be_listed_again(ta
     storage = open_storage(str(root))
     state = observe(storage, None, observed_ms=7)
 
-    class Moving(Recording):
+    class Moving(RecordingStorage):
         def read(self, path):
             if path == version.path:
                 raise NotFoundError(path, "gone")
             return super().read(path)
 
     with pytest.raises(NotFoundError):
-        known_index(Moving(storage), load_properties(storage), asked("id"), state)
+        read_index_state(Moving(storage), load_properties(storage), asked("id"), state)
 
 
 @pytest.mark.parametrize("version", ["0.15.0", "1.0.2", "1.2.0"])
@@ -248,7 +252,7 @@ def test_a_schema_that_cannot_be_read_is_no_reason_to_leave_the_table_alone(tabl
     state, known = looked(root, "id", at_ms=later_ms)
 
     with pytest.raises(FormatError):  # whoever wrote it may not be through with it
-        known_index(
+        read_index_state(
             open_storage(str(root)),
             load_properties(open_storage(str(root))),
             asked("id"),
@@ -262,7 +266,7 @@ def test_a_schema_that_cannot_be_read_is_no_reason_to_leave_the_table_alone(tabl
 def test_no_base_file_is_read_and_nothing_at_all_without_an_index_block(table):
     root = table("v9_cow_part")
     version = built(root, "id")
-    bare, indexed = (Recording(open_storage(str(root))) for _ in range(2))
+    bare, indexed = (RecordingStorage(open_storage(str(root))) for _ in range(2))
     observe(bare, TableSpec(name="t", path="/t"), observed_ms=7)
     looked(root, "id", storage=indexed)
     before, after = read_of(bare), read_of(indexed)
@@ -318,7 +322,7 @@ def test_a_file_without_a_footer_makes_one_step_and_no_second(name, table):
     plan = plan_table(asked("id"), state, NOW)
 
     assert [row] == known.missing.tolist() == known.unreadable.tolist()
-    assert [] == known.unlisted.tolist()
+    assert [] == known.unindexed.tolist()
     assert [] == [step.kind for step in plan.steps if step.kind == "index"]
     assert "damagedFile" in [note.rule for note in plan.warnings]
 

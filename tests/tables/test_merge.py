@@ -11,15 +11,20 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import UnsupportedError
-from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.instant import COMMITS, Action
+from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
+from reconciler.file_slices.merge.committed_blocks import CommittedInstants
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
+from reconciler.hudi.files.slices import (
+    keep_completed_slices,
+    list_slices,
+    select_latest_slices,
+    select_merged_slices,
+)
 from reconciler.hudi.load import load_properties, read_instant_file
-from reconciler.hudi.slices import all_slices, completed_slices, latest_slices, merged_slices
-from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
-from reconciler.merge.blocks import Committed
-from reconciler.merge.rules import MergeRules
-from reconciler.merge.slice import FileSliceRef, SliceReading, read_slice
-from reconciler.planners.slices import view_of
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.instant import COMMITS, Action
+from reconciler.planners.protection import build_table_view
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 
@@ -47,7 +52,7 @@ class Table:
         self.storage = open_storage(str(folder / name))
         self.state = observe(self.storage, None, observed_ms=0)
         self.properties = load_properties(self.storage)
-        self.view = view_of(self.state)
+        self.view = build_table_view(self.state)
 
     def schema(self):
         for entry in reversed(self.state.timeline.entries):
@@ -56,35 +61,37 @@ class Table:
                 replaces = entry.instant.action is Action.REPLACECOMMIT
                 found = CommitMetadata.parse(data, entry.name, replaces=replaces).extra
                 if found.get("schema"):
-                    schema = arrow_schema(found["schema"], entry.name)
+                    schema = to_arrow_schema(found["schema"], entry.name)
                     stored = self.properties.raw.get("hoodie.populate.meta.fields") != "false"
-                    return with_meta_columns(schema) if stored else schema
+                    return add_meta_columns(schema) if stored else schema
         raise AssertionError("no commit names a schema")
 
     def slices(self, *, optimised):
         for partition in self.state.partitions:
-            every = all_slices(self.view, partition)
+            every = list_slices(self.view, partition)
             version = self.state.table_version
-            done = completed_slices(every, self.state.timeline, table_version=version)
+            done = keep_completed_slices(every, self.state.timeline, table_version=version)
             if optimised:
                 with_base = tuple(s for s in done if s.base)
-                found = latest_slices(with_base)
+                found = select_latest_slices(with_base)
             else:
-                found = merged_slices(done)
+                found = select_merged_slices(done)
             for one in found:
                 path = f"{partition}/{one.base}".lstrip("/") if one.base else ""
                 size = self.storage.stat(path).size if path else 0
-                ref = FileSliceRef.of(partition, one, size)
-                yield FileSliceRef(base=ref.base, base_size=size) if optimised else ref
+                ref = SliceFiles.from_slice(partition, one, size)
+                yield SliceFiles(base=ref.base, base_size=size) if optimised else ref
 
     def rows(self, *, optimised=False):
         return self.read(self.slices(optimised=optimised))
 
     def read(self, slices):
-        reading = SliceReading(
-            rules=MergeRules.of(self.properties, precombines=self.precombines),
+        reading = SliceReadOptions(
+            rules=MergeRules.from_properties(self.properties, precombines=self.precombines),
             schema=self.schema(),
-            committed=Committed.of(self.state.timeline, table_version=self.state.table_version),
+            committed=CommittedInstants.from_timeline(
+                self.state.timeline, table_version=self.state.table_version
+            ),
         )
         found = []
         for files in slices:
@@ -123,10 +130,10 @@ def test_a_partial_update_is_refused_by_name(tmp_path):
 
 def test_a_bootstrap_skeleton_is_refused_by_name(tmp_path):
     table = Table("v6_bootstrap", tmp_path)
-    (skeleton,) = [s for s in all_slices(table.view, "p=p0") if s.key == "00000000000001"]
+    (skeleton,) = [s for s in list_slices(table.view, "p=p0") if s.key == "00000000000001"]
 
     with pytest.raises(UnsupportedError, match="bootstrap skeleton"):
-        table.read([FileSliceRef.of("p=p0", skeleton, 1)])
+        table.read([SliceFiles.from_slice("p=p0", skeleton, 1)])
 
 
 def plain(value):

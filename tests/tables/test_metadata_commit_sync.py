@@ -11,19 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import BusyError, StaleError, UnsupportedError
-from reconciler.hudi import hfile, metadata_partitions
-from reconciler.hudi.instant import Action
-from reconciler.hudi.logfile import BlockType, delete_keys, schema_text
-from reconciler.hudi.metadata_bounds import known_bounds
-from reconciler.hudi.metadata_keys import bloom_filter_keys
-from reconciler.hudi.metadata_read import read_listing
-from reconciler.hudi.metadata_records import ColumnRange
-from reconciler.hudi.names import BaseName
-from reconciler.hudi.schemaless import decode, parsed_schema
-from reconciler.transaction.metadata_commit import Told, plan_commit_sync
-from tests.rewrites import milliseconds
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.avro_binary import decode_record, parse_schema
+from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema, read_delete_keys
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.metadata import sync_decisions
+from reconciler.hudi.metadata.index_keys import build_bloom_filter_keys
+from reconciler.hudi.metadata.listing import read_metadata_listing
+from reconciler.hudi.metadata.partition_stats import read_partition_ranges
+from reconciler.hudi.metadata.record_encoder import ColumnRange
+from reconciler.hudi.timeline.instant import Action
+from reconciler.transaction.metadata.write_sync import WriteChanges, prepare_write_sync
+from tests.manual_clustering import to_epoch_ms
+from tests.manual_write import KEY, ManualWrite
 from tests.trees import unpack
-from tests.writes import KEY, HandWritten
 
 INDEXED = Path(__file__).parent / "indexed"
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
@@ -42,7 +43,7 @@ def version(request):
 @pytest.fixture
 def write(version, tmp_path):
     """A table with every index and five rows: k1 and k2 in p=a, k3 to k5 in p=b."""
-    return HandWritten(unpack(INDEXED / f"{version}.zip", tmp_path))
+    return ManualWrite(unpack(INDEXED / f"{version}.zip", tmp_path))
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def upserted(write):
         gone = ["k2"] if "k2" in keys else []
         if number == 0:
             put.append(write.row("p=a", "k1", **named("k6"), l=8, s="zzz"))
-        write.go_on("p=a", number, put=put, gone=gone)
+        write.update_group("p=a", number, put=put, gone=gone)
     like = ("p=b", write.before["p=b"][0])
     write.start("p=c", [write.row("p=b", "k3", **named("k7", "p=c"), l=-1)], like)
     return write
@@ -76,12 +77,12 @@ def entries(write, partition):
     for newest in metadata.slices(partition):
         for block in metadata.blocks(newest):
             if block.type is BlockType.DELETE:
-                for key in delete_keys(block):
+                for key in read_delete_keys(block):
                     found.pop(key, None)
                 continue
-            schema = parsed_schema(schema_text(block), "")
-            for key, value in hfile.parse(block.content, "").items():
-                found[key.decode()] = decode(value, schema, "")
+            schema = parse_schema(get_block_schema(block), "")
+            for key, value in hfile_reader.parse_hfile(block.content, "").scan_all():
+                found[key.decode()] = decode_record(value, schema, "")
     return found
 
 
@@ -111,7 +112,7 @@ def is_in(write):
 
 def bounds(write, column, path):
     """What partition_stats says."""
-    return known_bounds(write.metadata(), [column], [path]).get((path, column))
+    return read_partition_ranges(write.metadata(), [column], [path]).get((path, column))
 
 
 def test_nothing_is_seen_of_it_before_the_commit_is_completed(upserted):
@@ -128,7 +129,7 @@ def test_every_index_is_told_and_none_goes(upserted, version):
     upserted.complete()
 
     live = {name for name in EVERYTHING if version != "0.15.0" or name != "partition_stats"}
-    assert () == planned.drops
+    assert () == planned.dropped_partitions
     assert live == set(upserted.metadata().live)
 
 
@@ -137,7 +138,7 @@ def test_the_listing_has_the_new_files_and_the_new_partition(upserted):
     upserted.complete()
     listed = {
         path: dict(zip(names, sizes, strict=True))
-        for path, names, sizes in read_listing(upserted.metadata()).folders()
+        for path, names, sizes in read_metadata_listing(upserted.metadata()).read_folders()
     }
 
     assert {"p=a", "p=b", "p=c"} == listed.keys()
@@ -158,7 +159,7 @@ def test_every_key_is_where_its_row_is_and_no_other_is_known(upserted):
     # a key that stays in its file group is not written again
     assert before["k1"] == found["k1"]
     moments = {key: found[key]["recordIndexMetadata"]["instantTime"] for key in ("k6", "k7")}
-    assert dict.fromkeys(("k6", "k7"), milliseconds(upserted.instant)) == moments
+    assert dict.fromkeys(("k6", "k7"), to_epoch_ms(upserted.instant)) == moments
 
 
 def test_every_new_file_has_its_ranges_and_its_filter(upserted):
@@ -172,7 +173,7 @@ def test_every_new_file_has_its_ranges_and_its_filter(upserted):
             said = {one["columnName"]: one for one in stats if one["fileName"] == file.name}
             rows = pq.read_table(upserted.folder / path / file.name, columns=["l"])
             known = [value for value in rows.column("l").to_pylist() if value is not None]
-            (key,) = bloom_filter_keys(path, [file.name])
+            (key,) = build_bloom_filter_keys(path, [file.name])
 
             assert columns == len(said)
             assert len(rows) == said["l"]["valueCount"]
@@ -239,13 +240,13 @@ def test_decimals_and_dates_keep_their_kind_where_they_are_joined(upserted):
 @BOUNDED
 def test_partition_stats_go_where_a_partitions_bounds_are_not_known(upserted, monkeypatch):
     def without(table, columns, partitions):
-        found = known_bounds(table, columns, partitions)
+        found = read_partition_ranges(table, columns, partitions)
         return {place: said for place, said in found.items() if place != ("p=a", "l")}
 
-    monkeypatch.setattr("reconciler.hudi.metadata_commit_sync.known_bounds", without)
+    monkeypatch.setattr("reconciler.hudi.metadata.write_sync.known_bounds", without)
     planned = upserted.plan()
 
-    assert ("partition_stats",) == planned.drops
+    assert ("partition_stats",) == planned.dropped_partitions
     assert (
         "the index does not know the bounds that the partition 'p=a' had in the column l"
         == planned.reasons["partition_stats"]
@@ -253,7 +254,7 @@ def test_partition_stats_go_where_a_partitions_bounds_are_not_known(upserted, mo
     assert not [write for write in planned.sync.writes if "/partition_stats/" in write.path]
 
     upserted.alone = ["p=a"]
-    assert () == upserted.plan().drops
+    assert () == upserted.plan().dropped_partitions
 
 
 @BOUNDED
@@ -261,10 +262,10 @@ def test_bounds_are_not_told_where_the_ranges_that_they_come_from_go(upserted, m
     def refused(*_):
         raise UnsupportedError("why")
 
-    monkeypatch.setattr("reconciler.hudi.metadata_told.Teller.column_stats", refused)
+    monkeypatch.setattr("reconciler.hudi.metadata.partition_logs.Teller.column_stats", refused)
     planned = upserted.plan()
 
-    assert ("column_stats", "partition_stats") == planned.drops
+    assert ("column_stats", "partition_stats") == planned.dropped_partitions
     assert not [write for write in planned.sync.writes if "_stats/" in write.path]
 
 
@@ -272,9 +273,9 @@ def test_bounds_are_not_told_where_the_ranges_that_they_come_from_go(upserted, m
 def test_partition_stats_go_where_bounds_changed_their_type(upserted, monkeypatch):
     text = ColumnRange(column="l", least="a", greatest="b", values=1, nulls=0, size=1, plain_size=1)
     monkeypatch.setattr(
-        "reconciler.hudi.metadata_commit_sync.known_bounds",
+        "reconciler.hudi.metadata.write_sync.known_bounds",
         lambda table, columns, partitions: (
-            known_bounds(table, columns, partitions) | {("p=a", "l"): text}
+            read_partition_ranges(table, columns, partitions) | {("p=a", "l"): text}
         ),
     )
 
@@ -291,32 +292,32 @@ def test_an_overwritten_partition_is_listed_whole_and_its_keys_are_known_anew(wr
     planned = write.sync()
     write.complete()
 
-    assert () == planned.drops
+    assert () == planned.dropped_partitions
     assert {"k1", "k2", "k4", "k8"} == places(write).keys()
     assert is_in(write) == places(write)
-    ((_path, names, _sizes),) = read_listing(write.metadata()).folders(["p=b"])
+    ((_path, names, _sizes),) = read_metadata_listing(write.metadata()).read_folders(["p=b"])
     assert {*write.before["p=b"], write.added["p=b"][0].name} == set(names)
 
 
 def test_of_a_deleted_partition_the_keys_are_forgotten_and_the_files_stay_listed(write):
-    listed = [*read_listing(write.metadata()).folders()]
+    listed = [*read_metadata_listing(write.metadata()).read_folders()]
     write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace("p=b")
     planned = write.sync()
     write.complete()
 
-    assert () == planned.drops
+    assert () == planned.dropped_partitions
     assert {"k1", "k2"} == entries(write, "record_index").keys()
-    assert listed == [*read_listing(write.metadata()).folders()]
+    assert listed == [*read_metadata_listing(write.metadata()).read_folders()]
     touched = {Path(one.path).parent.name for one in planned.sync.writes if ".log." in one.path}
     assert {"record_index"} == touched
 
 
 @ONE
 def test_without_new_files_no_index_goes_for_what_is_not_known_of_them(write, monkeypatch):
-    monkeypatch.setattr("tests.writes.indexed_columns", lambda *_: ())
+    monkeypatch.setattr("tests.manual_write.indexed_columns", lambda *_: ())
     write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace("p=b")
 
-    assert () == write.plan().drops
+    assert () == write.plan().dropped_partitions
 
 
 @ONE
@@ -341,12 +342,12 @@ def test_an_attempt_that_stopped_is_taken_back_and_made_again(upserted, done):
 
 @ONE
 def test_the_record_index_goes_where_too_many_keys_are_new_or_gone(upserted, monkeypatch):
-    monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 3)
-    assert () == upserted.plan().drops
+    monkeypatch.setattr(sync_decisions, "MAX_RECORDS", 3)
+    assert () == upserted.plan().dropped_partitions
 
-    monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 2)
+    monkeypatch.setattr(sync_decisions, "MAX_RECORDS", 2)
     planned = upserted.plan()
-    assert ("record_index",) == planned.drops
+    assert ("record_index",) == planned.dropped_partitions
     assert (
         "more than 2 keys are new or gone, and no more are written there"
         == (planned.reasons["record_index"])
@@ -359,7 +360,7 @@ def test_column_stats_go_where_a_column_begins(upserted, version):
     planned = upserted.plan()
 
     gone = ("column_stats",) if version == "0.15.0" else ("column_stats", "partition_stats")
-    assert gone == planned.drops
+    assert gone == planned.dropped_partitions
     assert (
         "the column brand_new begins with this write, and in files without its ranges readers "
         "would take it for null"
@@ -378,8 +379,8 @@ def test_column_stats_go_where_a_column_begins(upserted, version):
 )
 def test_columns_begin_that_the_table_had_not_or_not_in_this_type(upserted, kinds, gone):
     said = upserted.writing()
-    told = Told(added=said.added, columns=said.columns, kinds=kinds)
-    planned = plan_commit_sync(
+    told = WriteChanges(added=said.added, columns=said.columns, types=kinds)
+    planned = prepare_write_sync(
         upserted.storage,
         upserted.properties,
         upserted.timeline,
@@ -389,23 +390,23 @@ def test_columns_begin_that_the_table_had_not_or_not_in_this_type(upserted, kind
         instant_ms=said.instant_ms,
     )
 
-    assert gone == planned.drops
+    assert gone == planned.dropped_partitions
 
 
 @ONE
 def test_a_column_that_had_no_value_yet_is_kept_as_hudi_would(upserted, monkeypatch):
-    from reconciler.hudi import metadata_commit_sync as module  # noqa: PLC0415
+    from reconciler.hudi.metadata import write_sync as module  # noqa: PLC0415
 
-    learn = module.wrappings
+    learn = module.learn_wrappers
     monkeypatch.setattr(
-        module, "wrappings", lambda table, columns: learn(table, set(columns) - {"l"})
+        module, "learn_wrappers", lambda table, columns: learn(table, set(columns) - {"l"})
     )
-    assert ("column_stats", "partition_stats") == upserted.plan().drops
+    assert ("column_stats", "partition_stats") == upserted.plan().dropped_partitions
 
     upserted.kinds = {"l": pa.int64()}
     planned = upserted.sync()
     upserted.complete()
-    assert () == planned.drops
+    assert () == planned.dropped_partitions
     assert (7, 2 * 10**10) == (
         bounds(upserted, "l", "p=a").least,
         bounds(upserted, "l", "p=a").greatest,
@@ -414,7 +415,7 @@ def test_a_column_that_had_no_value_yet_is_kept_as_hudi_would(upserted, monkeypa
 
 @ONE
 def test_nothing_goes_while_another_write_is_pending(upserted, monkeypatch):
-    monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 1)
+    monkeypatch.setattr(sync_decisions, "MAX_RECORDS", 1)
     folder = upserted.properties.timeline_folder
     upserted.storage.create(f"{folder}/20270101000000000.commit.requested", b"")
     with pytest.raises(BusyError, match="record_index must be dropped, but 20270101"):

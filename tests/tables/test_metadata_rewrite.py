@@ -12,22 +12,27 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import BusyError, StaleError, UnsupportedError
-from reconciler.hudi import hfile, metadata_partitions
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.avro_binary import parse_schema
+from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema
 from reconciler.hudi.load import load_properties
-from reconciler.hudi.logfile import BlockType, schema_text
-from reconciler.hudi.metadata_columns import wrappings
-from reconciler.hudi.metadata_keys import bloom_filter_keys, column_stats_keys, record_groups
-from reconciler.hudi.metadata_read import read_listing
-from reconciler.hudi.properties import parse_java
-from reconciler.hudi.schemaless import parsed_schema
-from reconciler.transaction.metadata_rewrite import (
+from reconciler.hudi.metadata import sync_decisions
+from reconciler.hudi.metadata.index_keys import (
+    build_bloom_filter_keys,
+    build_column_stats_keys,
+    find_record_groups,
+)
+from reconciler.hudi.metadata.indexed_columns import learn_wrappers
+from reconciler.hudi.metadata.listing import read_metadata_listing
+from reconciler.hudi.table.properties import parse_java_properties
+from reconciler.transaction.metadata.rewrite_sync import (
     drop_partitions,
-    indexed_columns,
-    leftovers,
-    missing,
+    find_indexed_columns,
+    find_leftover_partitions,
+    find_listing_differences,
     plan_rewrite_sync,
 )
-from tests.rewrites import FILE_IDS, HandMade, milliseconds
+from tests.manual_clustering import FILE_IDS, ManualClustering, to_epoch_ms
 from tests.trees import unpack
 
 INDEXED = Path(__file__).parent / "indexed"
@@ -46,7 +51,7 @@ def version(request):
 @pytest.fixture
 def begun(version, tmp_path):
     """A clustering of a table with every index, begun, its files written."""
-    return HandMade(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write()
+    return ManualClustering(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write()
 
 
 def entries(metadata, partition):
@@ -55,8 +60,8 @@ def entries(metadata, partition):
     for number, newest in enumerate(metadata.slices(partition)):
         for block in metadata.blocks(newest):
             if block.type is BlockType.HFILE_DATA:
-                schema = parsed_schema(schema_text(block), "")
-                for key, value in hfile.parse(block.content, "").items():
+                schema = parse_schema(get_block_schema(block), "")
+                for key, value in hfile_reader.parse_hfile(block.content, "").scan_all():
                     record = fastavro.schemaless_reader(io.BytesIO(value), schema, None)
                     found[key.decode()] = record
                     groups[key.decode()] = number
@@ -65,11 +70,11 @@ def entries(metadata, partition):
 
 def test_nothing_is_seen_of_it_before_the_clustering_is_completed(begun):
     before = {name: entries(begun.metadata(), name) for name in INDEXES}
-    listed = [*read_listing(begun.metadata()).folders()]
+    listed = [*read_metadata_listing(begun.metadata()).read_folders()]
     begun.sync()
 
     assert before == {name: entries(begun.metadata(), name) for name in INDEXES}
-    assert listed == [*read_listing(begun.metadata()).folders()]
+    assert listed == [*read_metadata_listing(begun.metadata()).read_folders()]
 
 
 def test_the_listing_has_the_new_files_with_their_sizes_and_still_the_replaced_ones(begun):
@@ -77,16 +82,18 @@ def test_the_listing_has_the_new_files_with_their_sizes_and_still_the_replaced_o
     begun.complete()
     listed = {
         path: dict(zip(names, sizes, strict=True))
-        for path, names, sizes in read_listing(begun.metadata()).folders()
+        for path, names, sizes in read_metadata_listing(begun.metadata()).read_folders()
     }
 
-    assert () == planned.drops
+    assert () == planned.dropped_partitions
     assert {"p=a", "p=b"} == listed.keys()
     assert listed == {
         path: {file.name: file.stat().st_size for file in (begun.folder / path).glob("*.parquet")}
         for path in listed
     }
-    assert {} == missing(begun.storage, begun.properties, begun.timeline, begun.added)
+    assert {} == find_listing_differences(
+        begun.storage, begun.properties, begun.timeline, begun.added
+    )
 
 
 def test_all_partitions_are_named_again_as_hudi_does(begun):
@@ -94,10 +101,10 @@ def test_all_partitions_are_named_again_as_hudi_does(begun):
     begun.complete()
     (newest,) = begun.metadata().slices("files")
     block = begun.metadata().blocks(newest)[-1]
-    schema = parsed_schema(schema_text(block), "")
+    schema = parse_schema(get_block_schema(block), "")
     said = {
         key.decode(): fastavro.schemaless_reader(io.BytesIO(value), schema, None)
-        for key, value in hfile.parse(block.content, "").items()
+        for key, value in hfile_reader.parse_hfile(block.content, "").scan_all()
     }
 
     assert ["__all_partitions__", "p=a", "p=b"] == [*said]
@@ -109,12 +116,12 @@ def test_all_partitions_are_named_again_as_hudi_does(begun):
 
 
 def test_the_ranges_of_every_indexed_column_are_told(begun, version):
-    columns = indexed_columns(begun.storage, begun.properties, begun.timeline)
+    columns = find_indexed_columns(begun.storage, begun.properties, begun.timeline)
     begun.sync()
     begun.complete()
     found, _groups = entries(begun.metadata(), "column_stats")
     (file,) = begun.added["p=b"]
-    said = dict(zip(columns, column_stats_keys(columns, "p=b", [file.name]), strict=True))
+    said = dict(zip(columns, build_column_stats_keys(columns, "p=b", [file.name]), strict=True))
     stats = {column: found[key]["ColumnStatsMetadata"] for column, key in said.items()}
 
     assert {"0.15.0": 18, "1.0.2": 17, "1.2.0": 18}[version] == len(columns)
@@ -136,7 +143,7 @@ def test_the_bloom_filters_are_those_of_the_footers(begun):
     found, _groups = entries(begun.metadata(), "bloom_filters")
     for path, (file,) in begun.added.items():
         said = pq.ParquetFile(begun.folder / path / file.name).metadata.metadata
-        (key,) = bloom_filter_keys(path, [file.name])
+        (key,) = build_bloom_filter_keys(path, [file.name])
         made = found[key]["BloomFilterMetadata"]
 
         assert said[b"org.apache.hudi.bloomfilter"] == made["bloomFilter"]
@@ -165,10 +172,10 @@ def test_every_key_is_where_its_row_is_now(begun):
         "k5": ("p=b", b),
     } == places
     assert groups == dict(
-        zip(sorted(groups), record_groups(pa.array(sorted(groups)), 2).tolist(), strict=True)
+        zip(sorted(groups), find_record_groups(pa.array(sorted(groups)), 2).tolist(), strict=True)
     )
     moments = {record["recordIndexMetadata"]["instantTime"] for record in found.values()}
-    assert {milliseconds(begun.instant)} == moments
+    assert {to_epoch_ms(begun.instant)} == moments
     assert () == planned.sync.cleanup
 
 
@@ -211,7 +218,9 @@ def test_an_attempt_that_stopped_is_taken_back_and_made_again(begun, done):
     assert there == {*again.sync.cleanup}
     begun.sync(again)
     begun.complete()
-    assert {} == missing(begun.storage, begun.properties, begun.timeline, begun.added)
+    assert {} == find_listing_differences(
+        begun.storage, begun.properties, begun.timeline, begun.added
+    )
     assert 5 == len(entries(begun.metadata(), "record_index")[0])
 
 
@@ -244,11 +253,13 @@ def test_column_stats_and_what_comes_from_them_go_where_a_range_is_not_told(begu
     live = set(begun.metadata().live)
 
     gone = {"column_stats"} | ({"partition_stats"} if version != "0.15.0" else set())
-    assert tuple(sorted(gone)) == planned.drops
+    assert tuple(sorted(gone)) == planned.dropped_partitions
     assert f"{file.name}: the range of l is not known" == planned.reasons["column_stats"]
     assert {"bloom_filters", "files", "record_index"} == live
     assert gone.isdisjoint(path.name for path in (begun.folder / ".hoodie/metadata").iterdir())
-    assert {} == missing(begun.storage, begun.properties, begun.timeline, begun.added)
+    assert {} == find_listing_differences(
+        begun.storage, begun.properties, begun.timeline, begun.added
+    )
 
 
 class WithoutRange:
@@ -260,20 +271,22 @@ class WithoutRange:
 
 
 def test_bloom_filters_go_where_a_new_file_has_none(version, tmp_path):
-    begun = HandMade(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write(bloom=False)
+    begun = (
+        ManualClustering(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write(bloom=False)
+    )
     planned = begun.plan()
 
-    assert ("bloom_filters",) == planned.drops
-    assert planned.reasons["bloom_filters"].endswith(": has no bloom filter")
+    assert ("bloom_filters",) == planned.dropped_partitions
+    assert planned.drop_reasons["bloom_filters"].endswith(": has no bloom filter")
     assert not [write.path for write in planned.sync.writes if "bloom" in write.path]
 
 
 @ONE
 def test_the_record_index_goes_where_too_many_rows_move(begun, monkeypatch):
-    monkeypatch.setattr(metadata_partitions, "MOST_RECORDS", 4)
+    monkeypatch.setattr(sync_decisions, "MAX_RECORDS", 4)
     planned = begun.plan()
 
-    assert ("record_index",) == planned.drops
+    assert ("record_index",) == planned.dropped_partitions
     assert {"record_index": "5 rows move, and more than 4 are not written there"} == planned.reasons
 
 
@@ -283,7 +296,7 @@ def test_a_record_index_by_partition_goes(begun):
         path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))
     planned = begun.plan()
 
-    assert ("record_index",) == planned.drops
+    assert ("record_index",) == planned.dropped_partitions
     assert {"record_index": "the record index keeps keys by partition"} == planned.reasons
 
 
@@ -292,21 +305,21 @@ BUSY = ("commit.requested", "deltacommit.inflight", "compaction.inflight", "inde
 
 @pytest.mark.parametrize("pending", BUSY)
 def test_nothing_goes_while_another_write_is_pending(tmp_path, pending):
-    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin().write(bloom=False)
+    begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin().write(bloom=False)
     begun.storage.create(f"{begun.properties.timeline_folder}/20270101000000000.{pending}", b"")
     with pytest.raises(BusyError, match=f"bloom_filters must be dropped, but 20270101.*{pending}"):
         begun.plan()
     begun.write()
 
-    assert () == begun.plan().drops
+    assert () == begun.plan().dropped_partitions
 
 
 @pytest.mark.parametrize("pending", ["compaction.requested", "clustering.requested"])
 def test_a_plan_that_waits_keeps_nothing_from_going(tmp_path, pending):
-    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin().write(bloom=False)
+    begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin().write(bloom=False)
     begun.storage.create(f"{begun.properties.timeline_folder}/20270101000000000.{pending}", b"")
 
-    assert ("bloom_filters",) == begun.plan().drops
+    assert ("bloom_filters",) == begun.plan().dropped_partitions
 
 
 @ONE
@@ -337,7 +350,7 @@ def test_an_index_that_no_writer_builds_anew_is_refused(begun):
 @ONE
 def test_dropping_changes_one_line_of_the_properties(begun):
     before = (begun.folder / PROPERTIES).read_bytes()
-    old = parse_java(before, "x")
+    old = parse_java_properties(before, "x")
     after = drop_partitions(begun.storage, begun.properties, ["record_index", "bloom_filters"])
     text = (begun.folder / PROPERTIES).read_bytes()
     changed = [
@@ -353,7 +366,7 @@ def test_dropping_changes_one_line_of_the_properties(begun):
     assert tuple(kept) == after.metadata_partitions
     assert not (begun.folder / f"{PROPERTIES}.backup").exists()
     assert not (begun.folder / ".hoodie/metadata/record_index").exists()
-    assert () == leftovers(begun.storage, after)
+    assert () == find_leftover_partitions(begun.storage, after)
 
 
 @ONE
@@ -389,7 +402,7 @@ class Dying:
 
 @pytest.mark.parametrize("changes", range(6))
 def test_dropping_may_stop_anywhere_and_is_done_again(tmp_path, changes):
-    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path))
+    begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path))
     live = begun.properties.metadata_partitions
     dying = Dying(begun.storage, changes)
     if changes < 5:
@@ -398,7 +411,7 @@ def test_dropping_may_stop_anywhere_and_is_done_again(tmp_path, changes):
     else:
         drop_partitions(dying, begun.properties, ["record_index"])
     now = load_properties(begun.storage)
-    left = leftovers(begun.storage, now)
+    left = find_leftover_partitions(begun.storage, now)
     again = drop_partitions(begun.storage, now, ["record_index"])
 
     assert (live if changes < 2 else tuple(n for n in live if n != "record_index")) == (
@@ -414,16 +427,16 @@ def test_dropping_may_stop_anywhere_and_is_done_again(tmp_path, changes):
     ["commit.requested", "deltacommit.inflight", "indexing.requested", "clustering.inflight"],
 )
 def test_a_folder_that_a_pending_write_may_be_filling_is_no_leftover(tmp_path, pending):
-    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin()
+    begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin()
     (tmp_path / ".hoodie/metadata/record_index").rename(tmp_path / "record_index")
     properties = drop_partitions(begun.storage, begun.properties, ["record_index"])
     (tmp_path / "record_index").rename(tmp_path / ".hoodie/metadata/record_index")
 
-    assert ("record_index",) == leftovers(begun.storage, properties)
+    assert ("record_index",) == find_leftover_partitions(begun.storage, properties)
 
     begun.storage.create(f"{properties.timeline_folder}/20270101000000000.{pending}", b"")
 
-    assert () == leftovers(begun.storage, properties)
+    assert () == find_leftover_partitions(begun.storage, properties)
 
 
 @ONE
@@ -434,25 +447,25 @@ def test_what_is_listed_but_not_there_and_what_is_there_but_not_listed_is_missin
     (begun.folder / "p=a" / file.name).unlink()
     begun.added["p=b"] = [other, WithoutRange(file)]
 
-    assert {"p=a": [file.name], "p=b": [file.name]} == missing(
+    assert {"p=a": [file.name], "p=b": [file.name]} == find_listing_differences(
         begun.storage, begun.properties, begun.timeline, begun.added
     )
 
 
 def test_how_every_column_is_kept_is_learned_from_the_index_alone(begun):
-    columns = indexed_columns(begun.storage, begun.properties, begun.timeline)
-    learned = wrappings(begun.metadata(), columns)
+    columns = find_indexed_columns(begun.storage, begun.properties, begun.timeline)
+    learned = learn_wrappers(begun.metadata(), columns)
 
     assert {*columns} == {*learned}
     assert "LongWrapper" == learned["l"].wrapper.rpartition(".")[2]
 
 
 def test_columns_whose_entries_are_spread_over_file_groups_are_all_learned(tmp_path):
-    table = HandMade(unpack(INDEXED.parent / "v9_index.zip", tmp_path) / "v9_index")
-    columns = indexed_columns(table.storage, table.properties, table.timeline)
-    learned = wrappings(table.metadata(), columns)
+    table = ManualClustering(unpack(INDEXED.parent / "v9_index.zip", tmp_path) / "v9_index")
+    columns = find_indexed_columns(table.storage, table.properties, table.timeline)
+    learned = learn_wrappers(table.metadata(), columns)
 
-    assert 2 == len(table.metadata().slices("column_stats"))
+    assert 2 == len(table.metadata().list_slices("column_stats"))
     assert {*columns} == {*learned}
 
 
@@ -464,16 +477,16 @@ def test_a_file_that_is_listed_with_another_size_is_missing(begun):
     begun.added["p=a"] = [WithoutRange(file)]
     begun.added["p=a"][0].size += 1
 
-    assert {"p=a": [file.name]} == missing(
+    assert {"p=a": [file.name]} == find_listing_differences(
         begun.storage, begun.properties, begun.timeline, begun.added
     )
 
 
 def test_a_column_that_the_table_lost_is_asked_of_no_file(tmp_path):
-    begun = HandMade(unpack(INDEXED / "1.2.0.zip", tmp_path))
+    begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path))
     path = tmp_path / ".hoodie/.index_defs/index.json"
     path.write_text(path.read_text().replace('"nul"', '"lost"'))
-    columns = indexed_columns(begun.storage, begun.properties, begun.timeline)
+    columns = find_indexed_columns(begun.storage, begun.properties, begun.timeline)
 
     assert {"lost", "nul"}.isdisjoint(columns)
     assert 17 == len(columns)
@@ -485,8 +498,8 @@ def test_a_column_that_only_folders_say_is_asked_of_no_file(begun):
     key = "hoodie.datasource.write.drop.partition.columns"
     (begun.folder / PROPERTIES).write_text(text.replace(f"{key}=false", f"{key}=true"))
     properties = load_properties(begun.storage)
-    before = indexed_columns(begun.storage, begun.properties, begun.timeline)
-    after = indexed_columns(begun.storage, properties, begun.timeline)
+    before = find_indexed_columns(begun.storage, begun.properties, begun.timeline)
+    after = find_indexed_columns(begun.storage, properties, begun.timeline)
 
     assert {"p"} == {*before} - {*after}
 
@@ -503,4 +516,4 @@ def test_without_new_files_nothing_is_written(begun):
         added={},
     )
 
-    assert ((), ()) == (planned.drops, planned.sync.writes)
+    assert ((), ()) == (planned.dropped_partitions, planned.sync.writes)

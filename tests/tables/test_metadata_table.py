@@ -13,17 +13,17 @@ import fastavro
 import pytest
 
 from reconciler.errors import FormatError, StaleError, UnsupportedError
-from reconciler.hudi import hfile
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.logfile import BlockType, delete_keys, read_blocks
-from reconciler.hudi.metadata_keys import by_file_group, column_stats_keys
-from reconciler.hudi.metadata_read import differences, read_listing
-from reconciler.hudi.metadata_table import open_metadata
-from reconciler.hudi.metadata_write import clean_sync
-from reconciler.hudi.schemaless import encode_container
-from reconciler.hudi.timeline import Timeline, TimelineFile
-from tests.indexes import index_keys, slice_keys
-from tests.memory import Memory
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.avro_binary import encode_container
+from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks, read_delete_keys
+from reconciler.hudi.metadata.clean_sync import plan_clean_sync
+from reconciler.hudi.metadata.index_keys import build_column_stats_keys, split_by_file_group
+from reconciler.hudi.metadata.listing import find_differences, read_metadata_listing
+from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from tests.memory_source import MemorySource
+from tests.metadata_keys import read_index_keys, read_slice_keys
 from tests.trees import is_data
 
 TESTS = Path(__file__).parents[1]
@@ -70,7 +70,7 @@ def unzipped(name):
     return {n.removeprefix(root): data for n, data in files.items() if not _is_crc(n)}
 
 
-class Table(Memory):
+class Table(MemorySource):
     """A zipped table as a source: nothing is unpacked; files can be added and taken away."""
 
     def __init__(self, name):
@@ -81,14 +81,14 @@ class Table(Memory):
         folder = ".hoodie/timeline" if self.version >= 8 else ".hoodie"
         names = [e.name for e in self.list(folder) if not e.is_folder]
         instants = [i for i in map(Instant.parse, names) if i] + [*more]
-        return Timeline.of(TimelineFile(i, i.file_name, 1, 0) for i in instants)
+        return Timeline.from_files(TimelineFile(i, i.file_name, 1, 0) for i in instants)
 
     def metadata(self, *more):
         text = self.files[".hoodie/hoodie.properties"].decode()
         found = re.search(r"^hoodie\.table\.metadata\.partitions=(.*)$", text, re.MULTILINE)
         live = found[1].replace("\\", "").strip().split(",")
         data = self.data_timeline(*more)
-        return open_metadata(self, version=self.version, data=data, live=live)
+        return open_metadata_table(self, version=self.version, data=data, live_partitions=live)
 
     def folders(self):
         """Every partition's files without those of pending writes."""
@@ -108,27 +108,30 @@ def _is_crc(path):
 
 
 def listed(metadata):
-    return {p: dict(zip(n, s, strict=True)) for p, n, s in read_listing(metadata).folders()}
+    return {
+        p: dict(zip(n, s, strict=True))
+        for p, n, s in read_metadata_listing(metadata).read_folders()
+    }
 
 
 @ALL
 def test_the_listing_is_what_lies_in_the_folders(name):
     table = Table(name)
-    listing = read_listing(table.metadata())
+    listing = read_metadata_listing(table.metadata())
 
-    assert () == differences(listing.folders(), table.folders())
+    assert () == find_differences(listing.read_folders(), table.folders())
     assert {path for path, names, _ in table.folders() if names} <= set(listing.partitions)
-    assert [*listing.partitions] == [path for path, _names, _sizes in listing.folders()]
+    assert [*listing.partitions] == [path for path, _names, _sizes in listing.read_folders()]
 
 
 @ALL
 def test_a_few_partitions_are_listed_as_among_all(name):
-    listing = read_listing(Table(name).metadata())
-    everything = list(listing.folders())
+    listing = read_metadata_listing(Table(name).metadata())
+    everything = list(listing.read_folders())
 
     for folder in everything:
-        assert [folder] == list(listing.folders([folder[0], "no such partition"]))
-    assert [] == list(listing.folders([]))
+        assert [folder] == list(listing.read_folders([folder[0], "no such partition"]))
+    assert [] == list(listing.read_folders([]))
 
 
 @ALL
@@ -142,8 +145,8 @@ def test_every_hfile_gives_all_keys_also_one_by_one(name):
 
     assert contents
     for content in contents:
-        file = hfile.parse(content, "f")
-        cells = list(file.items())
+        file = hfile_reader.parse_hfile(content, "f")
+        cells = list(file.scan_all())
 
         assert sorted(cells) == cells
         assert dict(cells) == file.get([*dict(cells), b"", b"\xff"])
@@ -154,7 +157,11 @@ def test_a_changed_byte_in_an_hfile_of_hbase_is_noticed():
     data = next(d for p, d in Table("v6_cow_part").files.items() if p.endswith(".hfile"))
     for at in range(0, data.find(b"METABLKc"), 7):
         with pytest.raises(FormatError):
-            list(hfile.parse(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "f").items())
+            list(
+                hfile_reader.parse_hfile(
+                    data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "f"
+                ).scan_all()
+            )
 
 
 class Clean:
@@ -169,12 +176,12 @@ class Clean:
 
     def plan(self):
         metadata = self.table.metadata(self.pending)
-        return clean_sync(
+        return plan_clean_sync(
             metadata,
-            read_listing(metadata),
+            read_metadata_listing(metadata),
             instant=NOW,
-            completed="20270101000000005",
-            removed=self.removed,
+            completion_time="20270101000000005",
+            removed_files=self.removed,
             removed_partitions=[self.folder],
         )
 
@@ -260,33 +267,33 @@ INDEXED = [name for name in [*TABLES, *CASES] if _is_indexed(name)]
 def test_column_stats_forget_the_removed_files_and_no_others(name):
     clean = Clean(name)
     clean.removed[clean.folder] = [*clean.before[clean.folder]]
-    before = index_keys(clean.table.metadata(clean.pending), "column_stats")
+    before = read_index_keys(clean.table.metadata(clean.pending), "column_stats")
     definitions = json.loads(clean.table.files[".hoodie/.index_defs/index.json"])
     columns = definitions["indexDefinitions"]["column_stats"]["sourceFields"]
     gone = {
         key
         for path, names in clean.removed.items()
-        for key in column_stats_keys(columns, path or ".", names)
+        for key in build_column_stats_keys(columns, path or ".", names)
     }
     sync = clean.plan()
     for write in sync.writes:
         clean.table.files[write.path] = write.data
     clean.after()
     done = Instant(NOW, Action.CLEAN, State.COMPLETED, "20270101000000009")
-    after = index_keys(clean.table.metadata(clean.pending, done), "column_stats")
+    after = read_index_keys(clean.table.metadata(clean.pending, done), "column_stats")
 
     assert gone & before
     assert before - gone == after
 
 
 def test_keys_of_indexes_are_those_that_hudi_made():
-    hudis = index_keys(Table("v9_index").metadata(), "column_stats")
+    hudis = read_index_keys(Table("v9_index").metadata(), "column_stats")
     definitions = json.loads(unzipped("v9_index")[".hoodie/.index_defs/index.json"])
     columns = definitions["indexDefinitions"]["column_stats"]["sourceFields"]
     ours = {
         key
         for path, names, _sizes in Table("v9_index").folders()
-        for key in column_stats_keys(columns, path, names)
+        for key in build_column_stats_keys(columns, path, names)
     }
 
     assert hudis == ours
@@ -295,12 +302,12 @@ def test_keys_of_indexes_are_those_that_hudi_made():
 @pytest.mark.parametrize("version", [8, 9])
 def test_keys_go_to_the_file_groups_where_hudi_put_them(version):
     metadata = Table(f"v{version}_index").metadata()
-    slices = metadata.slices("column_stats")
-    everything = sorted(index_keys(metadata, "column_stats"))
+    slices = metadata.list_slices("column_stats")
+    everything = sorted(read_index_keys(metadata, "column_stats"))
 
     assert len(slices) > 1
-    for one, keys in zip(slices, by_file_group(everything, len(slices)), strict=True):
-        assert sorted(slice_keys(metadata, one)) == keys
+    for one, keys in zip(slices, split_by_file_group(everything, len(slices)), strict=True):
+        assert sorted(read_slice_keys(metadata, one)) == keys
 
 
 @ALL
@@ -318,9 +325,9 @@ def test_the_commit_counts_what_its_log_files_hold(name):
         data = logs[f".hoodie/metadata/{stat['path']}"]
         block, *again = read_blocks(data, "f")
         if block.type is BlockType.DELETE:
-            counted = (0, len(delete_keys(block)))
+            counted = (0, len(read_delete_keys(block)))
         else:
-            counted = (len(list(hfile.parse(block.content, "f").items())), 0)
+            counted = (len(list(hfile_reader.parse_hfile(block.content, "f").scan_all())), 0)
 
         assert block.type is BlockType.HFILE_DATA or not again
         assert counted == (stat["numWrites"], stat["numDeletes"])
@@ -372,7 +379,13 @@ def test_a_clean_that_is_not_on_the_timeline_is_refused():
     metadata = table.metadata()
 
     with pytest.raises(StaleError, match=r"20270101000000000\.clean is not pending"):
-        clean_sync(metadata, read_listing(metadata), instant=NOW, completed=NOW, removed={})
+        plan_clean_sync(
+            metadata,
+            read_metadata_listing(metadata),
+            instant=NOW,
+            completion_time=NOW,
+            removed_files={},
+        )
 
 
 def test_version_6_names_its_log_after_a_pending_compaction():
@@ -409,12 +422,12 @@ def test_a_missing_metadata_table_is_an_error(name):
     table.files = {p: d for p, d in table.files.items() if not p.startswith(".hoodie/metadata")}
 
     with pytest.raises(FormatError, match="with a metadata table must have its timeline here"):
-        open_metadata(table, version=table.version, data=data)
+        open_metadata_table(table, version=table.version, data=data)
 
 
 def test_another_table_version_is_refused():
     with pytest.raises(UnsupportedError, match="table version 7 is unknown"):
-        open_metadata(Table("v8_index"), version=7, data=Timeline.of([]))
+        open_metadata_table(Table("v8_index"), version=7, data=Timeline.from_files([]))
 
 
 def test_a_missing_files_partition_is_an_error():
@@ -423,7 +436,7 @@ def test_a_missing_files_partition_is_an_error():
     table.files = {p: d for p, d in table.files.items() if "/metadata/files/" not in p}
 
     with pytest.raises(FormatError, match="it holds no file group"):
-        read_listing(metadata)
+        read_metadata_listing(metadata)
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v8_index", "v9_cow_part"])

@@ -23,9 +23,9 @@ from reconciler.errors import (
 )
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
-from reconciler.storage.api import Entry
+from reconciler.storage.api import StorageEntry
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import ReadOnly, Recording
+from reconciler.storage.wrappers import ReadOnlyStorage, RecordingStorage
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
@@ -205,12 +205,16 @@ def test_a_table_in_the_middle_of_a_restore_is_refused(unpacked):
         seen(root)
 
 
-class Moving(ReadOnly):
+class Moving(ReadOnlyStorage):
     """A timeline that lists a file which is archived before it can be read, ``times`` times."""
 
     def __init__(self, inner, folder, name, times):
         super().__init__(inner)
-        self._folder, self._ghost, self.left = folder, Entry(name, 9, 0, is_folder=False), times
+        self._folder, self._ghost, self.left = (
+            folder,
+            StorageEntry(name, 9, 0, is_folder=False),
+            times,
+        )
 
     def list(self, folder):
         entries = super().list(folder)
@@ -268,7 +272,7 @@ def test_what_lies_about_is_not_looked_at(name, unpacked):
     assert rows(before) == rows(after)
 
 
-class Flat(ReadOnly):
+class Flat(ReadOnlyStorage):
     """A store that knows no folders: it asks about all of them before it gives the first."""
 
     def walk(self, descend):
@@ -315,15 +319,20 @@ def test_an_incremental_scan_knows_what_writes_since_the_last_clean_touched(name
     since = record(the(timeline_of(root), "*.clean"))["earliestCommitToRetain"]
     retained_since(root, since := min(every | {since: None}))
     state = observe(open_storage(str(root)), incremental(root), observed_ms=0)
-    assert every == state.touched
+    assert every == state.touched_partitions
 
     retained_since(root, since := sorted(every)[-2])
     state = observe(open_storage(str(root)), incremental(root), observed_ms=0)
-    assert {time: paths for time, paths in every.items() if time >= since} == state.touched
-    assert None is seen(root).touched
+    assert {
+        time: paths for time, paths in every.items() if time >= since
+    } == state.touched_partitions
+    assert None is seen(root).touched_partitions
 
     retained_since(root, "")
-    assert None is observe(open_storage(str(root)), incremental(root), observed_ms=0).touched
+    assert (
+        None
+        is observe(open_storage(str(root)), incremental(root), observed_ms=0).touched_partitions
+    )
 
 
 def touched_by_writes(root, *, is_mor):
@@ -357,7 +366,7 @@ def retained_since(root, time):
 @pytest.mark.parametrize("name", ["v6_cow_nopart", "v9_cow_nopart"])
 def test_a_full_scan_of_copy_on_write_reads_no_commits(name, unpacked):
     root = unpacked(name)
-    storage = Recording(open_storage(str(root)))
+    storage = RecordingStorage(open_storage(str(root)))
     observe(storage, None, observed_ms=0)
     reads = [call.paths[0].rpartition("/")[2] for call in storage.calls if call.method == "read"]
 

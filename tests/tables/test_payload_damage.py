@@ -17,17 +17,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
-from reconciler.hudi.clean import CleanerPlan, CleanMetadata
-from reconciler.hudi.clustering import RequestedReplace
-from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.compaction import CompactionPlan
-from reconciler.hudi.instant import Instant
-from reconciler.hudi.layout_v1 import read_archive
-from reconciler.hudi.layout_v2 import read_history
-from reconciler.hudi.payloads import decode_instant
-from reconciler.hudi.properties import TableProperties
-from reconciler.hudi.savepoint import SavepointMetadata
-from reconciler.storage.api import Entry
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.archive_v1 import read_archive
+from reconciler.hudi.timeline.archive_v2 import read_history
+from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.compaction import CompactionPlan
+from reconciler.hudi.timeline.instant import Instant
+from reconciler.hudi.timeline.payloads import decode_instant_file
+from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.hudi.timeline.savepoint import SavepointMetadata
+from reconciler.storage.api import StorageEntry
 
 TABLES = Path(__file__).parent
 #: a payload is small; what takes longer than this has followed a length that lied
@@ -37,7 +37,7 @@ SECONDS = 2.0
 def generic(suffix):
     """The parser of an instant's file of which no module takes anything."""
     instant = Instant.parse(f"20260101000000000.{suffix}")
-    return lambda data, path: decode_instant(instant, data, path)
+    return lambda data, path: decode_instant_file(instant, data, path)
 
 
 def replacecommit(data, path):
@@ -52,7 +52,7 @@ class Archive:
 
     def list(self, folder):
         inside = (path.removeprefix(f"{folder}/") for path in self._files)
-        return [Entry(name, 1, 0, is_folder=False) for name in inside if "/" not in name]
+        return [StorageEntry(name, 1, 0, is_folder=False) for name in inside if "/" not in name]
 
     def read(self, path):
         if path not in self._files:

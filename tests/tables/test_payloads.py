@@ -12,14 +12,14 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from reconciler.hudi.clean import CleanerPlan, CleanMetadata
-from reconciler.hudi.clustering import RequestedReplace
-from reconciler.hudi.commit import CommitMetadata
-from reconciler.hudi.compaction import CompactionPlan
-from reconciler.hudi.instant import COMMITS, Action, State
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
-from reconciler.hudi.payloads import decode_instant
-from reconciler.hudi.savepoint import SavepointMetadata
+from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.compaction import CompactionPlan
+from reconciler.hudi.timeline.instant import COMMITS, Action, State
+from reconciler.hudi.timeline.payloads import decode_instant_file
+from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.hudi.timeline.savepoint import SavepointMetadata
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
@@ -84,7 +84,7 @@ def last(path):
 
 def test_every_file_decodes_to_what_is_in_it(payloads):
     for table, instant, name, data in payloads:
-        assert raw(data) == decode_instant(instant, data, name), f"{table}/{name}"
+        assert raw(data) == decode_instant_file(instant, data, name), f"{table}/{name}"
 
 
 def test_every_kind_of_file_that_hudi_writes_is_among_them(payloads):
@@ -140,7 +140,7 @@ def test_savepoints_name_the_files_that_hudi_pinned(payloads):
             for partition, said in record["partitionMetadata"].items()
         }
         assert pinned == found.files
-        assert record["savepointedAt"] == found.at_ms
+        assert record["savepointedAt"] == found.created_ms
 
 
 def test_compaction_plans_name_the_slices_that_hudi_chose(payloads):
@@ -181,7 +181,7 @@ def test_commits_say_where_they_wrote_and_what_they_replaced(payloads):
             partition: any(stat["prevCommit"] not in (None, "null") for stat in stats)
             for partition, stats in record["partitionToWriteStats"].items()
         }
-        assert updated == found.written, path
+        assert updated == found.has_updates, path
         replaced = record.get("partitionToReplaceFileIds") or {}
         assert {p: tuple(ids) for p, ids in replaced.items()} == found.replaced, path
         assert record["operationType"] == found.operation

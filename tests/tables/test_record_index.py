@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.placed import index_of, told
+from tests.manual_write import ManualWrite
+from tests.record_indexes import load_record_index, read_indexed_places
 from tests.tables.test_metadata_commit_sync import INDEXED, VERSIONS, is_in, named
 from tests.trees import unpack
-from tests.writes import HandWritten
 
 KEYS = [f"k{number}" for number in range(9)]
 
@@ -15,11 +15,11 @@ KEYS = [f"k{number}" for number in range(9)]
 @pytest.fixture(params=VERSIONS)
 def write(request, tmp_path):
     """A table with every index and five rows: k1 and k2 in p=a, k3 to k5 in p=b."""
-    return HandWritten(unpack(INDEXED / f"{request.param}.zip", tmp_path))
+    return ManualWrite(unpack(INDEXED / f"{request.param}.zip", tmp_path))
 
 
 def test_every_key_is_where_its_row_is_and_others_are_nowhere(write):
-    assert is_in(write) == told(write.folder, KEYS)
+    assert is_in(write) == read_indexed_places(write.folder, KEYS)
     assert {"k1", "k2", "k3", "k4", "k5"} == is_in(write).keys()
 
 
@@ -28,14 +28,14 @@ def test_keys_that_move_come_and_go_do_so_once_their_write_is_completed(write):
     write.begin()
     for number, name in enumerate(write.before["p=a"]):
         gone = {"k1", "k2"} & set(write.keys_of("p=a", name))
-        write.go_on("p=a", number, gone=sorted(gone))
+        write.update_group("p=a", number, gone=sorted(gone))
     moved = write.row("p=a", "k1", **named("k1", "p=c"))
     write.start("p=c", [moved], ("p=b", write.before["p=b"][0]))
     write.sync()
-    assert before == told(write.folder, KEYS)
+    assert before == read_indexed_places(write.folder, KEYS)
     write.complete()
 
-    assert is_in(write) == told(write.folder, KEYS)
+    assert is_in(write) == read_indexed_places(write.folder, KEYS)
     assert ("p=c", "k2" in is_in(write)) == (is_in(write)["k1"][0], False)
 
 
@@ -44,4 +44,4 @@ def test_an_index_by_partition_has_no_place_for_keys_of_all(write):
     for path in folder.glob(".record-index-*"):
         path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))
 
-    assert index_of(write.folder) is None
+    assert load_record_index(write.folder) is None

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.index.footers import index_of
+from reconciler.index.footers import index_footers
 from reconciler.index.may_match import may_match
-from reconciler.predicates.parse import parse
+from reconciler.index.predicates.parse import parse
 from tests.trees import unpack
 
 LYING = Path(__file__).parent / "lying"
@@ -41,7 +41,7 @@ class Table:
         widest = max((table.schema for table in self.rows), key=len)
         self.schema = widest.remove_metadata()
         files = [("", path.name, path.stat().st_size, pq.read_metadata(path)) for path in paths]
-        self.index = index_of(files, columns, self.schema)
+        self.index = index_footers(files, columns, self.schema)
         assert [path.name for path in paths] == self.index.name.to_pylist()
 
     def found(self, where, matches, *, without=()):

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pytest
 
 from reconciler.errors import BlockedError, UnsupportedError
-from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
-from reconciler.reader.rows import RowReading, refuse_unreadable, slice_files
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.slice_rows import SliceRowReader, check_mergeable, get_slice_files
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
@@ -35,12 +35,12 @@ def opened(name, folder):
 
 def rows_of(scan, storage):
     """Every row of a scan as a list, sorted."""
-    refuse_unreadable(scan)
-    reading = RowReading.of(scan)
+    check_mergeable(scan)
+    reading = SliceRowReader.from_scan(scan)
     found = []
     for row in range(len(scan.slices)):
         values = scan.values(scan.slices.column("partition")[row].as_py())
-        for batch in reading.read(slice_files(scan, row), values, storage):
+        for batch in reading.read(get_slice_files(scan, row), values, storage):
             assert batch.schema == scan.schema
             found += [list(row.values()) for row in batch.to_pylist()]
     return by_key(found)
@@ -48,11 +48,11 @@ def rows_of(scan, storage):
 
 def columns_of(scan, storage, *names):
     """The text of some columns by id."""
-    reading = RowReading.of(scan)
+    reading = SliceRowReader.from_scan(scan)
     found = {}
     for row in range(len(scan.slices)):
         values = scan.values(scan.slices.column("partition")[row].as_py())
-        for batch in reading.read(slice_files(scan, row), values, storage):
+        for batch in reading.read(get_slice_files(scan, row), values, storage):
             texts = [pc.cast(batch.column(name), "string").to_pylist() for name in names]
             ids = batch.column("id").to_pylist()
             found |= {key: list(row) for key, *row in zip(ids, *texts, strict=True)}
@@ -213,7 +213,7 @@ def test_a_bootstrap_skeleton_is_refused_by_name_where_a_read_needs_it(name, tmp
 
     assert all(scan.slices.column("evolves").to_pylist())
     with pytest.raises(UnsupportedError, match="bootstrap skeleton"):
-        refuse_unreadable(scan)
+        check_mergeable(scan)
 
 
 def test_a_column_that_files_hold_under_another_name_is_refused(tmp_path):

@@ -11,18 +11,18 @@ import pyarrow.compute as pc
 import pytest
 
 from reconciler.errors import BlockedError
-from reconciler.hudi import metadata_stats
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.metadata import column_stats
 from reconciler.reader import log_statistics
-from reconciler.reader.load import open_scan
-from reconciler.reader.log_statistics import logs_cannot_match
+from reconciler.reader.log_statistics import find_unmatched_logs
 from reconciler.reader.model import ReadRequest
-from reconciler.reader.pruning import pruned_by_index
-from reconciler.reader.rows import RowReading, slice_files
-from reconciler.reader.skipping import Decision, condition_of
+from reconciler.reader.open_scan import open_scan
+from reconciler.reader.pruning import prune_by_index
+from reconciler.reader.skipping import SkipDecision, parse_condition
+from reconciler.reader.slice_rows import SliceRowReader, get_slice_files
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
-from tests.indexing import base_files, publish_index
+from reconciler.storage.wrappers import RecordingStorage
+from tests.published_indexes import find_base_files, publish_index
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
@@ -55,18 +55,18 @@ def table(name, folder):
 
 
 def rows_of(scan, storage):
-    reading = RowReading.of(scan)
+    reading = SliceRowReader.from_scan(scan)
     numbers = scan.slices.column("partition").to_pylist()
     batches = [
         batch
         for row, partition in enumerate(numbers)
-        for batch in reading.read(slice_files(scan, row), scan.values(partition), storage)
+        for batch in reading.read(get_slice_files(scan, row), scan.values(partition), storage)
     ]
     return pa.Table.from_batches(batches, scan.schema)
 
 
 def pruned(scan, where, storage):
-    return pruned_by_index(replace(scan, condition=condition_of(where, "UTC")), storage)
+    return prune_by_index(replace(scan, condition=parse_condition(where, "UTC")), storage)
 
 
 def in_order(table):
@@ -74,7 +74,7 @@ def in_order(table):
 
 
 def fates(found):
-    every = tuple(Decision)
+    every = tuple(SkipDecision)
     return [str(every[code]) for code in found.decisions.tolist()]
 
 
@@ -124,7 +124,7 @@ def test_files_are_left_out_by_what_they_hold(tmp_path):
 
 def test_files_that_came_after_the_index_are_read(tmp_path):
     path = table("v9_cow_part", tmp_path)
-    publish_index(path, COLUMNS, files=[f for f in base_files(path) if "p3" not in f.parts])
+    publish_index(path, COLUMNS, files=[f for f in find_base_files(path) if "p3" not in f.parts])
     storage = open_storage(str(path))
     found = pruned(open_scan(storage, ReadRequest()), "id > 1000", storage)
 
@@ -145,7 +145,7 @@ def test_of_a_damaged_index_the_read_knows_and_says_so(tmp_path):
 def test_the_index_is_asked_only_where_a_condition_names_a_column_that_files_hold(tmp_path):
     path = table("v9_cow_part", tmp_path)
     publish_index(path, COLUMNS)
-    storage = Recording(open_storage(str(path)))
+    storage = RecordingStorage(open_storage(str(path)))
     scan = open_scan(storage, ReadRequest())
 
     def calls(where):
@@ -224,7 +224,7 @@ def test_updates_that_leave_the_ranges_of_the_base_file_are_seen(version, tmp_pa
 def test_of_a_base_file_with_log_files_every_row_group_is_merged(tmp_path):
     storage = open_storage(str(table("v9_mor_overlap_done", tmp_path)))
     scan = open_scan(storage, ReadRequest())
-    judged = replace(scan, condition=condition_of("id > 1000", "UTC"))
+    judged = replace(scan, condition=parse_condition("id > 1000", "UTC"))
 
     assert in_order(rows_of(scan, storage)) == in_order(rows_of(judged, storage))
 
@@ -265,11 +265,11 @@ def test_an_unreadable_column_stats_is_left_aside(tmp_path):
 def test_of_too_many_log_files_nothing_is_asked(tmp_path, monkeypatch):
     path = table("v9_mor_overlap_done", tmp_path)
     publish_index(path, COLUMNS)
-    storage = Recording(open_storage(str(path)))
+    storage = RecordingStorage(open_storage(str(path)))
     scan = open_scan(storage, ReadRequest())
     asked, before = {}, len(storage.calls)
     for most in (4, 3):
-        monkeypatch.setattr(log_statistics, "MOST", most)
+        monkeypatch.setattr(log_statistics, "MAX_STATISTICS", most)
         found = pruned(scan, "id > 60 AND ts > 0", storage)
         calls, before = storage.calls[before:], len(storage.calls)
         asked[most] = fates(found), any("column_stats" in str(call) for call in calls)
@@ -283,7 +283,7 @@ def test_whatever_reading_column_stats_raises_the_read_goes_on(tmp_path, monkeyp
     path = table("v9_mor_overlap_done", tmp_path)
     publish_index(path, COLUMNS)
     storage = open_storage(str(path))
-    monkeypatch.delitem(vars(metadata_stats), "COLUMN_STATS")
+    monkeypatch.delitem(vars(column_stats), "COLUMN_STATS")
     found = pruned(open_scan(storage, ReadRequest()), "id > 60", storage)
 
     assert ["logs"] == fates(found)
@@ -293,9 +293,9 @@ def test_whatever_reading_column_stats_raises_the_read_goes_on(tmp_path, monkeyp
 def test_records_that_are_merged_field_by_field_are_not_judged(tmp_path):
     path = table("v9_mor_overlap_done", tmp_path)
     storage = open_storage(str(path))
-    scan = replace(open_scan(storage, ReadRequest()), condition=condition_of("id > 60", "UTC"))
+    scan = replace(open_scan(storage, ReadRequest()), condition=parse_condition("id > 60", "UTC"))
     custom = replace(scan, rules=replace(scan.rules, refusal="a payload of their own"))
     rows = pa.array([0]).to_numpy()
 
-    assert [True] == logs_cannot_match(storage, scan, rows)[0].tolist()
-    assert [False] == logs_cannot_match(storage, custom, rows)[0].tolist()
+    assert [True] == find_unmatched_logs(storage, scan, rows)[0].tolist()
+    assert [False] == find_unmatched_logs(storage, custom, rows)[0].tolist()

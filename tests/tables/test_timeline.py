@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.hudi.instant import COMMITS, Action
 from reconciler.hudi.load import (
-    archived_completions,
-    load_archived,
+    find_newest_archived_time,
+    load_archived_completion_times,
+    load_archived_instants,
     load_properties,
     load_timeline,
-    newest_archived_time,
 )
-from reconciler.hudi.properties import checksum, parse_java, print_java
+from reconciler.hudi.table.properties import (
+    compute_checksum,
+    format_java_properties,
+    parse_java_properties,
+)
+from reconciler.hudi.timeline.instant import COMMITS, Action
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
@@ -77,11 +81,11 @@ def test_the_archive_holds_what_hudi_finds_in_it(table):
     storage, said = table
     properties = load_properties(storage)
     hudi = completed(said["timeline"].get("archived"))
-    archived = load_archived(storage, properties)
+    archived = load_archived_instants(storage, properties)
 
     assert hudi == {(i.requested, i.action): i.completed for i in archived}
     assert sorted(hudi) == [(i.requested, i.action) for i in archived]
-    newest = newest_archived_time(storage, properties)
+    newest = find_newest_archived_time(storage, properties)
     assert max((time for time, _ in hudi), default=None) == newest
 
 
@@ -91,7 +95,7 @@ def test_one_archived_completion_is_found_without_the_others(table):
     hudi = {time: end for (time, _), end in completed(said["timeline"]["archived"]).items()}
     wanted = sorted(hudi)[-1:]
 
-    found = archived_completions(storage, properties, wanted)
+    found = load_archived_completion_times(storage, properties, wanted)
 
     assert ({time: hudi[time] for time in wanted} if properties.layout == 2 else {}) == found
 
@@ -102,10 +106,10 @@ def test_properties_say_what_hudi_says_and_print_as_they_were_read(table):
     properties = load_properties(storage)
 
     assert said["table_version"] == properties.table_version
-    assert properties.raw["hoodie.table.checksum"] == str(checksum(properties.raw))
-    assert properties.raw == parse_java(print_java(properties.raw), "")
+    assert properties.raw["hoodie.table.checksum"] == str(compute_checksum(properties.raw))
+    assert properties.raw == parse_java_properties(format_java_properties(properties.raw), "")
     lines = [line for line in data.decode("latin-1").splitlines() if line[0] != "#"]
-    assert sorted(lines) == sorted(print_java(properties.raw).decode().splitlines())
+    assert sorted(lines) == sorted(format_java_properties(properties.raw).decode().splitlines())
 
 
 def test_there_is_something_to_compare():

@@ -7,19 +7,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.hudi.load import load_properties
-from reconciler.sizing.estimate import RecordSize
-from reconciler.sizing.rules import Sizes, Steady
-from reconciler.state.columns import declared_columns
+from reconciler.layout.sizing.assignment_rules import FileSizeLimits, SteadyRule
+from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.state.observe import observe
-from reconciler.state.view import view_of
-from reconciler.writer.bucket import Work
+from reconciler.state.schema import read_declared_schema
+from reconciler.state.slice_view import build_table_view
+from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.evolution import Evolution
-from reconciler.writer.keys import KeyRule
-from reconciler.writer.local import InProcess
-from reconciler.writer.partitions import FolderRule
-from reconciler.writer.request import Operation, Recipe, Standing, WriteWork
-from tests.rewriting import asked, unpacked
+from reconciler.writer.job import RowJob, RowOperation, TableGroups, WriteJob
+from reconciler.writer.local import LocalWriter
+from reconciler.writer.partition_paths import PartitionRule
+from reconciler.writer.record_keys import KeyRule
+from reconciler.writer.schema_evolution import SchemaEvolution
+from tests.rewrite_jobs import make_rewrite, unpack_table
 
 TABLES = ["v6_cow_part", "v6_cow_nopart", "v9_cow_part", "v9_cow_nopart"]
 ROWS = pa.schema(
@@ -35,34 +35,36 @@ ROWS = pa.schema(
 
 def work_of(path, operation):
     """What a transaction would ask for."""
-    storage, rewrite, _ = asked(path)
+    storage, rewrite, _ = make_rewrite(path)
     properties, state = load_properties(storage), observe(storage, None, observed_ms=0)
-    declared = declared_columns(storage, properties, state)
-    evolution = Evolution.of(
+    declared = read_declared_schema(storage, properties, state)
+    evolution = SchemaEvolution.from_schemas(
         declared.text,
         ROWS,
         table_name=properties.table_name,
         table_version=properties.table_version,
     )
-    return storage, WriteWork(
-        recipe=Recipe(
+    return storage, WriteJob(
+        row_job=RowJob(
             operation=operation,
-            work=Work(
+            settings=BucketSettings(
                 instant=rewrite.instant,
                 reading=rewrite.reading,
                 schema=rewrite.schema,
                 form=rewrite.form,
                 target=1 << 27,
             ),
-            keys=KeyRule.of(properties),
-            folders=FolderRule.of(properties),
-            dedupe=DedupeRule.of(properties, is_global=False),
+            key_rule=KeyRule.from_properties(properties),
+            partition_rule=PartitionRule.from_properties(properties),
+            dedupe_rule=DedupeRule.from_properties(properties, is_global=False),
             columns=evolution.columns,
-            brought=evolution.brought,
+            incoming=evolution.incoming,
         ),
         seed=rewrite.seed,
-        standing=Standing.of(view_of(state)),
-        rule=Steady(sizes=Sizes(), record=RecordSize(fixed=440_000, per_row=100.0, because="")),
+        table_groups=TableGroups.from_view(build_table_view(state)),
+        size_rule=SteadyRule(
+            sizes=FileSizeLimits(), record_size=RecordSize(fixed=440_000, per_row=100.0, because="")
+        ),
     )
 
 
@@ -86,16 +88,16 @@ def rows_of(storage, folder, name):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_of_hudi_are_found_by_their_keys_and_replaced(name, tmp_path):
-    storage, work = work_of(unpacked(name, tmp_path), Operation.UPSERT)
-    before = newest(storage, work.standing)
+    storage, work = work_of(unpack_table(name, tmp_path), RowOperation.UPSERT)
+    before = newest(storage, work.table_groups)
     old = list(before.values())[::3]
     rows = [{**{k: one[k] for k in ROWS.names}, "ts": 1000, "name": "ours"} for one in old]
     rows.append({"id": 10**6, "p": old[0]["p"], "ts": 1, "name": "new", "x": None})
-    done = InProcess(storage, 2).write(
+    done = LocalWriter(storage, 2).write(
         [[pa.RecordBatch.from_pylist(rows, schema=ROWS)]], work, assigned=lambda _found: None
     )
 
-    assert (done.totals.updates, done.totals.inserts) == (len(old), 1)
+    assert (done.counts.updates, done.counts.inserts) == (len(old), 1)
     after = dict(before)
     for made in done.files:
         for one in rows_of(storage, made.partition, made.file.name):
@@ -103,21 +105,21 @@ def test_rows_of_hudi_are_found_by_their_keys_and_replaced(name, tmp_path):
     assert len(after) == len(before) + 1
     ours = [one for one in after.values() if one["name"] == "ours"]
     assert {(one["p"], one["id"]) for one in ours} == {(one["p"], one["id"]) for one in old}
-    touched = {made.before for made in done.files}
-    assert touched <= set(work.standing.bases.to_pylist())
+    touched = {made.previous_name for made in done.files}
+    assert touched <= set(work.table_groups.bases.to_pylist())
     assert all(made.counts.inserts + made.counts.updates for made in done.files)
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_of_hudi_are_deleted_by_their_keys(name, tmp_path):
-    storage, work = work_of(unpacked(name, tmp_path), Operation.DELETE)
-    before = newest(storage, work.standing)
+    storage, work = work_of(unpack_table(name, tmp_path), RowOperation.DELETE)
+    before = newest(storage, work.table_groups)
     gone = list(before)[::2]
     keys = [{k: before[key][k] for k in ("id", "p")} for key in gone]
     rows = pa.RecordBatch.from_pylist(keys, schema=pa.schema([ROWS.field("id"), ROWS.field("p")]))
-    done = InProcess(storage, 2).write([[rows]], work, assigned=lambda _found: None)
+    done = LocalWriter(storage, 2).write([[rows]], work, assigned=lambda _found: None)
 
-    assert done.totals.deletes == len(gone)
+    assert done.counts.deletes == len(gone)
     left = [
         (made.partition, one["_hoodie_record_key"])
         for made in done.files

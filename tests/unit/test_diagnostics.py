@@ -2,26 +2,26 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.diagnostics import Place, Problem, Problems
+from reconciler.diagnostics import Problem, Problems, SourcePosition
 from reconciler.errors import SpecError
 
 
 def test_problems_come_in_the_order_of_the_lines_and_once():
     problems = Problems()
-    problems.error(Place("b.yaml", 1, 1), "", "last")
-    problems.error(Place("a.yaml", 10, 1), "x", "second")
-    problems.error(Place("a.yaml", 9, 3), "x", "first")
-    problems.error(Place("a.yaml", 9, 3), "x", "first")
+    problems.error(SourcePosition("b.yaml", 1, 1), "", "last")
+    problems.error(SourcePosition("a.yaml", 10, 1), "x", "second")
+    problems.error(SourcePosition("a.yaml", 9, 3), "x", "first")
+    problems.error(SourcePosition("a.yaml", 9, 3), "x", "first")
 
     assert ["first", "second", "last"] == [problem.message for problem in problems]
 
 
 def test_only_errors_are_raised_a_line_each():
     problems = Problems()
-    problems.warning(Place("a.yaml", 1, 1), "x", "odd")
+    problems.warning(SourcePosition("a.yaml", 1, 1), "x", "odd")
     problems.raise_errors()
-    problems.error(Place("a.yaml", 2, 1), "y", "bad", "mend it")
-    problems.error(Place("folder"), "", "is empty")
+    problems.error(SourcePosition("a.yaml", 2, 1), "y", "bad", "mend it")
+    problems.error(SourcePosition("folder"), "", "is empty")
 
     with pytest.raises(SpecError) as caught:
         problems.raise_errors()
@@ -30,6 +30,6 @@ def test_only_errors_are_raised_a_line_each():
 
 
 def test_a_problem_is_one_line_whatever_it_quotes():
-    problem = Problem(Place("a\nb.yaml", 1, 1), "x", "bad\ttext\x1b[31m")
+    problem = Problem(SourcePosition("a\nb.yaml", 1, 1), "x", "bad\ttext\x1b[31m")
 
     assert r"a\nb.yaml:1:1: x: bad\ttext\x1b[31m" == str(problem)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from reconciler.cli.app import program
+from reconciler.cli.app import build_program
 from reconciler.spec.load import load_specs, read_specs
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_every_command_of_the_readme_exists_with_its_options():
 
     assert said
     for command, rest in said:
-        shown = CliRunner().invoke(program(), [command, "--help"], env={"COLUMNS": "200"})
+        shown = CliRunner().invoke(build_program(), [command, "--help"], env={"COLUMNS": "200"})
         assert shown.exit_code == 0, command
         for option in re.findall(r"(?<!\w)--[a-z-]+", rest):
             assert option in shown.output, (command, option)

@@ -10,8 +10,8 @@ from typing import get_args
 
 import yaml
 
-from reconciler.conditions import HEALTH_REASONS, SYNC_REASONS
-from reconciler.render import notice, prometheus
+from reconciler.render import prometheus, webhook_notice
+from reconciler.status.conditions import HEALTH_REASONS, SYNC_REASONS
 
 PAGE = (Path(__file__).parents[2] / "docs/operations.md").read_text()
 METRICS = [
@@ -51,17 +51,21 @@ def test_alerts_are_about_metrics_that_exist():
 
 
 def test_every_event_is_there_the_worst_first():
-    assert list(get_args(notice.Event)) == [row[0].strip("`") for row in rows("| event |")]
+    assert list(get_args(webhook_notice.NoticeEvent)) == [
+        row[0].strip("`") for row in rows("| event |")
+    ]
 
 
 def test_the_notice_it_shows_has_the_fields_of_one():
     (block,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     tables = tuple(
-        notice.TableNotice(name=name, path="", event=event)
+        webhook_notice.TableNotice(name=name, path="", event=event)
         for name, event in [("core.customers", "blocked"), ("sales.orders", "failed")]
     )
-    made = notice.Notice(command="apply", exit_code=1, environment="prod", total=30, tables=tables)
-    real, shown = json.loads(notice.notice_json(made)), json.loads(block)
+    made = webhook_notice.Notice(
+        command="apply", exit_code=1, environment="prod", total=30, tables=tables
+    )
+    real, shown = json.loads(webhook_notice.notice_json(made)), json.loads(block)
 
     assert list(real) == list(shown)
     assert real["text"] == shown["text"]

@@ -80,7 +80,7 @@ def _run(arguments: Sequence[str], installed: str) -> int:
     sys.argv = [installed, *arguments]
     sys.stdin = _file(0, "r", "strict")
     sys.stdout, sys.stderr = _file(1, "w", "strict"), _file(2, "w", "backslashreplace")
-    code = entry.begin()
+    code = entry.run_command()
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()

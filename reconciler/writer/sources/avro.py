@@ -10,52 +10,52 @@ from typing import Any, Final
 import pyarrow as pa
 
 from reconciler.errors import FormatError, StorageError
-from reconciler.merge.avro_schema import arrow_schema
-from reconciler.storage.redaction import without_credentials
+from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.storage.redaction import redact_urls
 
 #: rows that are objects at once
-_TOGETHER: Final = 10_000
+_ROWS_AT_ONCE: Final = 10_000
 _REMEDY: Final = "read it with another tool, or write it again"
 
 
-def avro_schema_of(path: str, options: Mapping[str, Any]) -> str:
+def read_avro_schema(path: str, options: Mapping[str, Any]) -> str:
     """The schema that an Avro file was written with, as JSON.
 
     Raises FormatError for what is no Avro file, StorageError.
     """
-    with _opened(path, options) as file:
+    with _open_avro(path, options) as file:
         schema = file.writer_schema
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise _damaged(path, "holds no records, but single values, which have no columns")
+        raise _damage_error(path, "holds no records, but single values, which have no columns")
     return json.dumps(schema)
 
 
-def avro_batches(path: str, schema: str, options: Mapping[str, Any]) -> Iterator[Any]:
+def read_avro_batches(path: str, schema: str, options: Mapping[str, Any]) -> Iterator[Any]:
     """The rows of a file in the columns of a schema, which may be another than its own.
 
     Raises FormatError naming the file for damage and for rows that do not fit the schema.
     """
-    columns = arrow_schema(schema, without_credentials(path))
-    with _opened(path, options, json.loads(schema)) as file:
-        while rows := _some(file, path):
+    columns = to_arrow_schema(schema, redact_urls(path))
+    with _open_avro(path, options, json.loads(schema)) as file:
+        while rows := _read_rows(file, path):
             try:
                 yield pa.RecordBatch.from_pylist(rows, schema=columns)
             except (pa.ArrowException, ValueError, TypeError) as error:
-                raise _damaged(path, str(error)) from error
+                raise _damage_error(path, str(error)) from error
 
 
-def _some(file: Any, path: str) -> list[Any]:
+def _read_rows(file: Any, path: str) -> list[Any]:
     try:
-        return list(islice(file, _TOGETHER))
+        return list(islice(file, _ROWS_AT_ONCE))
     except Exception as error:  # fastavro raises what comes of the bytes
-        raise _damaged(path, f"its rows cannot be read: {error}") from error
+        raise _damage_error(path, f"its rows cannot be read: {error}") from error
 
 
-def _damaged(path: str, said: str) -> FormatError:
-    return FormatError(without_credentials(path), without_credentials(said, path), _REMEDY)
+def _damage_error(path: str, said: str) -> FormatError:
+    return FormatError(redact_urls(path), redact_urls(said, path), _REMEDY)
 
 
-class _opened:  # noqa: N801 (a function, as contextlib's are)
+class _open_avro:  # noqa: N801 (a function, as contextlib's are)
     """fastavro's reader of a file, which is closed after the block."""
 
     def __init__(self, path: str, options: Mapping[str, Any], schema: Any = None) -> None:
@@ -68,13 +68,13 @@ class _opened:  # noqa: N801 (a function, as contextlib's are)
         try:
             self._file = fsspec.open(self._path, "rb", **self._options).open()
         except OSError as error:
-            said = without_credentials(error.strerror or str(error), self._path)
-            raise StorageError(without_credentials(self._path), said) from error
+            said = redact_urls(error.strerror or str(error), self._path)
+            raise StorageError(redact_urls(self._path), said) from error
         try:
             return fastavro.reader(self._file, self._schema)
         except Exception as error:
             self._file.close()
-            raise _damaged(self._path, f"is no Avro file: {error}") from error
+            raise _damage_error(self._path, f"is no Avro file: {error}") from error
 
     def __exit__(self, *_raised: object) -> None:
         self._file.close()

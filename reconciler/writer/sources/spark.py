@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
 
-from reconciler.cluster.spark import ship
 from reconciler.errors import FormatError
-from reconciler.merge.avro_schema import arrow_schema
-from reconciler.reader.arrow_spark import spark_schema
-from reconciler.reader.failures import sentence
-from reconciler.storage.redaction import without_credentials
-from reconciler.writer.sources.avro import avro_batches, avro_schema_of
-from reconciler.writer.sources.formats import SourceFormat, files_of, format_of
+from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.reader.spark_types import to_spark_schema
+from reconciler.spark.failures import explain_failure
+from reconciler.spark.jobs import ship_package
+from reconciler.storage.redaction import redact_urls
+from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
+from reconciler.writer.sources.formats import SourceFormat, detect_format, list_source_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,41 +28,43 @@ _CORRUPT: Final = "_corrupt_record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourceFiles:
     """Files to read. ``format``: None for what their names say.
 
-    ``options``: of Spark's reader of the format, by its names. ``store``: of the store's client.
+    ``options``: of Spark's reader of the format, by its names. ``store_options``: of the store's client.
     """
 
     paths: Sequence[str]
     format: SourceFormat | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    store: Mapping[str, Any] = field(default_factory=dict)
+    store_options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def frame_of_files(session: SparkSession, source: Source, known: pa.Schema | None) -> DataFrame:
+def read_source_files(
+    session: SparkSession, source: SourceFiles, known: pa.Schema | None
+) -> DataFrame:
     """The rows of the files. ``known``: the table's columns, which say the types of text.
 
     Text that is none of its column's type is an error once rows are asked for. Raises StorageError,
     UsageError and FormatError.
     """
-    files = files_of(source.paths, source.store)
-    kind = source.format or format_of(files)
+    files = list_source_files(source.paths, source.store_options)
+    kind = source.format or detect_format(files)
     match kind:
         case SourceFormat.PARQUET:
-            return _read(session, kind, source, files, mergeSchema="true")
+            return _load_files(session, kind, source, files, mergeSchema="true")
         case SourceFormat.CSV | SourceFormat.JSON:
-            return _text(session, kind, source, files, known)
+            return _load_text(session, kind, source, files, known)
         case SourceFormat.AVRO:
-            return _avro(session, files, source.store)
+            return _load_avro(session, files, source.store_options)
         case _:
             assert_never(kind)
 
 
-def _read(
+def _load_files(
     session: SparkSession,
     kind: SourceFormat,
-    source: Source,
+    source: SourceFiles,
     files: Sequence[str],
     columns: Any = None,
     **more: str,
@@ -70,24 +72,24 @@ def _read(
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 (heavy)
     from pyspark.errors import PySparkException  # noqa: PLC0415 (heavy)
 
-    paths = [_for_spark(name) for name in files]
+    paths = [_to_spark_path(name) for name in files]
     reader = session.read.format(kind.value).options(**{**more, **source.options})
     if len(source.paths) == 1 and "=" in files[0] and source.paths[0] not in files:
-        reader = reader.option("basePath", _for_spark(source.paths[0]))  # folders are columns
+        reader = reader.option("basePath", _to_spark_path(source.paths[0]))  # folders are columns
     try:
         return (reader if columns is None else reader.schema(columns)).load(paths)
     except (PySparkException, Py4JError) as error:
         said = (
-            f"cannot be read as {kind.value}: {without_credentials(sentence(str(error)), files[0])}"
+            f"cannot be read as {kind.value}: {redact_urls(explain_failure(str(error)), files[0])}"
         )
-        first = without_credentials(files[0])
+        first = redact_urls(files[0])
         raise FormatError(first, said, "name the right files, or say --source-format") from error
 
 
-def _text(
+def _load_text(
     session: SparkSession,
     kind: SourceFormat,
-    source: Source,
+    source: SourceFiles,
     files: Sequence[str],
     known: pa.Schema | None,
 ) -> DataFrame:
@@ -95,31 +97,31 @@ def _text(
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 (heavy)
 
     more = {"header": "true"} if kind is SourceFormat.CSV else {}
-    types = {} if known is None else _types(known)
+    types = {} if known is None else _list_types(known)
     guess = {"inferSchema": "true", **more} if kind is SourceFormat.CSV else more
-    found = _read(session, kind, source, files, **more)
+    found = _load_files(session, kind, source, files, **more)
     if not set(found.columns) <= set(types):
-        found = _read(session, kind, source, files, **guess)
+        found = _load_files(session, kind, source, files, **guess)
     if _CORRUPT in set(found.columns) - set(types):
         raise FormatError(
-            without_credentials(files[0]),
+            redact_urls(files[0]),
             f"it, or a file beside it, has lines that are no {kind.value}",
             "of JSON every line is an object; a document over many lines needs --source-option "
             "multiLine=true",
         )
     columns = StructType(
         [
-            StructField(f.name, joined(types.get(f.name, f.dataType), f.dataType))
+            StructField(f.name, merge_types(types.get(f.name, f.dataType), f.dataType))
             for f in found.schema.fields
         ]
     )
     strict = {"mode": "FAILFAST", **more}
     if kind is SourceFormat.CSV:
         strict |= {"enforceSchema": "false"}  # files of other columns are no rows of these
-    return _read(session, kind, source, files, columns, **strict)
+    return _load_files(session, kind, source, files, columns, **strict)
 
 
-def joined(known: Any, found: Any) -> Any:
+def merge_types(known: Any, found: Any) -> Any:
     """A known type, with the fields that only values have: they are new as columns are."""
     from pyspark.sql.types import ArrayType, StructField, StructType  # noqa: PLC0415 (heavy)
 
@@ -129,51 +131,50 @@ def joined(known: Any, found: Any) -> Any:
             fields = []
             for field in known.fields:
                 new = brought.pop(field.name, field)
-                fields.append(StructField(field.name, joined(field.dataType, new.dataType)))
+                fields.append(StructField(field.name, merge_types(field.dataType, new.dataType)))
             return StructType([*fields, *brought.values()])
         case ArrayType(), ArrayType():
-            return ArrayType(joined(known.elementType, found.elementType))
+            return ArrayType(merge_types(known.elementType, found.elementType))
         case _:
             return known
 
 
-def _for_spark(name: str) -> str:
+def _to_spark_path(name: str) -> str:
     """A file's name as Spark takes it: of this machine where it has no scheme, and no pattern."""
     url = name if "://" in name else f"file://{Path(name).absolute()}"
     return re.sub(r"([\[\]{}*?])", r"\\\1", url)
 
 
-def _types(known: pa.Schema) -> dict[str, Any]:
+def _list_types(known: pa.Schema) -> dict[str, Any]:
     from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
 
-    return {f.name: f.dataType for f in StructType.fromJson(spark_schema(known)).fields}
+    return {f.name: f.dataType for f in StructType.fromJson(to_spark_schema(known)).fields}
 
 
-def _avro(session: SparkSession, files: Sequence[str], store: Mapping[str, Any]) -> DataFrame:
+def _load_avro(session: SparkSession, files: Sequence[str], store: Mapping[str, Any]) -> DataFrame:
     """Every file is a task's; their columns are those of the first."""
     from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
 
-    ship(session.sparkContext)
-    schema = avro_schema_of(files[0], store)
+    ship_package(session.sparkContext)
+    schema = read_avro_schema(files[0], store)
     known = {field["name"] for field in json.loads(schema)["fields"]}
     for name in files[1:]:
         more = {
-            field["name"] for field in json.loads(avro_schema_of(name, store))["fields"]
+            field["name"] for field in json.loads(read_avro_schema(name, store))["fields"]
         } - known
         if more:
             raise FormatError(
-                without_credentials(name),
-                f"has columns that {without_credentials(files[0])} has not: "
-                f"{', '.join(sorted(more))}",
+                redact_urls(name),
+                f"has columns that {redact_urls(files[0])} has not: {', '.join(sorted(more))}",
                 "write files of one schema at a time",
             )
-    columns = StructType.fromJson(spark_schema(arrow_schema(schema, without_credentials(files[0]))))
+    columns = StructType.fromJson(to_spark_schema(to_arrow_schema(schema, redact_urls(files[0]))))
     named = session.createDataFrame([(name,) for name in files], "file string")
-    return named.repartition(len(files)).mapInArrow(_Reading(schema, dict(store)), columns)
+    return named.repartition(len(files)).mapInArrow(_ReadAvroTask(schema, dict(store)), columns)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _ReadAvroTask:
     """Files named in a batch as their rows; picklable."""
 
     schema: str
@@ -182,4 +183,4 @@ class _Reading:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for name in batch.column(0).to_pylist():
-                yield from avro_batches(name, self.schema, self.store)
+                yield from read_avro_batches(name, self.schema, self.store)

@@ -16,7 +16,7 @@ from pathlib import Path
 import fastavro
 import pyarrow.parquet as pq
 
-from reconciler.reader.arrow_spark import spark_schema
+from reconciler.reader.spark_types import to_spark_schema
 from tests.cases.writing import inputs
 from tests.cases.writing.batches import BATCHES
 from tests.cases.writing.declared import CHANGES, TABLES, example
@@ -80,7 +80,7 @@ class Hudi:
         return [convert.apply(row) for row in frame.collect()]
 
     def generator(self, kind, keys, folders, **options):
-        properties = self.jvm.org.apache.hudi.common.config.TypedProperties()
+        properties = self.jvm.org.apache.hudi.intersection.config.TypedProperties()
         for key, value in {KEY: keys, FOLDER: folders, **options}.items():
             properties.setProperty(key, value)
         return getattr(self.jvm.org.apache.hudi.keygen, f"{kind}KeyGenerator")(properties)
@@ -139,7 +139,7 @@ class Hudi:
     def typed(self, schema, key):
         from pyspark.sql.types import StructType  # noqa: PLC0415 (as above)
 
-        kind = StructType.fromJson(spark_schema(schema))
+        kind = StructType.fromJson(to_spark_schema(schema))
         return self.spark.createDataFrame([example(schema, key)], kind).coalesce(1)
 
     def schema_of(self, path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import run
-from tests.laid import laid, orders
+from tests.plain_tables import make_orders, write_table
 from tests.trees import Tree, unpack
 
 GOLDENS = Path(__file__).parent / "advise"
@@ -33,7 +33,7 @@ QUERIES = """\
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("advise")
-    laid(made / "orders", {"": orders(4000, 8)})
+    write_table(made / "orders", {"": make_orders(4000, 8)})
     (made / "orders.yaml").write_text(SPEC + QUERIES)
     (made / "plain.yaml").write_text(SPEC)
     return made
@@ -82,7 +82,7 @@ def test_a_declared_mapping_is_tried_as_it_is_and_changed_by_name(folder, tmp_pa
 
 
 def test_a_table_without_files_has_nothing_to_try(tmp_path, capsys):
-    laid(tmp_path / "orders", {"": orders(10, 1)})
+    write_table(tmp_path / "orders", {"": make_orders(10, 1)})
     for file in (tmp_path / "orders").glob("*.parquet"):
         file.unlink()
     assert 0 == run("advise", tmp_path / "orders", "--query", "customer = 3")
@@ -118,15 +118,15 @@ def test_of_log_files_it_is_said_that_their_rows_are_not_known(tmp_path, capsys)
 
 
 def test_nothing_is_written(folder):
-    before = Tree.of_folder(folder)
+    before = Tree.from_folder(folder)
     run("advise", folder / "orders.yaml")
     run("advise", folder / "orders", "--query", "customer = 3")
 
-    assert before == Tree.of_folder(folder)
+    assert before == Tree.from_folder(folder)
 
 
 def test_a_table_that_lies_well_is_left_as_it_is(tmp_path, capsys):
-    laid(tmp_path / "orders", {"": orders(4000, 8, sorted_by="customer")})
+    write_table(tmp_path / "orders", {"": make_orders(4000, 8, sorted_by="customer")})
     one = '  queries:\n    - {name: one customer, where: "customer = 471"}\n'
     (tmp_path / "orders.yaml").write_text(f"{SPEC}  index: {{columns: [customer]}}\n{one}")
     assert 0 == run("advise", tmp_path / "orders.yaml", "--format", "json")

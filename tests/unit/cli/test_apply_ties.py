@@ -12,10 +12,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler import canonical, world
-from reconciler.apply.executor import InProcess
-from reconciler.cli import execution
+from reconciler import canonical_json, runtime
+from reconciler.cli import run_apply
 from reconciler.cli.audit import AuditFile
+from reconciler.executor.deletion import LocalDeleter
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.storage.open import open_storage
 from tests.command import run
@@ -97,11 +97,13 @@ def repository(tmp_path, monkeypatch) -> Repository:
 @pytest.fixture
 def in_process(monkeypatch):
     """Work is done in this process instead of by Spark."""
-    monkeypatch.setattr(execution, "_hands", lambda *_, **__: ready(InProcess(open_storage)))
+    monkeypatch.setattr(
+        run_apply, "_open_executors", lambda *_, **__: ready(LocalDeleter(open_storage))
+    )
 
 
-def ready(executor: InProcess) -> AbstractContextManager[execution.Hands]:
-    return nullcontext(execution.Hands(executor))
+def ready(executor: LocalDeleter) -> AbstractContextManager[run_apply.Executors]:
+    return nullcontext(run_apply.Executors(executor))
 
 
 def apply(repository: Repository, *more: object) -> int:
@@ -123,10 +125,10 @@ def edited(repository: Repository, *, resealed: bool) -> None:
     files.append({**files[-1], "name": files[-1]["name"].replace(".parquet", "x.parquet")})
     if resealed:
         for table in document["tables"]:
-            table["stepsDigest"] = canonical.digest(table["steps"])
+            table["stepsDigest"] = canonical_json.digest_document(table["steps"])
         covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
-        document["digest"] = canonical.digest(covered)
-    repository.plan.write_bytes(canonical.dumps(document) + b"\n")
+        document["digest"] = canonical_json.digest_document(covered)
+    repository.plan.write_bytes(canonical_json.to_canonical_bytes(document) + b"\n")
 
 
 def refused(repository: Repository, capsys, *more: object) -> str:
@@ -227,7 +229,7 @@ def test_a_plan_that_names_what_is_outside_is_no_plan(repository, capsys):
     document = repository.document()
     (step,) = document["tables"][0]["steps"]
     step["partitions"][0]["path"] = "../b"
-    repository.plan.write_bytes(canonical.dumps(document) + b"\n")
+    repository.plan.write_bytes(canonical_json.to_canonical_bytes(document) + b"\n")
     before = repository.files()
     capsys.readouterr()
 
@@ -241,11 +243,11 @@ def test_the_path_of_another_table_is_another_table(repository, capsys):
     document = repository.document()
     document["tables"][0]["path"] = document["tables"][1]["path"]
     covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
-    document["digest"] = canonical.digest(covered)
+    document["digest"] = canonical_json.digest_document(covered)
     document["tables"] = document["tables"][:1]
     covered["tables"] = document["tables"]
-    document["digest"] = canonical.digest(covered)
-    repository.plan.write_bytes(canonical.dumps(document) + b"\n")
+    document["digest"] = canonical_json.digest_document(covered)
+    repository.plan.write_bytes(canonical_json.to_canonical_bytes(document) + b"\n")
 
     assert "and was reviewed at" in " ".join(refused(repository, capsys).split())
 
@@ -257,8 +259,8 @@ def test_names_of_a_plan_move_no_cursor(repository, name, capsys):
     document["tables"] = document["tables"][:1]
     document["tables"][0]["name"] = name
     covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
-    document["digest"] = canonical.digest(covered)
-    repository.plan.write_bytes(canonical.dumps(document) + b"\n")
+    document["digest"] = canonical_json.digest_document(covered)
+    repository.plan.write_bytes(canonical_json.to_canonical_bytes(document) + b"\n")
     capsys.readouterr()
 
     assert apply(repository) == 4
@@ -371,7 +373,7 @@ def test_an_interrupted_table_says_so(repository, monkeypatch):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(InProcess, "delete_files", interrupt)
+    monkeypatch.setattr(LocalDeleter, "delete_files", interrupt)
 
     assert apply(repository) == 130
     assert [("started", "a", None), ("finished", "a", "interrupted")] == [
@@ -434,7 +436,7 @@ def told(repository: Repository, *more: object) -> tuple[str | None, str | None]
 
 @pytest.mark.usefixtures("in_process")
 def test_the_actor_is_who_was_named_or_ci_or_the_user(repository, monkeypatch):
-    assert told(repository)[0] == world.user()
+    assert told(repository)[0] == runtime.user_name()
     monkeypatch.setenv("GITLAB_USER_LOGIN", "bob")
     assert told(repository)[0] == "bob"
     monkeypatch.setenv("GITHUB_ACTOR", "cy\x1b[2J")
@@ -496,12 +498,12 @@ def test_the_comment_says_who_and_from_what(repository, capsys):
 
 
 def test_a_step_tells_how_long_it_took(repository, monkeypatch):
-    class Slow(InProcess):
+    class Slow(LocalDeleter):
         def delete_files(self, *arguments, **named):
             time.sleep(0.05)
             return super().delete_files(*arguments, **named)
 
-    monkeypatch.setattr(execution, "_hands", lambda *_, **__: ready(Slow(open_storage)))
+    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: ready(Slow(open_storage)))
 
     assert apply(repository) == 0
     first, second = (line for line in repository.lines() if line["event"] == "finished")

@@ -8,22 +8,22 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.code_host_server import CodeHostServer
 from tests.command import run
-from tests.forge import StandIn
 
 BODY = "<!-- reconciler:plan:default -->\n### plan\n"
 
 
 @pytest.fixture
-def forge(monkeypatch) -> Iterator[StandIn]:
+def forge(monkeypatch) -> Iterator[CodeHostServer]:
     for name in ("GITHUB_EVENT_PATH", "CI_MERGE_REQUEST_PROJECT_ID"):
         monkeypatch.delenv(name, raising=False)
-    with StandIn() as standing:
+    with CodeHostServer() as standing:
         yield standing
 
 
 @pytest.fixture
-def github(forge, tmp_path, monkeypatch) -> StandIn:
+def github(forge, tmp_path, monkeypatch) -> CodeHostServer:
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": 5}}))
     for name, value in forge.github_environment(str(event)).items():
@@ -33,7 +33,7 @@ def github(forge, tmp_path, monkeypatch) -> StandIn:
 
 
 @pytest.fixture
-def gitlab(forge, monkeypatch) -> StandIn:
+def gitlab(forge, monkeypatch) -> CodeHostServer:
     for name, value in forge.gitlab_environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
@@ -81,7 +81,7 @@ def test_drift_is_one_issue_until_it_is_gone(gitlab, plan, capsys):
         assert f"issue {how}: https://" in capsys.readouterr().out
     assert 0 == run("comment", plan, "--issue", "Drift in prod", "--close")
     assert "no open issue to close\n" == capsys.readouterr().out
-    assert ["Closed by reconciler: no table differs from its spec any more."] == gitlab.issues[
+    assert ["Closed by reconciler: no table differs from its spec any more."] == gitlab.list_issues[
         0
     ].remarks
 

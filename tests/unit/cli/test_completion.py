@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from reconciler.cli.app import program
+from reconciler.cli.app import build_program
 from reconciler.cli.completion import environment_names
 
 SPEC = """\
@@ -39,7 +39,7 @@ def offered(line: str) -> list[str]:
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(words) - 1),
     }
-    return CliRunner().invoke(program(), [], env=env, prog_name="reconciler").output.split()
+    return CliRunner().invoke(build_program(), [], env=env, prog_name="reconciler").output.split()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,9 @@ def test_no_environment_is_offered_where_there_is_none():
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_gets_a_script_that_it_can_read(shell, tmp_path, monkeypatch):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-    shown = CliRunner().invoke(program(), ["--show-completion", shell], prog_name="reconciler")
+    shown = CliRunner().invoke(
+        build_program(), ["--show-completion", shell], prog_name="reconciler"
+    )
     script = tmp_path / "script"
     script.write_text(shown.output)
 

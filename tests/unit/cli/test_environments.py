@@ -10,10 +10,10 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from reconciler import api
-from reconciler.cli import execution
-from reconciler.cli.environment import spark_of
+from reconciler.cli import run_apply
+from reconciler.cli.environment import find_spark_options
 from reconciler.errors import SpecError
-from reconciler.plan.document import load
+from reconciler.plans.document import load_plan
 from tests.command import run
 from tests.trees import unpack
 
@@ -154,12 +154,12 @@ def test_lint_needs_no_variable(monkeypatch, capsys):
 
 
 def test_a_plan_alone_knows_how_tables_are_reached(monkeypatch, capsys):
-    plan = load(planned().read_bytes(), "plan.json")
+    plan = load_plan(planned().read_bytes(), "plan.json")
     capsys.readouterr()
     monkeypatch.delenv("LAKE_SECRET")
 
     with pytest.raises(SpecError) as caught:
-        execution.carry_out(plan)
+        run_apply.run_apply(plan)
 
     assert (
         "plan of sales.orders: spec.storageOptions.secret: "
@@ -206,8 +206,8 @@ def test_the_package_loads_specs_in_an_environment(lake):
 def test_the_command_line_wins_over_what_an_environment_says_of_spark():
     theirs = {"spark.executor.memory": "2g", "spark.x.token": SECRET}
 
-    assert ("local[3]", theirs) == spark_of("prod", [Path("specs")], None, {})
-    assert ("yarn", {**theirs, "spark.executor.memory": "9g"}) == spark_of(
+    assert ("local[3]", theirs) == find_spark_options("prod", [Path("specs")], None, {})
+    assert ("yarn", {**theirs, "spark.executor.memory": "9g"}) == find_spark_options(
         "prod", [Path()], "yarn", {"spark.executor.memory": "9g"}
     )
-    assert (None, {"spark.a": "b"}) == spark_of(None, [], None, {"spark.a": "b"})
+    assert (None, {"spark.a": "b"}) == find_spark_options(None, [], None, {"spark.a": "b"})

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler import world
-from reconciler.plan.guard import Verdicts, judge
-from reconciler.plan.model import TablePlan
+from reconciler import runtime
+from reconciler.plans.guardrails import PolicyNotes, evaluate_policies
+from reconciler.plans.model import TablePlan
 from reconciler.spec.load import load_specs
 from tests.command import run
 from tests.trees import unpack
@@ -119,7 +119,7 @@ def test_lint_points_out_a_waiver_of_no_table(capsys):
 
 def test_lint_says_which_waivers_are_over(capsys, monkeypatch):
     write(POLICY + WAIVER)
-    monkeypatch.setattr(world, "now", lambda: world.datetime(2200, 1, 1, tzinfo=world.UTC))
+    monkeypatch.setattr(runtime, "now", lambda: runtime.datetime(2200, 1, 1, tzinfo=runtime.UTC))
 
     assert run("lint", "specs") == 0
     assert "spec.waivers: ended on 2199-12-31; remove it" in capsys.readouterr().err
@@ -155,7 +155,7 @@ def test_the_page_shows_what_is_said_of_its_policy_and_its_table(page):
     write(policy)
     Path("specs/orders.yaml").write_text(table)
     [spec] = load_specs([Path("specs")])
-    [refusal] = judge(_idle(spec), spec, datetime(2029, 1, 1, tzinfo=UTC)).refusals
+    [refusal] = evaluate_policies(_idle(spec), spec, datetime(2029, 1, 1, tzinfo=UTC)).refusals
 
     assert f"! blocked {refusal.because} [{refusal.rule}]" in text
 
@@ -165,7 +165,7 @@ def test_the_page_shows_what_is_said_of_its_waiver(page):
     write(policy)
     Path("specs/orders.yaml").write_text(table.replace("finance.orders", "finance.payments"))
     [spec] = load_specs([Path("specs")])
-    [warning] = judge(_idle(spec), spec, datetime(2030, 6, 30, 23, tzinfo=UTC)).warnings
+    [warning] = evaluate_policies(_idle(spec), spec, datetime(2030, 6, 30, 23, tzinfo=UTC)).warnings
 
     assert f" {warning.because} " in text
 
@@ -173,10 +173,12 @@ def test_the_page_shows_what_is_said_of_its_waiver(page):
 def test_the_example_of_a_policy_limits_no_example_of_a_table(capsys):
     root = Path(__file__).parents[3]
     specs = load_specs([root / "specs"])
-    verdicts = {judge(_idle(spec), spec, datetime(2029, 1, 1, tzinfo=UTC)) for spec in specs}
+    verdicts = {
+        evaluate_policies(_idle(spec), spec, datetime(2029, 1, 1, tzinfo=UTC)) for spec in specs
+    }
 
     assert ["finance.payments"] == [spec.name for spec in specs if spec.guarded_by]
-    assert {Verdicts()} == verdicts
+    assert {PolicyNotes()} == verdicts
     assert 0 == run("lint", root / "specs", root / "policies")
     assert "" == capsys.readouterr().err
 

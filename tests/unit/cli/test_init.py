@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.hudi.properties import checksum
+from reconciler.hudi.table.properties import compute_checksum
 from reconciler.spec.load import load_specs
 from reconciler.storage.open import open_storage
 from tests.command import run
@@ -34,7 +34,7 @@ def rename(table: Path, name: str, database: str = "") -> Path:
         if not line.startswith(("hoodie.table.name", "hoodie.database", "hoodie.table.checksum"))
     ]
     escaped = "".join(c if c.isascii() and c.isalnum() else f"\\u{ord(c):04x}" for c in name)
-    kept += [f"hoodie.table.name={escaped}", f"hoodie.table.checksum={checksum(given)}"]
+    kept += [f"hoodie.table.name={escaped}", f"hoodie.table.checksum={compute_checksum(given)}"]
     if database:
         kept.append(f"hoodie.database.name={database}")
     path.write_text("\n".join(kept) + "\n", "iso-8859-1")
@@ -177,17 +177,17 @@ def test_no_file_is_overwritten(lake, tmp_path):
 
 
 def test_a_file_that_appears_meanwhile_is_not_overwritten(lake, tmp_path, monkeypatch, capsys):
-    from reconciler.adopt import folder  # noqa: PLC0415
+    from reconciler.adopt import spec_folder  # noqa: PLC0415
 
-    adopt, mine = folder.adopt, tmp_path / "specs" / "t.yaml"
+    adopt, mine = spec_folder.adopt_table, tmp_path / "specs" / "t.yaml"
 
     def meanwhile(*arguments):
         mine.write_text("mine")
         return adopt(*arguments)
 
-    monkeypatch.setattr(folder, "adopt", meanwhile)
-    monkeypatch.setattr(folder, "read_specs", lambda *_, **__: pytest.fail("not to be read"))
-    monkeypatch.setattr("reconciler.cli.adoption.with_defaults", lambda *_: ())
+    monkeypatch.setattr(spec_folder, "adopt_table", meanwhile)
+    monkeypatch.setattr(spec_folder, "read_specs", lambda *_, **__: pytest.fail("not to be read"))
+    monkeypatch.setattr("reconciler.cli.adopt_tables.with_defaults", lambda *_: ())
 
     assert run("init", "--from", lake("a"), "-o", mine.parent) == 1
     assert mine.read_text() == "mine"
@@ -351,10 +351,10 @@ def test_nothing_is_written_to_the_tables(lake, tmp_path):
 
 
 def test_an_interrupted_run_keeps_what_it_wrote(lake, tmp_path, monkeypatch, capsys):
-    from reconciler.adopt import folder  # noqa: PLC0415
+    from reconciler.adopt import spec_folder  # noqa: PLC0415
 
     lake(*(f"t{n}" for n in range(6)))
-    adopt, begun = folder.adopt, []
+    adopt, begun = spec_folder.adopt_table, []
 
     def interrupting(storage, name, wishes):
         begun.append(name)
@@ -362,7 +362,7 @@ def test_an_interrupted_run_keeps_what_it_wrote(lake, tmp_path, monkeypatch, cap
             raise KeyboardInterrupt
         return adopt(storage, name, wishes)
 
-    monkeypatch.setattr(folder, "adopt", interrupting)
+    monkeypatch.setattr(spec_folder, "adopt_table", interrupting)
 
     assert run("init", "--from", lake(), "-o", tmp_path / "specs", "--parallelism", "1") == 130
     assert "interrupted" in capsys.readouterr().err
@@ -374,16 +374,16 @@ def test_an_interrupted_run_keeps_what_it_wrote(lake, tmp_path, monkeypatch, cap
 
 
 def test_an_error_of_this_program_stops_one_table_only(lake, tmp_path, monkeypatch, capsys):
-    from reconciler.adopt import folder  # noqa: PLC0415
+    from reconciler.adopt import spec_folder  # noqa: PLC0415
 
-    adopt = folder.adopt
+    adopt = spec_folder.adopt_table
 
     def failing(storage, name, wishes):
         if storage.location.endswith("/b"):
             raise ZeroDivisionError
         return adopt(storage, name, wishes)
 
-    monkeypatch.setattr(folder, "adopt", failing)
+    monkeypatch.setattr(spec_folder, "adopt_table", failing)
 
     assert run("init", "--from", lake("a", "b"), "-o", tmp_path / "specs") == 1
     said = capsys.readouterr().err
@@ -487,10 +487,10 @@ def test_a_table_that_has_no_place_yet_is_left_to_people(lake, tmp_path, capsys)
 
 
 def test_an_interrupted_run_tells_the_environment_what_it_wrote(lake, tmp_path, monkeypatch):
-    from reconciler.adopt import folder  # noqa: PLC0415
+    from reconciler.adopt import spec_folder  # noqa: PLC0415
 
     lake(*(f"t{n}" for n in range(6)))
-    specs, adopt, begun = tmp_path / "specs", folder.adopt, []
+    specs, adopt, begun = tmp_path / "specs", spec_folder.adopt_table, []
 
     def interrupting(storage, name, wishes):
         begun.append(name)
@@ -498,7 +498,7 @@ def test_an_interrupted_run_tells_the_environment_what_it_wrote(lake, tmp_path, 
             raise KeyboardInterrupt
         return adopt(storage, name, wishes)
 
-    monkeypatch.setattr(folder, "adopt", interrupting)
+    monkeypatch.setattr(spec_folder, "adopt_table", interrupting)
     options = ("-o", specs, "--env", "prod", "--parallelism", "1")
 
     assert run("init", "--from", lake(), *options) == 130

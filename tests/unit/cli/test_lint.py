@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import app, fixing
+from reconciler.cli import app, lint_fix
 
 ROOT = Path(__file__).parents[3]
 WRONG = """\
@@ -161,9 +161,9 @@ def test_the_mode_of_a_file_stays_and_nothing_is_left_beside_it(spec):
 
 
 def test_a_file_that_somebody_changed_meanwhile_is_left(spec, capsys, monkeypatch):
-    [repair] = fixing.repairs([spec])
+    [repair] = lint_fix.find_repairs([spec])
     spec.write_text(RIGHT + "# new\n")
-    monkeypatch.setattr(fixing, "repairs", lambda _: (repair,))
+    monkeypatch.setattr(lint_fix, "find_repairs", lambda _: (repair,))
 
     assert lint(spec, "--fix") == 0
     assert "orders.yaml: was changed meanwhile; 2 fixes not made" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import execution, logs, terminal
+from reconciler.cli import logs, run_apply, terminal
 from reconciler.cli.logs import LogFormat
 from tests.command import run
 
@@ -131,16 +131,16 @@ def test_the_next_command_speaks_to_people_again(spec, capsys):
 
 @pytest.fixture
 def as_json():
-    with logs.speaking() as speak:
+    with logs.open_logs() as speak:
         speak(LogFormat.JSON)
         yield
 
 
 @pytest.mark.usefixtures("as_json")
 def test_fields_say_what_they_are_about_and_the_message_does_not_repeat_it(capsys):
-    terminal.say("warning: orders: small", level="warning", event="size", table="orders")
-    terminal.say("nothing is applied")
-    execution.Watched().waits("orders", "the lock, held by ann")
+    terminal.log_message("warning: orders: small", level="warning", event="size", table="orders")
+    terminal.log_message("nothing is applied")
+    run_apply.TerminalProgress().report_wait("orders", "the lock, held by ann")
 
     assert [
         {"level": "warning", "event": "size", "table": "orders", "message": "small"},
@@ -156,7 +156,7 @@ def test_fields_say_what_they_are_about_and_the_message_does_not_repeat_it(capsy
 
 @pytest.mark.usefixtures("as_json")
 def test_control_characters_are_escaped_and_make_no_line(capsys):
-    terminal.say("a\x1b[31mb\nc\u202ed\u2028e\udce9")
+    terminal.log_message("a\x1b[31mb\nc\u202ed\u2028e\udce9")
     err = capsys.readouterr().err
 
     assert err.isascii()
@@ -168,7 +168,7 @@ def test_control_characters_are_escaped_and_make_no_line(capsys):
 def test_progress_is_lines_even_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with execution.Watched().phase("orders", "delete", 3) as done:
+    with run_apply.TerminalProgress().phase("orders", "delete", 3) as done:
         done(1)
 
     assert [
@@ -186,7 +186,7 @@ def test_a_question_is_a_record(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
 
-    assert terminal.ask("Apply this?", "say --auto-approve")
+    assert terminal.ask_yes_no("Apply this?", "say --auto-approve")
     assert [
         {
             "level": "info",

@@ -17,18 +17,18 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler import api, world
-from reconciler.apply import run as running
-from reconciler.apply.executor import InProcess
-from reconciler.apply.progress import Silent
-from reconciler.apply.result import WORST_FIRST
-from reconciler.apply.run import apply_plan
-from reconciler.cli import app, execution, interruption
-from reconciler.plan.model import Note, Plan
+from reconciler import api, runtime
+from reconciler.cli import app, interruption, run_apply
+from reconciler.executor import run as running
+from reconciler.executor.deletion import LocalDeleter
+from reconciler.executor.progress import NoProgress
+from reconciler.executor.result import WORST_FIRST
+from reconciler.executor.run import apply_plan
 from reconciler.planners import compose
+from reconciler.plans.model import Note, Plan
 from reconciler.state.model import TableState
-from reconciler.storage.wrappers import Recording
-from reconciler.transaction import lock_status
+from reconciler.status import lock
+from reconciler.storage.wrappers import RecordingStorage
 from tests.bench.many_tables import make_tables
 from tests.command import run
 from tests.crash.drill import TestClock, process
@@ -157,14 +157,14 @@ def test_the_worst_table_decides_how_a_plan_ends(kinds, options, code, lake, req
 def test_the_status_of_one_table_is_no_matter_of_the_others(at_once, lake, monkeypatch, capsys):
     lake.add("changed", "crashed", "odd")
     lake.declare("gone")
-    looked = lock_status.status_of_lock
+    read_lock_status = lock.read_lock_status
 
-    def lock(spec, *arguments, **more):
+    def read_status(spec, *arguments, **more):
         if spec.name == "odd":
             raise ZeroDivisionError("odd")
-        return looked(spec, *arguments, **more)
+        return read_lock_status(spec, *arguments, **more)
 
-    monkeypatch.setattr(lock_status, "status_of_lock", lock)
+    monkeypatch.setattr(lock, "read_lock_status", read_status)
 
     assert 1 == run("status", lake.specs, *AT, "--format", "json", "--parallelism", at_once)
     tables = {table["name"]: table for table in json.loads(capsys.readouterr().out)["tables"]}
@@ -178,10 +178,10 @@ def applied(plan: Plan, **options):
     return apply_plan(
         plan,
         **{
-            "open_storage": world.open_storage,
-            "executor": InProcess(world.open_storage),
+            "open_storage": runtime.open_storage,
+            "executor": LocalDeleter(runtime.open_storage),
             "clock": TestClock(),
-            "new_token": world.token,
+            "new_token": runtime.new_token,
             "who": process(1),
             "now": NOW,
             "lock_wait_s": 0,
@@ -255,7 +255,7 @@ def test_a_plan_is_the_same_however_many_are_planned_at_a_time(lake):
     assert [threading.current_thread()] * 6 == heard
 
 
-class Places(Silent):
+class Places(NoProgress):
     """Remembers when two phases at one place went on at once, whatever the tables' names."""
 
     def __init__(self, places: dict[str, str]) -> None:
@@ -289,11 +289,11 @@ def test_two_tables_of_a_plan_at_one_place_never_run_at_once(lake, tmp_path):
     assert ["a", "twin", "linked", "b"] == [table.name for table in result.tables]
 
 
-class Stuck(InProcess):
+class Stuck(LocalDeleter):
     """Deletes half of what it is given, then waits until it is cancelled, as Spark's jobs do."""
 
     def __init__(self, many: int) -> None:
-        super().__init__(world.open_storage)
+        super().__init__(runtime.open_storage)
         object.__setattr__(self, "all_here", threading.Barrier(many + 1))
         object.__setattr__(self, "cancelled", threading.Event())
 
@@ -359,12 +359,12 @@ def test_an_interruption_releases_locks_that_are_held(lake):
 
     deleted = []
 
-    class Telling(InProcess):
+    class Telling(LocalDeleter):
         def delete_files(self, ref, batches, *, progress):
             deleted.append(ref.location)
             return super().delete_files(ref, batches, progress=progress)
 
-    class Pausing(Recording):
+    class Pausing(RecordingStorage):
         def create(self, path: str, data: bytes) -> None:
             super().create(path, data)
             if path.endswith(".clean.requested"):
@@ -379,8 +379,8 @@ def test_an_interruption_releases_locks_that_are_held(lake):
         applied(
             plan,
             parallelism=2,
-            open_storage=lambda *arguments: Pausing(world.open_storage(*arguments)),
-            executor=Telling(world.open_storage),
+            open_storage=lambda *arguments: Pausing(runtime.open_storage(*arguments)),
+            executor=Telling(runtime.open_storage),
             on_stop=lambda _: told.set(),
         )
 
@@ -396,7 +396,7 @@ def test_who_waits_for_a_lock_stops_waiting(lake):
         (lake.top / "tables" / name / ".hoodie/lock").write_bytes(b"")
     waiting = threading.Barrier(3)
 
-    class Watch(Silent):
+    class Watch(NoProgress):
         def waits(self, table, holder):  # noqa: ARG002 (the protocol's)
             waiting.wait(20)
 
@@ -417,7 +417,7 @@ def test_who_waits_for_a_lock_stops_waiting(lake):
 
 
 INTERRUPTED = (signal.SIGINT, signal.default_int_handler, 130, "interrupted")
-TOLD_TO_STOP = (signal.SIGTERM, app._terminate, 143, "told to stop")
+TOLD_TO_STOP = (signal.SIGTERM, app._exit_on_signal, 143, "told to stop")
 
 
 @pytest.mark.parametrize("how", [INTERRUPTED, TOLD_TO_STOP], ids=["SIGINT", "SIGTERM"])
@@ -427,9 +427,9 @@ def test_people_read_what_is_waited_for_and_what_to_do(how, lake, tmp_path, monk
     assert 0 == run("plan", lake.specs, *AT, "-o", tmp_path / "plan.json")
     capsys.readouterr()
     executor = Stuck(2)
-    stuck = execution._Interruptible(executor, executor.cancelled.set)
-    hands = nullcontext(execution.Hands(stuck))
-    monkeypatch.setattr(execution, "_hands", lambda *_, **__: hands)
+    stuck = run_apply._InterruptibleWorkers(executor, executor.cancelled.set)
+    hands = nullcontext(run_apply.Executors(stuck))
+    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: hands)
     try:
         with signalled(number, executor.all_here, handler):
             found = run("apply", tmp_path / "plan.json", *AT, "--parallelism", "2")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import app
-from reconciler.reader.load import open_scan
 from reconciler.reader.model import ReadRequest
+from reconciler.reader.open_scan import open_scan
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 

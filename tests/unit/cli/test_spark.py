@@ -62,7 +62,10 @@ def test_the_java_of_the_extra_package_is_used_by_itself(monkeypatch):
 
 
 def test_a_master_that_is_none_starts_nothing():
-    with pytest.raises(UsageError, match="--master nonsense"), spark.spark_session("nonsense", {}):
+    with (
+        pytest.raises(UsageError, match="--master nonsense"),
+        spark.open_spark_session("nonsense", {}),
+    ):
         pass
 
 
@@ -85,7 +88,9 @@ class Builder:
 
 
 def start(builder: Builder, tmp_path, **conf: str) -> object:
-    return spark._start(builder, None, {k.replace("_", "."): v for k, v in conf.items()}, tmp_path)
+    return spark._start_session(
+        builder, None, {k.replace("_", "."): v for k, v in conf.items()}, tmp_path
+    )
 
 
 def test_what_java_says_while_it_starts_is_no_result(tmp_path, capfd):
@@ -115,14 +120,14 @@ def test_java_that_has_little_to_do_on_this_machine_is_compiled_quickly(
     master, in_python, expected, tmp_path
 ):
     builder = Builder()
-    spark._start(builder, master, {}, tmp_path, in_python=in_python)
+    spark._start_session(builder, master, {}, tmp_path, in_python=in_python)
     options = builder.settings["spark.driver.extraJavaOptions"].split()
 
     assert expected == options.count("-XX:TieredStopAtLevel=1")
 
 
 def test_a_start_that_is_interrupted_is_no_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr(interruption._STATE, "is_seen", True)
+    monkeypatch.setattr(interruption._STATE, "is_interrupted", True)
     with pytest.raises(KeyboardInterrupt):
         start(Builder(ValueError("the gateway is gone")), tmp_path)
 
@@ -132,11 +137,11 @@ def test_a_java_that_is_gone_hides_no_reason_to_leave():
         def stop(self):
             raise ConnectionRefusedError("Connection refused")
 
-    spark._stop(Gone())
+    spark._stop_session(Gone())
 
 
 def test_settings_keep_what_follows_the_first_equals_sign():
-    settings = spark.spark_settings(["spark.a=b=c", "spark.d="])
+    settings = spark.parse_spark_settings(["spark.a=b=c", "spark.d="])
 
     assert settings == {"spark.a": "b=c", "spark.d": ""}
 
@@ -146,7 +151,7 @@ def test_settings_keep_what_follows_the_first_equals_sign():
 )
 def test_a_setting_that_is_none_is_not_repeated_for_it_may_be_a_secret(text):
     with pytest.raises(UsageError) as caught:
-        spark.spark_settings([text])
+        spark.parse_spark_settings([text])
 
     named = " a" if text == "a=s3cret" else ""
     assert f"--spark-conf{named}: write it as spark.some.key=value" == str(caught.value)
@@ -156,7 +161,7 @@ def test_a_session_that_is_there_is_not_started(monkeypatch, capsys):
     session = object()
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: session)
 
-    with spark.spark_session(None, {}) as found:
+    with spark.open_spark_session(None, {}) as found:
         assert found is session
     assert "starting" not in capsys.readouterr().err
 
@@ -165,6 +170,6 @@ def test_a_session_that_is_there_is_not_started(monkeypatch, capsys):
 def test_a_session_that_is_started_is_said(monkeypatch, capsys):
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
 
-    with pytest.raises(ReconcilerError, match="no Java"), spark.spark_session(None, {}):
+    with pytest.raises(ReconcilerError, match="no Java"), spark.open_spark_session(None, {}):
         pass
     assert capsys.readouterr().err == "starting Spark\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.storage import open as opening
-from reconciler.storage.wrappers import Recording
+from reconciler.storage.wrappers import RecordingStorage
 from tests.command import run
 from tests.trees import unpack
 
@@ -156,7 +156,7 @@ def test_planning_changes_nothing(spec, table, monkeypatch):
     opened = opening.open_storage
 
     def recording(*arguments, **options):
-        recorded.append(Recording(opened(*arguments, **options)))
+        recorded.append(RecordingStorage(opened(*arguments, **options)))
         return recorded[-1]
 
     monkeypatch.setattr(opening, "open_storage", recording)
@@ -222,11 +222,11 @@ def test_applying_an_empty_plan_starts_no_spark(spec, table, capsys):
 
 
 def test_a_table_whose_spec_changed_is_left_out(spec, table, tmp_path, monkeypatch):
-    from reconciler.apply.executor import InProcess  # noqa: PLC0415
-    from reconciler.cli import execution  # noqa: PLC0415
+    from reconciler.cli import run_apply  # noqa: PLC0415
+    from reconciler.executor.deletion import LocalDeleter  # noqa: PLC0415
 
-    hands = ready(InProcess(opening.open_storage))
-    monkeypatch.setattr(execution, "_hands", lambda *_, **__: hands)
+    hands = ready(LocalDeleter(opening.open_storage))
+    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: hands)
     run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
     before = fingerprint(table)
     spec.write_text(SPEC.format(name="orders", path="orders", commits=3))
@@ -257,11 +257,11 @@ def test_what_needs_no_spark_is_judged_without(why, spec, table, tmp_path, capsy
 
 
 def test_plan_apply_plan_ends_empty(spec, tmp_path, monkeypatch, capsys):
-    from reconciler.apply.executor import InProcess  # noqa: PLC0415
-    from reconciler.cli import execution  # noqa: PLC0415
+    from reconciler.cli import run_apply  # noqa: PLC0415
+    from reconciler.executor.deletion import LocalDeleter  # noqa: PLC0415
 
-    hands = ready(InProcess(opening.open_storage))
-    monkeypatch.setattr(execution, "_hands", lambda *_, **__: hands)
+    hands = ready(LocalDeleter(opening.open_storage))
+    monkeypatch.setattr(run_apply, "_open_executors", lambda *_, **__: hands)
     run("plan", spec, *NOW, "-o", tmp_path / "plan.json")
     planned = json.loads((tmp_path / "plan.json").read_text())["tables"][0]
     names = [
@@ -279,9 +279,9 @@ def test_plan_apply_plan_ends_empty(spec, tmp_path, monkeypatch, capsys):
 
 
 def ready(executor):
-    from reconciler.cli import execution  # noqa: PLC0415 - as the command does
+    from reconciler.cli import run_apply  # noqa: PLC0415 - as the command does
 
-    return nullcontext(execution.Hands(executor))
+    return nullcontext(run_apply.Executors(executor))
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from reconciler.cli import execution, terminal
+from reconciler.cli import run_apply, terminal
 from reconciler.errors import UsageError
-from reconciler.parallel import each
 from reconciler.render import words
+from reconciler.storage.parallel import run_parallel
 
 
 class Person(io.StringIO):
@@ -22,17 +22,17 @@ class Person(io.StringIO):
 def test_only_yes_is_yes(said, meant, monkeypatch):
     monkeypatch.setattr("sys.stdin", Person(said))
 
-    assert terminal.ask("Apply?", "say --auto-approve") is meant
+    assert terminal.ask_yes_no("Apply?", "say --auto-approve") is meant
 
 
 def test_nobody_to_ask_is_a_usage_error(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     with pytest.raises(UsageError, match="say --auto-approve"):
-        terminal.ask("Apply?", "say --auto-approve")
+        terminal.ask_yes_no("Apply?", "say --auto-approve")
 
 
 def test_progress_is_lines_where_there_is_no_terminal(capsys):
-    with terminal.progress("planning", 2, "tables") as tell:
+    with terminal.show_progress("planning", 2, "tables") as tell:
         tell(1, "a: nothing to do")
         tell(1, "")
 
@@ -43,7 +43,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch):
     screen = Person()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    with terminal.progress("planning", 2, "tables") as tell:
+    with terminal.show_progress("planning", 2, "tables") as tell:
         tell(2, "[a]: nothing [b] to do")
 
     assert "[a]: nothing [b] to do" in screen.getvalue()
@@ -56,13 +56,13 @@ def test_bars_of_several_threads_share_the_screen(monkeypatch):
     both = threading.Barrier(2)
 
     def work(table: str) -> None:
-        with terminal.progress("deleting", 2, "files", table=table) as tell:
+        with terminal.show_progress("deleting", 2, "files", table=table) as tell:
             both.wait(10)
             tell(1, f"of {table}")
             both.wait(10)
 
-    each(work, ["orders", "lines"], at_once=2)
-    with terminal.progress("planning", 1, "tables") as tell:
+    run_parallel(work, ["orders", "lines"], parallelism=2)
+    with terminal.show_progress("planning", 1, "tables") as tell:
         tell(1, "again")
 
     assert "orders: deleting of orders" in screen.getvalue()
@@ -84,7 +84,9 @@ def test_colour_is_for_terminals_that_want_it(name, value, colored, monkeypatch)
 
 
 def test_a_wait_for_a_lock_is_told(capsys):
-    execution.Watched().waits("orders", "the lock, held by ann on a, last sign of life 7 s ago")
+    run_apply.TerminalProgress().report_wait(
+        "orders", "the lock, held by ann on a, last sign of life 7 s ago"
+    )
 
     assert capsys.readouterr().err == (
         "orders: waiting for the lock, held by ann on a, last sign of life 7 s ago\n"
@@ -101,7 +103,7 @@ def test_a_wait_for_a_lock_is_told(capsys):
     ],
 )
 def test_what_is_said_commands_no_pipeline(text, said, capsys):
-    terminal.say(text)
+    terminal.log_message(text)
 
     assert f"{said}\n" == capsys.readouterr().err
-    assert said == words.plain(text)
+    assert said == words.escape_text(text)

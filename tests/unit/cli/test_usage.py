@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import failures
+from reconciler.cli import error_reports
 from reconciler.errors import (
     BlockedError,
     BusyError,
@@ -131,7 +131,7 @@ def test_a_wrong_command_line_exits_with_64_and_one_line(arguments, message, cap
     ],
 )
 def test_an_error_decides_the_exit_code_and_takes_one_line(error, code, capsys):
-    assert failures.explain(error) == code
+    assert error_reports.report_error(error) == code
     assert capsys.readouterr().err == f"error: {error}\n"
 
 
@@ -211,7 +211,7 @@ def test_messages_that_nobody_can_read_stop_no_work(spec):
 def test_an_error_of_the_machine_is_no_mistake_of_the_program(capsys):
     error = OSError(24, "Too many open files", "a.yaml")
 
-    assert failures.explain(error) == 1
+    assert error_reports.report_error(error) == 1
     assert capsys.readouterr().err == "error: a.yaml: Too many open files\n"
 
 

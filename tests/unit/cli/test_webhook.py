@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from reconciler import world
+from reconciler import runtime
 from reconciler.errors import BlockedError, BusyError, PartialError, ReconcilerError, StaleError
 from tests.command import run
 from tests.trees import unpack
-from tests.unit.forge.server import Server, serving
+from tests.unit.cli.code_hosts.server import Server, serving
 
 ROOT = Path(__file__).parents[3]
 SPEC = """\
@@ -33,7 +33,7 @@ OK = [(200, {}, b"ok")]
 def server(monkeypatch) -> Iterator[Server]:
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv("RECONCILER_WEBHOOK", raising=False)
-    monkeypatch.setattr(world.SystemClock, "sleep", lambda *_: None)
+    monkeypatch.setattr(runtime.SystemClock, "sleep", lambda *_: None)
     with serving() as server:
         server.answers = list(OK)
         yield server
@@ -178,7 +178,7 @@ def test_the_next_command_has_no_hook_of_the_last_one(server, specs):
 
 
 def test_a_webhook_that_fails_is_a_warning_and_nothing_else(server, specs, capsys):
-    server.answers = [(503, {}, b"SECRET"), (503, {}, b"SECRET"), (503, {}, b"SECRET")]
+    server.new_answer_folder = [(503, {}, b"SECRET"), (503, {}, b"SECRET"), (503, {}, b"SECRET")]
 
     assert run("plan", specs, *NOW, "--detailed-exitcode", "--webhook", server.url) == 2
     said = capsys.readouterr()
@@ -195,7 +195,7 @@ def test_a_webhook_that_is_gone_leaves_the_error_its_exit_code(server, specs, ca
         raise BusyError("ann has the lock")
 
     monkeypatch.setattr("reconciler.api.plan", broken)
-    server.answers = [(404, {}, b"")]
+    server.new_answer_folder = [(404, {}, b"")]
 
     assert run("plan", specs, *NOW, "--log-format", "json", "--webhook", server.url) == 6
     error, warning = (json.loads(line) for line in capsys.readouterr().err.splitlines())
@@ -207,7 +207,7 @@ def test_even_a_mistake_in_telling_changes_nothing(server, specs, capsys, monkey
     def broken(*_: object) -> None:
         raise ValueError(server.url)
 
-    monkeypatch.setattr("reconciler.forge.http.send", broken)
+    monkeypatch.setattr("reconciler.cli.code_hosts.http.send", broken)
 
     assert run("plan", specs, *NOW, "--webhook", server.url) == 0
     assert capsys.readouterr().err.endswith("warning: the webhook was not told: ValueError\n")

@@ -45,4 +45,4 @@ def test_what_the_metadata_table_knows_below_a_partition_is_one(below):
 def test_files_of_a_pending_write_are_found_below_a_partition_too(below):
     listing = load_listing(table("x", below), PROPERTIES, instants=[INSTANT])
 
-    assert (["x"], ((below, FILE, 4),)) == (folders(listing), listing.unlisted)
+    assert (["x"], ((below, FILE, 4),)) == (folders(listing), listing.unlisted_files)

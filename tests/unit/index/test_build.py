@@ -13,15 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.arrays import to_string_array
 from reconciler.errors import NotFoundError, PermissionDeniedError, UnsupportedError
-from reconciler.hudi.arrow import strings
-from reconciler.index.build import Asked, Threads, cut, rows_of, together
-from reconciler.index.merge import Keys
+from reconciler.index.build import (
+    IndexRequest,
+    ThreadedIndexBuilder,
+    combine_parts,
+    files_to_batch,
+    split_batch,
+)
+from reconciler.index.merge import FileKeys
 from reconciler.storage.api import StorageRef
-from tests.unit.index.indexes import facts
+from tests.unit.index.footer_samples import index_facts
 
 REF = StorageRef("memory")
-ASKED = Asked(columns=("x",), schema=pa.schema([("x", pa.int64())]))
+ASKED = IndexRequest(columns=("x",), schema=pa.schema([("x", pa.int64())]))
 
 
 def parquet(values, *, padding=0, row_group_size=None):
@@ -59,16 +65,16 @@ class Store:
     def keys(self):
         paths = sorted(self.files)
         parts = [path.rpartition("/") for path in paths]
-        return Keys(
-            partition=strings([folder for folder, _, _ in parts]).dictionary_encode(),
-            name=strings([name for _, _, name in parts]),
+        return FileKeys(
+            partition=to_string_array([folder for folder, _, _ in parts]).dictionary_encode(),
+            name=to_string_array([name for _, _, name in parts]),
             size=np.array([len(self.files[path]) for path in paths], np.int64),
         )
 
 
 def build(store, *, at_once=4, asked=ASKED):
     told = []
-    built = Threads(lambda _: store, at_once=at_once).build(
+    built = ThreadedIndexBuilder(lambda _: store, at_once=at_once).build(
         REF, asked, store.keys(), progress=told.append
     )
     return built, told
@@ -81,8 +87,8 @@ def test_every_file_has_its_row_whatever_the_shares(at_once):
 
     built, told = build(store, at_once=at_once)
 
-    said = facts(built.index)
-    assert (151, 0, ()) == (len(built.index), built.unread, built.said)
+    said = index_facts(built.index)
+    assert (151, 0, ()) == (len(built.index), built.unread_count, built.problems)
     assert 151 == sum(told)
     assert [64, 64, 23] == sorted(told, reverse=True)
     assert sorted(store.files) == [
@@ -108,7 +114,7 @@ def test_files_that_cannot_be_read_are_unknown_and_the_first_few_are_said():
 
     rows = dict(zip(built.index.name.to_pylist(), built.index.rows.tolist(), strict=True))
     assert {f"f{n}.parquet" for n in range(6)} == {name for name in rows if rows[name] == -1}
-    assert (6, 12) == (built.unread, sum(told))
+    assert (6, 12) == (built.unread_count, sum(told))
     damaged = "it has 4 bytes, which are too few for a parquet file; restore the file from a copy"
     assert (
         "/t/f0.parquet: is not there",
@@ -116,14 +122,14 @@ def test_files_that_cannot_be_read_are_unknown_and_the_first_few_are_said():
         f"f2.parquet: {damaged}",
         f"f3.parquet: {damaged}",
         f"f4.parquet: {damaged}",
-    ) == built.said
+    ) == built.problems
 
 
 def test_a_footer_that_does_not_parse_is_said_too():
     bad = parquet([5])
     built, _ = build(Store({"f.parquet": bad[:-60] + b"\xff" * 52 + bad[-8:]}))
 
-    assert ("f.parquet: its footer cannot be read; restore the file from a copy",) == built.said
+    assert ("f.parquet: its footer cannot be read; restore the file from a copy",) == built.problems
 
 
 def test_no_files_make_an_empty_index_of_the_columns():
@@ -134,7 +140,7 @@ def test_no_files_make_an_empty_index_of_the_columns():
 
 def test_a_column_that_cannot_be_indexed_is_an_error():
     with pytest.raises(UnsupportedError, match="column y cannot be indexed"):
-        build(Store({}), asked=Asked(columns=("y",), schema=ASKED.schema))
+        build(Store({}), asked=IndexRequest(columns=("y",), schema=ASKED.schema))
 
 
 def test_what_goes_wrong_in_a_thread_is_raised():
@@ -148,13 +154,17 @@ def test_parts_in_any_order_make_the_same():
     files = {f"f{n}.parquet": parquet([n]) for n in range(5)}
     built = [build(Store({path: data}))[0] for path, data in files.items()]
 
-    assert facts(together(built, ASKED).index) == facts(together(built[::-1], ASKED).index)
+    assert index_facts(combine_parts(built, ASKED).index) == index_facts(
+        combine_parts(built[::-1], ASKED).index
+    )
 
 
 def test_rows_are_cut_in_their_order():
     store = Store({f"p/{n}": b"" for n in range(5)})
 
-    shares = [share.column("name").to_pylist() for share in cut(rows_of(store.keys()), 2)]
+    shares = [
+        share.column("name").to_pylist() for share in split_batch(files_to_batch(store.keys()), 2)
+    ]
 
     assert [["0", "1"], ["2", "3"], ["4"]] == shares
 
@@ -200,7 +210,7 @@ def test_footers_of_all_sizes_are_read_by_their_ends_or_whole():
     built, _ = build(Store(files), at_once=1)
     slow, _ = build(Store(files, location="s3://t"), at_once=3)
 
-    assert facts(built.index) == facts(slow.index)
+    assert index_facts(built.index) == index_facts(slow.index)
     assert list(range(60)) == built.index.columns["x"].least.to_pylist()
     assert [n + 50 * (n % 3) for n in range(60)] == built.index.columns["x"].greatest.to_pylist()
 
@@ -218,7 +228,7 @@ def test_a_file_that_changes_between_two_reads_is_read_again_whole():
     built, _ = build(store, at_once=1)
 
     assert [0, 1, 2] == built.index.columns["x"].least.to_pylist()
-    assert 0 == built.unread
+    assert 0 == built.unread_count
 
 
 PROGRAM = """\

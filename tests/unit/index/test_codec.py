@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError
-from reconciler.index.codec import Provenance, decode, encode
-from reconciler.index.footers import index_of
-from tests.unit.index.indexes import facts, footer_of, small_index
+from reconciler.index.codec import Provenance, decode_index, encode_index
+from reconciler.index.footers import index_footers
+from tests.unit.index.footer_samples import index_facts, make_index, write_footer
 
 FROM = Provenance(table="sales.orders", instant="20260101120000000", tool="hudi-reconciler 0.1.0")
 ROWS = {
@@ -34,58 +34,58 @@ ROWS = {
 def of_every_type():
     table = pa.table({**ROWS, "st": [{"a": 1}, None]})
     files = [
-        ("p=2", "a.parquet", 10, footer_of(table)),
+        ("p=2", "a.parquet", 10, write_footer(table)),
         ("p=1", "b.parquet", 20, None),
-        ("p=1", "a.parquet", 30, footer_of(table.slice(0, 1))),
+        ("p=1", "a.parquet", 30, write_footer(table.slice(0, 1))),
     ]
-    return index_of(files, [*ROWS, "st.a"], table.schema)
+    return index_footers(files, [*ROWS, "st.a"], table.schema)
 
 
 def test_an_index_comes_back_as_it_was():
     index = of_every_type()
-    found, said = decode(encode(index, FROM), "i")
+    found, said = decode_index(encode_index(index, FROM), "i")
 
-    assert facts(index) == facts(found)
+    assert index_facts(index) == index_facts(found)
     assert ("sales.orders", "20260101120000000", 3) == (said.table, said.instant, said.files)
     assert "decimal128(10, 2)" == said.columns["dec"]
 
 
 def test_an_empty_index_comes_back_as_it_was():
-    index = small_index()
-    found, _ = decode(encode(index, FROM), "i")
+    index = make_index()
+    found, _ = decode_index(encode_index(index, FROM), "i")
 
-    assert facts(index) == facts(found)
+    assert index_facts(index) == index_facts(found)
 
 
 def test_the_same_index_has_the_same_bytes():
-    assert encode(of_every_type(), FROM).equals(encode(of_every_type(), FROM))
+    assert encode_index(of_every_type(), FROM).equals(encode_index(of_every_type(), FROM))
 
 
 def test_only_the_columns_that_are_asked_for_come_back():
-    data = encode(of_every_type(), FROM)
+    data = encode_index(of_every_type(), FROM)
 
-    assert ["s", "st.a"] == list(decode(data, "i", ["st.a", "s", "nobody"])[0].columns)
-    assert [] == list(decode(data, "i", [])[0].columns)
+    assert ["s", "st.a"] == list(decode_index(data, "i", ["st.a", "s", "nobody"])[0].columns)
+    assert [] == list(decode_index(data, "i", [])[0].columns)
 
 
 def test_a_column_whose_name_begins_another_s_is_told_apart():
     table = pa.table({"a": [{"b": 7}], "ab": [1]})
-    index = index_of([("", "f", 1, footer_of(table))], ["a.b", "ab"], table.schema)
-    found, _ = decode(encode(index, FROM), "i", ["ab"])
+    index = index_footers([("", "f", 1, write_footer(table))], ["a.b", "ab"], table.schema)
+    found, _ = decode_index(encode_index(index, FROM), "i", ["ab"])
 
     assert [1] == found.columns["ab"].least.to_pylist()
     assert ["ab"] == list(found.columns)
 
 
 def test_columns_named_as_the_index_s_own_are_told_apart():
-    index = small_index(("p", "f", 5, {"name": [1], "size": [2]}), columns=("name", "size"))
-    found, _ = decode(encode(index, FROM), "i")
+    index = make_index(("p", "f", 5, {"name": [1], "size": [2]}), columns=("name", "size"))
+    found, _ = decode_index(encode_index(index, FROM), "i")
 
-    assert facts(index) == facts(found)
+    assert index_facts(index) == index_facts(found)
 
 
 def test_anyone_with_pyarrow_reads_it():
-    (row, *_) = pq.read_table(pa.BufferReader(encode(of_every_type(), FROM))).to_pylist()
+    (row, *_) = pq.read_table(pa.BufferReader(encode_index(of_every_type(), FROM))).to_pylist()
 
     assert ("p=1", "a.parquet", 30, 1) == tuple(
         row[k] for k in ("partition", "name", "size", "rows")
@@ -103,13 +103,13 @@ def test_anyone_with_pyarrow_reads_it():
 
 def test_no_byte_can_change_what_is_read():
     """Every byte of the file, changed: an error, or the very same index."""
-    index = small_index(("p=1", "a", 1, [5, None]), ("p=2", "b", 2, [7]))
-    data = bytearray(encode(index, FROM))
-    expected, wrong = facts(index), []
+    index = make_index(("p=1", "a", 1, [5, None]), ("p=2", "b", 2, [7]))
+    data = bytearray(encode_index(index, FROM))
+    expected, wrong = index_facts(index), []
     for at in range(0, len(data), 5):
         data[at] ^= 0x55
         try:
-            found = facts(decode(bytes(data), "i")[0])
+            found = index_facts(decode_index(bytes(data), "i")[0])
         except FormatError:
             found = expected
         if found != expected:
@@ -121,10 +121,10 @@ def test_no_byte_can_change_what_is_read():
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
 def test_a_file_that_is_cut_short_is_an_error_that_names_it(share):
-    data = encode(of_every_type(), FROM).to_pybytes()
+    data = encode_index(of_every_type(), FROM).to_pybytes()
 
     with pytest.raises(FormatError, match=r"^\.hoodie/\.zindex/1_0/i: it is no index that can be"):
-        decode(data[: int(len(data) * share)], ".hoodie/.zindex/1_0/i")
+        decode_index(data[: int(len(data) * share)], ".hoodie/.zindex/1_0/i")
 
 
 def test_a_table_that_is_no_index_is_an_error():
@@ -132,7 +132,7 @@ def test_a_table_that_is_no_index_is_an_error():
     pq.write_table(pa.table({"partition": ["p"]}), sink)
 
     with pytest.raises(FormatError, match=r"its footer has no reconciler\.index"):
-        decode(sink.getvalue(), "i")
+        decode_index(sink.getvalue(), "i")
 
 
 def test_a_table_without_the_columns_of_an_index_is_an_error_in_words():
@@ -140,12 +140,12 @@ def test_a_table_without_the_columns_of_an_index_is_an_error_in_words():
     pq.write_table(pa.table({"a": [1]}), sink)
 
     with pytest.raises(FormatError, match=r"^i: its columns are not those of an index; delete it"):
-        decode(sink.getvalue(), "i")
+        decode_index(sink.getvalue(), "i")
 
 
 def rewritten(change=lambda table: table, said=lambda pairs: pairs):
     """An index that another program wrote again, with its footer's pairs."""
-    file = pq.ParquetFile(pa.BufferReader(encode(of_every_type(), FROM)))
+    file = pq.ParquetFile(pa.BufferReader(encode_index(of_every_type(), FROM)))
     pairs = said({b"reconciler.index": file.metadata.metadata[b"reconciler.index"]})
     sink = io.BytesIO()
     pq.write_table(
@@ -179,14 +179,14 @@ def rewritten(change=lambda table: table, said=lambda pairs: pairs):
 )
 def test_what_was_changed_since_is_an_error(data, problem):
     with pytest.raises(FormatError, match=problem):
-        decode(data(), "i")
+        decode_index(data(), "i")
 
 
 def test_what_the_parquet_reader_says_becomes_part_of_a_sentence():
     with pytest.raises(FormatError, match=r"not a parquet file; delete it"):
-        decode(bytes(100), "i")
+        decode_index(bytes(100), "i")
 
 
 def test_damage_says_what_to_do():
     with pytest.raises(FormatError, match=r"delete it; the next apply builds it again$"):
-        decode(b"", "i")
+        decode_index(b"", "i")

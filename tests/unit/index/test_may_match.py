@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reconciler.index.clocks import Clocks
 from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex
-from reconciler.predicates.parse import parse
+from reconciler.index.predicates.parse import parse
+from reconciler.index.zone_rules import ZoneRules
 
 NAN, INF = float("nan"), float("inf")
 LONG = "q" * 5000
@@ -94,7 +94,7 @@ def test_nan_is_greater_than_all_and_equal_to_itself_where_it_may_be(where, file
     free = double((0.5, 0.5))
     may_be_nan = double((0.5, 0.5), nan_free=False)
 
-    assert files == kept(where, y=ColumnStats.joined([may_be_nan, free]))
+    assert files == kept(where, y=ColumnStats.concat([may_be_nan, free]))
 
 
 def test_a_file_of_nan_has_no_bounds_and_is_kept():
@@ -120,7 +120,7 @@ def test_an_unknown_count_of_nulls_keeps_what_asks_for_null():
 
 
 def test_an_older_file_without_the_column_holds_null():
-    c = ColumnStats.joined([whole((None, None), nulls=10), whole((1, 3))])
+    c = ColumnStats.concat([whole((None, None), nulls=10), whole((1, 3))])
 
     assert [0] == kept("c IS NULL", c=c)
     assert [0] == kept("c <=> NULL", c=c)
@@ -576,7 +576,7 @@ def test_times_are_read_in_the_zone_of_the_session():
 
 
 #: as Java has it: of summer times only the last are there
-TEHRAN = Clocks.of(12_344, "[Transition[Overlap at 1935-06-13T00:00+03:25:44 to +03:30], "
+TEHRAN = ZoneRules.from_java(12_344, "[Transition[Overlap at 1935-06-13T00:00+03:25:44 to +03:30], "
     "Transition[Gap at 1977-03-21T23:00+03:30 to +04:30], "
     "Transition[Overlap at 1979-01-01T00:30+04:30 to +04:00]]")  # fmt: skip
 

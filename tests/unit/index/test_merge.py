@@ -6,19 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reconciler.hudi.arrow import strings
-from reconciler.index.footers import index_of
-from reconciler.index.merge import Keys, merged, missing
-from tests.unit.index.indexes import facts, footer_of, small_index, told
+from reconciler.arrays import to_string_array
+from reconciler.index.footers import index_footers
+from reconciler.index.merge import FileKeys, find_missing, merge_versions
+from tests.unit.index.footer_samples import index_facts, make_index, read_facts, write_footer
 
 LONG = {"x": pa.int64()}
 
 
 def keys(*files):
     partitions, names, sizes = zip(*files, strict=True) if files else ((), (), ())
-    return Keys(
-        partition=strings(partitions).dictionary_encode(),
-        name=strings(names),
+    return FileKeys(
+        partition=to_string_array(partitions).dictionary_encode(),
+        name=to_string_array(names),
         size=np.array(sizes, np.int64),
     )
 
@@ -28,62 +28,62 @@ LIVE = keys(A, B, C)
 
 
 def test_files_that_no_version_knows_are_read():
-    last = small_index((*A, [1]), (*C, [3]))
+    last = make_index((*A, [1]), (*C, [3]))
 
-    assert [1] == missing(last, LIVE, LONG).tolist()
-    assert [0, 1, 2] == missing(None, LIVE, LONG).tolist()
-    assert [0, 1, 2] == missing(small_index(), LIVE, LONG).tolist()
-    assert [] == missing(last, keys(), LONG).tolist()
+    assert [1] == find_missing(last, LIVE, LONG).tolist()
+    assert [0, 1, 2] == find_missing(None, LIVE, LONG).tolist()
+    assert [0, 1, 2] == find_missing(make_index(), LIVE, LONG).tolist()
+    assert [] == find_missing(last, keys(), LONG).tolist()
 
 
 @pytest.mark.parametrize("other", [("p=2", "a", 1), ("p=1", "a", 9), ("p=1", "aa", 1)])
 def test_a_file_of_another_partition_name_or_size_is_another_file(other):
-    last = small_index((*other, [9]))
-    found = merged(last, small_index((*B, [2])), keys(A, B), LONG)
+    last = make_index((*other, [9]))
+    found = merge_versions(last, make_index((*B, [2])), keys(A, B), LONG)
 
-    assert [0] == missing(last, keys(A), LONG).tolist()
+    assert [0] == find_missing(last, keys(A), LONG).tolist()
     assert ["b"] == found.name.to_pylist()
 
 
 def test_files_of_one_name_in_several_partitions_are_told_apart():
-    last = small_index(*((f"p={n}", "same", 1, [n]) for n in range(5)))
-    found = merged(last, small_index(), keys(("p=3", "same", 1), ("p=1", "same", 1)), LONG)
+    last = make_index(*((f"p={n}", "same", 1, [n]) for n in range(5)))
+    found = merge_versions(last, make_index(), keys(("p=3", "same", 1), ("p=1", "same", 1)), LONG)
 
-    assert [(1, 1, 0, 1), (3, 3, 0, 1)] == [told(found.columns["x"], row) for row in (0, 1)]
+    assert [(1, 1, 0, 1), (3, 3, 0, 1)] == [read_facts(found.columns["x"], row) for row in (0, 1)]
 
 
 def test_a_file_is_kept_without_its_footer_and_new_statistics_go_before_old_ones():
-    last = small_index((*A, [1]), (*B, [2]))
-    found = merged(last, small_index((*B, [20]), (*C, [30])), LIVE, LONG)
+    last = make_index((*A, [1]), (*B, [2]))
+    found = merge_versions(last, make_index((*B, [20]), (*C, [30])), LIVE, LONG)
 
-    assert facts(small_index((*A, [1]), (*B, [20]), (*C, [30]))) == facts(found)
+    assert index_facts(make_index((*A, [1]), (*B, [20]), (*C, [30]))) == index_facts(found)
 
 
 def test_files_that_nobody_can_read_any_more_are_dropped():
-    last = small_index((*A, [1]), (*B, [2]))
+    last = make_index((*A, [1]), (*B, [2]))
 
-    assert ["b"] == merged(last, small_index(), keys(B, C), LONG).name.to_pylist()
-    assert [] == merged(last, small_index(), keys(), LONG).name.to_pylist()
+    assert ["b"] == merge_versions(last, make_index(), keys(B, C), LONG).name.to_pylist()
+    assert [] == merge_versions(last, make_index(), keys(), LONG).name.to_pylist()
 
 
 def test_a_new_column_is_unknown_of_files_that_were_not_read_for_it():
     both = {"x": pa.int64(), "y": pa.int64()}
-    last = small_index((*A, [1]), (*B, [2]))
-    new = small_index((*B, {"x": [2], "y": [None]}), columns=("x", "y"))
-    after = merged(last, new, LIVE, both)
+    last = make_index((*A, [1]), (*B, [2]))
+    new = make_index((*B, {"x": [2], "y": [None]}), columns=("x", "y"))
+    after = merge_versions(last, new, LIVE, both)
     found = after.columns["y"]
 
-    assert [0, 1, 2] == missing(last, LIVE, both).tolist()
-    assert [0, 2] == missing(after, LIVE, both).tolist()
-    assert [(None, None, -1, -1), (None, None, 1, 1)] == [told(found, row) for row in (0, 1)]
+    assert [0, 1, 2] == find_missing(last, LIVE, both).tolist()
+    assert [0, 2] == find_missing(after, LIVE, both).tolist()
+    assert [(None, None, -1, -1), (None, None, 1, 1)] == [read_facts(found, row) for row in (0, 1)]
     assert [False, True] == found.is_all_null.tolist()
 
 
 def test_a_column_that_is_not_wanted_any_more_is_dropped():
-    last = small_index((*A, {"x": [1], "y": [2]}), columns=("x", "y"))
+    last = make_index((*A, {"x": [1], "y": [2]}), columns=("x", "y"))
 
-    assert [] == missing(last, keys(A), LONG).tolist()
-    assert ["x"] == list(merged(last, small_index(), LIVE, LONG).columns)
+    assert [] == find_missing(last, keys(A), LONG).tolist()
+    assert ["x"] == list(merge_versions(last, make_index(), LIVE, LONG).columns)
 
 
 @pytest.mark.parametrize(
@@ -97,18 +97,20 @@ def test_a_column_that_is_not_wanted_any_more_is_dropped():
 )
 def test_statistics_widen_with_their_column(have, wanted, least):
     value = "7" if have == pa.string() else 7
-    last = small_index((*A, [value, None]), kind=have)
-    found = merged(last, small_index(kind=wanted), keys(A), {"x": wanted})
+    last = make_index((*A, [value, None]), kind=have)
+    found = merge_versions(last, make_index(kind=wanted), keys(A), {"x": wanted})
 
-    assert [] == missing(last, keys(A), {"x": wanted}).tolist()
-    assert (least, least, 1, 2) == told(found.columns["x"])
+    assert [] == find_missing(last, keys(A), {"x": wanted}).tolist()
+    assert (least, least, 1, 2) == read_facts(found.columns["x"])
     assert wanted == found.columns["x"].type
 
 
 def test_a_float_that_becomes_a_double_has_bounds_for_both_ways_of_reading_it():
-    last = small_index((*A, [0.1]), kind=pa.float32())
-    least, greatest, *_ = told(
-        merged(last, small_index(kind=pa.float64()), keys(A), {"x": pa.float64()}).columns["x"]
+    last = make_index((*A, [0.1]), kind=pa.float32())
+    least, greatest, *_ = read_facts(
+        merge_versions(last, make_index(kind=pa.float64()), keys(A), {"x": pa.float64()}).columns[
+            "x"
+        ]
     )
 
     assert least < 0.1 < greatest
@@ -126,24 +128,24 @@ def test_a_float_that_becomes_a_double_has_bounds_for_both_ways_of_reading_it():
     ],
 )
 def test_a_type_of_another_order_is_unknown_and_read_again(have, wanted):
-    last = small_index((*A, [None]), kind=have)
-    found = merged(last, small_index(kind=wanted), keys(A), {"x": wanted})
+    last = make_index((*A, [None]), kind=have)
+    found = merge_versions(last, make_index(kind=wanted), keys(A), {"x": wanted})
 
-    assert [0] == missing(last, keys(A), {"x": wanted}).tolist()
-    assert (None, None, -1, -1) == told(found.columns["x"])
+    assert [0] == find_missing(last, keys(A), {"x": wanted}).tolist()
+    assert (None, None, -1, -1) == read_facts(found.columns["x"])
 
 
 def test_what_a_footer_did_not_tell_is_not_read_again_and_a_damaged_file_is():
-    unsaid = footer_of(pa.table({"x": [1]}), write_statistics=False)
+    unsaid = write_footer(pa.table({"x": [1]}), write_statistics=False)
     schema = pa.schema([("x", pa.int64())])
-    last = index_of([(*A, unsaid), (*B, None)], ["x"], schema)
+    last = index_footers([(*A, unsaid), (*B, None)], ["x"], schema)
 
-    assert [1] == missing(last, keys(A, B), LONG).tolist()
+    assert [1] == find_missing(last, keys(A, B), LONG).tolist()
 
 
 def test_a_footer_that_cannot_be_read_now_does_not_take_away_what_was_known():
-    last = small_index((*A, [1]))
-    new = index_of([(*A, None)], ["x"], pa.schema([("x", pa.int64())]))
-    found = merged(last, new, keys(A), LONG)
+    last = make_index((*A, [1]))
+    new = index_footers([(*A, None)], ["x"], pa.schema([("x", pa.int64())]))
+    found = merge_versions(last, new, keys(A), LONG)
 
-    assert ([1], (1, 1, 0, 1)) == (found.rows.tolist(), told(found.columns["x"]))
+    assert ([1], (1, 1, 0, 1)) == (found.rows.tolist(), read_facts(found.columns["x"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.index.versions import Removal, VersionName, versions_of
+from reconciler.index.versions import VersionName, VersionRemoval, read_versions
 
 ONE, TWO = "20260101000000000", "20260202000000000"
 WHOLE = [("index-10.parquet", 10)]
@@ -16,7 +16,7 @@ def path(folder, file="index-10.parquet"):
 
 
 def test_the_last_version_is_the_newest_instant_s_highest_number():
-    found = versions_of([(f"{ONE}_10", WHOLE), (f"{TWO}_0", WHOLE), (f"{ONE}_9", WHOLE)])
+    found = read_versions([(f"{ONE}_10", WHOLE), (f"{TWO}_0", WHOLE), (f"{ONE}_9", WHOLE)])
 
     assert [f"{ONE}_9", f"{ONE}_10", f"{TWO}_0"] == [str(v.name) for v in found.valid]
     assert found.last == found.valid[-1]
@@ -25,17 +25,17 @@ def test_the_last_version_is_the_newest_instant_s_highest_number():
 
 @pytest.mark.parametrize("files", [[], TORN, [("index-10.parquet.tmp", 10)], [("a", 10)]])
 def test_a_version_that_is_not_whole_does_not_count(files):
-    found = versions_of([(f"{ONE}_0", WHOLE), (f"{TWO}_0", files)])
+    found = read_versions([(f"{ONE}_0", WHOLE), (f"{TWO}_0", files)])
 
     assert f"{ONE}_0" == str(found.last.name)
 
 
 @pytest.mark.parametrize("name", [ONE, f"{ONE}_", f"{ONE}_01", f"_{ONE}_0", f"{ONE}_0.tmp", "x"])
 def test_folders_of_others_are_none_of_ours(name):
-    found = versions_of([(name, [("part-0.parquet", 3)])])
+    found = read_versions([(name, [("part-0.parquet", 3)])])
 
     assert (None, ()) == (found.last, found.found)
-    assert not found.removal(None)
+    assert not found.plan_removal(None)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_folders_of_others_are_none_of_ours(name):
     ],
 )
 def test_the_next_version_comes_after_all_that_are_there(there, instant, expected):
-    assert expected == str(versions_of([(name, WHOLE) for name in there]).following(instant))
-    assert expected == str(versions_of([(name, TORN) for name in there]).following(instant))
+    assert expected == str(read_versions([(name, WHOLE) for name in there]).next_name(instant))
+    assert expected == str(read_versions([(name, TORN) for name in there]).next_name(instant))
 
 
 def test_what_a_version_supersedes_goes_with_all_residue():
-    found = versions_of(
+    found = read_versions(
         [
             (f"{ONE}_0", WHOLE),
             (f"{ONE}_1", TORN),
@@ -63,20 +63,20 @@ def test_what_a_version_supersedes_goes_with_all_residue():
         ]
     )
 
-    assert Removal(
+    assert VersionRemoval(
         files=(path(f"{ONE}_0"), path(f"{ONE}_1"), path(f"{TWO}_0", "x")),
         folders=tuple(VersionName.parse(n).folder for n in (f"{ONE}_0", f"{ONE}_1", f"{TWO}_1")),
-    ) == found.removal(found.last)
+    ) == found.plan_removal(found.last)
 
 
 def test_a_newer_version_that_is_whole_stays():
-    found = versions_of([(f"{ONE}_0", WHOLE), (f"{TWO}_0", WHOLE)])
+    found = read_versions([(f"{ONE}_0", WHOLE), (f"{TWO}_0", WHOLE)])
 
-    assert not found.removal(found.valid[0])
+    assert not found.plan_removal(found.valid[0])
 
 
 def test_what_is_nested_goes_before_its_folder_and_only_where_that_is_tidied():
-    found = versions_of(
+    found = read_versions(
         [(f"{ONE}_0", []), (f"{ONE}_1", WHOLE), (f"{TWO}_0", WHOLE), ("x", [])],
         nested=[f"{ONE}_0/index-9.parquet", f"{ONE}_1/sub", f"{TWO}_0/sub", "x/sub"],
     )
@@ -85,8 +85,8 @@ def test_what_is_nested_goes_before_its_folder_and_only_where_that_is_tidied():
         path(f"{ONE}_0", "index-9.parquet"),
         path(f"{ONE}_1", "sub"),
         path(f"{TWO}_0", "sub"),
-    ] == [*found.nested]
-    assert found.removal(found.valid[0]) == Removal(
+    ] == [*found.nested_folders]
+    assert found.plan_removal(found.valid[0]) == VersionRemoval(
         files=(),
         folders=(
             path(f"{ONE}_0", "index-9.parquet"),
@@ -97,6 +97,6 @@ def test_what_is_nested_goes_before_its_folder_and_only_where_that_is_tidied():
 
 
 def test_without_a_version_to_keep_only_residue_goes():
-    found = versions_of([(f"{ONE}_0", WHOLE), (f"{TWO}_0", TORN)])
+    found = read_versions([(f"{ONE}_0", WHOLE), (f"{TWO}_0", TORN)])
 
-    assert (path(f"{TWO}_0"),) == found.removal(None).files
+    assert (path(f"{TWO}_0"),) == found.plan_removal(None).files

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.hudi.files import build_files
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.hudi.timeline import Timeline, TimelineFile
+from reconciler.hudi.files.table_files import build_files
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.state.model import TableState
 
 
@@ -19,7 +19,7 @@ def base(group, hour):
 
 
 def timeline(*instants):
-    return Timeline.of(TimelineFile(i, i.file_name, 1, 0) for i in instants)
+    return Timeline.from_files(TimelineFile(i, i.file_name, 1, 0) for i in instants)
 
 
 def commit(hour, state=State.COMPLETED):
@@ -51,7 +51,7 @@ def table(names, instants, **more):
         replaced={},
         cleans=(),
         pending_cleans=(),
-        touched=None,
+        touched_partitions=None,
         completions={i.requested: i.completed for i in line.commits if i.completed},
         v6_completions={},
         observed_ms=0,

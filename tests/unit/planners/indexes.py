@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from reconciler.hudi.arrow import strings
+from reconciler.arrays import to_string_array
 from reconciler.index.codec import Provenance
-from reconciler.index.keys import index_in_order, places
-from reconciler.index.merge import missing
+from reconciler.index.file_keys import find_rows, sort_index
+from reconciler.index.merge import find_missing
 from reconciler.index.model import ColumnStats
-from reconciler.index.versions import versions_of
-from reconciler.state.index import KnownIndex
-from reconciler.state.known_index import keys_of
-from reconciler.state.view import newest_bases, view_of
+from reconciler.index.versions import read_versions
+from reconciler.state.index_state import IndexState
+from reconciler.state.index_state_reader import build_file_keys
+from reconciler.state.slice_view import build_table_view, find_newest_bases
 
 TYPES = {"a": pa.int64(), "b": pa.string(), "c": pa.float64()}
 
@@ -28,9 +28,9 @@ def stats(kind, files, *, known=True):
 def index_of_names(names, columns, unread=()):
     """An index of files of partition ``a`` with 10 bytes each; ``unread`` have no footer."""
     count = len(names)
-    return index_in_order(
-        partition=strings(["a"] * count).dictionary_encode(),
-        name=strings(names),
+    return sort_index(
+        partition=to_string_array(["a"] * count).dictionary_encode(),
+        name=to_string_array(names),
         size=np.full(count, 10, np.int64),
         rows=np.array([-1 if name in unread else 5 for name in names], np.int64),
         columns={name: stats(kind, count) for name, kind in columns.items()},
@@ -38,21 +38,21 @@ def index_of_names(names, columns, unread=()):
 
 
 def known(state, *, wanted=("a", "b"), index=None, damaged=(), problems=(), **more):
-    """The state with what is known of its index, as ``known_index`` would say."""
+    """The state with what is known of its index, as ``read_index_state`` would say."""
     types = {column: TYPES[column] for column in wanted}
-    files = newest_bases(view_of(state))
-    keys = keys_of(state, files)
+    files = find_newest_bases(build_table_view(state))
+    keys = build_file_keys(state, files)
     row = (
         np.full(len(files), -1)
         if index is None
-        else places(index, keys.partition, keys.name, keys.size)
+        else find_rows(index, keys.partition, keys.name, keys.size)
     )
-    lacking = missing(index, keys, types) if types else np.zeros(0, np.int64)
+    lacking = find_missing(index, keys, types) if types else np.zeros(0, np.int64)
     unread = row[lacking] >= 0
     if index is not None:
         unread &= index.rows[row[lacking]] < 0
         unread &= all(column in index.columns for column in types)
-    versions = versions_of(
+    versions = read_versions(
         [] if index is None else [("20240101000000000_0", [("index-9.parquet", 9)])]
     )
     said = None
@@ -63,9 +63,9 @@ def known(state, *, wanted=("a", "b"), index=None, damaged=(), problems=(), **mo
             tool="x",
             columns={name: str(one.type) for name, one in index.columns.items()},
         )
-    found = KnownIndex(
+    found = IndexState(
         versions=versions,
-        last=versions.last,
+        version=versions.last,
         index=index,
         provenance=said,
         damaged=damaged,
@@ -75,7 +75,7 @@ def known(state, *, wanted=("a", "b"), index=None, damaged=(), problems=(), **mo
         supplied=frozenset(),
         files=files,
         missing=files[lacking],
-        unlisted=files[lacking[row[lacking] < 0]],
+        unindexed=files[lacking[row[lacking] < 0]],
         unreadable=files[lacking[unread]],
         hudi_columns=None,
     )

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.plan.model import KEEP_RULES, CleanStep, Note, ResumeStep
-from reconciler.planners.compose import apply_refusals, plan_table
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.planners.compose import plan_table, refuse_apply
+from reconciler.plans.model import KEEP_RULES, CleanStep, Note, ResumeStep
 from reconciler.spec.model import (
     Concurrency,
     FileSizes,
@@ -21,9 +21,9 @@ from reconciler.spec.model import (
     TableSpec,
 )
 from reconciler.state.model import (
-    ClusteringInput,
     CompletedClean,
     PendingClean,
+    PendingClusteringSlice,
     Savepoint,
 )
 from tests.unit.planners.cow import base, commit, stamp, table, upserts
@@ -170,7 +170,7 @@ def test_pending_writes_hold_the_hours_boundary_back_too():
 
 
 def test_an_input_of_a_pending_clustering_stays():
-    given = ClusteringInput(
+    given = PendingClusteringSlice(
         instant=stamp(3), partition="a", file_id="g", base_file=base("g", 1), log_files=()
     )
     state = upserts(5, clusterings=(given,))
@@ -328,8 +328,8 @@ def test_what_only_apply_needs_is_a_warning_in_a_plan_and_a_refusal_in_an_apply(
 
     assert ["lock", "zone"] == [n.rule for n in plan_table(bare, local, NOW).warnings]
     assert () == plan_table(bare, local, NOW).refusals
-    assert ["lock", "zone"] == [n.rule for n in apply_refusals(bare, local, NOW)]
-    assert () == apply_refusals(spec(commits(1)), upserts(5), NOW)
+    assert ["lock", "zone"] == [n.rule for n in refuse_apply(bare, local, NOW)]
+    assert () == refuse_apply(spec(commits(1)), upserts(5), NOW)
 
 
 def test_no_retention_means_no_step_not_even_a_resume():
@@ -362,7 +362,7 @@ def test_a_clean_of_ours_is_resumed_however_young():
     ours = pending(
         files=[base("g", 0)],
         started_ms=int(NOW.timestamp() * 1000),
-        extra={"reconciler.plan.digest": "sha256:0"},
+        extra={"reconciler.plans.digest": "sha256:0"},
     )
     plan = plan_table(spec(commits(1)), upserts(5, pending_cleans=(ours,)), NOW)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.planners.clean import plan_clean
+from reconciler.planners.clean.planner import plan_clean
 from reconciler.spec.model import Policy, Retention
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage

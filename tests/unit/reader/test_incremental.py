@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import BlockedError
-from reconciler.hudi.instant import Action, Instant, State
-from reconciler.reader.incremental import check_range, commit_times, is_touched, until_of
-from reconciler.reader.slices import Until, pick
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.reader.incremental import (
+    check_range,
+    find_commit_times,
+    find_touched_slices,
+    make_read_limit,
+)
+from reconciler.reader.slice_selection import ReadLimit, pick_slices
 from tests.unit.planners.cow import base, commit, stamp, upserts
-from tests.unit.reader.test_slices import delta, log, mor
+from tests.unit.reader.test_slice_selection import delta, log, mor
 
 
 def ended(hour):
@@ -19,30 +24,30 @@ def ended(hour):
 def test_the_begin_is_outside_of_the_range_and_the_end_inside():
     state = upserts(4)
 
-    assert (stamp(1), stamp(2)) == commit_times(state, ended(0), ended(2))
-    assert (stamp(2), stamp(3)) == commit_times(state, ended(1), None)
-    assert () == commit_times(state, ended(3), None)
-    assert tuple(map(stamp, range(4))) == commit_times(state, "0", None)
+    assert (stamp(1), stamp(2)) == find_commit_times(state, ended(0), ended(2))
+    assert (stamp(2), stamp(3)) == find_commit_times(state, ended(1), None)
+    assert () == find_commit_times(state, ended(3), None)
+    assert tuple(map(stamp, range(4))) == find_commit_times(state, "0", None)
 
 
 def test_ranges_are_of_completion_times_from_version_8_on():
     state = mor([log("f", 1), log("f", 2)], [commit(0), delta(1, ended=5), delta(2)])
 
-    assert (stamp(2),) == commit_times(state, ended(1), ended(4))
-    assert (stamp(1),) == commit_times(state, ended(2), None)
-    assert Until(completed=ended(4)) == until_of(state, ended(4))
+    assert (stamp(2),) == find_commit_times(state, ended(1), ended(4))
+    assert (stamp(1),) == find_commit_times(state, ended(2), None)
+    assert ReadLimit(completed=ended(4)) == make_read_limit(state, ended(4))
 
 
 def test_ranges_are_of_requested_times_in_version_6():
     state = upserts(3, table_version=6, completions={})
 
-    assert (stamp(1), stamp(2)) == commit_times(state, stamp(0), stamp(2))
-    assert Until(requested=stamp(2)) == until_of(state, stamp(2))
+    assert (stamp(1), stamp(2)) == find_commit_times(state, stamp(0), stamp(2))
+    assert ReadLimit(requested=stamp(2)) == make_read_limit(state, stamp(2))
 
 
 def test_without_an_end_everything_is_seen():
 
-    assert Until() == until_of(upserts(1), None)
+    assert ReadLimit() == make_read_limit(upserts(1), None)
 
 
 def archived(hour, action=Action.COMMIT):
@@ -68,9 +73,9 @@ def test_a_range_behind_the_archive_is_whole():
 
 
 def touched(state, times):
-    picked = pick(state)
+    picked = pick_slices(state)
     rows = picked.files.name.take(picked.base.tolist()).to_pylist()
-    hits = is_touched(picked, state, times)
+    hits = find_touched_slices(picked, state, times)
     return sorted(name for name, hit in zip(rows, hits, strict=True) if hit)
 
 

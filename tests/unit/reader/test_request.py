@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.errors import UsageError
 from reconciler.reader.model import ReadRequest
-from reconciler.reader.request import Asked, instant_of
+from reconciler.reader.request import ReadArguments, parse_instant
 
 
 @pytest.mark.parametrize(
@@ -26,23 +26,23 @@ from reconciler.reader.request import Asked, instant_of
 )
 def test_a_time_of_the_timelines_zone_is_an_instant(text, instant):
 
-    assert instant == instant_of(text, None, "as of")
+    assert instant == parse_instant(text, None, "as of")
 
 
 def test_a_time_with_an_offset_needs_the_zone_of_the_timeline():
-    asked = Asked(as_of="2026-01-31T04:00:00+01:00")
+    asked = ReadArguments(as_of="2026-01-31T04:00:00+01:00")
 
     assert asked.needs_zone
-    assert "20260131030000999" == asked.request(UTC).as_of
-    assert "20260130220000999" == asked.request(ZoneInfo("America/New_York")).as_of
+    assert "20260131030000999" == asked.to_request(UTC).as_of
+    assert "20260130220000999" == asked.to_request(ZoneInfo("America/New_York")).as_of
     with pytest.raises(UsageError, match="does not say the zone of its timeline"):
-        asked.request()
+        asked.to_request()
 
 
 @pytest.mark.parametrize("text", ["2026-01-31", "20260131040000000", "2026-01-31 04:00:00.123"])
 def test_a_time_without_one_does_not(text):
 
-    assert not Asked(as_of=text).needs_zone
+    assert not ReadArguments(as_of=text).needs_zone
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_time_without_one_does_not(text):
 )
 def test_what_is_no_time_is_refused_with_the_ways_to_write_one(text):
     with pytest.raises(UsageError, match="is no time of a timeline; write 2026") as raised:
-        instant_of(text, None, "as of")
+        parse_instant(text, None, "as of")
 
     assert repr(text) in str(raised.value)
 
@@ -58,17 +58,17 @@ def test_what_is_no_time_is_refused_with_the_ways_to_write_one(text):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked(kind="latest"), "say one of snapshot, readOptimized, incremental"),
-        (Asked(kind="incremental"), "give it"),
-        (Asked(kind="incremental", begin="000", as_of="20260131040000"), "their end says"),
+        (ReadArguments(kind="latest"), "say one of snapshot, readOptimized, incremental"),
+        (ReadArguments(kind="incremental"), "give it"),
+        (ReadArguments(kind="incremental", begin="000", as_of="20260131040000"), "their end says"),
         (
-            Asked(kind="incremental", begin="20260201000000000", end="2026-01-31"),
+            ReadArguments(kind="incremental", begin="20260201000000000", end="2026-01-31"),
             "is after its end",
         ),
-        (Asked(begin="000"), "ask for kind incremental"),
-        (Asked(end="000"), "ask for kind incremental"),
-        (Asked(columns=()), "name at least one"),
-        (Asked(columns=("a", "b", "a")), "a is named twice"),
+        (ReadArguments(begin="000"), "ask for kind incremental"),
+        (ReadArguments(end="000"), "ask for kind incremental"),
+        (ReadArguments(columns=()), "name at least one"),
+        (ReadArguments(columns=("a", "b", "a")), "a is named twice"),
     ],
 )
 def test_what_contradicts_itself_is_refused(asked, said):
@@ -77,8 +77,8 @@ def test_what_contradicts_itself_is_refused(asked, said):
 
 
 def test_what_is_asked_becomes_a_request():
-    asked = Asked(kind="incremental", begin="000", end="2026-01-31", columns=["b", "a"])
+    asked = ReadArguments(kind="incremental", begin="000", end="2026-01-31", columns=["b", "a"])
 
-    assert asked.request() == ReadRequest(
+    assert asked.to_request() == ReadRequest(
         kind="incremental", begin="000", end="20260131000000000", columns=("b", "a")
     )

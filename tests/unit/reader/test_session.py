@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from reconciler.reader.session import own_functions
+from reconciler.reader.session import find_replaced_functions
 
 OF_SPARK = "org.apache.spark.sql.catalyst.expressions."
 
@@ -34,11 +34,11 @@ def test_a_function_of_another_class_or_of_none_is_the_sessions_own():
         contains=OF_SPARK + "ContainsExpressionBuilder",
     )
 
-    assert ["startswith", "length"] == own_functions(
+    assert ["startswith", "length"] == find_replaced_functions(
         asked, ["upper", "startswith", "contains", "length"]
     )
 
 
 def test_of_no_functions_java_is_asked_nothing():
 
-    assert [] == own_functions(None, [])
+    assert [] == find_replaced_functions(None, [])

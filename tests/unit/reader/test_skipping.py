@@ -12,40 +12,40 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import NotFoundError, StorageError
-from reconciler.index.codec import Provenance, encode
-from reconciler.index.store import list_versions, publish
-from reconciler.merge.blocks import Committed
-from reconciler.merge.rules import MergeRules
-from reconciler.merge.slice import FileSliceRef
-from reconciler.reader import indexed
-from reconciler.reader.explain import explained
-from reconciler.reader.indexed import read_index
+from reconciler.file_slices.merge.committed_blocks import CommittedInstants
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.slice_reader import SliceFiles
+from reconciler.index.codec import Provenance, encode_index
+from reconciler.index.version_store import list_versions, publish_version
+from reconciler.reader import index_reading
+from reconciler.reader.index_reading import read_index
 from reconciler.reader.model import PATH, SLICES, Scan
-from reconciler.reader.pruning import pruned_by_index
-from reconciler.reader.request import Asked
-from reconciler.reader.row_groups import RowGroups, measured
-from reconciler.reader.rows import RowReading
+from reconciler.reader.pruning import prune_by_index
+from reconciler.reader.read_report import make_read_report
+from reconciler.reader.request import ReadArguments
+from reconciler.reader.row_group_counts import RowGroupCounts, count_row_groups
 from reconciler.reader.skipping import (
-    Decision,
-    GroupTest,
-    condition_of,
-    decided,
-    indexed_columns,
-    is_read,
-    odd_keys,
-    speaks_of_time,
-    waiting,
-    with_logs,
+    RowGroupTest,
+    SkipDecision,
+    decide_by_index,
+    decide_by_logs,
+    find_slices_with_undecided_logs,
+    find_unusual_keys,
+    list_file_columns,
+    mark_read_slices,
+    parse_condition,
+    uses_time_columns,
 )
-from reconciler.render.read import explained_text
+from reconciler.reader.slice_rows import SliceRowReader
+from reconciler.render.read import explanation_text
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
-from tests.unit.index.indexes import small_index
+from reconciler.storage.wrappers import RecordingStorage
+from tests.unit.index.footer_samples import make_index
 
 SCHEMA = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("s", pa.string()), ("day", pa.date32())])
 DAYS = [date(2026, 1, 1), date(2026, 1, 2), None]
 PARTITIONS = ["day=2026-01-01", "day=2026-01-02", "day=__HIVE_DEFAULT_PARTITION__"]
-EVERY = tuple(Decision)
+EVERY = tuple(SkipDecision)
 INSTANT = "20260101000000000"
 
 
@@ -71,19 +71,19 @@ def scan_of(*slices, where="x = 1", zone="UTC", location="t"):
         partitions=pa.table({PATH: PARTITIONS, "day": pa.array(DAYS, pa.date32())}),
         slices=pa.Table.from_pylist(rows, SLICES),
         rules=MergeRules(),
-        committed=Committed(),
-        condition=condition_of(where, zone),
+        committed=CommittedInstants(),
+        condition=parse_condition(where, zone),
     )
 
 
 def fates(scan, index):
-    found = with_logs(scan, decided(scan, scan.condition, index))
+    found = decide_by_logs(scan, decide_by_index(scan, scan.condition, index))
     return [str(EVERY[code]) for code in found.tolist()]
 
 
 def index_of_files(*files):
     """Files given as (row of the partition, name, size, values of x)."""
-    return small_index(*((PARTITIONS[at], name, size, xs) for at, name, size, xs in files))
+    return make_index(*((PARTITIONS[at], name, size, xs) for at, name, size, xs in files))
 
 
 def test_a_file_is_left_out_where_no_row_can_match():
@@ -91,7 +91,9 @@ def test_a_file_is_left_out_where_no_row_can_match():
     index = index_of_files((0, "a", 1, [0, 1]), (0, "b", 1, [2, 3]), (1, "c", 1, [None, -1]))
 
     assert ["matches", "index", "index"] == fates(scan, index)
-    assert [True, False, False] == is_read(decided(scan, scan.condition, index)).tolist()
+    assert [True, False, False] == mark_read_slices(
+        decide_by_index(scan, scan.condition, index)
+    ).tolist()
 
 
 @pytest.mark.parametrize("other", [(1, "a", 1), (0, "b", 1), (0, "a", 2)])
@@ -133,11 +135,11 @@ def test_a_partition_of_no_value_is_null():
 def test_what_the_index_says_of_a_column_that_folders_say_does_not_count():
     values = {"x": [1], "day": [date(1999, 1, 1)]}
     schema = pa.schema([SCHEMA.field("x"), SCHEMA.field("day")])
-    index = small_index((PARTITIONS[0], "a", 1, values), columns=("x", "day"), schema=schema)
+    index = make_index((PARTITIONS[0], "a", 1, values), columns=("x", "day"), schema=schema)
     where = "x = 1 AND day = '2026-01-01'"
 
     assert ["matches"] == fates(scan_of((0, "a", 1, []), where=where), index)
-    assert ("x",) == indexed_columns(scan_of(), condition_of(where, "UTC"))
+    assert ("x",) == list_file_columns(scan_of(), parse_condition(where, "UTC"))
 
 
 def test_slices_with_log_files_are_read_whatever_their_base_file_says():
@@ -150,10 +152,10 @@ def test_slices_with_log_files_are_read_whatever_their_base_file_says():
 def test_slices_with_log_files_that_cannot_match_either_are_left_out():
     scan = scan_of((0, "a", 1, ["l1"]), (0, "b", 1, ["l2"]), (0, None, 0, ["l3"]), (0, "c", 1, []))
     index = index_of_files((0, "a", 1, [1]), (0, "b", 1, [2]), (0, "c", 1, [3]))
-    base = decided(scan, scan.condition, index)
-    found = with_logs(scan, base, np.array([True, False]))
+    base = decide_by_index(scan, scan.condition, index)
+    found = decide_by_logs(scan, base, np.array([True, False]))
 
-    assert [1, 2] == waiting(scan, base).tolist()
+    assert [1, 2] == find_slices_with_undecided_logs(scan, base).tolist()
     assert ["logs", "logStatistics", "logs", "index"] == [EVERY[code] for code in found]
 
 
@@ -192,14 +194,14 @@ def test_a_file_of_which_nothing_is_known_is_read():
 
 
 def test_an_index_of_another_type_than_the_table_has_decides_nothing():
-    index = small_index((PARTITIONS[0], "a", 1, [9]), kind=pa.int32())
+    index = make_index((PARTITIONS[0], "a", 1, [9]), kind=pa.int32())
 
     assert ["notUnderstood"] == fates(scan_of((0, "a", 1, [])), index)
 
 
 def test_a_time_is_of_the_session_s_zone():
     schema = pa.schema([("x", pa.timestamp("us", "UTC"))])
-    index = small_index((PARTITIONS[0], "a", 1, [0]), kind=pa.timestamp("us", "UTC"))
+    index = make_index((PARTITIONS[0], "a", 1, [0]), kind=pa.timestamp("us", "UTC"))
     scans = [
         replace(scan_of((0, "a", 1, []), where="x = '1970-01-01'", zone=zone), table_schema=schema)
         for zone in ("UTC", "+01:00")
@@ -211,7 +213,7 @@ def test_a_time_is_of_the_session_s_zone():
 
 def test_clocks_matter_where_a_condition_names_days_or_times():
     scan = scan_of()
-    said = {where: speaks_of_time(scan, condition_of(where, "")) for where in (
+    said = {where: uses_time_columns(scan, parse_condition(where, "")) for where in (
         "x = 1", "DAY > '2024-01-01' OR x = 1", "s = '2024-01-01'", "current_date = '2024-01-01'"
     )}  # fmt: skip
 
@@ -227,7 +229,7 @@ def test_sessions_that_read_conditions_in_another_way_are_told_apart():
         "spark.sql.ansi.enabled",
     ]
 
-    assert keys[:3] == odd_keys(keys)
+    assert keys[:3] == find_unusual_keys(keys)
 
 
 # Reading the index.
@@ -237,14 +239,14 @@ def published(path, *values):
     """A storage with a version of an index for each of some values of x, in order."""
     storage = open_storage(str(path))
     for value in values:
-        data = encode(index_of_files((0, "a", 1, [value])), Provenance(
+        data = encode_index(index_of_files((0, "a", 1, [value])), Provenance(
             table="t", instant=INSTANT, tool="test"))  # fmt: skip
-        publish(storage, list_versions(storage), INSTANT, data.to_pybytes())
+        publish_version(storage, list_versions(storage), INSTANT, data.to_pybytes())
     return storage
 
 
 def test_an_index_is_read_in_two_listings_and_a_read(tmp_path):
-    storage = Recording(published(tmp_path, 1))
+    storage = RecordingStorage(published(tmp_path, 1))
     found = read_index(storage, ("x", "y"))
 
     assert (["x"], 1, ()) == (list(found.index.columns), len(found.index), found.problems)
@@ -263,8 +265,8 @@ def test_a_damaged_index_is_said_and_the_one_before_it_counts(tmp_path):
 
 
 def test_of_a_big_index_only_the_columns_asked_for_are_read(tmp_path, monkeypatch):
-    storage = Recording(published(tmp_path, 1))
-    monkeypatch.setattr(indexed, "_WHOLE", 0)
+    storage = RecordingStorage(published(tmp_path, 1))
+    monkeypatch.setattr(index_reading, "_READ_WHOLE_BYTES", 0)
     found = read_index(storage, ("x",))
 
     assert [1] == found.index.columns["x"].least.to_pylist()
@@ -334,24 +336,26 @@ def file_of_groups(folder, name="a.parquet"):
 )
 def test_row_groups_are_judged_by_the_footer_and_the_folder(where, groups, tmp_path):
     path = file_of_groups(tmp_path)
-    test = pickle.loads(pickle.dumps(GroupTest.of(scan_of(where=where))))
+    test = pickle.loads(pickle.dumps(RowGroupTest.from_scan(scan_of(where=where))))
     found = test.may_match(f"{PARTITIONS[0]}/a.parquet", pq.read_metadata(path), {"day": DAYS[0]})
 
     assert groups == found.tolist()
 
 
 def test_without_a_condition_there_is_nothing_to_judge():
-    assert GroupTest.of(replace(scan_of(), condition=None)) is None
-    assert GroupTest.of(scan_of(where="day = '2026-01-01'")) is None
+    assert RowGroupTest.from_scan(replace(scan_of(), condition=None)) is None
+    assert RowGroupTest.from_scan(scan_of(where="day = '2026-01-01'")) is None
 
 
 def test_a_worker_reads_the_row_groups_that_may_match_where_there_are_no_log_files(tmp_path):
     path = file_of_groups(tmp_path)
     scan = scan_of((0, path.name, path.stat().st_size, []), where="x = 12", location=tmp_path)
-    ref = FileSliceRef(base=f"{PARTITIONS[0]}/{path.name}", base_size=path.stat().st_size)
+    ref = SliceFiles(base=f"{PARTITIONS[0]}/{path.name}", base_size=path.stat().st_size)
     source = open_storage(str(tmp_path))
-    batches = list(RowReading.of(scan).read(ref, {"day": DAYS[0]}, source))
-    every = list(RowReading.of(replace(scan, condition=None)).read(ref, {"day": None}, source))
+    batches = list(SliceRowReader.from_scan(scan).read(ref, {"day": DAYS[0]}, source))
+    every = list(
+        SliceRowReader.from_scan(replace(scan, condition=None)).read(ref, {"day": None}, source)
+    )
 
     assert [*range(10, 20)] == [x for batch in batches for x in batch["x"].to_pylist()]
     assert 30 == sum(map(len, every))
@@ -361,7 +365,7 @@ def test_row_groups_of_what_is_read_are_counted(tmp_path):
     path = file_of_groups(tmp_path)
     size = path.stat().st_size
     slices = [(0, path.name, size, []), (0, path.name, size, ["l"]), (0, "gone", 99, [])]
-    found = measured(
+    found = count_row_groups(
         open_storage(str(tmp_path)), scan_of(*slices, where="x = 12", location=tmp_path)
     )
 
@@ -372,11 +376,13 @@ def test_row_groups_of_what_is_read_are_counted(tmp_path):
 def test_people_are_told_what_every_stage_leaves_and_why(tmp_path):
     storage = published(tmp_path, 7)
     scan = scan_of(*((0, name, 1, []) for name in "abcde"), (0, "f", 9, ["l"]), where="x = 1")
-    groups = RowGroups(
+    groups = RowGroupCounts(
         files=100, looked_at=64, groups=128, kept_groups=2, bytes=2048, kept_bytes=1024
     )
-    found = explained(pruned_by_index(scan, storage), Asked(), where="x = 1", row_groups=groups)
-    text = explained_text(found, color=False)
+    found = make_read_report(
+        prune_by_index(scan, storage), ReadArguments(), where="x = 1", row_groups=groups
+    )
+    text = explanation_text(found, color=False)
 
     assert (
         "  stages  all: 6 base files (14 bytes), 1 log file (1 byte)\n"

@@ -10,15 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import FormatError, StorageError
-from reconciler.merge.blocks import Committed
-from reconciler.merge.rules import MergeRules
-from reconciler.reader.explain import explained
+from reconciler.file_slices.merge.committed_blocks import CommittedInstants
+from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.reader.model import PATH, SLICES, Scan
-from reconciler.reader.pruning import among, unpruned
-from reconciler.reader.request import Asked
-from reconciler.reader.routes import Reason, of_slices, reasons
-from reconciler.reader.skipping import Decision
-from reconciler.reader.worker import Worker, packed
+from reconciler.reader.pruning import keep_all, widen_to_scan
+from reconciler.reader.read_report import make_read_report
+from reconciler.reader.request import ReadArguments
+from reconciler.reader.skipping import SkipDecision
+from reconciler.reader.slice_readers import PythonReason, find_python_reasons, select_slices
+from reconciler.reader.worker import SliceReadTask, pack_slices
 from reconciler.storage.api import StorageRef
 
 SCHEMA = pa.schema([pa.field("id", pa.int32()), pa.field("base", pa.string())])
@@ -35,7 +35,7 @@ def scan_of(folder, slices, schema=SCHEMA):
         partitions=pa.table({PATH: ["x", "y", "z"], "base": ["X", None, "Z"]}),
         slices=pa.Table.from_pylist(slices, SLICES),
         rules=MergeRules(),
-        committed=Committed(),
+        committed=CommittedInstants(),
     )
 
 
@@ -70,8 +70,10 @@ def rows(worker, *numbers):
 
 
 def test_a_worker_reads_the_slices_of_the_tasks_it_is_given(scan):
-    packs = packed(scan, [np.array([3, 0]), np.array([1, 2])])
-    worker = pickle.loads(pickle.dumps(Worker.of(scan, StorageRef(scan.location), packs)))
+    packs = pack_slices(scan, [np.array([3, 0]), np.array([1, 2])])
+    worker = pickle.loads(
+        pickle.dumps(SliceReadTask.from_scan(scan, StorageRef(scan.location), packs))
+    )
 
     assert [{"id": 11, "base": None}, {"id": 0, "base": "X"}] == rows(worker, 0)
     assert [{"id": 1, "base": "X"}, {"id": 10, "base": None}] == rows(worker, 1)
@@ -80,7 +82,9 @@ def test_a_worker_reads_the_slices_of_the_tasks_it_is_given(scan):
 
 def test_a_file_that_went_away_says_so(scan, tmp_path):
     (tmp_path / "y" / "0.parquet").unlink()
-    worker = Worker.of(scan, StorageRef(scan.location), packed(scan, [np.array([2])]))
+    worker = SliceReadTask.from_scan(
+        scan, StorageRef(scan.location), pack_slices(scan, [np.array([2])])
+    )
 
     with pytest.raises(StorageError, match=r"0\.parquet: went away after the read began"):
         rows(worker, 0)
@@ -89,7 +93,9 @@ def test_a_file_that_went_away_says_so(scan, tmp_path):
 def test_a_damaged_file_is_named(scan, tmp_path):
     file = tmp_path / "y" / "0.parquet"
     file.write_bytes(b"x" * file.stat().st_size)
-    worker = Worker.of(scan, StorageRef(scan.location), packed(scan, [np.array([2])]))
+    worker = SliceReadTask.from_scan(
+        scan, StorageRef(scan.location), pack_slices(scan, [np.array([2])])
+    )
 
     with pytest.raises(FormatError, match=r"^y/0\.parquet: cannot be read as parquet"):
         rows(worker, 0)
@@ -97,7 +103,7 @@ def test_a_damaged_file_is_named(scan, tmp_path):
 
 def test_what_tasks_are_sent_does_not_grow_with_the_table(tmp_path):
     slices = [slice_of(0, f"x/{number}.parquet", size=1) for number in range(10_000)]
-    packs = packed(scan_of(tmp_path, slices), np.split(np.arange(10_000), 100))
+    packs = pack_slices(scan_of(tmp_path, slices), np.split(np.arange(10_000), 100))
 
     assert 100 == len(packs)
     assert max(map(len, packs)) < 3000
@@ -114,21 +120,23 @@ ODD = [
 
 def test_only_whole_base_files_of_the_tables_types_are_read_by_spark_itself(tmp_path):
     scan = scan_of(tmp_path, ODD)
-    every = tuple(Reason)
+    every = tuple(PythonReason)
 
     assert ["-", "logs", "logs", "evolves", "empty"] == [
-        "-" if at < 0 else every[at] for at in reasons(scan)
+        "-" if at < 0 else every[at] for at in find_python_reasons(scan)
     ]
     assert ["store", "logs", "logs", "evolves", "empty"] == [
-        every[at] for at in reasons(scan, spark_reaches=False)
+        every[at] for at in find_python_reasons(scan, spark_reaches=False)
     ]
 
 
 def test_an_explanation_counts_what_is_left_of_what_there_is(tmp_path):
     scan = scan_of(tmp_path, ODD)
     mask = np.array([False, False, True, True, True])
-    pruned = among(scan, mask, unpruned(of_slices(scan, mask), Decision.SWITCHED_OFF))
-    found = explained(pruned, Asked(), where="base = 'Z'").document()
+    pruned = widen_to_scan(
+        scan, mask, keep_all(select_slices(scan, mask), SkipDecision.SWITCHED_OFF)
+    )
+    found = make_read_report(pruned, ReadArguments(), where="base = 'Z'").to_document()
 
     assert {
         "format": 1,

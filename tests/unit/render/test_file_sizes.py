@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.plan.model import LayoutChange, LayoutFigures, Plan, TablePlan
-from reconciler.plan.sizes import FileSizeReport, Simulated
-from reconciler.render.file_sizes import lines, short
-from reconciler.render.markdown import plan_markdown
+from reconciler.layout.sizing.simulate_inserts import InsertForecast, SizeRange
+from reconciler.layout.sizing.size_report import (
+    FileSizeState,
+    HistogramBar,
+    OperationFiles,
+    PartitionSmallFiles,
+)
+from reconciler.plans.file_sizes import FileSizeReport, InsertReport
+from reconciler.plans.model import LayoutChange, LayoutFigures, Plan, TablePlan
+from reconciler.render.file_sizes import file_size_lines, small_file_line
 from reconciler.render.paint import Paint
-from reconciler.render.text import plan_text
-from reconciler.sizing.report import Bar, FileSizeState, MadeBy, SmallIn
-from reconciler.sizing.simulate import Outlook, Span
+from reconciler.render.plan_markdown import plan_markdown
+from reconciler.render.plan_text import plan_text
 
 MIB = 1 << 20
 FIGURES = LayoutFigures(files=8, small=0, bytes=1, overlap=None, sizes=())
@@ -21,29 +26,29 @@ STATE = FileSizeState(
     small=8,
     log_only=0,
     histogram=(
-        Bar(least=0, below=2 * MIB, files=6, bytes=6 * MIB),
-        Bar(least=2 * MIB, below=30 * MIB, files=0, bytes=0),
-        Bar(least=30 * MIB, below=100 * MIB, files=2, bytes=80 * MIB),
-        Bar(least=138 * MIB, below=None, files=4, bytes=600 * MIB),
+        HistogramBar(least=0, below=2 * MIB, files=6, bytes=6 * MIB),
+        HistogramBar(least=2 * MIB, below=30 * MIB, files=0, bytes=0),
+        HistogramBar(least=30 * MIB, below=100 * MIB, files=2, bytes=80 * MIB),
+        HistogramBar(least=138 * MIB, below=None, files=4, bytes=600 * MIB),
     ),
     partitions=(
-        SmallIn(partition="dt=2026-01-02", files=9, small=7, pinned=2, bytes=70 * MIB),
-        SmallIn(partition="dt=1", files=3, small=1, pinned=0, bytes=MIB),
+        PartitionSmallFiles(partition="dt=2026-01-02", files=9, small=7, pinned=2, bytes=70 * MIB),
+        PartitionSmallFiles(partition="dt=1", files=3, small=1, pinned=0, bytes=MIB),
     ),
     operations=(
-        MadeBy(operation="UPSERT", files=8, small=8, bytes=86 * MIB),
-        MadeBy(operation="BULK_INSERT", files=4, small=0, bytes=600 * MIB),
+        OperationFiles(operation="UPSERT", files=8, small=8, bytes=86 * MIB),
+        OperationFiles(operation="BULK_INSERT", files=4, small=0, bytes=600 * MIB),
     ),
 )
-OUTLOOK = Outlook(
+OUTLOOK = InsertForecast(
     partition="dt=1",
     rows=1_000,
     filled=2,
     filled_rows=900,
-    filled_to=Span(least=90 * MIB, most=120 * MIB),
+    filled_sizes=SizeRange(least=90 * MIB, most=120 * MIB),
     rewritten=80 * MIB,
     new=1,
-    new_of=Span(least=2 * MIB, most=2 * MIB),
+    new_sizes=SizeRange(least=2 * MIB, most=2 * MIB),
     small=2,
 )
 
@@ -63,7 +68,7 @@ def table(found, **more):
 
 
 def shown(found, *, full=False, **more):
-    return list(lines(table(found, **more), Paint(is_on=False), full=full))
+    return list(file_size_lines(table(found, **more), Paint(is_on=False), full=full))
 
 
 def plan(*tables):
@@ -91,7 +96,8 @@ def test_where_a_clustering_shows_its_bars_there_are_no_others():
 
 def test_the_worst_partitions_are_shown_and_the_rest_is_counted():
     partitions = tuple(
-        SmallIn(partition=f"p{nth}", files=1, small=1, pinned=0, bytes=1) for nth in range(20)
+        PartitionSmallFiles(partition=f"p{nth}", files=1, small=1, pinned=0, bytes=1)
+        for nth in range(20)
     )
     many = report(replace(STATE, partitions=partitions), small_partitions=1_234)
 
@@ -118,8 +124,12 @@ def test_a_table_of_log_files_alone_has_no_base_files():
 
 
 def test_the_next_rows_go_into_small_files_and_new_ones():
-    simulated = Simulated(
-        rows=1_000, because="all of them into dt=1", into=1, total=OUTLOOK, partitions=(OUTLOOK,)
+    simulated = InsertReport(
+        rows=1_000,
+        because="all of them into dt=1",
+        partition_count=1,
+        total=OUTLOOK,
+        partitions=(OUTLOOK,),
     )
 
     assert shown(report(next_insert=simulated))[-4:] == [
@@ -132,7 +142,9 @@ def test_the_next_rows_go_into_small_files_and_new_ones():
 
 def test_of_many_partitions_those_that_get_most_rows_are_shown():
     parts = tuple(replace(OUTLOOK, partition=f"p{nth}") for nth in range(20))
-    simulated = Simulated(rows=9, because="b", into=30, total=OUTLOOK, partitions=parts)
+    simulated = InsertReport(
+        rows=9, because="b", partition_count=30, total=OUTLOOK, partitions=parts
+    )
     found = shown(report(next_insert=simulated))
 
     assert 4 == sum(line.startswith("      p") for line in found)
@@ -144,7 +156,7 @@ def test_of_many_partitions_those_that_get_most_rows_are_shown():
 
 
 def test_what_was_not_simulated_says_why():
-    simulated = Simulated(rows=1, because="not simulated: who knows")
+    simulated = InsertReport(rows=1, because="not simulated: who knows")
 
     assert shown(report(next_insert=simulated))[-1] == (
         "  = next insert  1 row, not simulated: who knows"
@@ -157,11 +169,11 @@ def test_an_unchanged_table_has_one_sentence_where_files_are_small():
     assert "    = file sizes  12 base files, 500.0 MiB; 8 small (below" in found
     assert "█" not in found
     assert "█" in plan_text(plan(table(report())), color=False, full=True)
-    assert [] == list(short(table(report(replace(STATE, small=0))), Paint(is_on=False)))
+    assert [] == list(small_file_line(table(report(replace(STATE, small=0))), Paint(is_on=False)))
 
 
 def test_an_unchanged_table_shows_what_was_simulated():
-    simulated = Simulated(rows=1, because="not simulated: who knows")
+    simulated = InsertReport(rows=1, because="not simulated: who knows")
     asked = plan(table(report(next_insert=simulated)))
 
     assert "= next insert  1 row, not simulated: who knows" in plan_text(asked, color=False)

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from reconciler.apply.result import Indexed, StepOutcome
-from reconciler.plan.model import Note
-from reconciler.render.applied import result_markdown
+from reconciler.executor.result import IndexOutcome, StepOutcome
+from reconciler.plans.model import Note
 from reconciler.render.result import result_json, result_text
+from reconciler.render.result_markdown import result_markdown
 from tests.unit.render.test_result import result, table
 
-DONE = Indexed(
+DONE = IndexOutcome(
     version=".hoodie/.zindex/20260102000000000_0/index-4096.parquet",
     previous="20260101000000000_0",
     columns=("customer_id", "amount"),
@@ -23,7 +23,7 @@ DONE = Indexed(
     dropped=12,
     tidied=1,
 )
-BUILT = Indexed(
+BUILT = IndexOutcome(
     target="column_stats",
     columns=("amount",),
     files=3,
@@ -58,12 +58,12 @@ def said(found):
     ("how", "done", "says"),
     [
         ("completed", DONE, SAID),
-        ("nothing", Indexed(), "index nothing to do any more"),
-        ("failed", Indexed(error="/t/.hoodie: may not be written"), FAILED),
+        ("nothing", IndexOutcome(), "index nothing to do any more"),
+        ("failed", IndexOutcome(error="/t/.hoodie: may not be written"), FAILED),
         ("completed", BUILT, BUILT_SAID),
         (
             "nothing",
-            Indexed(target="column_stats"),
+            IndexOutcome(target="column_stats"),
             "index column_stats of the metadata table: nothing to do any more",
         ),
     ],
@@ -77,9 +77,9 @@ def test_an_index_is_one_clause_and_what_it_was_made_of(how, done, says):
     ("found", "code"),
     [
         (outcome(), 0),
-        (outcome("nothing", Indexed()), 0),
-        (outcome(done=Indexed(version="v", left=(LEFT,))), 4),
-        (outcome("failed", Indexed(error="why")), 5),
+        (outcome("nothing", IndexOutcome()), 0),
+        (outcome(done=IndexOutcome(version="v", left=(LEFT,))), 4),
+        (outcome("failed", IndexOutcome(error="why")), 5),
     ],
 )
 def test_an_index_has_a_code(found, code):
@@ -88,7 +88,7 @@ def test_an_index_has_a_code(found, code):
 
 
 def test_columns_that_were_left_out_are_named():
-    found = outcome(done=Indexed(version="v", left=(LEFT,)))
+    found = outcome(done=IndexOutcome(version="v", left=(LEFT,)))
 
     assert f"! left out {LEFT.because}" in said(found)
     text = result_markdown(result(table(outcomes=(found,))))
@@ -96,7 +96,7 @@ def test_columns_that_were_left_out_are_named():
 
 
 def test_a_comment_says_why_no_index_was_written():
-    found = outcome("failed", Indexed(error="/t/.hoodie: may not be written"))
+    found = outcome("failed", IndexOutcome(error="/t/.hoodie: may not be written"))
 
     text = result_markdown(result(table(outcomes=(found,))))
 
@@ -125,7 +125,9 @@ def test_programs_get_every_number():
 
 
 def test_the_last_line_and_a_comment_count_indexes():
-    found = result(table(outcomes=(outcome(), outcome(done=BUILT), outcome("nothing", Indexed()))))
+    found = result(
+        table(outcomes=(outcome(), outcome(done=BUILT), outcome("nothing", IndexOutcome())))
+    )
 
     assert "; 2 indexes updated." in " ".join(result_text(found, color=False).split())
     assert "**2 indexes updated**." in result_markdown(found)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.conditions import Condition
 from reconciler.render.prometheus import status_prometheus
-from reconciler.status import SavepointStatus, TableStatus
+from reconciler.status.conditions import TableCondition
+from reconciler.status.model import SavepointStatus, TableStatus
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -61,10 +61,10 @@ def metric(text: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
     return {pairs: value for (of, pairs), value in samples(text).items() if of == name}
 
 
-def conditions(synced: str, healthy: str) -> tuple[Condition, Condition]:
+def conditions(synced: str, healthy: str) -> tuple[TableCondition, TableCondition]:
     return (
-        Condition(type="Synced", status=synced, reason="R", message=""),
-        Condition(type="Healthy", status=healthy, reason="R", message=""),
+        TableCondition(type="Synced", status=synced, reason="R", message=""),
+        TableCondition(type="Healthy", status=healthy, reason="R", message=""),
     )
 
 

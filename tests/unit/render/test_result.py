@@ -6,28 +6,27 @@ import re
 import numpy as np
 import pytest
 
-from reconciler import canonical
-from reconciler.apply.result import Result, Rows, StepOutcome, TableResult
+from reconciler import arrays, canonical_json
 from reconciler.errors import PlanError
-from reconciler.hudi import arrow
-from reconciler.plan import columns
-from reconciler.plan.document import load
-from reconciler.plan.model import Note, Selection
-from reconciler.render.applied import result_markdown
+from reconciler.executor.result import ApplyResult, FileReasons, StepOutcome, TableResult
+from reconciler.plans import columns
+from reconciler.plans.document import load_plan
+from reconciler.plans.model import Note, Selection
 from reconciler.render.result import result_json, result_text
+from reconciler.render.result_markdown import result_markdown
 
 
-def rows(*because: str) -> Rows:
+def rows(*because: str) -> FileReasons:
     reasons = sorted(set(because))
-    return Rows(
-        columns.dictionary(np.zeros(len(because), np.int32), ["p=1"]),
-        arrow.strings([f"f{i}" for i in range(len(because))]),
-        columns.dictionary(np.array([reasons.index(b) for b in because], np.int32), reasons),
+    return FileReasons(
+        columns.build_dictionary(np.zeros(len(because), np.int32), ["p=1"]),
+        arrays.to_string_array([f"f{i}" for i in range(len(because))]),
+        columns.build_dictionary(np.array([reasons.index(b) for b in because], np.int32), reasons),
     )
 
 
-def result(*tables: TableResult, seconds: float = 0.0) -> Result:
-    return Result(plan_digest="sha256:0", tables=tables, seconds=seconds)
+def result(*tables: TableResult, seconds: float = 0.0) -> ApplyResult:
+    return ApplyResult(plan_digest="sha256:0", tables=tables, seconds=seconds)
 
 
 def table(name: str = "t", **fields) -> TableResult:
@@ -57,12 +56,12 @@ def test_a_clean_that_went_well_takes_two_lines_and_a_sum():
 
 def test_a_result_of_some_tables_says_of_how_many():
     by = ("--changed-since main",)
-    one = Result(
+    one = ApplyResult(
         plan_digest="sha256:0",
         tables=(table(unchanged=True),),
-        selection=Selection(tables=1, of=30, by=by),
+        selection=Selection(tables=1, total=30, by=by),
     )
-    none = Result(plan_digest="sha256:0", selection=Selection(tables=0, of=30, by=by))
+    none = ApplyResult(plan_digest="sha256:0", selection=Selection(tables=0, total=30, by=by))
 
     assert (
         "Result: 1 of 30 tables: 1 unchanged; no files removed.  plan sha256:0\n"
@@ -120,7 +119,7 @@ def test_the_worst_table_comes_first():
 
 def test_a_table_of_which_nothing_was_begun_is_left_out():
     stale = TableResult(name="moved", path="/t/moved", error="its spec is another now", code=4)
-    found = result_text(Result(plan_digest="sha256:0", tables=(stale,)), color=False)
+    found = result_text(ApplyResult(plan_digest="sha256:0", tables=(stale,)), color=False)
 
     assert found.startswith("moved  left out  /t/moved\n")
     assert "Result: 1 table: 1 left out; no files removed" in found
@@ -136,7 +135,7 @@ def test_the_json_names_every_file_that_stayed():
     data = result_json(result(table(outcomes=(outcome,))))
     found = json.loads(data)
 
-    assert data == canonical.dumps(found) + b"\n"
+    assert data == canonical_json.to_canonical_bytes(found) + b"\n"
     assert 5 == found["exitCode"]
     assert [{"partition": "p=1", "name": "f0", "because": "denied"}] == found["tables"][0][
         "outcomes"
@@ -148,7 +147,7 @@ def test_the_json_names_every_file_that_stayed():
 
 def test_a_result_is_not_taken_for_a_plan():
     with pytest.raises(PlanError, match=r"^r\.json: is the result of an apply"):
-        load(result_json(result(table())), "r.json")
+        load_plan(result_json(result(table())), "r.json")
 
 
 def test_nothing_of_others_moves_the_cursor():

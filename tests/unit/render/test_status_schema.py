@@ -10,20 +10,20 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.conditions import Condition
-from reconciler.index_status import IndexStatus
-from reconciler.layout_status import (
+from reconciler.plans.model import Note, Selection
+from reconciler.render.status import status_json
+from reconciler.state.measured_queries import MeasuredQuery
+from reconciler.status.conditions import TableCondition
+from reconciler.status.index import IndexStatus
+from reconciler.status.layout import (
     ClusteringStatus,
     LayoutStatus,
     PartitionStatus,
-    PendingClustering,
+    PendingClusteringStatus,
     PlannedLayout,
     SizeClass,
 )
-from reconciler.plan.model import Note, Selection
-from reconciler.render.status import status_json
-from reconciler.state.measured import Measured
-from reconciler.status import (
+from reconciler.status.model import (
     CleanStatus,
     LastApply,
     LockStatus,
@@ -43,8 +43,8 @@ FULL = TableStatus(
     path="/t",
     sync="drifted",
     conditions=(
-        Condition(type="Synced", status="False", reason="Drifted", message="m"),
-        Condition(type="Healthy", status="True", reason="Healthy", message="m"),
+        TableCondition(type="Synced", status="False", reason="Drifted", message="m"),
+        TableCondition(type="Healthy", status="True", reason="Healthy", message="m"),
     ),
     because=("b",),
     notes=(Note("r", "b"),),
@@ -106,10 +106,10 @@ FULL = TableStatus(
             mapping=None,
             is_as_declared=False,
             is_ours=False,
-            queries=(Measured(query="q", files=1, bytes=1, of_files=1, of_bytes=1),),
+            queries=(MeasuredQuery(query="q", files=1, bytes=1, total_files=1, total_bytes=1),),
         ),
         pending=(
-            PendingClustering(
+            PendingClusteringStatus(
                 instant="1",
                 state="REQUESTED",
                 age_seconds=1,
@@ -150,7 +150,7 @@ def test_the_schema_is_one():
 
 @pytest.mark.parametrize("table", [FULL, GONE], ids=["full", "gone"])
 def test_a_status_is_of_the_schema(table):
-    selected = Selection(tables=1, of=3, by=("--name t",))
+    selected = Selection(tables=1, total=3, by=("--name t",))
 
     VALIDATOR.validate(document(table))
     VALIDATOR.validate(document(table, selection=selected))
@@ -160,7 +160,7 @@ def test_a_status_is_of_the_schema(table):
     ("of", "kind"),
     [
         ("table", TableStatus),
-        ("condition", Condition),
+        ("condition", TableCondition),
         ("lock", LockStatus),
         ("sizeClass", SizeClass),
         ("pending", PendingStatus),
@@ -171,7 +171,7 @@ def test_a_status_is_of_the_schema(table):
         ("partitionSizes", PartitionStatus),
         ("plannedLayout", PlannedLayout),
         ("clustering", ClusteringStatus),
-        ("pendingClustering", PendingClustering),
+        ("pendingClustering", PendingClusteringStatus),
         ("index", IndexStatus),
         ("note", Note),
     ],

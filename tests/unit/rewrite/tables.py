@@ -10,22 +10,22 @@ from itertools import count
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.schema import FileSchema
-from reconciler.basefile.stamp import Stamp
-from reconciler.basefile.writer import BaseFileWriter
-from reconciler.hudi.bloom import BloomShape
-from reconciler.merge.avro_schema import META_COLUMNS
-from reconciler.merge.rules import MergeRules
-from reconciler.merge.slice import FileSliceRef, SliceReading
-from reconciler.rewrite.local import Bounds, InProcess
-from reconciler.rewrite.model import Group, Ordering, Rewrite
+from reconciler.file_slices.base_file.meta_columns import CommitStamp
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.base_file.writer import BaseFileWriter
+from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
+from reconciler.hudi.codecs.bloom import BloomShape
+from reconciler.rewrite.local import LocalRewriter, MemoryLimits
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering
 from reconciler.storage.open import open_storage
 
-FORM = FileForm(codec="snappy", bloom=BloomShape.of(entries=100, error=0.01))
+FORM = BaseFileSettings(codec="snappy", bloom=BloomShape.from_options(entries=100, error=0.01))
 SEED = "00112233445566778899aabbccddeeff"
 INSTANT = "20300101000000000"
-TREE = Ordering(columns=("x", "y"), curve="kd-tree", mapping="rank")
+TREE = RowOrdering(columns=("x", "y"), curve="kd-tree", mapping="rank")
 _numbers = count()
 
 
@@ -44,7 +44,7 @@ def storage():
 
 def base_file(store, number, columns, *, schema=None, form=FORM, folder="", group_rows=None):
     """A base file of new rows, ``columns`` by name with one ``id``; its reference."""
-    schema = schema or FileSchema.of(XY, "t")
+    schema = schema or FileSchema.from_avro(XY, "t")
     rows = pa.table(columns)
     if form.has_keys:
         keys = rows.column("id").cast(pa.string())
@@ -52,7 +52,7 @@ def base_file(store, number, columns, *, schema=None, form=FORM, folder="", grou
         for name in reversed(META_COLUMNS):
             rows = rows.add_column(0, name, keys if name == "_hoodie_record_key" else none)
     sink = io.BytesIO()
-    stamp = Stamp(instant="20260101000000000", task=number)
+    stamp = CommitStamp(instant="20260101000000000", task=number)
     name = f"{number:08d}-0000-0000-0000-000000000000-0_0-1-{number}_{stamp.instant}.parquet"
     writer = BaseFileWriter(sink, name, schema, form, stamp=stamp if form.has_keys else None)
     for start in range(0, len(rows), group_rows or max(len(rows), 1)):
@@ -62,32 +62,32 @@ def base_file(store, number, columns, *, schema=None, form=FORM, folder="", grou
     writer.close()
     path = f"{folder}/{name}" if folder else name
     store.create(path, sink.getvalue())
-    return FileSliceRef(base=path, base_size=len(sink.getvalue()))
+    return SliceFiles(base=path, base_size=len(sink.getvalue()))
 
 
 def work(schema=None, **more):
-    schema = schema or FileSchema.of(XY, "t")
+    schema = schema or FileSchema.from_avro(XY, "t")
     said = {
         "instant": INSTANT,
         "seed": SEED,
-        "reading": SliceReading(rules=MergeRules(), schema=schema.columns),
+        "reading": SliceReadOptions(rules=MergeRules(), schema=schema.columns),
         "schema": schema,
         "form": FORM,
         "ordering": TREE,
         "target": 1 << 30,
     }
-    return Rewrite(**{**said, **more})
+    return RewriteJob(**{**said, **more})
 
 
 def group(*slices, outputs=1, **more):
     size = sum(one.base_size for one in slices)
     said = {"number": 3, "partition": "", "slices": slices, "outputs": outputs, "bytes": size}
-    return Group(**{**said, **more})
+    return RewriteGroup(**{**said, **more})
 
 
 def rewritten(store, asked, *groups, bounds=None, told=None):
     """What became of the groups, by a rewrite in this process."""
-    rewriter = InProcess(lambda _: store, bounds or Bounds())
+    rewriter = LocalRewriter(lambda _: store, bounds or MemoryLimits())
     progress = (told if told is not None else []).append
     return rewriter.rewrite(store.ref, asked, list(groups), progress=progress)
 

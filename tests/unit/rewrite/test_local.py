@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.basefile.schema import FileSchema
 from reconciler.errors import FormatError, ReconcilerError, StorageError, UnsupportedError
-from reconciler.exchange.shelves import pieces_of
-from reconciler.hudi.markers import create_marker
-from reconciler.merge.calendar import PROLEPTIC, UNSAID, Calendar
-from reconciler.merge.rules import MergeRules
-from reconciler.merge.slice import FileSliceRef, SliceReading
-from reconciler.rewrite.local import Bounds
-from reconciler.rewrite.model import Ordering, Tally
-from reconciler.rewrite.reading import Columns
-from reconciler.storage.wrappers import Fault, Faulty, Recording
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.merge.calendar import PROLEPTIC, UNSPECIFIED, Calendar
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
+from reconciler.hudi.timeline.markers import marker_path
+from reconciler.rewrite.group_columns import GroupColumns
+from reconciler.rewrite.local import MemoryLimits
+from reconciler.rewrite.model import RowOrdering, Tally
+from reconciler.spark.spill_files import read_blocks
+from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.unit.rewrite import tables
 from tests.unit.rewrite.tables import (
     FORM,
@@ -39,7 +39,7 @@ from tests.unit.rewrite.tables import (
 )
 
 #: everything in pieces: parts of a row group, runs of a batch, stretches of a run
-TINY = Bounds(piece=2000, gathered=1, sorted=1)
+TINY = MemoryLimits(part_bytes=2000, run_bytes=1, sort_bytes=1)
 
 
 def grid(start, rows):
@@ -65,11 +65,11 @@ def before(store, slices):
     return counted(*(pq.read_table(pa.BufferReader(store.read(one.base))) for one in slices))
 
 
-@pytest.mark.parametrize("bounds", [Bounds(), TINY], ids=["whole", "pieces"])
+@pytest.mark.parametrize("bounds", [MemoryLimits(), TINY], ids=["whole", "pieces"])
 @pytest.mark.parametrize("curve", ["kd-tree", "hilbert", "z-order", "linear", None])
 def test_every_row_is_in_the_new_files_once(store, curve, bounds):
     slices = slices_of(store, group_rows=100)
-    ordering = replace(TREE, curve=curve) if curve else Ordering()
+    ordering = replace(TREE, curve=curve) if curve else RowOrdering()
     told = []
     (made,) = rewritten(
         store, work(ordering=ordering), group(*slices, outputs=4), bounds=bounds, told=told
@@ -82,9 +82,9 @@ def test_every_row_is_in_the_new_files_once(store, curve, bounds):
     assert all(280 <= file.rows <= 320 for file in made.files)
 
 
-@pytest.mark.parametrize("bounds", [Bounds(), TINY], ids=["whole", "pieces"])
+@pytest.mark.parametrize("bounds", [MemoryLimits(), TINY], ids=["whole", "pieces"])
 def test_rows_of_a_file_lie_as_the_curve_leads(store, bounds):
-    ordering = Ordering(columns=("y", "x"), curve="linear", mapping="rank")
+    ordering = RowOrdering(columns=("y", "x"), curve="linear", mapping="rank")
     (made,) = rewritten(
         store, work(ordering=ordering), group(*slices_of(store), outputs=3), bounds=bounds
     )
@@ -96,10 +96,12 @@ def test_rows_of_a_file_lie_as_the_curve_leads(store, bounds):
     assert sorted(values) == values
 
 
-@pytest.mark.parametrize("bounds", [Bounds(), TINY], ids=["whole", "pieces"])
+@pytest.mark.parametrize("bounds", [MemoryLimits(), TINY], ids=["whole", "pieces"])
 def test_packed_rows_stay_in_the_order_of_the_slices(store, bounds):
     slices = slices_of(store, files=5, rows=100, group_rows=30)
-    (made,) = rewritten(store, work(ordering=Ordering()), group(*slices, outputs=2), bounds=bounds)
+    (made,) = rewritten(
+        store, work(ordering=RowOrdering()), group(*slices, outputs=2), bounds=bounds
+    )
     ids = [row for table in contents(store, made) for row in table.column("id").to_pylist()]
 
     assert [f"k{n:06d}" for n in range(500)] == ids
@@ -123,13 +125,13 @@ def test_a_file_is_named_by_group_file_and_attempt_and_says_so(store):
 
 
 def test_a_marker_is_there_before_its_file(store):
-    recording = Recording(store)
+    recording = RecordingStorage(store)
     slices = [base_file(store, 0, grid(0, 50), folder="p=1")]
     (made,) = rewritten(recording, work(), group(*slices, outputs=2, partition="p=1"))
 
     expected = []
     for file in made.files:
-        expected += [create_marker(tables.INSTANT, "p=1", file.name), f"p=1/{file.name}"]
+        expected += [marker_path(tables.INSTANT, "p=1", file.name), f"p=1/{file.name}"]
     assert expected == [call.paths[0] for call in recording.mutations]
     assert 2 == len(made.files)
     assert sum(file.size for file in made.files) == sum(
@@ -141,7 +143,7 @@ def test_what_the_storage_raises_stops_it_and_leaves_only_what_markers_name(stor
     slices = slices_of(store)
     kept = {one.base for one in slices}
     for at in range(1, 5):
-        faulty = Faulty(store, Fault(at=at), ConnectionError("gone"))
+        faulty = FaultyStorage(store, StorageFault(at=at), ConnectionError("gone"))
         asked = work(seed=f"{at:032x}")
         with pytest.raises(ConnectionError, match="gone"):
             rewritten(faulty, asked, group(*slices, outputs=2))
@@ -152,8 +154,8 @@ def test_what_the_storage_raises_stops_it_and_leaves_only_what_markers_name(stor
     assert listed < {name.removesuffix(".marker.CREATE") for name in marked}
 
 
-@pytest.mark.parametrize("bounds", [Bounds(), TINY], ids=["whole", "pieces"])
-@pytest.mark.parametrize("ordering", [TREE, Ordering()], ids=["tree", "packed"])
+@pytest.mark.parametrize("bounds", [MemoryLimits(), TINY], ids=["whole", "pieces"])
+@pytest.mark.parametrize("ordering", [TREE, RowOrdering()], ids=["tree", "packed"])
 @pytest.mark.parametrize("target", [60_000, 85_000])
 def test_no_file_is_more_than_a_little_beyond_the_target(store, ordering, bounds, target):
     noise = np.random.default_rng(1).integers(0, 2**62, 6000)
@@ -232,7 +234,7 @@ def test_fewer_rows_than_files_are_files_of_a_row(store):
 
 
 def test_a_column_that_only_folders_say_is_not_in_the_files_and_may_order_them(store):
-    schema = FileSchema.of(
+    schema = FileSchema.from_avro(
         avro(("id", "string"), ("x", "long"), ("p", "string")), "t", dropped=["p"]
     )
     columns = grid(0, 50)
@@ -243,8 +245,8 @@ def test_a_column_that_only_folders_say_is_not_in_the_files_and_may_order_them(s
         asked = work(
             schema,
             seed=f"{len(reading):032x}",
-            reading=SliceReading(rules=MergeRules(), schema=reading),
-            ordering=Ordering(columns=("p", "x"), curve="linear", mapping="rank"),
+            reading=SliceReadOptions(rules=MergeRules(), schema=reading),
+            ordering=RowOrdering(columns=("p", "x"), curve="linear", mapping="rank"),
         )
         more = {"outputs": 2, "partition": "p=7", "values": {"p": "7"}}
         (made,) = rewritten(store, asked, group(*slices, **more))
@@ -256,12 +258,12 @@ def test_a_column_that_only_folders_say_is_not_in_the_files_and_may_order_them(s
 
 def test_a_column_that_older_files_left_to_folders_gets_the_folders_value(store):
     text = avro(("id", "string"), ("x", "long"), ("p", "string"))
-    old, new = FileSchema.of(text, "t", dropped=["p"]), FileSchema.of(text, "t")
+    old, new = FileSchema.from_avro(text, "t", dropped=["p"]), FileSchema.from_avro(text, "t")
     slices = [
         base_file(store, 0, {"id": ["a"], "x": [1]}, schema=old, folder="p=7"),
         base_file(store, 1, {"id": ["b"], "x": [2], "p": ["7"]}, schema=new, folder="p=7"),
     ]
-    asked = work(new, ordering=Ordering())
+    asked = work(new, ordering=RowOrdering())
     (made,) = rewritten(store, asked, group(*slices, partition="p=7", values={"p": "7"}))
     (found,) = contents(store, made, "p=7")
 
@@ -286,11 +288,11 @@ def test_a_table_without_meta_columns_is_told_by_its_key_fields(store):
 
 
 def test_columns_that_files_lack_are_null_and_numbers_widen(store):
-    old = FileSchema.of(avro(("id", "string"), ("x", "int")), "t")
-    new = FileSchema.of(avro(("id", "string"), ("x", "long"), ("y", "long")), "t")
+    old = FileSchema.from_avro(avro(("id", "string"), ("x", "int")), "t")
+    new = FileSchema.from_avro(avro(("id", "string"), ("x", "long"), ("y", "long")), "t")
     few = {"id": ["a", "b"], "x": pa.array([2, 1], pa.int32())}
     slices = [base_file(store, 0, few, schema=old), base_file(store, 1, grid(0, 1), schema=new)]
-    ordering = Ordering(columns=("x",), curve="linear", mapping="rank")
+    ordering = RowOrdering(columns=("x",), curve="linear", mapping="rank")
     (made,) = rewritten(store, work(new, ordering=ordering), group(*slices))
     (found,) = contents(store, made)
 
@@ -306,7 +308,7 @@ def test_nested_columns_come_along(store):
         ("s", inner),
         ("m", {"type": "map", "values": ["null", "long"]}),
     ]
-    schema = FileSchema.of(avro(("id", "string"), ("x", "long"), *kinds), "t")
+    schema = FileSchema.from_avro(avro(("id", "string"), ("x", "long"), *kinds), "t")
     columns = {
         "id": ["a", "b", "c"],
         "x": [3, 1, 2],
@@ -315,7 +317,7 @@ def test_nested_columns_come_along(store):
         "m": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
     }
     slices = [base_file(store, 0, columns, schema=schema)]
-    for seed, ordering in enumerate([Ordering(columns=("x",)), Ordering(columns=("s.a",))]):
+    for seed, ordering in enumerate([RowOrdering(columns=("x",)), RowOrdering(columns=("s.a",))]):
         asked = work(schema, ordering=ordering, seed=f"{seed:032x}")
         (made,) = rewritten(store, asked, group(*slices), bounds=TINY)
         (found,) = contents(store, made)
@@ -336,61 +338,61 @@ HYBRID = Calendar("hybrid", "UTC")
 @pytest.mark.parametrize(
     ("calendars", "day", "expected"),
     [
-        ([UNSAID, UNSAID], OLD, UNSAID),
+        ([UNSPECIFIED, UNSPECIFIED], OLD, UNSPECIFIED),
         ([PROLEPTIC, PROLEPTIC], OLD, PROLEPTIC),
-        ([UNSAID, PROLEPTIC], NEW, PROLEPTIC),
+        ([UNSPECIFIED, PROLEPTIC], NEW, PROLEPTIC),
         ([HYBRID], NEW, PROLEPTIC),
     ],
 )
 def test_new_files_say_how_they_count_dates(store, calendars, day, expected):
-    schema = FileSchema.of(DATES, "t")
+    schema = FileSchema.from_avro(DATES, "t")
     slices = [
         base_file(
             store, n, {"id": [f"{n}"], "x": [day]}, schema=schema, form=replace(FORM, calendar=one)
         )
         for n, one in enumerate(calendars)
     ]
-    asked = work(schema, ordering=Ordering(), form=replace(FORM, calendar=HYBRID))
+    asked = work(schema, ordering=RowOrdering(), form=replace(FORM, calendar=HYBRID))
     (made,) = rewritten(store, asked, group(*slices))
     (footer,) = footers(store, made)
     (found,) = contents(store, made)
 
-    assert expected == Calendar.of(footer.metadata)
+    assert expected == Calendar.from_footer(footer.metadata)
     assert [day] * len(slices) == found.column("x").to_pylist()
 
 
 def test_old_dates_of_the_hybrid_calendar_keep_their_day(store):
-    schema = FileSchema.of(DATES, "t")
+    schema = FileSchema.from_avro(DATES, "t")
     hybrid = replace(FORM, calendar=HYBRID)
     # 1500-03-01 in Julian days is 1500-03-11 in Gregorian ones
     columns = {"id": ["a"], "x": [date(1500, 3, 11)]}
     slices = [base_file(store, 0, columns, schema=schema, form=hybrid)]
-    (made,) = rewritten(store, work(schema, form=hybrid, ordering=Ordering()), group(*slices))
+    (made,) = rewritten(store, work(schema, form=hybrid, ordering=RowOrdering()), group(*slices))
     (found,) = contents(store, made)
 
     assert [date(1500, 3, 1)] == found.column("x").to_pylist()
-    assert PROLEPTIC == Calendar.of(footers(store, made)[0].metadata)
+    assert PROLEPTIC == Calendar.from_footer(footers(store, made)[0].metadata)
 
 
 def test_old_dates_that_nobody_explains_are_not_mixed_with_others(store):
-    schema = FileSchema.of(DATES, "t")
+    schema = FileSchema.from_avro(DATES, "t")
     forms = [FORM, replace(FORM, calendar=PROLEPTIC)]
     slices = [
         base_file(store, n, {"id": ["a"], "x": [OLD]}, schema=schema, form=form)
         for n, form in enumerate(forms)
     ]
     with pytest.raises(UnsupportedError, match="partition '': it has dates before 1582"):
-        rewritten(store, work(schema, ordering=Ordering()), group(*slices))
+        rewritten(store, work(schema, ordering=RowOrdering()), group(*slices))
 
 
 def test_a_column_that_is_not_there_is_named(store):
-    asked = work(ordering=Ordering(columns=("z",), curve="kd-tree"))
+    asked = work(ordering=RowOrdering(columns=("z",), curve="kd-tree"))
     with pytest.raises(UnsupportedError, match="by z: there is no such column"):
         rewritten(store, asked, group(*slices_of(store)))
 
 
 def test_a_file_that_went_away_is_named(store):
-    slices = [FileSliceRef(base="f1-0_0-1-1_20260101000000000.parquet", base_size=1000)]
+    slices = [SliceFiles(base="f1-0_0-1-1_20260101000000000.parquet", base_size=1000)]
     with pytest.raises(StorageError, match=r"f1-0_0.*went away after the clustering"):
         rewritten(store, work(), group(*slices))
 
@@ -408,7 +410,7 @@ def test_ranges_and_filters_come_with_the_results(store):
 
 
 def test_files_of_a_group_follow_each_other_on_the_way(store):
-    ordering = Ordering(columns=("x",), curve="linear", mapping="rank")
+    ordering = RowOrdering(columns=("x",), curve="linear", mapping="rank")
     (made,) = rewritten(store, work(ordering=ordering), group(*slices_of(store), outputs=4))
     bounds = [
         (min(xs), max(xs)) for t in contents(store, made) for xs in [t.column("x").to_pylist()]
@@ -420,7 +422,7 @@ def test_files_of_a_group_follow_each_other_on_the_way(store):
 def test_a_part_that_never_arrives_is_missed(store, monkeypatch):
     """Its rows and the tally of them would both be gone, and both sums the same."""
     shelves = "reconciler.rewrite.local.pieces_of"
-    every = pieces_of
+    every = read_blocks
     monkeypatch.setattr(shelves, lambda kept, place: every(kept[1:], place))
 
     with pytest.raises(ReconcilerError) as found:
@@ -429,9 +431,9 @@ def test_a_part_that_never_arrives_is_missed(store, monkeypatch):
 
 
 def test_rows_that_a_footer_counts_and_nobody_reads_are_missed(store, monkeypatch):
-    read = Columns.read
-    monkeypatch.setattr(Columns, "read", lambda *given: islice(read(*given), 1))
-    bounds = Bounds(gathered=1)
+    read = GroupColumns.read
+    monkeypatch.setattr(GroupColumns, "read", lambda *given: islice(read(*given), 1))
+    bounds = MemoryLimits(run_bytes=1)
     big = base_file(store, 0, grid(0, 400), group_rows=100)
 
     with pytest.raises(FormatError) as found:

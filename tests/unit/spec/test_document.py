@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler import canonical
+from reconciler import canonical_json
 from reconciler.errors import SpecError
-from reconciler.spec.document import document_of, spec_from_document
+from reconciler.spec.document import spec_from_document, spec_to_document
 from reconciler.spec.load import load_specs
 from reconciler.spec.model import FromEnv, Option, TableSpec
 
@@ -75,14 +75,19 @@ def test_a_document_is_the_spec_with_defaults_filled_in_and_units_gone(load):
 def test_two_ways_to_say_the_same_are_one_document(same, load):
     spec = load("  retention: {commits: 10}\n  files: {}\n")
 
-    assert canonical.dumps(spec.document) == canonical.dumps(load(same).document)
+    assert canonical_json.to_canonical_bytes(spec.document) == canonical_json.to_canonical_bytes(
+        load(same).document
+    )
 
 
 def test_a_document_names_the_variable_of_a_secret(load):
-    options: dict[str, Option] = {"region": "eu", "secret": FromEnv(variable="LAKE", at="a:1:1")}
+    options: dict[str, Option] = {
+        "region": "eu",
+        "secret": FromEnv(variable="LAKE", declared_at="a:1:1"),
+    }
     spec = replace(load("  retention: {hours: 1}\n"), storage_options=options)
 
-    document = document_of(spec)
+    document = spec_to_document(spec)
 
     assert {"region": "eu", "secret": {"fromEnv": "LAKE"}} == document["storageOptions"]
     assert options == spec_from_document(document, "t", "/lake/t").storage_options
@@ -128,7 +133,7 @@ EXAMPLES = Path(__file__).parents[3] / "specs"
 
 def test_every_example_comes_back_from_its_document():
     for spec in load_specs([EXAMPLES]):
-        document = json.loads(canonical.dumps(spec.document))
+        document = json.loads(canonical_json.to_canonical_bytes(spec.document))
         expected = replace(spec, source="", provenance={}, guarded_by=())
 
         assert expected == spec_from_document(document, spec.name, spec.path)

@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.errors import SpecError
 from reconciler.spec.environment import read_environment
-from reconciler.spec.load import Loaded, load_specs, read_specs
+from reconciler.spec.load import LoadedSpecs, load_specs, read_specs
 from reconciler.spec.model import FromEnv, TableSpec
-from tests.golden import cases_of
+from tests.golden import read_cases
 
 CASES = Path(__file__).parents[2] / "cases" / "spec" / "environments.txt"
 NOWHERE = "spec: {}\n"
@@ -39,7 +39,7 @@ def environment(spec: str, name: str = "prod") -> None:
     )
 
 
-def read(env: str | None = "prod", *paths: str, lint: bool = False) -> Loaded:
+def read(env: str | None = "prod", *paths: str, lint: bool = False) -> LoadedSpecs:
     given = [Path(path) for path in paths or ("specs",)]
     return read_specs(given, environment=env, may_lack_paths=lint)
 
@@ -53,19 +53,19 @@ def the_table(env: str | None = "prod") -> TableSpec:
     return spec
 
 
-@pytest.mark.parametrize("name", cases_of(CASES))
+@pytest.mark.parametrize("name", read_cases(CASES))
 def test_a_mistake_in_an_environment_has_a_place_and_a_remedy(name, golden):
-    text, _ = cases_of(CASES)[name]
+    text, _ = read_cases(CASES)[name]
     table("t")
     environment(text)
     found = "\n".join(said())
 
-    assert golden.of_case(CASES, name, found) == found
+    assert golden.expected_case(CASES, name, found) == found
 
 
-@pytest.mark.parametrize("name", cases_of(CASES))
+@pytest.mark.parametrize("name", read_cases(CASES))
 def test_what_is_said_of_an_environment_is_short_and_keeps_secrets(name):
-    lines = cases_of(CASES)[name][1].splitlines()
+    lines = read_cases(CASES)[name][1].splitlines()
 
     assert lines
     assert all(len(line) <= 260 for line in lines)
@@ -277,7 +277,7 @@ def test_storage_options_are_part_of_the_spec_and_secrets_only_as_variables():
     assert "environments/prod.yaml:7" == spec.provenance["storageOptions.region"]
     assert "environments/prod.yaml:8" == spec.provenance["storageOptions.secret.fromEnv"]
     [reference] = [each for each in spec.storage_options.values() if isinstance(each, FromEnv)]
-    assert "environments/prod.yaml:8:5: spec.storageOptions.secret" == reference.at
+    assert "environments/prod.yaml:8:5: spec.storageOptions.secret" == reference.declared_at
 
 
 def test_the_spec_of_a_table_has_no_storage_options():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.spec.load import read_specs
-from tests.golden import cases_of
+from tests.golden import read_cases
 
 CASES = Path(__file__).parents[2] / "cases" / "spec" / "mistakes.txt"
 
@@ -38,18 +38,18 @@ def said(tmp_path, monkeypatch):
     return about
 
 
-@pytest.mark.parametrize("name", cases_of(CASES))
+@pytest.mark.parametrize("name", read_cases(CASES))
 def test_a_mistake_has_a_place_and_a_remedy(name, said, golden):
-    text, _ = cases_of(CASES)[name]
+    text, _ = read_cases(CASES)[name]
     found = said(text.replace("(table)\n", TABLE).encode())
 
-    assert golden.of_case(CASES, name, found) == found
+    assert golden.expected_case(CASES, name, found) == found
 
 
-@pytest.mark.parametrize("name", cases_of(CASES))
+@pytest.mark.parametrize("name", read_cases(CASES))
 def test_what_is_said_can_be_read(name):
 
-    assert all(len(line) <= 180 for line in cases_of(CASES)[name][1].splitlines())
+    assert all(len(line) <= 180 for line in read_cases(CASES)[name][1].splitlines())
 
 
 @pytest.mark.parametrize(

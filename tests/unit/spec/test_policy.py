@@ -11,8 +11,8 @@ import pytest
 from reconciler.diagnostics import Problems
 from reconciler.errors import SpecError
 from reconciler.spec.load import load_specs, read_specs
-from reconciler.spec.policy import unused_waivers
-from reconciler.spec.sources import Disk
+from reconciler.spec.policy import warn_about_unused_waivers
+from reconciler.spec.spec_files import DiskFiles
 
 
 def table(name, path=None, labels="{}", **more):
@@ -60,7 +60,7 @@ def said(*paths):
 
 
 def unused(loaded, paths, problems):
-    unused_waivers(
+    warn_about_unused_waivers(
         loaded.guards, loaded.tables, paths=paths, today=date(2026, 2, 28), problems=problems
     )
 
@@ -161,7 +161,7 @@ def test_a_broken_policy_stops_everything(write, text, problem):
     assert any(problem in line for line in said("specs/t.yaml"))
 
 
-class Forbidden(Disk):
+class Forbidden(DiskFiles):
     """A disk with one path that may not be looked at."""
 
     def __init__(self, path):
@@ -170,17 +170,17 @@ class Forbidden(Disk):
     def kind(self, path):
         if str(path).endswith(self.path):
             raise PermissionError(13, "Permission denied")
-        return super().kind(path)
+        return super().path_kind(path)
 
     def names(self, folder):
         if str(folder).endswith(self.path):
             raise PermissionError(13, "Permission denied")
-        return super().names(folder)
+        return super().list_names(folder)
 
     def read(self, file):
         if str(file).endswith(self.path):
             raise PermissionError(13, "Permission denied")
-        return super().read(file)
+        return super().read_bytes(file)
 
 
 @pytest.mark.parametrize("path", ["/policies", "/policies/p.yaml", "/policies/team"])

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reconciler import units
-from reconciler.spec import grammar, model, names
+from reconciler.spec import field_suggestions, grammar, model
 from reconciler.spec.fields import Block, Size, WordOr
 from reconciler.spec.load import read_specs
 from reconciler.spec.schema import main, table_spec_schema
@@ -192,7 +192,9 @@ def test_the_fields_of_a_block_are_the_fields_of_its_value():
 
 def test_every_alias_leads_to_a_field():
 
-    assert set() == set(names.ALIASES) - set(names.paths(grammar.TABLE_SPEC))
+    assert set() == set(field_suggestions.ALIASES) - set(
+        field_suggestions.list_field_paths(grammar.TABLE_SPEC)
+    )
 
 
 def test_every_field_says_what_it_is_for():

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.state.footers import read_footers
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
+from reconciler.storage.wrappers import RecordingStorage
 
 _number = count()
 
@@ -27,7 +27,7 @@ def stored(*tables, **options):
         data = sink.getvalue().to_pybytes()
         storage.create(f"{nth}.parquet", data)
         files.append((f"{nth}.parquet", len(data)))
-    return Recording(storage), files
+    return RecordingStorage(storage), files
 
 
 def written(values):
@@ -98,7 +98,7 @@ def test_rows_and_bytes_are_told_apart_from_what_a_file_costs_anyway():
     plain, heavy = read_footers(storage, files, [])
 
     assert (1000, 1000) == (plain.rows, heavy.rows)
-    assert plain.data == heavy.data < plain.bytes < heavy.bytes - 400_000
+    assert plain.row_bytes == heavy.row_bytes < plain.bytes < heavy.bytes - 400_000
     assert [size for _, size in files] == [plain.bytes, heavy.bytes]
 
 

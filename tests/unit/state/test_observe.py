@@ -8,13 +8,13 @@ from itertools import count
 import pytest
 
 from reconciler.errors import BlockedError, FormatError, StorageError
-from reconciler.hudi import avro
-from reconciler.hudi.clean import CleanedPartition, CleanerPlan, CleanMetadata
-from reconciler.hudi.owner import Owner
+from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
+from reconciler.hudi.timeline.owner import Owner
 from reconciler.spec.model import NewTable, Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import Recording
+from reconciler.storage.wrappers import RecordingStorage
 
 _number = count()
 PROPERTIES = {
@@ -31,14 +31,14 @@ DELETE = b'{"partitionToWriteStats": {"p=3": [{"prevCommit": null}]}, "operation
 REPLACE = b'{"partitionToWriteStats": {"p=4": []}, "partitionToReplaceFileIds": {"p=5": ["f-0"]}}'
 CLEAN = CleanMetadata(
     started="20260105000000000",
-    took_ms=1,
-    earliest="20260102000000000",
+    duration_ms=1,
+    earliest_instant="20260102000000000",
     last_completed_commit="20260104000000000",
     partitions={"p=1": CleanedPartition(policy="KEEP_LATEST_COMMITS", planned=(), deleted=("a",))},
     extra={"savepointed_timestamps": "1, 2"},
 ).encode()
 PLAN = CleanerPlan(
-    policy="KEEP_LATEST_COMMITS", earliest="20260102000000000", files={"p=1": ("a",)}
+    policy="KEEP_LATEST_COMMITS", earliest_instant="20260102000000000", files={"p=1": ("a",)}
 ).encode("/t")
 FOUR_WRITES = {
     "20260101000000000.commit": UPDATE,
@@ -59,7 +59,7 @@ def table(files=(), **changes):
     storage.create(".hoodie/hoodie.properties", said.encode())
     for name, data in dict(files).items():
         storage.create(f".hoodie/{name}", data)
-    return Recording(storage)
+    return RecordingStorage(storage)
 
 
 def look(storage, spec=None):
@@ -84,7 +84,7 @@ def test_a_full_scan_reads_no_commit_however_damaged_it_is():
 
     assert ["hoodie.properties"] == reads(storage)
     assert 4 == len(state.timeline.instants)
-    assert None is state.touched
+    assert None is state.touched_partitions
 
 
 def test_an_incremental_scan_reads_the_window_and_no_more():
@@ -97,21 +97,21 @@ def test_an_incremental_scan_reads_the_window_and_no_more():
         "20260103000000000": set(),  # only new file groups: nothing of them can have expired
         "20260104000000000": {"p=3"},
         "20260104500000000": {"p=4", "p=5"},
-    } == state.touched
+    } == state.touched_partitions
 
 
 def test_an_insert_counts_where_log_files_may_follow():
     files = {**FOUR_WRITES, "20260105000000000.clean": CLEAN}
     state = look(table(files, **{"hoodie.table.type": "MERGE_ON_READ"}), INCREMENTAL)
 
-    assert {"p=2"} == state.touched["20260103000000000"]
+    assert {"p=2"} == state.touched_partitions["20260103000000000"]
 
 
 def test_a_full_scan_reads_no_commit_though_there_was_a_clean():
     full = TableSpec(name="t", path="t", retention=Retention(policy=Policy.COMMITS, keep=1))
     storage = table({**FOUR_WRITES, "20260105000000000.clean": CLEAN})
 
-    assert None is look(storage, full).touched
+    assert None is look(storage, full).touched_partitions
     assert {"20260104500000000.replacecommit", "20260105000000000.clean"} == set(reads(storage)[1:])
 
 
@@ -121,7 +121,7 @@ def test_an_incremental_scan_without_a_boundary_reads_no_commits(clean):
     storage = table(files)
     state = look(storage, INCREMENTAL)
 
-    assert None is state.touched
+    assert None is state.touched_partitions
     assert not [name for name in reads(storage) if name.endswith(".commit")]
 
 
@@ -212,7 +212,9 @@ def test_a_pending_overwrite_of_an_old_writer_names_no_slices():
 
 def test_a_pending_compaction_names_its_groups():
     operation = {"partitionPath": "p=1", "fileId": "f-0", "baseInstantTime": "1"}
-    plan = avro.encode("HoodieCompactionPlan.avsc", {"operations": [operation]})
+    plan = avro_container.encode_record_file(
+        "HoodieCompactionPlan.avsc", {"operations": [operation]}
+    )
     state = look(table({"20260101000000000.compaction.requested": plan}))
 
     (found,) = state.compactions
@@ -267,7 +269,7 @@ def test_properties_are_read_from_the_backup_while_they_are_replaced():
         assert "t" == look(storage).table_name
 
 
-class Gone(Recording):
+class Gone(RecordingStorage):
     """A file that is listed and never there."""
 
     def list(self, folder):
@@ -281,7 +283,7 @@ def test_a_timeline_that_never_rests_is_one_clear_error():
         look(Gone(table()))
 
 
-class BeingWritten(Recording):
+class BeingWritten(RecordingStorage):
     """A file of which there is only the half until it was read so often."""
 
     def __init__(self, inner, ending, reads):
@@ -347,7 +349,7 @@ def pending_table(beats):
 
 
 def asked(storage, lives=lambda _owner: None):
-    return observe(storage, None, observed_ms=7, lives=lives)
+    return observe(storage, None, observed_ms=7, check_process=lives)
 
 
 def test_a_pending_write_is_ours_where_its_heartbeat_says_whose_it_is():
@@ -365,7 +367,7 @@ def test_a_pending_write_is_ours_where_its_heartbeat_says_whose_it_is():
         (WRITTEN, "commit", "INFLIGHT", True, False),
         ("20260106000000000", "replacecommit", "REQUESTED", False, False),
     ] == [
-        (one.instant, one.action.value, one.state, one.owner.ended, one.lives)
+        (one.instant, one.action.value, one.state, one.owner.ended, one.is_running)
         for one in state.pending_writes
     ]
     assert [replace(NOBODY, ended=True), NOBODY] == heard

@@ -13,7 +13,7 @@ from reconciler.errors import (
     PermissionDeniedError,
     StorageError,
 )
-from reconciler.hudi.instant import Instant
+from reconciler.hudi.timeline.instant import Instant
 from reconciler.storage import paths
 from reconciler.storage.local import LocalStorage
 
@@ -79,9 +79,9 @@ def test_no_temporary_file_is_left(storage, tmp_path):
 
 
 def test_a_temporary_name_is_no_instant_and_not_listed():
-    name = paths.temporary(NAME)
+    name = paths.make_temporary_path(NAME)
 
-    assert name != paths.temporary(NAME)
+    assert name != paths.make_temporary_path(NAME)
     assert Instant.parse(name) is None
     assert paths.is_hidden(name)
 

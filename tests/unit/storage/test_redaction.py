@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from reconciler.errors import PermissionDeniedError, StorageError
 from reconciler.storage.api import StorageRef
 from reconciler.storage.open import open_storage
-from reconciler.storage.redaction import redacted
+from reconciler.storage.redaction import redact_secrets
 
 SAS = "sv=2024-11-04&sig=aGVsbG8gd29ybGQ%2Bmore%3D"
 KEY = "AccountName=lake;AccountKey=c2VjcmV0K3NlY3JldA==;EndpointSuffix=core.windows.net"
@@ -32,7 +32,7 @@ KEY = "AccountName=lake;AccountKey=c2VjcmV0K3NlY3JldA==;EndpointSuffix=core.wind
     ],
 )
 def test_a_secret_is_blotted_out(said, secret, expected):
-    assert expected == redacted(said, [secret])
+    assert expected == redact_secrets(said, [secret])
 
 
 class Talkative(MemoryFileSystem):

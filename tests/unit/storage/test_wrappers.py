@@ -4,7 +4,12 @@ import pytest
 
 from reconciler.errors import PermissionDeniedError
 from reconciler.storage.local import LocalStorage
-from reconciler.storage.wrappers import Fault, Faulty, ReadOnly, Recording
+from reconciler.storage.wrappers import (
+    FaultyStorage,
+    ReadOnlyStorage,
+    RecordingStorage,
+    StorageFault,
+)
 
 
 @pytest.fixture
@@ -14,7 +19,7 @@ def storage(tmp_path) -> LocalStorage:
 
 def test_nothing_changes_through_a_read_only_storage(storage):
     storage.create("f", b"x")
-    read_only = ReadOnly(storage)
+    read_only = ReadOnlyStorage(storage)
     for act in (
         lambda: read_only.create("g", b""),
         lambda: read_only.create_from("g", __file__),
@@ -31,7 +36,7 @@ def test_nothing_changes_through_a_read_only_storage(storage):
 
 
 def test_a_recording_knows_what_was_asked(storage):
-    recording = Recording(storage)
+    recording = RecordingStorage(storage)
     recording.create("f", b"x")
     recording.read("f")
     recording.delete_many(["f", "g"])
@@ -42,7 +47,7 @@ def test_a_recording_knows_what_was_asked(storage):
 
 @pytest.mark.parametrize(("how", "left"), [("before", None), ("after", b"1234"), ("torn", b"12")])
 def test_a_fault_strikes_at_its_call_and_stays(storage, how, left):
-    faulty = Faulty(storage, Fault(at=2, how=how), ConnectionError("gone"))
+    faulty = FaultyStorage(storage, StorageFault(at=2, mode=how), ConnectionError("gone"))
     faulty.create("first", b"1234")
     faulty.read("first")
     with pytest.raises(ConnectionError, match="gone"):
@@ -53,14 +58,14 @@ def test_a_fault_strikes_at_its_call_and_stays(storage, how, left):
     found = storage.read("second") if storage.stat("second") else None
     assert found == left
     assert storage.stat("third") is None
-    assert faulty.seen == 3
+    assert faulty.call_count == 3
 
 
 @pytest.mark.parametrize(("how", "left"), [("before", None), ("after", b"1234"), ("torn", b"12")])
 def test_a_fault_strikes_a_local_file_on_its_way(storage, tmp_path, how, left):
     local = tmp_path / "local"
     local.write_bytes(b"1234")
-    faulty = Faulty(storage, Fault(at=1, how=how), ConnectionError("gone"))
+    faulty = FaultyStorage(storage, StorageFault(at=1, mode=how), ConnectionError("gone"))
     with pytest.raises(ConnectionError, match="gone"):
         faulty.create_from("f", str(local))
 
@@ -68,7 +73,9 @@ def test_a_fault_strikes_a_local_file_on_its_way(storage, tmp_path, how, left):
 
 
 def test_a_fault_may_pass(storage):
-    faulty = Faulty(storage, Fault(at=1, among="calls", stays=False), ConnectionError())
+    faulty = FaultyStorage(
+        storage, StorageFault(at=1, among="calls", is_permanent=False), ConnectionError()
+    )
     with pytest.raises(ConnectionError):
         faulty.stat("f")
     faulty.create("f", b"x")

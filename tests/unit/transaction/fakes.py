@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.errors import AlreadyExistsError, NotFoundError
-from reconciler.storage.api import Deletion, Entry, Folder, StorageRef
+from reconciler.storage.api import DeletionResult, FolderListing, StorageEntry, StorageRef
 from reconciler.transaction.process import Process
 
 
@@ -43,18 +43,20 @@ class Shelf:
     def ref(self) -> StorageRef:
         return StorageRef(self.location)
 
-    def list(self, folder: str) -> builtins.list[Entry]:
+    def list(self, folder: str) -> builtins.list[StorageEntry]:
         prefix = f"{folder}/" if folder else ""
-        found: dict[str, Entry] = {}
+        found: dict[str, StorageEntry] = {}
         for path, (data, modified_ms) in self.files.items():
             if path.startswith(prefix):
                 name, slash, _ = path[len(prefix) :].partition("/")
-                found[name] = Entry(name, 0 if slash else len(data), modified_ms, bool(slash))
+                found[name] = StorageEntry(
+                    name, 0 if slash else len(data), modified_ms, bool(slash)
+                )
         if not found:
             raise NotFoundError(folder, "is not there")
         return [found[name] for name in sorted(found)]
 
-    def walk(self, descend: Callable[[str], bool]) -> Iterator[Folder]:
+    def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
         raise NotImplementedError
 
     def read(self, path: str) -> bytes:
@@ -65,11 +67,11 @@ class Shelf:
     def read_range(self, path: str, start: int, length: int) -> bytes:
         return self.read(path)[start:][:length]
 
-    def stat(self, path: str) -> Entry | None:
+    def stat(self, path: str) -> StorageEntry | None:
         if path not in self.files:
             return None
         data, modified_ms = self.files[path]
-        return Entry(path.rpartition("/")[2], len(data), modified_ms, is_folder=False)
+        return StorageEntry(path.rpartition("/")[2], len(data), modified_ms, is_folder=False)
 
     def create(self, path: str, data: bytes) -> None:
         if path in self.files:
@@ -82,8 +84,8 @@ class Shelf:
     def delete(self, path: str) -> bool:
         return self.files.pop(path, None) is not None
 
-    def delete_many(self, paths: Sequence[str]) -> builtins.list[Deletion]:
-        return [Deletion(path, existed=self.delete(path)) for path in paths]
+    def delete_many(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
+        return [DeletionResult(path, existed=self.delete(path)) for path in paths]
 
     def remove_folder(self, path: str) -> bool:
         return not any(name.startswith(f"{path}/") for name in self.files)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.transaction.conflicts import Claim, Footprint, awaited, conflict, conflicts
+from reconciler.transaction.conflicts import (
+    Footprint,
+    GroupClaim,
+    explain_conflict,
+    find_conflicts,
+    find_undecided_claims,
+)
 
 
 def claim(*ids, partition="p", is_open=False):
-    return Claim(partition=partition, ids=frozenset(ids), is_open=is_open)
+    return GroupClaim(partition=partition, ids=frozenset(ids), is_open=is_open)
 
 
 def write(groups=None, *, done=False, inserts=(), is_known=True):
@@ -45,7 +51,7 @@ def write(groups=None, *, done=False, inserts=(), is_known=True):
 )
 def test_a_group_is_let_go_when_a_write_may_go_to_one_of_its_file_groups(footprint, says):
 
-    assert says == conflict(claim("a", "b"), footprint)
+    assert says == explain_conflict(claim("a", "b"), footprint)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +64,7 @@ def test_a_group_is_let_go_when_a_write_may_go_to_one_of_its_file_groups(footpri
     ids=["into its partition", "into another", "completed: it said where"],
 )
 def test_new_records_may_go_into_small_file_groups_of_their_partition(footprint, is_hit):
-    found = conflict(claim("a", is_open=True), footprint)
+    found = explain_conflict(claim("a", is_open=True), footprint)
 
     assert is_hit == (found is not None)
     assert found is None or "which may go into its small file groups" in found
@@ -71,14 +77,16 @@ def test_every_group_that_is_hit_is_named_once_with_the_first_reason():
     assert {
         0: "commit 7 has written to its file group a meanwhile",
         2: "commit 7 is pending and writes to its file group c",
-    } == conflicts(claims, writes)
+    } == find_conflicts(claims, writes)
 
 
 def test_a_group_waits_for_a_write_that_has_not_said_where_it_goes_and_for_no_other_reason():
     claims = [claim("a"), claim("b"), claim("c", partition="q", is_open=True)]
     says_nothing = write(is_known=False)
 
-    assert {0, 1, 2} == awaited(claims, [says_nothing])
-    assert {1} == awaited(claims, [write({"p": {"a"}}, inserts={"q"}), says_nothing])
-    assert set() == awaited(claims, [write({"p": {"a"}}), write({"q": {"c"}}, done=True)])
-    assert set() == awaited(claims, [write(is_known=False, done=True), says_nothing])
+    assert {0, 1, 2} == find_undecided_claims(claims, [says_nothing])
+    assert {1} == find_undecided_claims(claims, [write({"p": {"a"}}, inserts={"q"}), says_nothing])
+    assert set() == find_undecided_claims(
+        claims, [write({"p": {"a"}}), write({"q": {"c"}}, done=True)]
+    )
+    assert set() == find_undecided_claims(claims, [write(is_known=False, done=True), says_nothing])

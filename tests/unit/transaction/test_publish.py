@@ -7,9 +7,9 @@ from datetime import UTC
 import pytest
 
 from reconciler.errors import AlreadyExistsError, StaleError
-from reconciler.hudi.instant import Action, Instant
-from reconciler.hudi.timeline import Timeline, TimelineFile
-from reconciler.transaction.publish import Publisher, completion_of
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Action, Instant
+from reconciler.transaction.publish import Publisher, find_completion
 from tests.unit.transaction.fakes import FakeClock, Shelf
 
 OLD = "20251231000000000_20251231000001000.commit"
@@ -21,7 +21,7 @@ def publisher(shelf: Shelf, layout: int, **more) -> Publisher:
     def reread() -> Timeline:
         names = [entry.name for entry in shelf.list(folder)]
         parsed = [(Instant.parse(name), name) for name in names]
-        return Timeline.of(TimelineFile(i, name, 0, 0) for i, name in parsed if i)
+        return Timeline.from_files(TimelineFile(i, name, 0, 0) for i, name in parsed if i)
 
     return Publisher(
         storage=shelf,
@@ -29,7 +29,7 @@ def publisher(shelf: Shelf, layout: int, **more) -> Publisher:
         layout=layout,
         zone=UTC,
         clock=shelf.clock,
-        reread=reread,
+        reload_timeline=reread,
         **more,
     )
 
@@ -40,8 +40,8 @@ def shelf() -> Shelf:
 
 
 def run_clean(it: Publisher) -> str:
-    time = it.request(Action.CLEAN, it.reread(), b"plan")
-    it.start(time, Action.CLEAN, b"")
+    time = it.request(Action.CLEAN, it.reload_timeline(), b"plan")
+    it.begin(time, Action.CLEAN, b"")
     it.complete(time, Action.CLEAN, b"done")
     return time
 
@@ -70,9 +70,9 @@ def test_a_time_is_greater_than_completion_times_and_archived_ones_too(shelf):
     shelf.create(".hoodie/timeline/20251231000000000_20260101000000100.commit", b"")
     it = publisher(shelf, 2)
 
-    assert it.new_time(it.reread()) == "20260101000000101"
+    assert it.choose_time(it.reload_timeline()) == "20260101000000101"
     it = publisher(shelf, 2, archived_newest="20260101000000500")
-    assert it.new_time(it.reread()) == "20260101000000501"
+    assert it.choose_time(it.reload_timeline()) == "20260101000000501"
 
 
 def test_an_instant_is_never_completed_twice(shelf):
@@ -82,13 +82,15 @@ def test_an_instant_is_never_completed_twice(shelf):
 
     with pytest.raises(StaleError, match="completed by another"):
         it.complete(time, Action.CLEAN, b"again")
-    assert completion_of(it.reread(), time, Action.CLEAN).completed == "20260101000000001"
+    assert (
+        find_completion(it.reload_timeline(), time, Action.CLEAN).completed == "20260101000000001"
+    )
 
 
 def test_an_instant_that_was_removed_is_not_completed(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
     it = publisher(shelf, 2)
-    time = it.request(Action.CLEAN, it.reread(), b"plan")
+    time = it.request(Action.CLEAN, it.reload_timeline(), b"plan")
     it.withdraw(time, Action.CLEAN)
 
     with pytest.raises(StaleError, match="removed from the timeline"):
@@ -99,7 +101,7 @@ def test_an_instant_that_was_removed_is_not_completed(shelf):
 def test_a_requested_file_that_exists_is_not_overwritten(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
     it = publisher(shelf, 2)
-    before = it.reread()
+    before = it.reload_timeline()
     it.request(Action.CLEAN, before, b"first")
 
     with pytest.raises(AlreadyExistsError):
@@ -109,8 +111,8 @@ def test_a_requested_file_that_exists_is_not_overwritten(shelf):
 def test_a_clustering_completes_as_a_replacecommit(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
     it = publisher(shelf, 2)
-    time = it.request(Action.CLUSTERING, it.reread(), b"plan")
-    it.start(time, Action.CLUSTERING, b"")
+    time = it.request(Action.CLUSTERING, it.reload_timeline(), b"plan")
+    it.begin(time, Action.CLUSTERING, b"")
 
     done = it.complete(time, Action.CLUSTERING, b"done")
     assert done.file_name == f"{time}_{done.completed}.replacecommit"
@@ -123,9 +125,9 @@ def test_what_rewrites_files_takes_a_time_from_before_writes_that_are_not_announ
     shelf.create(f".hoodie/timeline/{OLD}", b"")
     it = publisher(shelf, 2, reach_ms=3_600_000)
 
-    assert it.request(action, it.reread(), b"plan") == "20251231230000000"
-    assert it.request(action, it.reread(), b"plan") == "20251231230000001"
-    it.start("20251231230000001", action, b"")
+    assert it.request(action, it.reload_timeline(), b"plan") == "20251231230000000"
+    assert it.request(action, it.reload_timeline(), b"plan") == "20251231230000001"
+    it.begin("20251231230000001", action, b"")
     done = it.complete("20251231230000001", action, b"done")
     assert done.completed == "20260101000000000"
 
@@ -134,4 +136,4 @@ def test_a_clean_writes_no_files_so_its_time_is_now(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
     it = publisher(shelf, 2, reach_ms=3_600_000)
 
-    assert it.request(Action.CLEAN, it.reread(), b"plan") == "20260101000000000"
+    assert it.request(Action.CLEAN, it.reload_timeline(), b"plan") == "20260101000000000"

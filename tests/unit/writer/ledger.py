@@ -8,24 +8,24 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.basefile.form import FileForm
-from reconciler.basefile.schema import FileSchema
-from reconciler.hudi.bloom import BloomShape
-from reconciler.hudi.names import BaseName
-from reconciler.merge.avro_schema import arrow_schema, with_meta_columns
-from reconciler.merge.rules import MergeRules
-from reconciler.merge.slice import SliceReading
-from reconciler.sizing.estimate import RecordSize
-from reconciler.sizing.rules import Sizes, Steady
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.slice_reader import SliceReadOptions
+from reconciler.hudi.codecs.bloom import BloomShape
+from reconciler.hudi.files.names import BaseName
+from reconciler.layout.sizing.assignment_rules import FileSizeLimits, SteadyRule
+from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.storage.open import open_storage
-from reconciler.writer.bucket import Work
+from reconciler.writer.bucket import BucketSettings
+from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.keys import KeyRule
-from reconciler.writer.local import InProcess
-from reconciler.writer.partitions import FolderRule
-from reconciler.writer.request import Operation, Recipe, Standing, WriteWork
-from reconciler.writer.schema import avro_schema
-from tests.unit.sizing.piles import pile
+from reconciler.writer.job import RowJob, RowOperation, TableGroups, WriteJob
+from reconciler.writer.local import LocalWriter
+from reconciler.writer.partition_paths import PartitionRule
+from reconciler.writer.record_keys import KeyRule
+from tests.unit.layout.sizing.file_groups import make_groups
 from tests.unit.writer.tables import properties
 
 ROWS = pa.schema(
@@ -38,11 +38,11 @@ ROWS = pa.schema(
     ]
 )
 #: without a filter, so that a file of few rows is small
-FORM = FileForm(bloom=BloomShape.of(entries=100), codec="none")
-BIG = Steady(
-    sizes=Sizes(target=1 << 20, small=1 << 19),
-    record=RecordSize(fixed=4000, per_row=100.0, because=""),
-    cap=None,
+FORM = BaseFileSettings(bloom=BloomShape.from_options(entries=100), codec="none")
+BIG = SteadyRule(
+    sizes=FileSizeLimits(target=1 << 20, small=1 << 19),
+    record_size=RecordSize(fixed=4000, per_row=100.0, because=""),
+    rewrite_cap=None,
 )
 
 
@@ -69,38 +69,38 @@ class Ledger:
         self.rule, self.number, self.places = rule, 0, 3
         self.is_global = is_global
         self.files = {}
-        self.writer = writer or InProcess(self.storage, self.places)
-        text = avro_schema(schema, "t", table_version=9)
-        self.columns = arrow_schema(text, "t")
-        self.schema = FileSchema.of(text, "t")
+        self.writer = writer or LocalWriter(self.storage, self.places)
+        text = make_avro_schema(schema, "t", table_version=9)
+        self.columns = to_arrow_schema(text, "t")
+        self.schema = FileSchema.from_avro(text, "t")
 
     def work(self, operation, **more):
         target = self.rule.sizes.target
-        reading = SliceReading(
-            rules=MergeRules.of(self.properties), schema=with_meta_columns(self.columns)
+        reading = SliceReadOptions(
+            rules=MergeRules.from_properties(self.properties), schema=add_meta_columns(self.columns)
         )
-        recipe = Recipe(
+        recipe = RowJob(
             operation=operation,
-            work=Work(
+            settings=BucketSettings(
                 instant=f"20300101000000{self.number:03}",
                 reading=reading,
                 schema=self.schema,
                 form=FORM,
                 target=target,
             ),
-            keys=KeyRule.of(self.properties),
-            folders=FolderRule.of(self.properties),
-            dedupe=DedupeRule.of(self.properties, is_global=self.is_global),
+            key_rule=KeyRule.from_properties(self.properties),
+            partition_rule=PartitionRule.from_properties(self.properties),
+            dedupe_rule=DedupeRule.from_properties(self.properties, is_global=self.is_global),
             columns=self.columns,
-            brought=self.columns,
+            incoming=self.columns,
             dedupes=more.pop("dedupes", False),
         )
         standing = more.pop("standing", None) or self.standing()
-        return WriteWork(
-            recipe=recipe,
+        return WriteJob(
+            row_job=recipe,
             seed=f"{self.number:032x}",
-            standing=standing,
-            rule=self.rule,
+            table_groups=standing,
+            size_rule=self.rule,
             has_commits=bool(self.number),
             **more,
         )
@@ -109,9 +109,9 @@ class Ledger:
         held = {}
         for (partition, file_id), (_, size) in sorted(self.files.items()):
             held.setdefault(partition, {})[file_id] = size
-        groups = pile(held, **pending)
+        groups = make_groups(held, **pending)
         names = [self.files[key][0] for key in sorted(self.files)]
-        return Standing(groups=groups, bases=pa.array(names, pa.string()))
+        return TableGroups(groups=groups, bases=pa.array(names, pa.string()))
 
     def write(self, operation, *parts, assigned=lambda _found: None, **more):
         self.number += 1
@@ -127,13 +127,13 @@ class Ledger:
             self.files[made.partition, name.file_id] = made.file.name, made.file.size
 
     def insert(self, *rows, **more):
-        return self.write(Operation.INSERT, [batch(*rows)], **more)
+        return self.write(RowOperation.INSERT, [batch(*rows)], **more)
 
     def upsert(self, *rows, **more):
-        return self.write(Operation.UPSERT, [batch(*rows)], **more)
+        return self.write(RowOperation.UPSERT, [batch(*rows)], **more)
 
     def delete(self, *rows, **more):
-        return self.write(Operation.DELETE, [batch(*rows)], **more)
+        return self.write(RowOperation.DELETE, [batch(*rows)], **more)
 
     def tables(self):
         """The newest file of every group, by partition and file id."""
@@ -159,7 +159,7 @@ def few_a_file(rows, **more):
     target = round(fixed + rows * per_row)
     record = RecordSize(fixed=fixed, per_row=per_row, because="")
     return replace(
-        BIG, sizes=Sizes(target=target, small=round(target * 0.8)), record=record, **more
+        BIG, sizes=FileSizeLimits(target=target, small=round(target * 0.8)), record=record, **more
     )
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from reconciler.hudi.properties import TableProperties, checksum, print_java
+from reconciler.hudi.table.properties import (
+    TableProperties,
+    compute_checksum,
+    format_java_properties,
+)
 
 
 def properties(keys="id", fields="p", version=9, **more):
@@ -15,5 +19,5 @@ def properties(keys="id", fields="p", version=9, **more):
         "hoodie.table.partition.fields": fields,
         **more,
     }
-    raw["hoodie.table.checksum"] = str(checksum(raw))
-    return TableProperties.parse(print_java(raw), "hoodie.properties")
+    raw["hoodie.table.checksum"] = str(compute_checksum(raw))
+    return TableProperties.parse(format_java_properties(raw), "hoodie.properties")

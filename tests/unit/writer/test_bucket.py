@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.basefile.writer import BaseFileWriter
 from reconciler.errors import FormatError
-from reconciler.hudi.names import BaseName
-from reconciler.merge.logs import LogRecords
-from reconciler.merge.ordering import comparable
+from reconciler.file_slices.base_file.writer import BaseFileWriter
+from reconciler.file_slices.merge.log_records import LogRecords
+from reconciler.file_slices.merge.ordering import to_comparable
+from reconciler.hudi.files.names import BaseName
 from reconciler.storage.open import open_storage
-from reconciler.writer.bucket import Bucket, BucketWriting, Rows, Work
-from reconciler.writer.merging import Counts
-from tests.rewriting import asked, unpacked
+from reconciler.writer.base_file_merge import FileCounts
+from reconciler.writer.bucket import Bucket, BucketRows, BucketSettings, BucketWriter
+from tests.rewrite_jobs import make_rewrite, unpack_table
 
 PREFIX = "00112233-4455-6677-8899-aabbccddeeff"
 KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
@@ -27,7 +27,7 @@ KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
 @pytest.fixture(params=["v6_cow_part", "v9_cow_part"])
 def it(request, tmp_path):
     """A table, and what its first file group holds."""
-    storage, work, groups = asked(unpacked(request.param, tmp_path / "t"))
+    storage, work, groups = make_rewrite(unpack_table(request.param, tmp_path / "t"))
     (group, *_) = groups
     base = group.slices[0]
     old = pq.read_table(pa.BufferReader(storage.read(base.base)))
@@ -47,13 +47,13 @@ class Subject:
 
     def write(self, rows, *, base=True, target=1 << 30, attempt=3):
         of = self.rewrite
-        work = Work(
+        work = BucketSettings(
             instant=of.instant,
             reading=of.reading,
             schema=of.schema,
             form=of.form,
             target=target,
-            ranges=("id",),
+            range_columns=("id",),
         )
         bucket = Bucket(
             number=7,
@@ -61,7 +61,7 @@ class Subject:
             prefix=PREFIX,
             base=self.base if base else None,
         )
-        writing = BucketWriting(work=work, bucket=bucket, attempt=attempt, folder=self.folder)
+        writing = BucketWriter(settings=work, bucket=bucket, attempt=attempt, folder=self.folder)
         return writing.write(rows, self.storage)
 
     def rows(self, *numbers, ts=1000, name=lambda n: f"new {n}"):
@@ -85,7 +85,7 @@ class Subject:
             keys=pa.array(keys, pa.string()),
             row=np.array([*range(len(batch)), *([-1] * len(deletes))], np.int64),
             is_final=np.zeros(len(keys), np.bool_),
-            ordering=(comparable(ts, "ts"),),
+            ordering=(to_comparable(ts, "ts"),),
             table=pa.Table.from_batches([batch]),
         )
 
@@ -104,10 +104,10 @@ def test_an_upsert_goes_on_with_the_file_group_and_leaves_its_other_rows_alone(i
     first, second, third, *others = it.keys(it.old)
     change = it.records(it.rows(int(first)), deletes=[second])
 
-    (made,) = it.write(Rows(records=change, inserts=lambda: [it.rows(9001, 9002)]))
+    (made,) = it.write(BucketRows(records=change, inserts=lambda: [it.rows(9001, 9002)]))
 
     assert BaseName.parse(made.file.name).file_id == BaseName.parse(made.before).file_id
-    assert made.counts == Counts(inserts=2, updates=1, deletes=1)
+    assert made.counts == FileCounts(inserts=2, updates=1, deletes=1)
     table = it.read(made)
     assert it.keys(table) == [first, third, *others, "9001", "9002"]
     kept = it.old.slice(2).drop_columns(["_hoodie_file_name"])
@@ -119,7 +119,7 @@ def test_only_new_rows_carry_the_commit_and_each_has_a_number_of_its_own(it):
     first, *_ = it.keys(it.old)
 
     (made,) = it.write(
-        Rows(
+        BucketRows(
             records=it.records(it.rows(int(first))), inserts=lambda: [it.rows(9001), it.rows(9002)]
         )
     )
@@ -136,7 +136,7 @@ def test_only_new_rows_carry_the_commit_and_each_has_a_number_of_its_own(it):
 def test_its_statistic_names_the_file_that_it_follows(it):
     first, *_ = it.keys(it.old)
 
-    (made,) = it.write(Rows(records=it.records(it.rows(int(first)))))
+    (made,) = it.write(BucketRows(records=it.records(it.rows(int(first)))))
 
     stat = made.stat
     assert stat["prevBaseFile"] == made.before == it.base.base.rpartition("/")[2]
@@ -147,13 +147,13 @@ def test_its_statistic_names_the_file_that_it_follows(it):
 def test_rows_that_are_only_inserted_stay_beside_rows_of_the_same_key(it):
     first, *_ = it.keys(it.old)
 
-    (made,) = it.write(Rows(inserts=lambda: [it.rows(int(first))]))
+    (made,) = it.write(BucketRows(inserts=lambda: [it.rows(int(first))]))
 
     assert it.keys(it.read(made)).count(first) == 2
 
 
 def test_a_group_begins_with_a_file_of_its_own(it):
-    (made,) = it.write(Rows(inserts=lambda: [it.rows(1), it.rows(2)]), base=False)
+    (made,) = it.write(BucketRows(inserts=lambda: [it.rows(1), it.rows(2)]), base=False)
 
     assert made.before is None
     assert BaseName.parse(made.file.name).file_id == f"{PREFIX}-0"
@@ -165,7 +165,7 @@ def test_no_file_grows_beyond_the_target_for_new_rows(it):
     batches = [it.rows(*range(n, n + 2000), name=noise) for n in range(0, 40_000, 2000)]
     target = 500_000
 
-    made = it.write(Rows(inserts=lambda: batches), base=False, target=target)
+    made = it.write(BucketRows(inserts=lambda: batches), base=False, target=target)
 
     assert len(made) > 1
     assert max(one.file.size for one in made) <= 1.15 * target
@@ -178,7 +178,7 @@ def test_no_file_grows_beyond_the_target_for_new_rows(it):
 def test_what_a_group_has_no_room_for_begins_another(it):
     rows = [it.rows(*range(5000, 25_000), name=noise)]
 
-    old, *more = it.write(Rows(inserts=lambda: rows), target=500_000)
+    old, *more = it.write(BucketRows(inserts=lambda: rows), target=500_000)
 
     assert old.before is not None
     assert more
@@ -193,7 +193,7 @@ def test_rows_of_any_width_end_a_file_in_time(it, base):
     """Some are so wide that two of them are more than a file may have beyond its target."""
     rows = [it.rows(*range(5000, 5200), name=lambda n: noise(n, 300_000 if n % 20 == 7 else 64))]
 
-    made = it.write(Rows(inserts=lambda: rows), base=base, target=1_500_000)
+    made = it.write(BucketRows(inserts=lambda: rows), base=base, target=1_500_000)
 
     assert len(made) > 1
     assert all(one.file.size <= 1.15 * 1_500_000 for one in made)
@@ -203,22 +203,22 @@ def test_rows_of_any_width_end_a_file_in_time(it, base):
 def test_a_few_rows_too_many_begin_no_small_file(it):
     """Of one file that was planned, and whose rows are somewhat wider than was thought."""
     rows = [it.rows(*range(n, n + 500), name=noise) for n in range(5000, 9000, 500)]
-    (whole,) = it.write(Rows(inserts=lambda: rows), base=False)
+    (whole,) = it.write(BucketRows(inserts=lambda: rows), base=False)
     target = int(whole.file.size / 1.12)
 
-    made = it.write(Rows(inserts=lambda: rows), base=False, target=target, attempt=4)
+    made = it.write(BucketRows(inserts=lambda: rows), base=False, target=target, attempt=4)
 
     assert [4000] == [one.file.rows for one in made]
 
 
 def test_a_row_that_is_too_wide_for_a_file_begins_the_next_one(it):
-    (made,) = it.write(Rows(inserts=lambda: [it.rows(*range(5000, 9000), name=noise)]))
+    (made,) = it.write(BucketRows(inserts=lambda: [it.rows(*range(5000, 9000), name=noise)]))
     path = f"{made.partition}/{made.file.name}"
     it.base = replace(it.base, base=path, base_size=made.file.size)
     target = int(made.file.size / 0.8)
 
     wide = it.rows(20_000, name=lambda n: noise(n, target))
-    found = it.write(Rows(inserts=lambda: [wide]), target=target, attempt=4)
+    found = it.write(BucketRows(inserts=lambda: [wide]), target=target, attempt=4)
 
     assert [made.file.rows, 1] == [one.file.rows for one in found]
     assert all(one.file.size <= 1.15 * target for one in found)
@@ -229,21 +229,21 @@ def test_a_row_beyond_the_target_leaves_the_others_together(it, base):
     target = 1_500_000
     wide = it.rows(*range(5000, 9000), name=lambda n: noise(n, 6 * target if n == 7000 else 64))
 
-    made = it.write(Rows(inserts=lambda: [wide]), base=base, target=target)
+    made = it.write(BucketRows(inserts=lambda: [wide]), base=base, target=target)
 
     assert [2000, 1, 1999] == [one.counts.inserts for one in made]
 
 
 def test_a_file_that_goes_on_is_not_encoded_twice(it, monkeypatch):
-    (made,) = it.write(Rows(inserts=lambda: [it.rows(*range(5000, 9000), name=noise)]))
+    (made,) = it.write(BucketRows(inserts=lambda: [it.rows(*range(5000, 9000), name=noise)]))
     storage, path = it.storage, f"{made.partition}/{made.file.name}"
     it.base = replace(it.base, base=path, base_size=storage.stat(path).size)
     encoded = []
-    monkeypatch.setattr(BaseFileWriter, "_sample", lambda self: encoded.append(self.name))
+    monkeypatch.setattr(BaseFileWriter, "_measure_sample", lambda self: encoded.append(self.name))
     target = int(1.2 * made.file.size)
 
     new = [it.rows(*range(20_000, 24_000), name=noise)]
-    one, *more = it.write(Rows(inserts=lambda: new), target=target, attempt=4)
+    one, *more = it.write(BucketRows(inserts=lambda: new), target=target, attempt=4)
 
     assert more
     assert one.file.name not in encoded
@@ -251,7 +251,7 @@ def test_a_file_that_goes_on_is_not_encoded_twice(it, monkeypatch):
 
 
 def test_every_file_comes_after_its_marker_and_nothing_stays_on_the_local_disk(it):
-    made = it.write(Rows(inserts=lambda: [it.rows(1)]), base=False)
+    made = it.write(BucketRows(inserts=lambda: [it.rows(1)]), base=False)
 
     folder = f".hoodie/.temp/{it.rewrite.instant}/{it.partition}"
     markers = {entry.name for entry in it.storage.list(folder)}
@@ -260,7 +260,7 @@ def test_every_file_comes_after_its_marker_and_nothing_stays_on_the_local_disk(i
 
 
 def test_two_attempts_write_files_of_other_names_for_one_group(it):
-    rows = Rows(inserts=lambda: [it.rows(1)])
+    rows = BucketRows(inserts=lambda: [it.rows(1)])
 
     (one,), (two,) = it.write(rows, attempt=1), it.write(rows, attempt=2)
 
@@ -276,7 +276,7 @@ def test_a_damaged_base_file_is_named_and_nothing_is_brought_to_the_table(it):
         file.write(b"\0" * 200)
 
     with pytest.raises(FormatError, match=it.base.base):
-        it.write(Rows(records=it.records(it.rows(1))))
+        it.write(BucketRows(records=it.records(it.rows(1))))
 
     assert {e.name for e in open_storage(it.storage.location).list(it.partition)} == {
         e.name for e in before

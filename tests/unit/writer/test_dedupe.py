@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import RowsError, UnsupportedError
-from reconciler.writer.dedupe import DedupeRule, survivors
+from reconciler.writer.dedupe import DedupeRule, choose_rows
 from tests.unit.writer.tables import properties
 
 PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
@@ -15,7 +15,7 @@ MARKER = {"hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "
 def left(rule, keys, paths=None, **columns):
     batch = pa.RecordBatch.from_pydict({"id": keys, **columns})
     paths = pa.array(paths or ["x"] * len(batch)).dictionary_encode()
-    return survivors(batch, batch.column("id"), paths, rule)
+    return choose_rows(batch, batch.column("id"), paths, rule)
 
 
 def test_without_ordering_the_later_row_wins():
@@ -60,7 +60,7 @@ def test_a_row_that_wins_may_be_a_deletion():
 
 
 def test_the_tables_marker_makes_deletions():
-    rule = DedupeRule.of(properties(**MARKER), is_global=False)
+    rule = DedupeRule.from_properties(properties(**MARKER), is_global=False)
     found = left(rule, ["a", "b", "c"], op=["D", "I", None])
 
     assert [True, False, False] == found.is_deletion.tolist()
@@ -107,10 +107,12 @@ def test_under_commit_time_event_times_and_markers_count_as_for_the_tables_hudi(
     else:
         said["hoodie.compaction.payload.class"] = PAYLOAD
 
-    assert expected == DedupeRule.of(properties(version=version, **said), is_global=False)
+    assert expected == DedupeRule.from_properties(
+        properties(version=version, **said), is_global=False
+    )
 
 
 def test_a_table_that_merges_in_a_way_of_its_own_is_refused_by_name():
     said = {"hoodie.record.merge.mode": "CUSTOM"}
     with pytest.raises(UnsupportedError, match=r"table t: .*CUSTOM"):
-        DedupeRule.of(properties(**said), is_global=False)
+        DedupeRule.from_properties(properties(**said), is_global=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.sizing.rules import CopyOnWrite
-from reconciler.sizing.simulate import simulate_inserts
+from reconciler.layout.sizing.assignment_rules import CopyOnWrite
+from reconciler.layout.sizing.simulate_inserts import simulate_inserts
 from tests.unit.writer.ledger import Ledger, few_a_file, row, wide
 
 
@@ -19,12 +19,12 @@ def test_the_writer_does_what_was_simulated(tmp_path, count):
     table.insert(*rows(24, first=0))
     (found,) = simulate_inserts(table.standing().groups, {"p=a": count}, CopyOnWrite(), table.rule)
     made = table.insert(*rows(count, first=100)).files
-    filled = [each for each in made if each.before is not None]
-    new = [each for each in made if each.before is None]
+    filled = [each for each in made if each.previous_name is not None]
+    new = [each for each in made if each.previous_name is None]
 
     assert (len(filled), len(new)) == (found.filled, found.new)
     assert sum(each.counts.inserts for each in filled) == found.filled_rows
-    for files, said in ((filled, found.filled_to), (new, found.new_of)):
+    for files, said in ((filled, found.filled_sizes), (new, found.new_sizes)):
         sizes = [each.file.size for each in files]
         assert said is None or min(sizes) == pytest.approx(said.least, rel=0.15)
         assert said is None or max(sizes) == pytest.approx(said.most, rel=0.15)

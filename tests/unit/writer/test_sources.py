@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import FormatError, ReconcilerError, UsageError
-from reconciler.writer.sources.avro import avro_batches, avro_schema_of
-from reconciler.writer.sources.formats import files_of, format_of
-from reconciler.writer.sources.spark import joined
+from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
+from reconciler.writer.sources.formats import detect_format, list_source_files
+from reconciler.writer.sources.spark import merge_types
 
 SECRETS = ("hunter22", "c2Vjcm/V0MQ")
 NOTHING = '{"type": "record", "name": "r", "fields": []}'
@@ -22,10 +22,10 @@ SOURCES = [
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda url: files_of([url.format(name="gone.csv")], {}),
-        lambda url: format_of([url.format(name="what")]),
-        lambda url: avro_schema_of(url.format(name="gone.avro"), {}),
-        lambda url: next(avro_batches(url.format(name="gone.avro"), NOTHING, {})),
+        lambda url: list_source_files([url.format(name="gone.csv")], {}),
+        lambda url: detect_format([url.format(name="what")]),
+        lambda url: read_avro_schema(url.format(name="gone.avro"), {}),
+        lambda url: next(read_avro_batches(url.format(name="gone.avro"), NOTHING, {})),
     ],
     ids=["listed", "named", "avro", "rows"],
 )
@@ -42,7 +42,7 @@ def test_a_store_that_nobody_knows_is_named_without_its_credentials():
     with pytest.raises(
         UsageError, match=r"^nowhere://\*\*\*@lake/a\.csv: no store that can be read"
     ):
-        files_of(["nowhere://key:hunter22@lake/a.csv"], {})
+        list_source_files(["nowhere://key:hunter22@lake/a.csv"], {})
 
 
 def test_damage_is_said_of_the_file_without_its_credentials():
@@ -53,7 +53,7 @@ def test_damage_is_said_of_the_file_without_its_credentials():
     store.pipe_file(store._strip_protocol(url), b"no avro")
 
     with pytest.raises(ReconcilerError, match=r"^memory://\*\*\*@lake/x\.avro: is no Avro file"):
-        avro_schema_of(url, {})
+        read_avro_schema(url, {})
 
 
 @pytest.mark.parametrize("below", [".hoodie/hoodie.properties", "p=a/.hoodie_partition_metadata"])
@@ -65,7 +65,7 @@ def test_files_of_a_hudi_table_are_no_source_since_old_rows_are_among_them(below
         store.pipe_file(f"/table-{len(below)}/{name}", b"")
 
     with pytest.raises(UsageError, match=r"is a Hudi table, .* reconciler\.read"):
-        files_of([f"memory://table-{len(below)}"], {})
+        list_source_files([f"memory://table-{len(below)}"], {})
 
 
 def test_avro_files_of_values_that_are_no_records_are_refused():
@@ -77,7 +77,7 @@ def test_avro_files_of_values_that_are_no_records_are_refused():
         fastavro.writer(file, {"type": "string"}, ["one"])
 
     with pytest.raises(FormatError, match=r"^memory://lake/words\.avro: holds no records"):
-        avro_schema_of("memory://lake/words.avro", {})
+        read_avro_schema("memory://lake/words.avro", {})
 
 
 def test_fields_that_only_values_have_are_joined_to_a_known_type():
@@ -88,5 +88,5 @@ def test_fields_that_only_values_have_are_joined_to_a_known_type():
     found = StructType().add("new", LongType()).add("in", ArrayType(inner)).add("k", StringType())
 
     said = "struct<k:bigint,in:array<struct<u:string,v:boolean>>,new:bigint>"
-    assert said == joined(known, found).simpleString()
-    assert known == joined(known, known)
+    assert said == merge_types(known, found).simpleString()
+    assert known == merge_types(known, known)

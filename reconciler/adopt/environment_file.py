@@ -1,0 +1,182 @@
+"""Where adopted tables are, in an environment's file: read before, and more tables listed after.
+
+People's files are edited by whole lines at the end of the list, and only where the outcome reads as
+it did before and the new tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from reconciler.errors import UsageError
+from reconciler.spec.environment import FOLDER, Environment, read_environment
+from reconciler.spec.locations import location_identity
+from reconciler.spec.parent_folders import find_parent_folder
+from reconciler.spec.text_rules import NAME_PATTERN
+from reconciler.storage.local import LocalStorage
+
+_ENDINGS: Final = (".yaml", ".yml")
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: lines end here for YAML and not for everybody
+_RARE_BREAKS: Final = ("\x85", "\u2028", "\u2029")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentFile:
+    """An environment that is to know where tables are; ``environment`` is None while it has no file.
+
+    ``argument`` is what people call it by: its name, or its file.
+    """
+
+    argument: str
+    name: str
+    file: Path
+    environment: Environment | None
+
+    def find_name(self, location: str) -> str | None:
+        """The name that the environment lists a location under, if it does."""
+        if self.environment is None:
+            return None
+        listed = self.environment.data.get("tables", {})
+        return next((name for name in listed if self.is_listed(name, location)), None)
+
+    def is_listed(self, name: str, location: str) -> bool:
+        """Whether the environment says that the table of that name is there."""
+        found = None if self.environment is None else self.environment.placement(name)
+        return found is not None and location_identity(found.path) == location_identity(location)
+
+    def find_timezone(self, name: str) -> str | None:
+        """The zone that the environment gives to a table of that name without one of its own."""
+        if self.environment is None:
+            return None
+        listed = self.environment.data.get("tables", {}).get(name)
+        own: str | None = listed.get("timezone") if isinstance(listed, Mapping) else None
+        common: str | None = self.environment.data.get("timezone")
+        return own or common
+
+    @property
+    def listed_names(self) -> frozenset[str]:
+        return frozenset(
+            () if self.environment is None else self.environment.data.get("tables", {})
+        )
+
+    def add_tables(self, tables: Mapping[str, str]) -> Sequence[str]:
+        """List more tables, path by name; the lines that people must add, where that cannot be."""
+        if not tables:
+            return ()
+        if self.environment is None:
+            self._write(_new_environment_text(self.name, tables))
+            return ()
+        more = add_tables_to_text(self.file.read_bytes().decode(), tables)
+        if more is None:
+            return _table_lines(tables, "    ")
+        self._write(more)
+        return ()
+
+    def _write(self, text: str) -> None:
+        target = self.file.resolve()
+        LocalStorage(str(target.parent)).replace(target.name, text.encode())
+
+
+def open_environment_file(name: str, specs: Path) -> EnvironmentFile:
+    """The environment of a name, or of a path, for specs in a folder.
+
+    It is where a plan would find it, or beside the specs where it is not there yet. Raises
+    SpecError for what is wrong with it.
+    """
+    if "/" in name or name.endswith(_ENDINGS):
+        file = Path(name)
+    else:
+        folder = find_parent_folder(specs, FOLDER) or specs.parent / FOLDER
+        file = next(
+            (at for ending in _ENDINGS if (at := folder / f"{name}{ending}").exists()),
+            folder / f"{name}.yaml",
+        )
+    if not file.exists():
+        if not re.fullmatch(NAME_PATTERN, file.stem):
+            raise UsageError(f"--env {name}: {file.stem!r} is no name for an environment")
+        return EnvironmentFile(argument=name, name=file.stem, file=file, environment=None)
+    known = read_environment(str(file.absolute()))
+    return EnvironmentFile(argument=name, name=known.name, file=file, environment=known)
+
+
+def add_tables_to_text(text: str, tables: Mapping[str, str]) -> str | None:
+    """An environment's text with more tables at the end of its list; None where that cannot be."""
+    if any(mark in text for mark in _RARE_BREAKS):
+        return None
+    spec = _find_value(yaml.compose(text, Loader=_LOADER), "spec")
+    listed = _find_value(spec, "tables")
+    if _is_block_mapping(listed) and tables.keys().isdisjoint(
+        name.value for name, _ in listed.value
+    ):
+        at, lines = _last_line(listed), _table_lines(tables, " " * _start_column(listed))
+    elif listed is None and _is_block_mapping(spec):
+        start = " " * _start_column(spec)
+        at, lines = _last_line(spec), [f"{start}tables:", *_table_lines(tables, f"{start}  ")]
+    else:
+        return None
+    ending = "\r\n" if "\r\n" in text else "\n"
+    before = text.replace("\r\n", "\n").split("\n")
+    more = ending.join([*before[: at + 1], *lines, *before[at + 1 :]])
+    return more if _is_same_environment(more, text, tables) else None
+
+
+def _is_same_environment(more: str, text: str, tables: Mapping[str, str]) -> bool:
+    """Whether the new text says what the old one did, and where the tables are."""
+    wanted: dict[str, Any] = yaml.load(text, Loader=_LOADER)  # noqa: S506 (a safe loader)
+    wanted["spec"]["tables"] = {**(wanted["spec"].get("tables") or {}), **tables}
+    try:
+        found: object = yaml.load(more, Loader=_LOADER)  # noqa: S506
+    except yaml.YAMLError:
+        return False
+    return found == wanted
+
+
+def _new_environment_text(name: str, tables: Mapping[str, str]) -> str:
+    lines = [
+        "apiVersion: reconciler/v1",
+        "kind: Environment",
+        f"metadata: {{name: {json.dumps(name)}}}",
+        "spec:",
+        "  tables:",
+        *_table_lines(tables, "    "),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table_lines(tables: Mapping[str, str], start: str) -> list[str]:
+    return [
+        f"{start}{json.dumps(name)}: {json.dumps(path, ensure_ascii=False)}"
+        for name, path in sorted(tables.items())
+    ]
+
+
+def _find_value(node: Any, key: str) -> Any:
+    pairs: Iterable[tuple[Any, Any]] = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next((value for name, value in pairs if name.value == key), None)
+
+
+def _is_block_mapping(node: Any) -> bool:
+    """Whether a mapping has entries on lines of their own."""
+    return isinstance(node, yaml.MappingNode) and not node.flow_style and bool(node.value)
+
+
+def _start_column(node: Any) -> int:
+    column: int = node.value[0][0].start_mark.column
+    return column
+
+
+def _last_line(node: Any) -> int:
+    """The line of the last thing in a node; that of a block ends where the next thing begins."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _last_line(last[1] if isinstance(last, tuple) else last)
+    line: int = node.end_mark.line
+    return line - 1 if node.end_mark.column == 0 and line > node.start_mark.line else line

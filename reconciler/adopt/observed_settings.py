@@ -1,0 +1,134 @@
+"""What else of a table's upkeep can be seen on it: clustering, file sizes, its writers' zone; pure.
+
+What is not seen is not said: a writer's options are nowhere on storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.files.view import FileView
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import State
+from reconciler.hudi.timeline.requested_replace import RequestedReplace
+
+_SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
+_CURVE: Final = "hoodie.layout.optimize.strategy"
+_CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
+
+#: fewer files say nothing about the size that writers fill them to
+_FEWEST_FILES: Final = 10
+_INSTANT_DIGITS: Final = 14
+_HALF_HOUR: Final = 1800
+#: an instant is named just before its file is written
+_LATEST_FILE_S: Final = 120
+_FEWEST_TIMES: Final = 3
+_MOST_OFFSETS: Final = 2
+_LARGEST_OFFSET_S: Final = 14 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedClustering:
+    """What the newest clustering plan says; ``curve`` is None where it does not say.
+
+    ``equal_plans``: how many plans on the timeline, this one included, sort by the same columns, of
+    ``plans``.
+    """
+
+    instant: str
+    columns: tuple[str, ...]
+    curve: str | None
+    equal_plans: int
+    plans: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedSizes:
+    """Bytes of the base files in the newest slices: 95 of 100 are at most ``common_size``."""
+
+    files: int
+    common_size: int
+    largest: int
+
+
+def observe_clustering(plans: Iterable[tuple[str, RequestedReplace]]) -> ObservedClustering | None:
+    """Of (instant, requested file) pairs in any order; None without a clustering among them."""
+    found = {instant: plan for instant, plan in plans if plan.is_clustering}
+    if not found:
+        return None
+    instant = max(found)
+    newest = found[instant]
+    columns = _sort_columns(newest)
+    return ObservedClustering(
+        instant=instant,
+        columns=columns,
+        curve=_CURVES.get(newest.strategy.get(_CURVE, "").lower().replace("-", "")),
+        equal_plans=sum(_sort_columns(plan) == columns for plan in found.values()),
+        plans=len(found),
+    )
+
+
+def _sort_columns(plan: RequestedReplace) -> tuple[str, ...]:
+    named = (name.strip() for name in plan.strategy.get(_SORT_COLUMNS, "").split(","))
+    return tuple(name for name in named if name)
+
+
+def observe_sizes(view: FileView) -> ObservedSizes | None:
+    """How large the base files of the newest slices are; None where they are too few to tell."""
+    files = view.files
+    is_base = files.kind == FileKind.BASE
+    slices = view.row_slice[is_base]
+    sizes = files.size[is_base][(view.is_newest & view.is_live)[slices]]
+    if len(sizes) < _FEWEST_FILES:
+        return None
+    ordered = np.sort(sizes)
+    rank = -(-len(ordered) * 95 // 100) - 1  # not np.percentile: a size that some file has
+    return ObservedSizes(
+        files=len(ordered), common_size=int(ordered[rank]), largest=int(ordered[-1])
+    )
+
+
+def observe_offsets(timeline: Timeline) -> tuple[int, ...]:
+    """By how many seconds the timeline's instants are ahead of UTC, as its files' times suggest.
+
+    An instant is named in the writers' zone and its requested file written at once, so the two
+    tell the offset; at most two of them, an hour apart, around changes of the clock. Empty where
+    the times do not agree, as after a copy that did not keep them.
+    """
+    offsets = set()
+    told = 0
+    for file in timeline.files:
+        if file.instant.state is not State.REQUESTED or not file.modified_ms:
+            continue
+        named = _instant_seconds(file.instant.requested)
+        if named is None:
+            continue
+        ahead = named - file.modified_ms // 1000
+        offset = -(-ahead // _HALF_HOUR) * _HALF_HOUR
+        if offset - ahead > _LATEST_FILE_S or abs(offset) > _LARGEST_OFFSET_S:
+            return ()
+        offsets.add(offset)
+        told += 1
+    return _plausible_offsets(sorted(offsets)) if told >= _FEWEST_TIMES else ()
+
+
+def _plausible_offsets(offsets: Sequence[int]) -> tuple[int, ...]:
+    is_plausible = len(offsets) <= _MOST_OFFSETS and offsets[-1] - offsets[0] <= 2 * _HALF_HOUR
+    return tuple(offsets) if is_plausible else ()
+
+
+def _instant_seconds(instant: str) -> int | None:
+    """An instant as seconds since the epoch, as if its zone were UTC."""
+    if len(instant) < _INSTANT_DIGITS:
+        return None
+    try:
+        local = datetime.fromisoformat(f"{instant[:8]}T{instant[8:_INSTANT_DIGITS]}")
+    except ValueError:
+        return None
+    return round(local.replace(tzinfo=UTC).timestamp())

@@ -1,0 +1,262 @@
+"""Many live tables as a folder of specs: one file each, none overwritten, one failure not all's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from dataclasses import dataclass, replace
+from itertools import repeat
+from pathlib import Path
+from typing import Final, Literal
+
+from reconciler.adopt.environment_file import EnvironmentFile
+from reconciler.adopt.naming import UnnamedTable, choose_names, preferred_name
+from reconciler.adopt.table import AdoptedTable, AdoptionOptions, adopt_table, spell_location
+from reconciler.adopt.table_search import OpenStorage
+from reconciler.errors import ReconcilerError
+from reconciler.hudi.load import load_properties
+from reconciler.render import words
+from reconciler.spec.load import read_specs
+from reconciler.spec.locations import location_identity
+from reconciler.spec.model import TableSpec
+from reconciler.storage.api import Storage
+from reconciler.storage.local import LocalStorage
+
+_DATABASE: Final = "hoodie.database.name"
+_ENDINGS: Final = (".yaml", ".yml")
+
+#: hears of an error that is this program's own
+OnCrash = Callable[[str, Exception], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptionResult:
+    """What became of one table. ``file`` is its spec's, new or already there.
+
+    ``status``: ``written``; ``declared`` already, in ``file``; ``undecided``: a table of its name is
+    declared in ``file``, and nothing says where; ``failed``. ``problem`` says why.
+    """
+
+    location: str
+    status: Literal["written", "declared", "undecided", "failed"]
+    file: str = ""
+    problem: str = ""
+    adopted: AdoptedTable | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredTables:
+    """What a folder declares already: files by location; the names of tables and of files.
+
+    ``unplaced``: files by name of the tables whose place is not known.
+    """
+
+    files: Mapping[str, str]
+    names: frozenset[str]
+    unplaced: Mapping[str, str]
+
+
+def load_declared_tables(
+    folder: Path, environment: EnvironmentFile | None = None
+) -> DeclaredTables:
+    """Of every spec in a folder; nothing where it is not there yet.
+
+    Raises SpecError for what is wrong in any of them: nobody could tell what they declare.
+    """
+    if not folder.is_dir():
+        return DeclaredTables(files={}, names=frozenset(), unplaced={})
+    specs = _load_specs(folder, environment)
+    stems = {path.stem for path in folder.iterdir() if path.suffix in _ENDINGS}
+    return DeclaredTables(
+        files={location_identity(spec.path): spec.source for spec in specs if spec.path},
+        names=frozenset({spec.name for spec in specs} | stems),
+        unplaced={spec.name: spec.source for spec in specs if not spec.path},
+    )
+
+
+def _load_specs(folder: Path, environment: EnvironmentFile | None) -> Sequence[TableSpec]:
+    if not any(path.suffix in _ENDINGS for path in folder.rglob("*")):
+        return ()
+    known = (
+        None
+        if environment is None or environment.environment is None
+        else str(environment.file.absolute())
+    )
+    loaded = read_specs([folder], environment=known, may_be_empty=True, may_lack_paths=True)
+    loaded.problems.raise_errors()
+    return loaded.tables
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """How tables are read and where their specs go.
+
+    ``environment``: the environment that is told where the tables are; None: their specs say.
+    ``on_unlisted`` hears of the lines that its file cannot be given.
+    """
+
+    folder: Path
+    open_storage: OpenStorage
+    options: AdoptionOptions
+    workers: Executor
+    on_crash: OnCrash
+    environment: EnvironmentFile | None = None
+    on_unlisted: Callable[[Sequence[str]], None] = lambda _: None
+
+    def adopt_all(
+        self,
+        tables: Sequence[str],
+        declared: DeclaredTables,
+        on_result: Callable[[AdoptionResult], None],
+    ) -> tuple[AdoptionResult, ...]:
+        """What became of each table, in order; ``on_result`` hears of each as soon as it is done."""
+        known = {at: file for at in tables if (file := declared.files.get(location_identity(at)))}
+        fresh = [at for at in tables if at not in known]
+        homeless = repeat(declared.unplaced)
+        looked = dict(
+            zip(fresh, self.workers.map(self._identify_table, fresh, homeless), strict=True)
+        )
+        found = [each for each in looked.values() if isinstance(each, UnnamedTable)]
+        done = [
+            *(
+                AdoptionResult(location=at, status="declared", file=file)
+                for at, file in known.items()
+            ),
+            *(each for each in looked.values() if isinstance(each, AdoptionResult)),
+        ]
+        for outcome in done:
+            on_result(outcome)
+        names = self._choose_names(found, declared)
+        work = [self.workers.submit(self._adopt_one, at, name) for at, name in names.items()]
+        try:
+            for future in as_completed(work):
+                done.append(future.result())
+                on_result(done[-1])
+        finally:  # of whatever has a spec now, however this ends, the environment knows the place
+            self._list_in_environment(work)
+        return tuple(sorted(done, key=lambda outcome: outcome.location))
+
+    def _identify_table(
+        self, location: str, unplaced: Mapping[str, str]
+    ) -> UnnamedTable | AdoptionResult:
+        try:
+            found = _read_table_name(self.open_storage(location))
+        except Exception as error:  # noqa: BLE001 (one table must not stop the others)
+            return self._failed_result(location, error)
+        name = self._find_listed_name(location) or preferred_name(found)
+        if name not in unplaced:
+            return found
+        problem = f"nothing says where the {name} of {unplaced[name]} is; if it is this table, say"
+        where = "there" if self.environment is None else f"in {self.environment.file}"
+        return AdoptionResult(
+            location=location,
+            status="undecided",
+            file=unplaced[name],
+            problem=f"{problem} {where}: {name}: {location}",
+        )
+
+    def _choose_names(
+        self, found: Sequence[UnnamedTable], declared: DeclaredTables
+    ) -> Mapping[str, str]:
+        """A name for every location; that of the environment, where it lists the location."""
+        fixed = {
+            each.location: name
+            for each in found
+            if (name := self._find_listed_name(each.location)) and name not in declared.names
+        }
+        free = [each for each in found if each.location not in fixed]
+        listed = frozenset() if self.environment is None else self.environment.listed_names
+        return {**choose_names(free, declared.names | listed), **fixed}
+
+    def _find_listed_name(self, location: str) -> str | None:
+        return None if self.environment is None else self.environment.find_name(location)
+
+    def _list_in_environment(self, work: Iterable[Future[AdoptionResult]]) -> None:
+        if self.environment is None:
+            return
+        for future in work:
+            future.cancel()
+        ended = [future for future in work if not future.cancelled() and not future.exception()]
+        adopted = [made for future in ended if (made := future.result().adopted)]
+        base = self.environment.file.parent if self.options.is_relative else None
+        new = {
+            each.name: spell_location(each.location, base)
+            for each in adopted
+            if not self.environment.is_listed(each.name, each.location)
+        }
+        if lines := self.environment.add_tables(new):
+            self.on_unlisted(lines)
+
+    def _adopt_one(self, location: str, name: str) -> AdoptionResult:
+        file = f"{name}.yaml"
+        zone = None if self.environment is None else self.environment.find_timezone(name)
+        try:
+            wishes = replace(self.options, known_zone=zone)
+            adopted = adopt_table(self.open_storage(location), name, wishes)
+            LocalStorage(str(self.folder.resolve())).create(file, adopted.text.encode())
+        except Exception as error:  # noqa: BLE001 (one table must not stop the others)
+            return self._failed_result(location, error)
+        return AdoptionResult(
+            location=location,
+            status="written",
+            file=str(self.folder / file),
+            adopted=replace(adopted, text=""),  # hundreds of them need not stay
+        )
+
+    def _failed_result(self, location: str, error: Exception) -> AdoptionResult:
+        problem = str(error)
+        if not isinstance(error, ReconcilerError):
+            self.on_crash(location, error)
+            problem = (
+                f"{type(error).__name__}: {error} (an error of this program, please report it)"
+            )
+        return AdoptionResult(location=location, status="failed", problem=problem)
+
+
+def choose_name(storage: Storage) -> str:
+    """The name of one table that stands alone."""
+    (name,) = choose_names([_read_table_name(storage)]).values()
+    return name
+
+
+def _read_table_name(storage: Storage) -> UnnamedTable:
+    properties = load_properties(storage)
+    database = properties.raw.get(_DATABASE, "")
+    return UnnamedTable(location=storage.location, table=properties.table_name, database=database)
+
+
+def find_overridden_retentions(
+    folder: Path, results: Iterable[AdoptionResult], environment: EnvironmentFile | None = None
+) -> tuple[str, ...]:
+    """Names of the written specs to which a TableDefaults of the folder gives another retention."""
+    adopted = {each.adopted.name: each.adopted for each in results if each.adopted is not None}
+    return tuple(
+        spec.name
+        for spec in _load_specs(folder, environment)
+        if (made := adopted.get(spec.name)) and spec.retention != made.retention
+    )
+
+
+def summarize(results: Sequence[AdoptionResult], folder: Path) -> str:
+    """One line about all of them."""
+    written = [each.adopted for each in results if each.adopted is not None]
+    parts = [
+        (sum(each.retention is not None for each in written), "with retention"),
+        (sum(each.is_open for each in written), "with one left to you"),
+        (
+            sum(each.retention is None and not each.is_open for each in written),
+            "without (no clean tells)",
+        ),
+        (sum(each.refused is not None for each in written), "whose plan is refused"),
+    ]
+    how = ", ".join(f"{words.format_number(count)} {what}" for count, what in parts if count)
+    total = words.format_count(len(results), "table")
+    line = f"wrote {words.format_number(len(written))} of {total} to {folder}/{': ' if how else ''}{how}"
+    rest = [
+        (sum(each.status == "declared" for each in results), "declared already"),
+        (sum(each.status == "undecided" for each in results), "for you to decide on"),
+        (sum(each.status == "failed" for each in results), "could not be adopted"),
+    ]
+    return "; ".join(
+        [line, *(f"{words.format_number(count)} {what}" for count, what in rest if count)]
+    )

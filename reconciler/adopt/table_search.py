@@ -1,0 +1,243 @@
+"""Where the tables are: folders that hold ``.hoodie/hoodie.properties``, found by listing.
+
+A folder is listed at a time, and a table is not looked into: its data files are never listed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import count
+from typing import Final, Protocol
+
+from reconciler.errors import NotFoundError, ReconcilerError, StorageError, UsageError
+from reconciler.hudi.load import PROPERTIES
+from reconciler.spec.locations import location_identity
+from reconciler.storage.api import Storage
+from reconciler.storage.open import normalise_location
+
+#: what makes a folder a table; the second while a writer replaces the first
+_TABLE_FILES: Final = (PROPERTIES, f"{PROPERTIES}.backup")
+_WILDCARDS: Final = re.compile(r"[*?\[]")
+#: the folder of a table's metadata table, which its own table's writers look after
+_METADATA_TABLE: Final = "/.hoodie/metadata"
+
+OpenStorage = Callable[[str], Storage]
+#: hears how many folders were looked at and how many tables found
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class TableSearch:
+    """What a search found: locations in order, and what is wrong with folders that it left out.
+
+    ``is_one``: the one place given is itself the one table.
+    """
+
+    tables: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    is_one: bool = False
+
+
+def find_tables(
+    places: Sequence[str],
+    open_storage: OpenStorage,
+    *,
+    workers: Executor,
+    depth: int | None = None,
+    on_progress: OnProgress = lambda _folders, _tables: None,
+) -> TableSearch:
+    """The tables at and below places: tables, folders, URLs, or globs of them.
+
+    Hidden folders are passed over, and a folder is entered once, whatever links lead to it.
+    ``depth``: how many folders below a place are entered at most. Raises UsageError for a place
+    that neither is nor holds a table, StorageError for one that cannot be reached.
+    """
+    walk = _SearchRun(workers, depth, on_progress)
+    for text in places:
+        place = normalise_location(text)
+        if place.endswith(_METADATA_TABLE):
+            raise UsageError(f"--from {text}: is a metadata table, which belongs to its table")
+        folders, starts = _resolve_start(place, open_storage)
+        if not walk.search_folders(folders, starts, is_named=starts == [place]):
+            raise UsageError(f"--from {text}: is no Hudi table and holds none")
+    found = walk.found
+    found.tables.sort()
+    found.is_one = len(places) == 1 and found.tables == [normalise_location(places[0])]
+    return found
+
+
+class _FolderTree(Protocol):
+    """The folders of one store, by location."""
+
+    def children(self, folder: str) -> list[str]:
+        """The names of the folders in a folder, sorted."""
+
+    def is_table(self, folder: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _DiskFolders:
+    """Links between folders are followed; what lies in a table is its reader's to judge."""
+
+    def children(self, folder: str) -> list[str]:
+        try:
+            with os.scandir(folder) as found:
+                return sorted(entry.name for entry in found if _is_folder(entry))
+        except FileNotFoundError:
+            raise NotFoundError(folder, "is not there") from None
+        except OSError as error:
+            raise StorageError(folder, error.strerror or str(error)) from None
+
+    def is_table(self, folder: str) -> bool:
+        return any(os.path.isfile(f"{folder}/{name}") for name in _TABLE_FILES)  # noqa: PTH113
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _StoreFolders:
+    """``storage`` is of the location that is searched."""
+
+    storage: Storage
+
+    def children(self, folder: str) -> list[str]:
+        return [
+            entry.name
+            for entry in self.storage.list(self._relative_folder(folder))
+            if entry.is_folder
+        ]
+
+    def is_table(self, folder: str) -> bool:
+        start = f"{below}/" if (below := self._relative_folder(folder)) else ""
+        return any(self.storage.stat(f"{start}{name}") is not None for name in _TABLE_FILES)
+
+    def _relative_folder(self, folder: str) -> str:
+        return folder[len(self.storage.location) + 1 :]
+
+
+@dataclass(frozen=True, slots=True)
+class _FolderContents:
+    """What one folder is: a table, or more folders to look at, or out of reach."""
+
+    is_table: bool = False
+    subfolders: tuple[str, ...] = ()
+    problem: ReconcilerError | None = None
+
+
+@dataclass(slots=True)
+class _SearchRun:
+    """One search over all places."""
+
+    workers: Executor
+    depth: int | None
+    tell: OnProgress
+    found: TableSearch = field(default_factory=TableSearch)
+    seen: set[str] = field(default_factory=set)
+    looked: int = 0
+
+    def search_folders(
+        self, folders: _FolderTree, starts: Sequence[str], *, is_named: bool
+    ) -> bool:
+        """Search, a level at a time; whether it led to a table or to where one search has been.
+
+        ``has_named_keys``: people named the start itself, so that it must be there.
+        """
+        level, is_known = list(starts), False
+        before = len(self.found.tables) + len(self.found.problems)
+        for distance in count():
+            entered = [at for at in level if self._is_new_folder(at)]
+            is_known |= len(entered) < len(level)
+            is_last = distance == self.depth
+            looks = self.workers.map(
+                lambda at: _inspect_folder(folders, at, is_last=is_last), entered
+            )  # noqa: B023
+            level = []
+            for at, look in zip(entered, looks, strict=True):
+                if look.problem is not None and is_named and not distance:
+                    raise look.problem
+                self._record(at, look)
+                level += look.subfolders
+            if not level:
+                break
+        return is_known or len(self.found.tables) + len(self.found.problems) > before
+
+    def _is_new_folder(self, at: str) -> bool:
+        place = location_identity(at)
+        is_new = place not in self.seen
+        self.seen.add(place)
+        return is_new
+
+    def _record(self, at: str, look: _FolderContents) -> None:
+        if look.is_table:
+            self.found.tables.append(at)
+        elif look.problem is not None and not isinstance(look.problem, NotFoundError):
+            self.found.problems.append(str(look.problem))
+        self.looked += 1
+        self.tell(self.looked, len(self.found.tables))
+
+
+def _inspect_folder(folders: _FolderTree, at: str, *, is_last: bool) -> _FolderContents:
+    try:
+        if folders.is_table(at):
+            return _FolderContents(is_table=True)
+        if is_last:
+            return _FolderContents()
+        names = [name for name in folders.children(at) if not name.startswith(".")]
+    except ReconcilerError as problem:
+        return _FolderContents(problem=problem)
+    return _FolderContents(subfolders=tuple(f"{at.rstrip('/')}/{name}" for name in names))
+
+
+def _resolve_start(place: str, open_storage: OpenStorage) -> tuple[_FolderTree, list[str]]:
+    """The store of a place, and the place itself or what it matches as a glob."""
+    is_local = "://" not in place
+    head, wild = (place, []) if is_local and os.path.exists(place) else _split_at_wildcard(place)  # noqa: PTH110
+    folders: _FolderTree = _DiskFolders() if is_local else _StoreFolders(open_storage(head))
+    starts = [head]
+    for part in wild:
+        starts = [
+            f"{at.rstrip('/')}/{name}"
+            for at in starts
+            for name in _match_folders(folders, at, part)
+        ]
+    return folders, starts
+
+
+def _split_at_wildcard(place: str) -> tuple[str, list[str]]:
+    """What comes before the first folder with a wildcard, and the folders from there on.
+
+    >>> _split("s3://lake/*/orders"), _split("/lake/a")
+    (('s3://lake', ['*', 'orders']), ('/lake/a', []))
+    """
+    scheme, separator, rest = place.rpartition("://")
+    parts = rest.split("/")
+    at = next((n for n, part in enumerate(parts) if _WILDCARDS.search(part)), len(parts))
+    if any("**" in part for part in parts):
+        raise UsageError(f"--from {place}: ** is not known; a folder is searched to any depth")
+    if not at:
+        raise UsageError(f"--from {place}: name the bucket; wildcards are for the folders in it")
+    return f"{scheme}{separator}{'/'.join(parts[:at]) or '/'}", parts[at:]
+
+
+def _match_folders(folders: _FolderTree, at: str, part: str) -> Iterable[str]:
+    if not _WILDCARDS.search(part):
+        return [part]
+    try:
+        names = folders.children(at)
+    except NotFoundError:
+        return []
+    return [
+        name
+        for name in names
+        if fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
+    ]

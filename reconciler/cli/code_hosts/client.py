@@ -1,0 +1,172 @@
+"""JSON to and from a forge's API, page by page. The token goes to the API's own host only."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from reconciler.cli.code_hosts.api import CodeHostError
+from reconciler.cli.code_hosts.http import (
+    HttpError,
+    HttpRequest,
+    HttpResponse,
+    RetryPolicy,
+    find_origin,
+    send,
+)
+from reconciler.render import words
+
+#: the parts of a path, each quoted by itself
+Path = tuple[str | int, ...]
+
+_MOST_PAGES: Final = 200
+_LONGEST_DETAIL: Final = 300
+_NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?', re.ASCII)
+_TOKEN: Final = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiClient:
+    """One forge's API.
+
+    ``base`` is its URL without a slash at the end. ``suggest_permission`` says what to do about a status, or
+    nothing. ``token`` never appears in an error, whatever the forge answers.
+    """
+
+    name: str
+    base: str
+    token: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    retry_policy: RetryPolicy
+    suggest_permission: Callable[[int], str]
+
+    def get(self, path: Path, **query: str | int) -> Any:
+        """The document at a path."""
+        return _parse_json(self._send("GET", self._build_url(path, query)), self.name)
+
+    def list_objects(self, path: Path, **query: str | int) -> Iterator[Mapping[str, Any]]:
+        """Every object of a list."""
+        url: str | None = self._build_url(path, {**query, "per_page": 100})
+        for _ in range(_MOST_PAGES):
+            if url is None:
+                return
+            reply = self._send("GET", url)
+            listed = _parse_json(reply, self.name)
+            if not isinstance(listed, list):
+                raise self._unexpected_answer("a list")
+            yield from (item for item in listed if isinstance(item, dict))
+            url = self._next_page(reply)
+        raise CodeHostError(f"{self.name}: a list has more than {_MOST_PAGES} pages")
+
+    def send_change(self, method: str, path: Path, **document: Any) -> Mapping[str, Any]:
+        """What became of a change; an answer without a body is an empty object.
+
+        A POST is not repeated where it may have arrived: the error says that it is unsure then.
+        """
+        body = json.dumps(document).encode() if document else None
+        reply = self._send(method, self._build_url(path, {}), body)
+        found = _parse_json(reply, self.name) if reply.body.strip() else {}
+        if not isinstance(found, dict):
+            raise self._unexpected_answer("an object")
+        return found
+
+    def query(self, url: str, **document: Any) -> Mapping[str, Any]:
+        """What a POST that changes nothing answers; ``url`` is another of the forge's."""
+        self._check_origin(url)
+        reply = self._send("POST", url, json.dumps(document).encode(), is_read_only=True)
+        found = _parse_json(reply, self.name)
+        if not isinstance(found, dict):
+            raise self._unexpected_answer("an object")
+        return found
+
+    def _unexpected_answer(self, expected: str) -> CodeHostError:
+        return CodeHostError(
+            f"{self.name}: {find_origin(self.base)} answered, but not with {expected}"
+        )
+
+    def _build_url(self, path: Path, query: Mapping[str, str | int]) -> str:
+        parts = "/".join(quote(str(part), safe="") for part in path)
+        return f"{self.base}/{parts}" + (f"?{urlencode(query)}" if query else "")
+
+    def _next_page(self, reply: HttpResponse) -> str | None:
+        found = _NEXT.search(reply.headers.get("link", ""))
+        if found is None:
+            return None
+        self._check_origin(found[1])
+        return found[1]
+
+    def _check_origin(self, url: str) -> None:
+        try:
+            is_ours = find_origin(url) == find_origin(self.base)
+        except HttpError:
+            is_ours = False
+        if not is_ours:
+            raise CodeHostError(
+                f"{self.name}: {find_origin(self.base)} points to another host, to which the token must "
+                "not go; is the API's URL right?"
+            )
+
+    def _send(
+        self, method: str, url: str, body: bytes | None = None, *, is_read_only: bool = False
+    ) -> HttpResponse:
+        if not _TOKEN.fullmatch(self.token):
+            raise CodeHostError(
+                f"{self.name}: the token has characters that no token has, as blanks"
+            )
+        repeatable = method != "POST" or is_read_only
+        patience = replace(self.retry_policy, is_repeatable=repeatable)
+        request = HttpRequest(method=method, url=url, headers=self.headers, body=body)
+        try:
+            return send(request, patience)
+        except HttpError as error:
+            raise self._explain_error(error, is_outcome_unknown=not repeatable) from None
+
+    def _explain_error(self, error: HttpError, *, is_outcome_unknown: bool) -> CodeHostError:
+        status = error.status
+        said = _error_detail(error.body).replace(self.token, "***")
+        advice = "" if status is None else self.suggest_permission(status)
+        return CodeHostError(
+            f"{self.name}: {error}" + said + advice,
+            status=status,
+            is_outcome_unknown=is_outcome_unknown and (status is None or status >= 500),  # noqa: PLR2004 (HTTP's)
+        )
+
+
+def _parse_json(reply: HttpResponse, name: str) -> Any:
+    try:
+        return json.loads(reply.body)
+    except (ValueError, RecursionError):
+        raise CodeHostError(f"{name}: answered with something that is not JSON") from None
+
+
+def _error_detail(body: bytes) -> str:
+    """What an error's document says, as a part of a sentence."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    found = document.get("message") or document.get("error") if isinstance(document, dict) else ""
+    text = words.escape_text(
+        found if isinstance(found, str) else json.dumps(found) if found else ""
+    )
+    return f": {text[:_LONGEST_DETAIL]}" if text else ""
+
+
+def get_text(document: Mapping[str, Any], *keys: str) -> str:
+    """The text at a path of keys; empty where there is none."""
+    found: Any = document
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def get_number(document: Mapping[str, Any], key: str, name: str) -> int:
+    """The whole number at a key; ForgeError where there is none."""
+    found = document.get(key)
+    if type(found) is not int:
+        raise CodeHostError(f"{name}: an answer lacks the number {key!r}")
+    return found

@@ -1,0 +1,176 @@
+"""Where a post goes, found in what CI says of itself in its environment variables."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from reconciler.errors import UsageError
+
+Provider = Literal["github", "gitlab"]
+
+_GITHUB: Final = "https://api.github.com"
+_GITLAB: Final = "https://gitlab.com/api/v4"
+_OWNER_AND_NAME: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_PULL_REF: Final = re.compile(r"refs/pull/(\d+)/\w+")
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetOptions:
+    """What the command line says itself; the rest is looked for in the environment."""
+
+    provider: Provider | None = None
+    repository: str | None = None
+    pull_request: int | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentTarget:
+    """A repository and, where it is known, the pull request.
+
+    ``repository``: owner/name on GitHub, number or path of a project on GitLab. ``is_workflow``:
+    this is a GitHub Actions job, so that its token may be the workflow's. ``is_job_token``: the
+    token is the GitLab job's own. ``commit`` names the pull request that brought it.
+    """
+
+    provider: Provider
+    api_url: str
+    repository: str
+    token: str = field(repr=False)
+    pull_request: int | None = None
+    commit: str | None = None
+    graphql_url: str = ""
+    is_workflow: bool = False
+    is_job_token: bool = False
+
+
+def find_target(
+    environ: Mapping[str, str], options: TargetOptions, *, read: Callable[[str], bytes]
+) -> CommentTarget:
+    """Where to post. ``read`` is given the path of the file that describes GitHub's event.
+
+    Raises UsageError with what is missing.
+    """
+    provider = options.provider or _detect_provider(environ)
+    if options.commit is not None and not _COMMIT.fullmatch(options.commit):
+        raise UsageError(f"--commit {options.commit}: is not the name of a commit")
+    return (_find_github_target if provider == "github" else _find_gitlab_target)(
+        environ, options, read
+    )
+
+
+def _detect_provider(environ: Mapping[str, str]) -> Provider:
+    signs: Mapping[Provider, tuple[str, str]] = {
+        "github": ("GITHUB_ACTIONS", "GITHUB_REPOSITORY"),
+        "gitlab": ("GITLAB_CI", "CI_PROJECT_ID"),
+    }
+    for at in (0, 1):
+        found = [provider for provider, names in signs.items() if environ.get(names[at])]
+        if len(found) == 1:
+            return found[0]
+    raise UsageError(
+        "the variables of neither GitHub Actions nor GitLab CI are set; say --provider, "
+        "--repository and --pull-request"
+    )
+
+
+def _find_github_target(
+    environ: Mapping[str, str], options: TargetOptions, read: Callable[[str], bytes]
+) -> CommentTarget:
+    repository = options.repository or environ.get("GITHUB_REPOSITORY", "")
+    if not _OWNER_AND_NAME.fullmatch(repository) or ".." in repository.split("/"):
+        raise UsageError(
+            f"--repository {repository}: write it as owner/name"
+            if repository
+            else "no repository is known: GITHUB_REPOSITORY is not set; say --repository owner/name"
+        )
+    token = environ.get("GITHUB_TOKEN", "").strip()
+    if not token:
+        raise UsageError("GITHUB_TOKEN is not set; give the job's token as this variable")
+    api = (environ.get("GITHUB_API_URL") or _GITHUB).rstrip("/")
+    is_here = repository == environ.get("GITHUB_REPOSITORY")
+    number = options.pull_request
+    if number is None and options.commit is None and is_here:
+        number = _find_event_pull_request(environ, read)
+    return CommentTarget(
+        provider="github",
+        api_url=api,
+        graphql_url=environ.get("GITHUB_GRAPHQL_URL") or _derive_graphql_url(api),
+        repository=repository,
+        token=token,
+        pull_request=number,
+        commit=options.commit,
+        is_workflow=environ.get("GITHUB_ACTIONS") == "true",
+    )
+
+
+def _derive_graphql_url(api: str) -> str:
+    """The graph's URL of an API: https://host/api/graphql of https://host/api/v3.
+
+    >>> _graph_of("https://api.github.com"), _graph_of("https://ghe.example/api/v3")
+    ('https://api.github.com/graphql', 'https://ghe.example/api/graphql')
+    """
+    return f"{api.removesuffix('/v3')}/graphql"
+
+
+def _find_event_pull_request(
+    environ: Mapping[str, str], read: Callable[[str], bytes]
+) -> int | None:
+    """The pull request that a workflow runs for."""
+    event: Any = None
+    path = environ.get("GITHUB_EVENT_PATH")
+    if path:
+        try:
+            event = json.loads(read(path))
+        except (OSError, ValueError, RecursionError):
+            raise UsageError(
+                f"{path}: is not the event of a workflow (GITHUB_EVENT_PATH); say --pull-request"
+            ) from None
+    if isinstance(event, dict):
+        issue = event.get("issue")  # of a comment on a pull request
+        is_pull = isinstance(issue, dict) and "pull_request" in issue
+        for found in (event.get("pull_request"), issue if is_pull else None):
+            number = found.get("number") if isinstance(found, dict) else None
+            if type(number) is int:
+                return number
+    ref = _PULL_REF.fullmatch(environ.get("GITHUB_REF", ""))
+    return int(ref[1]) if ref else None
+
+
+def _find_gitlab_target(
+    environ: Mapping[str, str],
+    options: TargetOptions,
+    read: Callable[[str], bytes],  # noqa: ARG001 (GitLab writes no file)
+) -> CommentTarget:
+    number, here = options.pull_request, environ.get("CI_PROJECT_ID", "")
+    iid = environ.get("CI_MERGE_REQUEST_IID", "")
+    repository = options.repository or here
+    if options.repository is None and options.commit is None and number is None and iid.isdecimal():
+        number = int(iid)
+        repository = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or here  # here may be a fork
+    if not repository or not all(map(str.isprintable, repository)):
+        raise UsageError(
+            "no project is known: CI_PROJECT_ID is not set; say --repository group/project"
+        )
+    own, job = (
+        environ.get(name, "").strip() for name in ("RECONCILER_GITLAB_TOKEN", "CI_JOB_TOKEN")
+    )
+    if not own and not job:
+        raise UsageError(
+            "RECONCILER_GITLAB_TOKEN is not set; give a project access token of scope `api` as "
+            "this variable"
+        )
+    return CommentTarget(
+        provider="gitlab",
+        api_url=(environ.get("CI_API_V4_URL") or _GITLAB).rstrip("/"),
+        repository=repository,
+        token=own or job,
+        pull_request=number,
+        commit=options.commit,
+        is_job_token=not own,
+    )

@@ -1,0 +1,237 @@
+"""``reconciler demo``: a small table from its first rows to clustered, indexed and clean files."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from reconciler.cli.terminal import print_result, wants_color
+from reconciler.errors import AlreadyExistsError, ReconcilerError
+from reconciler.render import words
+from reconciler.render.paint import Paint
+
+if TYPE_CHECKING:
+    from reconciler.cli.demo.orders import OrderBatch
+    from reconciler.cli.demo.table_contents import FileSizesById
+    from reconciler.spec.model import TableSpec
+    from reconciler.storage.api import Storage
+
+_SPEC: Final = "orders.yaml"
+_TABLE: Final = "orders"
+_ROWS: Final = "rows"
+_PLAN: Final = "plan.json"
+_QUERY: Final = ("--where", "customer_id = 42", "--columns", "amount")
+_WIDTH: Final = 80
+
+
+def demo(
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the folder to look around.")] = False,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Work in this new folder, and keep it.")
+    ] = None,
+) -> int:
+    """Make a small table and bring it from its first rows to clustered, indexed and clean files."""
+    if directory is not None and directory.exists():
+        raise AlreadyExistsError(str(directory), "exists already; name a new folder")
+    folder = directory or Path(tempfile.mkdtemp(prefix="reconciler-demo-"))
+    kept = keep or directory is not None
+    try:
+        code = _run_story(folder.absolute())
+    finally:
+        if not kept:
+            shutil.rmtree(folder)
+    print_result(f"\nThe table is yours to look at: {folder}\n" if kept else
+         "\nThe folder is gone again; `reconciler demo --keep` leaves it.\n")  # fmt: skip
+    return code
+
+
+def _run_story(folder: Path) -> int:
+    from reconciler import api, runtime  # noqa: PLC0415
+    from reconciler.cli.demo.orders import make_batches  # noqa: PLC0415 (Arrow)
+    from reconciler.cli.spark import open_spark_session  # noqa: PLC0415
+
+    written = make_batches()
+    _write_inputs(folder, written)
+    (spec,) = api.load_specs(folder / _SPEC)
+    shop = _DemoTable(
+        folder=folder,
+        spec=spec,
+        storage=runtime.open_storage(spec.path),
+        batches=written,
+        paint=Paint(is_on=wants_color()),
+    )
+    shop.write_batches()
+    shop.plan_table()
+    with open_spark_session(None, {}, in_python=True):  # one for all commands
+        code = shop.apply_plan()
+        if code:
+            return code
+        shop.read_rows()
+    shop.plan_again()
+    return 0
+
+
+def _write_inputs(folder: Path, batches: Sequence[OrderBatch]) -> None:
+    """Put the spec and files of rows into the folder."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    (folder / _ROWS).mkdir(parents=True)
+    for batch in batches:
+        pq.write_table(batch.rows, _rows_file(folder, batch))
+    spec = (files("reconciler") / "cli" / "demo" / _SPEC).read_text(encoding="utf-8")
+    (folder / _SPEC).write_text(spec, encoding="utf-8")
+    _print_paragraph("A shop has files of orders and no table yet. What the table is to be like:")
+    print_result("\n" + "".join(f"    {line}\n" for line in spec.splitlines()))
+
+
+def _rows_file(folder: Path, batch: OrderBatch) -> Path:
+    return folder / _ROWS / f"{batch.name}.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DemoTable:
+    """A folder with a spec, rows and a table, and those who are shown what happens to them."""
+
+    folder: Path
+    spec: TableSpec
+    storage: Storage
+    batches: Sequence[OrderBatch]
+    paint: Paint
+
+    def write_batches(self) -> None:
+        """Write the batches, and show what the insert among them fills."""
+        *loads, insert, upsert, delete = self.batches
+        self._print_heading("Rows come")
+        _print_paragraph("""\
+            Three bulk loads come from the counter. The first one makes the table. Bulk loads fill
+            no files, so each leaves a small one behind it for every day. (The command writes on
+            Spark. Rows are few here, so this process runs the same program.)""")
+        self._print_command("cd", str(self.folder))
+        for batch in loads:
+            self._write_batch(batch)
+        _print_paragraph("The web shop's orders come by an insert, which fills small files first:")
+        before = self._read_sizes()
+        self._write_batch(insert)
+        self._print_filled_files(before)
+        _print_paragraph("""\
+            Some orders are shipped, and a customer asks to be forgotten. A file that has one of
+            those rows is written anew, and the old one stays for readers:""")
+        self._write_batch(upsert)
+        self._write_batch(delete)
+
+    def plan_table(self) -> None:
+        """Show what the table lacks."""
+        self._check_rows()
+        self._print_heading("What is due")
+        _print_paragraph(f"""\
+            {self._count_data_files()} lie there by now, {len(self._read_sizes())} of them with the newest
+            rows. Each has some orders of everybody, so all are read for those of one customer.""")
+        self._run_command("plan", self.folder / _SPEC, "-o", self.folder / _PLAN)
+        _print_paragraph("""\
+            Nothing is written to the table yet: a plan needs neither Spark nor Java, and reading is
+            enough. plan.json is what a person reviews, and the most that apply does.""")
+
+    def apply_plan(self) -> int:
+        """Do what was planned; the exit code."""
+        self._print_heading("What was reviewed is done")
+        code = self._run_command("apply", self.folder / _PLAN)
+        if code:
+            _print_paragraph("The plan could not be finished here; what stopped it stands above.")
+        return code
+
+    def read_rows(self) -> None:
+        """Show which files a query reads."""
+        self._print_heading("What it brings")
+        _print_paragraph(
+            "A read asks the index which files may hold its rows, and leaves out the others:"
+        )
+        self._run_command("read", self.folder / _TABLE, *_QUERY, "--explain")
+
+    def plan_again(self) -> None:
+        """Show that nothing is due any more, and that the rows are what they were."""
+        self._print_heading("What is left")
+        orders = self._check_rows()
+        self._run_command("plan", self.folder / _SPEC)
+        _print_paragraph(f"""\
+            All {words.format_number(orders)} orders are there, each as it was brought last, in
+            {len(self._read_sizes())} of {self._count_data_files()}; the others can be read as of the commits
+            before, and go with a later clean. The timeline says all of it in Hudi's own words: any
+            reader or writer of Hudi goes on from here.""")
+
+    def _write_batch(self, batch: OrderBatch) -> None:
+        from reconciler.cli.demo.write_batch import write_batch  # noqa: PLC0415 (Arrow)
+        from reconciler.render.write_result import write_text  # noqa: PLC0415
+
+        rows = _rows_file(self.folder, batch)
+        self._print_command("reconciler", "write", *self._shorten_paths(self.folder / _SPEC, rows),
+                   "--operation", batch.operation)  # fmt: skip
+        print_result(write_text(self.spec.name, batch.operation, write_batch(self.spec, batch)))
+
+    def _run_command(self, command: str, *arguments: str | Path) -> int:
+        """Show a command as it is typed in the folder, and run it; its exit code."""
+        from reconciler.cli.app import build_program  # noqa: PLC0415 (it imports us by our name)
+
+        self._print_command("reconciler", command, *self._shorten_paths(*arguments))
+        code: int = build_program([command])(
+            [command, *map(str, arguments)], standalone_mode=False, prog_name="reconciler"
+        )
+        return code
+
+    def _shorten_paths(self, *arguments: str | Path) -> list[str]:
+        return [
+            str(one.relative_to(self.folder)) if isinstance(one, Path) else one for one in arguments
+        ]
+
+    def _print_command(self, *command: str) -> None:
+        print_result(f"\n{self.paint.strong(f'$ {shlex.join(command)}')}\n")
+
+    def _print_filled_files(self, before: FileSizesById) -> None:
+        from reconciler.cli.demo.file_changes import count_new_groups, format_changes  # noqa: PLC0415
+
+        assert self.spec.files is not None, "it is the demo's own"
+        after = self._read_sizes()
+        lines = format_changes(before, after, self.spec.files.target, self.paint)
+        print_result("\n" + "".join(f"{line}\n" for line in lines))
+        new = words.format_count(count_new_groups(before, after), "new file")
+        _print_paragraph(f"{words.format_count(len(before), 'small file')} filled, {new}.")
+
+    def _read_sizes(self) -> FileSizesById:
+        from reconciler.cli.demo.table_contents import read_file_sizes  # noqa: PLC0415 (Arrow)
+
+        return read_file_sizes(self.storage)
+
+    def _check_rows(self) -> int:
+        """How many orders there are; ReconcilerError unless they are those that were brought."""
+        from reconciler.cli.demo.orders import SCHEMA, remaining_orders  # noqa: PLC0415
+        from reconciler.cli.demo.table_contents import read_rows  # noqa: PLC0415 (Arrow)
+
+        found = read_rows(self.storage, SCHEMA).sort_by("order_id")
+        if not found.equals(remaining_orders(self.batches)):
+            raise ReconcilerError(
+                f"{self.storage.location}: its rows are not those that were written (an error of "
+                "this program, please report it)"
+            )
+        return len(found)
+
+    def _count_data_files(self) -> str:
+        return words.format_count(len(list(self.folder.glob(f"{_TABLE}/*/*.parquet"))), "data file")
+
+    def _print_heading(self, title: str) -> None:
+        line = "─" * (_WIDTH - len(title) - 4)
+        print_result(f"\n{self.paint.strong(f'── {title} {line}')}\n")
+
+
+def _print_paragraph(text: str) -> None:
+    """A paragraph, wrapped."""
+    said = " ".join(line.strip() for line in text.splitlines())
+    print_result("\n" + textwrap.fill(said, _WIDTH) + "\n")

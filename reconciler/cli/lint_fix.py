@@ -1,0 +1,123 @@
+"""What ``reconciler lint --fix`` writes: spec files without slips, and nothing that is worse."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reconciler.cli.terminal import log_message, print_result
+from reconciler.diagnostics import Problems
+from reconciler.errors import StorageError
+from reconciler.render import words
+from reconciler.spec.load import read_specs
+from reconciler.spec.spec_files import DISK, DiskFiles, find_spec_files
+from reconciler.spec.typo_fixes import TypoFix, apply_fixes, find_fixes, is_kind_spelling_fix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One file: what was read, what would be written, and the words between them."""
+
+    file: Path
+    before: bytes
+    after: bytes
+    fixes: tuple[TypoFix, ...]
+
+
+class _EditedFiles(DiskFiles):
+    """The disk as it would be with other bytes in some files, by their real paths."""
+
+    def __init__(self, edits: Mapping[str, bytes]) -> None:
+        self._edits = edits
+
+    def read_bytes(self, file: Path) -> bytes:
+        found = self._edits.get(self.real_path(file))
+        return super().read_bytes(file) if found is None else found
+
+
+def find_repairs(paths: Sequence[Path]) -> tuple[Repair, ...]:
+    """The files that load with fewer errors once their slips are gone, and no other with more.
+
+    Where that is not so for all of them together, each is tried beside those before it. A kind in
+    another case is put right first, whatever comes to light behind it: it was there all the time.
+    """
+    found = {each.file: each for each in _propose_repairs(paths)}
+    if not found:
+        return ()
+    kept = {
+        each.file: kinds for each in found.values() if (kinds := _keep_kind_fixes(each)) is not None
+    }
+    last = _count_errors(paths, kept.values())
+    more = [each for each in found.values() if each != kept.get(each.file)]
+    if more and not _is_better(last, _count_errors(paths, found.values()), more):
+        for each in more:
+            tried = _count_errors(paths, (kept | {each.file: each}).values())
+            if _is_better(last, tried, (each,)):
+                kept, last = kept | {each.file: each}, tried
+        return tuple(kept[file] for file in found if file in kept)
+    return tuple(found.values())
+
+
+def write_repairs(paths: Sequence[Path]) -> None:
+    """Write the repaired files, each whole or not at all, and say every word that is replaced."""
+    written = [repair for repair in find_repairs(paths) if _write_repair(repair)]
+    fixes = [fix for repair in written for fix in repair.fixes]
+    if fixes:
+        counts = f"{words.format_count(len(fixes), 'problem')} fixed in {words.format_count(len(written), 'file')}"
+        print_result("".join(f"{words.escape_text(str(line))}\n" for line in (*fixes, counts)))
+
+
+def _propose_repairs(paths: Sequence[Path]) -> Iterator[Repair]:
+    for file in find_spec_files(paths, Problems()):
+        try:
+            data = DISK.read_bytes(file) if DISK.path_kind(file) == "file" else b""
+        except OSError:
+            continue  # loading says what is wrong with it
+        if fixes := find_fixes(data, str(file)):
+            yield Repair(file=file, before=data, after=apply_fixes(data, fixes), fixes=fixes)
+
+
+def _keep_kind_fixes(repair: Repair) -> Repair | None:
+    """No more of a repair than the kinds that are only written in another way."""
+    fixes = tuple(each for each in repair.fixes if is_kind_spelling_fix(each))
+    return replace(repair, after=apply_fixes(repair.before, fixes), fixes=fixes) if fixes else None
+
+
+def _count_errors(paths: Sequence[Path], repairs: Iterable[Repair]) -> Counter[str]:
+    """The number of errors by file, were these repairs made."""
+    source = _EditedFiles({DISK.real_path(each.file): each.after for each in repairs})
+    problems = read_specs(paths, source, may_be_empty=True).problems  # policies alone, say
+    return Counter(problem.position.file for problem in problems.errors)
+
+
+def _is_better(before: Counter[str], after: Counter[str], edited: Sequence[Repair]) -> bool:
+    fewer = all(after[str(each.file)] < before[str(each.file)] for each in edited)
+    return fewer and all(before[file] >= count for file, count in after.items())
+
+
+def _write_repair(repair: Repair) -> bool:
+    """Whether the file is now as repaired; says why not. A link is followed and stays one."""
+    from reconciler.storage.local import LocalStorage  # noqa: PLC0415
+
+    target = Path(DISK.real_path(repair.file))
+    try:
+        problem = _find_obstacle(target, repair.before)
+        if problem is None:
+            LocalStorage(str(target.parent)).replace(target.name, repair.after)
+    except (OSError, StorageError) as error:
+        problem = getattr(error, "problem", None) or getattr(error, "strerror", None) or str(error)
+    if problem is not None:
+        count = words.format_count(len(repair.fixes), "fix", "fixes")
+        log_message(words.escape_text(f"{repair.file}: {problem}; {count} not made"))
+    return problem is None
+
+
+def _find_obstacle(target: Path, expected: bytes) -> str | None:
+    mode = stat.S_IMODE(target.stat().st_mode)
+    if not mode & 0o222 or not os.access(target, os.W_OK):  # root may write everything
+        return "is read-only"
+    return None if target.read_bytes() == expected else "was changed meanwhile"

@@ -1,0 +1,27 @@
+"""The time a command works at."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from reconciler import runtime
+from reconciler.errors import UsageError
+
+
+def parse_now(text: str | None) -> datetime:
+    """The time of ``--now``, or the present.
+
+    >>> moment("2026-01-31T04:00:00Z").isoformat()
+    '2026-01-31T04:00:00+00:00'
+    """
+    if text is None:
+        return runtime.now()
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"--now {text}: is not a time; write it as 2026-01-31T04:00:00+00:00"
+        ) from None
+    if found.tzinfo is None:
+        raise UsageError(f"--now {text}: has no offset; write it as 2026-01-31T04:00:00+00:00")
+    return found

@@ -1,0 +1,350 @@
+"""Carrying a plan out from a command: a Spark session where there is work, and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
+
+from reconciler import runtime
+from reconciler.cli import interruption
+from reconciler.cli.environment import check_plan_variables
+from reconciler.cli.error_reports import report_crash
+from reconciler.cli.options import Format
+from reconciler.cli.spark import open_spark_session
+from reconciler.cli.terminal import log_message, show_progress, wants_color
+from reconciler.errors import ReconcilerError, StaleError
+from reconciler.executor.audit import AuditLog
+from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, FileDeleter, LocalDeleter
+from reconciler.executor.origin import Origin
+from reconciler.executor.progress import Phase
+from reconciler.executor.result import ApplyResult
+from reconciler.executor.run import apply_plan
+from reconciler.executor.spec_match import explain_mismatch
+from reconciler.hudi_engine.executor import HudiExecutor
+from reconciler.index.build import MIN_FILES_FOR_JOB
+from reconciler.plans.document import compute_plan_digest, compute_spec_digest
+from reconciler.plans.guardrails import evaluate_policies
+from reconciler.plans.model import IndexStep, Plan, RollbackStep, Step, TablePlan
+from reconciler.render import words
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, Rewriter, RewrittenGroup
+from reconciler.spec.document import spec_from_document
+from reconciler.spec.model import TableSpec
+from reconciler.storage.api import StorageRef
+
+if TYPE_CHECKING:
+    from reconciler.cli.audit import AuditFile
+    from reconciler.index.build import BuiltIndex, IndexBuilder, IndexRequest
+    from reconciler.index.merge import FileKeys
+
+_Result = TypeVar("_Result")
+
+_PHASES: Mapping[Phase, str] = {
+    "observe": "looking at the table again",
+    "resume": "finishing pending work",
+    "rollback": "taking a dead write back",
+    "request": "writing down what is going to be done",
+    "rewrite": "rewriting files",
+    "index": "reading footers for the index",
+    "delete": "deleting files",
+    "complete": "publishing what was done",
+    "check": "checking the metadata table",
+}
+
+
+def run_apply(  # noqa: PLR0913 (the options of apply)
+    plan: Plan,
+    *,
+    now: datetime | None = None,
+    specs: Sequence[TableSpec] | None = None,
+    digest: str | None = None,
+    parallelism: int = 1,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    origin: Origin | None = None,
+    audit: AuditFile | None = None,
+    by_hudi: bool = False,
+) -> ApplyResult:
+    """Apply a plan. Spark starts before anything is written, and only where there are steps.
+
+    ``cluster_by_hudi``: what is requested is executed by the Hudi on Spark's class path.
+
+    Raises StaleError when the plan has not the given digest or is of other specs, SpecError for
+    variables that are not set, ReconcilerError when Spark does not start; everything else is in the
+    result of its table. What is raised is in the ``audit`` too.
+    """
+    journal = None
+    if audit is not None:
+        journal = AuditLog(
+            append=audit.append,
+            clock=runtime.SystemClock(),
+            run_id=runtime.new_token(),
+            process=runtime.current_process(),
+            origin=origin or Origin(),
+            plan_digest=compute_plan_digest(plan),
+        )
+    interruption.set_advice("run the same apply again: it finishes or undoes the work")
+    settings = settings or {}
+    with (
+        _record_refusals(journal),
+        _open_checked_executors(plan, specs, digest, master, settings, by_hudi=by_hudi) as hands,
+    ):
+        return apply_plan(
+            plan,
+            open_storage=runtime.open_storage,
+            deleter=hands.executor,
+            rewriter=hands.rewriter,
+            builder=hands.builder,
+            hudi=hands.hudi,
+            clock=runtime.SystemClock(),
+            new_token=runtime.new_token,
+            process=runtime.current_process(),
+            specs=specs,
+            progress=TerminalProgress(),
+            parallelism=parallelism,
+            now=now,
+            on_crash=_report_table_crash,
+            on_stop=lambda under_way: _stop_tables(hands.executor, under_way),
+            origin=origin,
+            journal=journal,
+        )
+
+
+@contextmanager
+def _record_refusals(journal: AuditLog | None) -> Iterator[None]:
+    """Write down what stops the whole apply."""
+    try:
+        yield
+    except ReconcilerError as error:
+        if journal is not None:
+            try:
+                journal.refused(error)
+            except ReconcilerError as unwritten:
+                said = f"warning: this refusal is not in the audit record: {unwritten}"
+                log_message(words.escape_text(said), level="warning")
+        raise
+
+
+@contextmanager
+def _open_checked_executors(
+    plan: Plan,
+    specs: Sequence[TableSpec] | None,
+    digest: str | None,
+    master: str | None,
+    settings: Mapping[str, str],
+    *,
+    by_hudi: bool,
+) -> Iterator[Executors]:
+    """What does the work, once nothing speaks against the plan as a whole."""
+    if digest is not None and digest != (found := compute_plan_digest(plan)):
+        raise StaleError(
+            f"this is not the approved plan: its digest is {found}, and {digest} was approved; "
+            "apply the approved one, or review the plan again"
+        )
+    check_plan_variables(plan.tables)
+    with _open_executors(plan, master, settings, specs, by_hudi=by_hudi) as hands:
+        yield hands
+
+
+def _report_table_crash(table: TablePlan, error: Exception) -> None:
+    interruption.raise_if_interrupted()
+    report_crash(table.name, error)
+
+
+@dataclass(frozen=True, slots=True)
+class _InterruptibleWorkers:
+    """What works on a cluster; its errors after an interruption are the interruption."""
+
+    executor: FileDeleter
+    cancel: Callable[[], None]
+    rewriter: Rewriter | None = None
+    builder: IndexBuilder | None = None
+
+    def delete_files(
+        self,
+        ref: StorageRef,
+        batches: Sequence[DeletionBatch],
+        *,
+        progress: Callable[[int], None],
+    ) -> list[DeletionOutcome]:
+        return self._run_to_end(lambda: self.executor.delete_files(ref, batches, progress=progress))
+
+    def rewrite(
+        self,
+        ref: StorageRef,
+        work: RewriteJob,
+        groups: Sequence[RewriteGroup],
+        *,
+        progress: Callable[[int], None],
+    ) -> list[RewrittenGroup]:
+        rewriter = self.rewriter
+        assert rewriter is not None, "whoever has none rewrites nothing"
+        return self._run_to_end(lambda: rewriter.rewrite(ref, work, groups, progress=progress))
+
+    def build(
+        self,
+        ref: StorageRef,
+        asked: IndexRequest,
+        files: FileKeys,
+        *,
+        progress: Callable[[int], None],
+    ) -> BuiltIndex:
+        builder = self.builder
+        assert builder is not None, "whoever has none leaves it to threads"
+        return self._run_to_end(lambda: builder.build(ref, asked, files, progress=progress))
+
+    def _run_to_end(self, work: Callable[[], _Result]) -> _Result:
+        try:
+            done = work()
+            interruption.raise_if_interrupted()
+        except (Exception, KeyboardInterrupt):
+            if interruption.is_interrupted():
+                self.cancel_all()
+            interruption.raise_if_interrupted()
+            raise
+        return done
+
+    def cancel_all(self) -> None:
+        """Cancel whatever runs, for every table."""
+        with suppress(Exception):  # what would cancel the rest may be gone itself
+            self.cancel()
+
+
+def _stop_tables(executor: FileDeleter, under_way: int) -> None:
+    """Bring the tables that are under way to their end."""
+    if under_way:
+        tables = words.format_count(under_way, "table")
+        log_message(f"waiting for {tables} to stop in good order; interrupt again to leave at once")
+    if isinstance(executor, _InterruptibleWorkers):
+        executor.cancel_all()
+
+
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """What deletes and rewrites files and reads footers, and the Hudi that executes plans.
+
+    ``builder``: None where threads of this process read footers.
+    """
+
+    executor: FileDeleter
+    rewriter: Rewriter | None = None
+    hudi: HudiExecutor | None = None
+    builder: IndexBuilder | None = None
+
+
+@contextmanager
+def _open_executors(
+    plan: Plan,
+    master: str | None,
+    settings: Mapping[str, str],
+    specs: Sequence[TableSpec] | None,
+    *,
+    by_hudi: bool,
+) -> Iterator[Executors]:
+    running = [table for table in plan.tables if _may_run(table, specs)]
+    if not any(_needs_workers(table) for table in running):
+        yield Executors(LocalDeleter(runtime.open_storage))
+        return
+    from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415 (heavy)
+    from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415 (heavy)
+    from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (heavy)
+
+    with open_spark_session(master, settings, in_python=not by_hudi) as session:
+        workers = _InterruptibleWorkers(
+            executor=SparkFileDeleter(session),
+            cancel=session.sparkContext.cancelAllJobs,
+            rewriter=SparkRewriter(session),
+            builder=SparkIndexBuilder(session),
+        )
+        if by_hudi:  # whose session may have no Python on its workers
+            yield Executors(workers, workers, _connect_hudi(session))
+        else:
+            yield Executors(workers, workers, builder=workers)
+
+
+def _needs_workers(table: TablePlan) -> bool:
+    """Whether a table has more to do than this process can do alone."""
+
+    def is_small(step: Step) -> bool:
+        is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
+        return is_index or isinstance(step, RollbackStep)
+
+    return not all(map(is_small, table.steps))
+
+
+def _connect_hudi(session: Any) -> HudiExecutor:
+    """The Hudi of a session; raises ReconcilerError where it has none."""
+    from reconciler.hudi_engine.spark import SparkHudiExecutor  # noqa: PLC0415 (heavy)
+
+    hudi = SparkHudiExecutor(session)
+    log_message(f"executing with Hudi {hudi.read_version()}")
+    return hudi
+
+
+def _may_run(table: TablePlan, specs: Sequence[TableSpec] | None) -> bool:
+    """Whether an apply may find work: what the plan and the specs forbid alone needs no Spark."""
+    if not table.has_changes or table.refusals or table.error is not None:
+        return False
+    try:
+        spec = spec_from_document(table.spec, table.name, table.path)
+    except ReconcilerError:
+        return False  # apply says what is wrong with it
+    if spec.concurrency is None or spec.concurrency.lock is None:
+        return False
+    if specs is None:
+        return True
+    digests = {today.name: compute_spec_digest(today.document) for today in specs}
+    if explain_mismatch(table, {today.name: today for today in specs}, digests) is not None:
+        return False
+    today = next(today for today in specs if today.name == table.name)
+    guarded = replace(spec, guarded_by=today.guarded_by)
+    return not evaluate_policies(table, guarded, runtime.now()).refusals
+
+
+class TerminalProgress:
+    """Progress of an apply for people."""
+
+    @contextmanager
+    def phase(self, table: str, phase: Phase, total: int | None) -> Iterator[Callable[[int], None]]:
+        what = _PHASES[phase]
+        if total is None:
+            log_message(words.escape_text(f"{table}: {what}"), event="progress", table=table)
+            yield lambda _: None
+            return
+        is_sized = phase == "rewrite"
+        with show_progress(what, total, "bytes" if is_sized else "files", table=table) as tell:
+            tell(0, words.format_size(total) if is_sized else words.format_count(total, "file"))
+            yield lambda done: tell(done, "")
+
+    def report_wait(self, table: str, what: str) -> None:
+        said = words.escape_text(f"{table}: waiting for {what}")
+        log_message(said, event="wait", table=table)
+
+
+def render_result(
+    result: ApplyResult,
+    format: Format,  # noqa: A002
+    origin: Origin | None = None,
+) -> str | bytes:
+    """The result as standard output carries it."""
+    from reconciler.render import result as render  # noqa: PLC0415 (not while it runs)
+
+    match format:
+        case Format.TEXT:
+            return render.result_text(result, color=wants_color())
+        case Format.JSON:
+            return render.result_json(result)
+        case Format.MARKDOWN:
+            from reconciler.render.result_markdown import result_markdown  # noqa: PLC0415
+
+            from_ = origin or Origin()
+            return result_markdown(
+                result,
+                environment=from_.environment,
+                actor=from_.actor,
+                spec_commit=from_.spec_commit,
+            )
+        case _:
+            assert_never(format)

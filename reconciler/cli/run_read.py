@@ -1,0 +1,123 @@
+"""Reading a table from a command: a Spark session where there is work, and rows as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+from reconciler import api
+from reconciler.cli import interruption
+from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat
+from reconciler.cli.spark import open_spark_session
+from reconciler.cli.terminal import log_message, print_result, wants_color
+from reconciler.reader.pruning import keep_all
+from reconciler.reader.read_report import make_read_report
+from reconciler.reader.row_group_counts import count_row_groups
+from reconciler.reader.short_logs import find_short_logs
+from reconciler.reader.spark_types import spell_spark_type
+from reconciler.reader.sql_text import make_json_expression, make_text_expressions
+from reconciler.render import read as render
+from reconciler.render import words
+
+if TYPE_CHECKING:
+    from reconciler.reader.model import Scan
+
+#: lines that are written at once
+_ROWS_PER_FETCH: Final = 1000
+
+
+def print_explanation(options: ReadOptions) -> None:
+    """Write what a read would touch; Spark starts only where a condition is to be understood."""
+    scan = api.open_scan(options.storage, options.request, zone=options.zone)
+    found, reaches, groups = keep_all(scan), True, None
+    if options.where is not None:
+        from reconciler.reader import spark  # noqa: PLC0415 (heavy)
+
+        with _open_session(options) as session, spark.translate_spark_errors(options.storage.ref):
+            found = spark.prune_by_condition(session, scan, options.where, options.index)
+            reaches = spark.has_file_system(session, scan.location)
+        groups = count_row_groups(options.storage, found.kept)
+    said = make_read_report(
+        found,
+        options.request,
+        where=options.where,
+        spark_reaches=reaches,
+        row_groups=groups,
+        damaged=find_short_logs(options.storage, found.kept),
+    )
+    if options.format is RowFormat.JSON:
+        print_result(render.explanation_json(said))
+    else:
+        print_result(render.explanation_text(said, color=wants_color()))
+
+
+def print_rows(options: ReadOptions) -> None:
+    """Write the rows of a read."""
+    from reconciler.reader import spark  # noqa: PLC0415 (heavy)
+
+    scan = api.open_scan(options.storage, options.request, zone=options.zone)
+    ref = options.storage.ref
+    with _open_session(options) as session, spark.translate_spark_errors(ref):
+        found = spark.prune_scan(session, scan, options.where, options.index)
+        for damaged in find_short_logs(options.storage, found.kept):
+            log_message(f"warning: {damaged}", level="warning")
+        frame = spark.make_pruned_frame(session, found, ref, options.where)
+        _print_frame(frame, scan, options)
+
+
+@contextmanager
+def _open_session(options: ReadOptions) -> Iterator[Any]:
+    """A session; an error after an interruption is the interruption."""
+    with open_spark_session(options.master, options.settings) as session:
+        try:
+            yield session
+        except Exception:
+            interruption.raise_if_interrupted()
+            raise
+
+
+def _print_frame(frame: Any, scan: Scan, options: ReadOptions) -> None:
+    match options.format:
+        case RowFormat.JSON:
+            rows = _iterate_rows(frame.selectExpr(make_json_expression(scan.schema)), options.limit)
+            _print_lines(f"{row[0]}\n" for row in rows)
+        case RowFormat.CSV:
+            print_result("".join(render.csv_lines([scan.schema.names])))
+            rows = _iterate_rows(
+                frame.selectExpr(*make_text_expressions(scan.schema)), options.limit
+            )
+            _print_lines(render.csv_lines(rows))
+        case RowFormat.TEXT:
+            limit = DEFAULT_ROW_LIMIT if options.limit is None else options.limit
+            cells = list(
+                _iterate_rows(frame.selectExpr(*make_text_expressions(scan.schema)), limit + 1)
+            )
+            kinds = [spell_spark_type(field.type) for field in scan.schema]
+            print_result(render.rows_text(scan.schema.names, kinds, cells[:limit]))
+            _report_row_count(cells, limit)
+        case _:
+            assert_never(options.format)
+
+
+def _report_row_count(rows: Sequence[Any], limit: int) -> None:
+    if len(rows) > limit:
+        log_message(f"the first {words.format_count(limit, 'row')}; --limit N shows more, "
+            "and --format csv or json writes all")  # fmt: skip
+    else:
+        log_message(words.format_count(len(rows), "row"))
+
+
+def _iterate_rows(frame: Any, limit: int | None) -> Iterator[Any]:
+    """The rows of a frame, a part at a time; few at once."""
+    if limit is not None:
+        return iter(frame.limit(limit).collect())
+    found: Iterator[Any] = frame.toLocalIterator(prefetchPartitions=True)
+    return found
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    rest = iter(lines)
+    while some := list(islice(rest, _ROWS_PER_FETCH)):
+        print_result("".join(some))

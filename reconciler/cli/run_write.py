@@ -1,0 +1,105 @@
+"""Writing files into a table from a command: a Spark session, and what came of it as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from reconciler import api, runtime
+from reconciler.cli import interruption
+from reconciler.cli.spark import open_spark_session
+from reconciler.cli.terminal import log_message, print_result
+from reconciler.errors import ReconcilerError
+from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.hudi.load import PROPERTIES, load_properties
+from reconciler.render.write_result import write_json, write_text
+from reconciler.spark.failures import LINE
+from reconciler.spec.model import TableSpec
+from reconciler.state.observe import observe
+from reconciler.state.schema import read_declared_schema
+from reconciler.storage.redaction import redact_urls
+from reconciler.storage.wrappers import ReadOnlyStorage
+from reconciler.writer.request import WriteResult, check_request, parse_mode
+from reconciler.writer.sources.formats import SourceFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """What a command writes and how."""
+
+    spec: TableSpec
+    sources: Sequence[str]
+    operation: str
+    format: str | None
+    options: Mapping[str, str]
+    partitions: Sequence[str] | None
+    dedupe: bool
+    fill_missing: bool
+    as_json: bool
+    master: str | None
+    settings: Mapping[str, str]
+
+
+def write_files(options: WriteOptions) -> None:
+    """Do it, and say what came of it; what is wrong with options is said before Spark starts."""
+    check_request(
+        parse_mode(options.operation),
+        has_rows=bool(options.sources),
+        dedupes=options.dedupe,
+        partitions=options.partitions,
+    )
+    if not options.sources:
+        done = api.write(None, options.spec, options.operation, partitions=options.partitions)
+    else:
+        done = _write_with_spark(options)
+    for note in done.warnings:
+        log_message(f"warning: {note.because}", level="warning")
+    said = write_json if options.as_json else write_text
+    print_result(said(options.spec.name, options.operation, done))
+
+
+def _write_with_spark(options: WriteOptions) -> WriteResult:
+    from reconciler.writer.sources.spark import SourceFiles, read_source_files  # noqa: PLC0415 (heavy)
+
+    source = SourceFiles(
+        paths=options.sources,
+        format=None if options.format is None else SourceFormat(options.format),
+        options=options.options,
+    )
+    known = _read_table_schema(options.spec)
+    interruption.set_advice(
+        "run the same write again, unless `reconciler status` shows it completed"
+    )
+    with open_spark_session(options.master, options.settings, in_python=True) as session:
+        try:
+            rows = read_source_files(session, source, known)
+            log_message(f"writing into {options.spec.name}")
+            return api.write(
+                rows,
+                options.spec,
+                options.operation,
+                dedupe=options.dedupe,
+                fill_missing=options.fill_missing,
+            )
+        except Exception as error:
+            interruption.raise_if_interrupted()
+            if isinstance(error, ReconcilerError) and str(error).startswith(LINE):
+                raise ReconcilerError(f"{_name_sources(source.paths)}: {error}") from error
+            raise
+
+
+def _name_sources(paths: Sequence[str]) -> str:
+    """The sources where nobody knows of which one something is said."""
+    return " or ".join(redact_urls(path) for path in paths)
+
+
+def _read_table_schema(spec: TableSpec) -> pa.Schema | None:
+    """The columns of the table where it is there and says them."""
+    storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
+    if storage.stat(PROPERTIES) is None:
+        return None
+    state = observe(storage, None, observed_ms=runtime.SystemClock().now_ms(), with_history=False)
+    declared = read_declared_schema(storage, load_properties(storage), state)
+    return None if declared is None else to_arrow_schema(declared.text, declared.path)

@@ -1,0 +1,184 @@
+"""Executor ``hudi``: a plan of ours that is requested is executed by Hudi, and then checked.
+
+What is chosen, requested and looked at again is the same for both executors. Hudi deletes,
+rewrites, tells its metadata table and completes the instant; afterwards what it did is held against
+what was reviewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+from reconciler.arrays import to_string_array
+from reconciler.errors import PartialError, ReconcilerError
+from reconciler.executor.clean.execution import CleanWork, check_listing, list_removed_names
+from reconciler.executor.clean.payloads import PLACEHOLDER
+from reconciler.executor.result import FileReasons, StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
+from reconciler.hudi.metadata.index_definitions import (
+    is_record_index_partitioned,
+    read_defined_columns,
+)
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.clean import CleanMetadata
+from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi_engine.bundles import check_bundle
+from reconciler.hudi_engine.executor import HudiExecutor
+from reconciler.hudi_engine.layouts import find_strategy
+from reconciler.hudi_engine.table_options import make_index_options, make_table_options
+from reconciler.plans.model import ClusterStep, Note
+from reconciler.state.clustering_layout import ClusteringLayout
+from reconciler.transaction.paths import list_names
+from reconciler.transaction.publish import find_completion
+
+_NAMED: Final = 5
+_RULE: Final = "delegated"
+
+
+def check_delegation(session: ApplySession, hudi: HudiExecutor) -> None:
+    """Raises UnsupportedError where Hudi cannot execute what was reviewed as it was reviewed."""
+    check_bundle(hudi.read_version(), session.properties.table_version)
+    _make_index_options(session, session.properties)
+    for step in session.plan.steps:
+        if isinstance(step, ClusterStep):
+            find_strategy(
+                ClusteringLayout(columns=step.columns, curve=step.curve, mapping=step.mapping)
+            )
+
+
+def make_hudi_options(
+    session: ApplySession, hudi: HudiExecutor, *, schema: str | None = None
+) -> dict[str, str]:
+    """What Hudi has to know of a table as it is now."""
+    properties = load_properties(session.storage)
+    concurrency = session.spec.concurrency
+    return make_table_options(
+        properties,
+        location=session.storage.location,
+        lock=concurrency.lock if concurrency else None,
+        bundle=hudi.read_version(),
+        schema=schema,
+        indexes=_make_index_options(session, properties),
+    )
+
+
+def execute_clean_by_hudi(
+    session: ApplySession, hudi: HudiExecutor, work: CleanWork
+) -> StepOutcome:
+    """Have Hudi execute a clean that was just requested; its heartbeat beats.
+
+    Raises PartialError when Hudi does not complete it: it stays pending for the next apply.
+    """
+    planned = list_removed_names(work)
+    before = {path: list_names(session.storage, path) for path in planned}
+    with session.phase("delete", len(work.files)) as advance:
+        try:
+            hudi.clean(session.storage.ref, work.instant, make_hudi_options(session, hudi))
+        except ReconcilerError as error:
+            if _read_completed(session, work.instant) is None:
+                raise PartialError(
+                    f"{error}; clean {work.instant} stays pending, run apply again to finish it"
+                ) from error
+        advance(len(work.files))
+    done = _read_completed(session, work.instant)
+    if done is None:
+        raise PartialError(
+            f"Hudi has executed clean {work.instant} and not completed it; run apply again to "
+            "finish it"
+        )
+    after = {path: list_names(session.storage, path) for path in planned}
+    outcome = _summarize(work, before, after)
+    told = {path: set(found.deleted) for path, found in done.partitions.items()}
+    notes = [*_describe_unplanned(planned, told, before, after), *describe_changed_indexes(session)]
+    return add_differences(check_listing(session, work, outcome), notes)
+
+
+def add_differences(outcome: StepOutcome, notes: Collection[Note]) -> StepOutcome:
+    return replace(outcome, differences=(*outcome.differences, *notes))
+
+
+def describe_changed_indexes(session: ApplySession) -> list[Note]:
+    """A note where the table has fewer metadata partitions than before, or others."""
+    before = set(session.properties.metadata_partitions)
+    now = set(load_properties(session.storage).metadata_partitions)
+    if before == now:
+        return []
+    changed = ", ".join(sorted(before ^ now))
+    return [Note(_RULE, f"Hudi has changed which indexes the table has: {changed}")]
+
+
+def _make_index_options(session: ApplySession, properties: TableProperties) -> dict[str, str]:
+    return make_index_options(
+        properties.metadata_partitions,
+        read_defined_columns(session.storage),
+        by_partition=is_record_index_partitioned(session.storage),
+    )
+
+
+def _read_completed(session: ApplySession, instant: str) -> CleanMetadata | None:
+    timeline = session.reload_timeline()
+    completed = find_completion(timeline, instant, Action.CLEAN)
+    if completed is None:
+        return None
+    [file] = [file for file in timeline.files if file.instant == completed]
+    data = read_instant_file(session.storage, session.properties, file)
+    return CleanMetadata.parse(data, instant_file_path(session.properties, file))
+
+
+def _summarize(
+    work: CleanWork, before: Mapping[str, Collection[str]], after: Mapping[str, Collection[str]]
+) -> StepOutcome:
+    """What is gone, by what is on disk."""
+    paths, names = work.files.partition.to_pylist(), work.files.name.to_pylist()
+    rows = list(zip(paths, names, work.files.bytes.tolist(), strict=True))
+    gone = [size for path, name, size in rows if name in before[path] and name not in after[path]]
+    left = [(path, name) for path, name, _size in rows if name in after[path]]
+    return StepOutcome(
+        kind="clean",
+        how="completed",
+        instant=work.instant,
+        removed=len(gone),
+        bytes=sum(gone),
+        gone=sum(name not in before[path] for path, name, _size in rows),
+        failed=_describe_left(left) if left else None,
+        partitions_left=tuple(
+            Note(path, "Hudi removes folders with all that is in them, so it was not asked to")
+            for path in work.delete_partitions
+        ),
+        earliest_instant_to_retain=work.earliest,
+    )
+
+
+def _describe_left(files: list[tuple[str, str]]) -> FileReasons:
+    partition, name = zip(*sorted(files), strict=True)
+    because = to_string_array(
+        ["Hudi says the clean is complete and the file is there"] * len(files)
+    )
+    return FileReasons(
+        partition=to_string_array(partition).dictionary_encode(),
+        name=to_string_array(name),
+        because=because.dictionary_encode(),
+    )
+
+
+def _describe_unplanned(
+    planned: Mapping[str, Collection[str]],
+    reported: Mapping[str, Collection[str]],
+    before: Mapping[str, Collection[str]],
+    after: Mapping[str, Collection[str]],
+) -> list[Note]:
+    """A note for every partition in which more is gone than was reviewed."""
+    found = []
+    for path in sorted({*planned, *reported}):
+        gone = {*reported.get(path, ()), *(set(before.get(path, ())) - set(after.get(path, ())))}
+        more = sorted(gone - set(planned.get(path, ())) - {PLACEHOLDER})
+        if more:
+            named = ", ".join(more[:_NAMED])
+            said = (
+                f"Hudi removed {len(more)} files of partition {path!r} that no plan names: {named}"
+            )
+            found.append(Note(_RULE, said))
+    return found

@@ -1,0 +1,88 @@
+"""Removing the folder of a partition that a clean has emptied: never recursively.
+
+The folder goes only when nothing but its own metafile is left in it, under the table's lock and
+while no write is pending. A writer that begins meanwhile may already count on the metafile it has
+seen, so the timeline is read once more afterwards and metafiles come back when one has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import NotFoundError
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import WRITES
+from reconciler.plans.model import Note
+from reconciler.storage.api import Storage
+from reconciler.transaction.paths import resolve_folder
+
+METAFILE: Final = ".hoodie_partition_metadata"
+_METAFILES: Final = frozenset({METAFILE, f"{METAFILE}.parquet", f"{METAFILE}.orc"})
+_LEFTOVER: Final = "it holds something that no listing shows, or that came at the last moment"
+_PENDING_WRITE: Final = "a write is pending on the timeline and may be about to use the folder"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRemovals:
+    """Which folders are gone, and why the others stay (one note per path: rule is the path)."""
+
+    gone: tuple[str, ...] = ()
+    left: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _RemovedFolder:
+    path: str
+    metafiles: tuple[tuple[str, bytes], ...]
+
+
+def remove_partition_folders(
+    storage: Storage, paths: Iterable[str], reread: Callable[[], Timeline]
+) -> FolderRemovals:
+    """Remove the folders that can be removed; to be called under the lock."""
+    paths = tuple(sorted(paths))
+    if not paths:
+        return FolderRemovals()
+    if reread().pending(WRITES):
+        return FolderRemovals(left=tuple(Note(path, _PENDING_WRITE) for path in paths))
+    removed: list[_RemovedFolder] = []
+    left: list[Note] = []
+    for path in paths:
+        outcome = _remove_folder(storage, path)
+        if isinstance(outcome, Note):
+            left.append(outcome)
+        else:
+            removed.append(outcome)
+    if any(one.metafiles for one in removed) and reread().pending(WRITES):
+        for one in removed:
+            _put_back(storage, one.metafiles)
+        left += (Note(one.path, _PENDING_WRITE) for one in removed)
+        removed = []
+    return FolderRemovals(tuple(one.path for one in removed), tuple(sorted(left)))
+
+
+def _remove_folder(storage: Storage, path: str) -> _RemovedFolder | Note:
+    if not path:
+        return Note(path, "the table is not partitioned: its only partition is its own folder")
+    folder = resolve_folder(path)
+    try:
+        entries = storage.list(folder)
+    except NotFoundError:
+        return _RemovedFolder(path, ())
+    others = [entry.name for entry in entries if entry.is_folder or entry.name not in _METAFILES]
+    if others:
+        return Note(path, f"it still holds {len(others)} others, for example {others[0]}")
+    metafiles = tuple((f"{folder}/{e.name}", storage.read(f"{folder}/{e.name}")) for e in entries)
+    for metafile, _content in metafiles:
+        storage.delete(metafile)
+    if not storage.remove_folder(folder):
+        _put_back(storage, metafiles)
+        return Note(path, _LEFTOVER)
+    return _RemovedFolder(path, metafiles)
+
+
+def _put_back(storage: Storage, metafiles: Iterable[tuple[str, bytes]]) -> None:
+    for path, content in metafiles:
+        storage.replace(path, content)

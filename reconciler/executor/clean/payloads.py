@@ -1,0 +1,151 @@
+"""The two Avro payloads of a clean: the plan it requests and what its completed file says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from reconciler.arrays import to_numpy_numbers
+from reconciler.executor.deletion import DeletionBatch
+from reconciler.executor.origin import Origin
+from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
+from reconciler.hudi.timeline.owner import Owner
+from reconciler.planners.recovery.resume_clean import DELETE_PARTITIONS
+from reconciler.plans.model import RemovedFiles
+from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
+from reconciler.transaction.ownership import make_ownership_metadata
+
+SPEC_COMMIT: Final = "reconciler.spec.commit"
+ACTOR: Final = "reconciler.actor"
+SAVEPOINTED: Final = "savepointed_timestamps"
+
+#: A clean that names no file can't be executed by Hudi before 1.2 and blocks every later one; one
+#: that names a missing file can. So a clean of nothing but folders names one that never existed.
+PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000-0_0-0-0_00000000000000000.parquet"
+
+
+def make_clean_extra(
+    state: TableState,
+    *,
+    plan_digest: str,
+    spec_digest: str,
+    owner: Owner,
+    origin: Origin,
+    delete_partitions: Sequence[str],
+) -> dict[str, str]:
+    """What the requested and the completed file of a clean of ours carry besides Hudi's own.
+
+    Savepoints as Hudi has them: of partitioned tables only, so that a later clean notices a removed
+    one.
+    """
+    extra = make_own_metadata(
+        plan_digest=plan_digest, spec_digest=spec_digest, owner=owner, origin=origin
+    )
+    savepoints = sorted(s.instant for s in state.savepoints if s.completed)
+    if savepoints and state.is_partitioned:
+        extra[SAVEPOINTED] = ",".join(savepoints)
+    if delete_partitions:
+        extra[DELETE_PARTITIONS] = json.dumps(sorted(delete_partitions))
+    return extra
+
+
+def make_own_metadata(
+    *, plan_digest: str, spec_digest: str, owner: Owner, origin: Origin
+) -> dict[str, str]:
+    """Whose an instant is and what it follows from; every instant of ours says so."""
+    extra = {PLAN_DIGEST: plan_digest, **make_ownership_metadata(spec_digest, owner)}
+    extra |= {SPEC_COMMIT: origin.spec_commit} if origin.spec_commit else {}
+    return extra | ({ACTOR: origin.actor} if origin.actor else {})
+
+
+def make_cleaner_plan(
+    state: TableState,
+    files: RemovedFiles,
+    *,
+    policy: str,
+    earliest: str | None,
+    delete_partitions: Sequence[str],
+    extra: Mapping[str, str],
+) -> CleanerPlan:
+    """What a clean of ours announces: any Hudi writer may execute it from then on.
+
+    Folders to remove are entered without files: Hudi would remove those of its own field whole.
+    """
+    names = group_names(files)
+    planned = {path: names.get(path, ()) for path in sorted({*names, *delete_partitions})}
+    if not names:
+        planned[min(planned)] = (PLACEHOLDER,)
+    commits = state.commits_timeline
+    actions = {i.requested: i.action.value for i in state.timeline.commits}
+    return CleanerPlan(
+        policy=policy,
+        earliest_instant=earliest,
+        earliest_action=actions.get(earliest or "", "commit"),
+        last_completed_commit=commits[-1].requested if commits else "",
+        files=planned,
+        extra=extra,
+    )
+
+
+def make_clean_metadata(
+    plan: CleanerPlan,
+    *,
+    instant: str,
+    earliest: str | None,
+    removed: Mapping[str, Sequence[str]],
+    removed_partitions: Collection[str],
+    took_ms: int,
+) -> CleanMetadata:
+    """What a clean did. ``removed``: partition -> names absent now, whoever removed them."""
+    return CleanMetadata(
+        started=instant,
+        duration_ms=took_ms,
+        earliest_instant=earliest or "",
+        last_completed_commit=plan.last_completed_commit,
+        partitions={
+            path: CleanedPartition(
+                policy=plan.policy,
+                planned=tuple(names),
+                deleted=tuple(names),
+                is_folder_deleted=path in removed_partitions,
+            )
+            for path, names in sorted(removed.items())
+        },
+        extra=plan.extra,
+    )
+
+
+def group_names(files: RemovedFiles) -> dict[str, tuple[str, ...]]:
+    """File names by partition, in order."""
+    return {path: tuple(names) for path, names in _group_runs(files)}
+
+
+def split_batches(files: RemovedFiles, largest: int) -> list[DeletionBatch]:
+    """The files by partition, at most so many names each."""
+    return [
+        DeletionBatch(path, tuple(names[start : start + largest]))
+        for path, names in _group_runs(files)
+        for start in range(0, len(names), largest)
+    ]
+
+
+def _group_runs(files: RemovedFiles) -> Iterator[tuple[str, list[str]]]:
+    """Each partition's names; rows are sorted by partition."""
+    paths, rows = files.partition.dictionary.to_pylist(), to_numpy_numbers(files.partition.indices)
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    for start, end in pairwise([*starts.tolist(), len(rows)]):
+        yield paths[rows[start]], files.name[start:end].to_pylist()
+
+
+def list_planned_partitions(clean: PendingClean) -> set[str]:
+    """Folders that a pending clean is to remove, by Hudi's field or, in ours, by our own."""
+    try:
+        ours = json.loads(clean.extra.get(DELETE_PARTITIONS, "[]"))
+    except ValueError:
+        ours = []
+    listed = ours if isinstance(ours, list) else []
+    return {path for path in (*clean.delete_partitions, *listed) if path and isinstance(path, str)}

@@ -1,0 +1,271 @@
+"""Pending cleans that somebody left behind: finished, undone or cleared up.
+
+Ours are known by the plan's digest in their extra metadata and finished as soon as their owner is
+dead. Another writer's is finished only when a review has named it, it is older than ``staleAfter``
+and there is a lock; an empty or damaged one is cleared up then. Whatever a savepoint protects by
+now stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_boolean_array, to_string_array
+from reconciler.errors import BusyError, StaleError
+from reconciler.executor.clean.execution import (
+    CleanWork,
+    begin_clean,
+    finish_clean,
+    run_with_heartbeat,
+)
+from reconciler.executor.clean.payloads import PLACEHOLDER, list_planned_partitions
+from reconciler.executor.freshness import (
+    choose_published_earliest,
+    find_earliest_base,
+    find_pending_replacements,
+    find_replacing_instants,
+    is_in,
+    make_keys,
+    make_present_keys,
+    select_fresh,
+    take_files,
+)
+from reconciler.executor.gate import FreshPlan
+from reconciler.executor.result import FileReasons, StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.executor.takeover import take_over
+from reconciler.hudi.files.names import BaseName, LogName
+from reconciler.hudi.load import read_instant_file
+from reconciler.hudi.timeline.clean import CleanerPlan, replace_earliest_instant
+from reconciler.hudi.timeline.instant import Action, State
+from reconciler.planners.protection import build_table_view
+from reconciler.planners.reader_window import find_reader_window
+from reconciler.planners.recovery.resume_clean import is_own_clean, revalidate_clean
+from reconciler.plans.model import RemovedFiles, ResumeStep
+from reconciler.state.model import PendingClean
+from reconciler.transaction.locks.file_lock import NoLock
+from reconciler.transaction.paths import list_names
+from reconciler.transaction.publish import find_completion
+
+
+def resume_cleans(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
+    """Finish, undo or clear up every pending clean, oldest first.
+
+    Raises BusyError for one that may not be touched (yet), StaleError for one that no review named.
+    """
+    for clean in fresh.state.pending_cleans:
+        with session.phase("resume"):
+            _take_over(session, fresh, clean)
+            yield run_with_heartbeat(session, clean.instant, partial(_resume_clean, session, clean))
+
+
+def report_finished_clean(fresh: FreshPlan, step: ResumeStep) -> StepOutcome:
+    """A reviewed resume whose clean is not pending any more: what is still there was left."""
+    selection = select_fresh(
+        step, None, fresh.plan.kept, fresh.state.files, fresh.state.partitions, None
+    )
+    return StepOutcome(
+        kind="resume",
+        how="nothing",
+        gone=selection.gone,
+        left_out=selection.left_out if len(selection.left_out) else None,
+    )
+
+
+def _take_over(session: ApplySession, fresh: FreshPlan, clean: PendingClean) -> None:
+    """Make sure under the lock that nobody works on it, and say that we do now."""
+    if not is_own_clean(clean):
+        _check_foreign_clean(session, clean)
+    take_over(session, fresh, clean, "clean")
+
+
+def _check_foreign_clean(session: ApplySession, clean: PendingClean) -> None:
+    """Raises for another writer's clean that may not be touched."""
+    concurrency = session.spec.concurrency
+    stale_after = concurrency.stale_after if concurrency else 0
+    age_s = (session.context.clock.now_ms() - clean.started_ms) / 1000
+    named = f"clean {clean.instant} of another writer is {clean.state.lower()}"
+    if age_s <= stale_after:
+        raise BusyError(
+            f"{named} since {age_s:.0f} s and may be at work; it counts as left behind after "
+            f"concurrency.staleAfter, {stale_after} s"
+        )
+    if isinstance(session.lock, NoLock):
+        raise BusyError(
+            f"{named}; without a lock it cannot be known to be left behind: let its writer finish "
+            "it, or configure spec.concurrency.lock"
+        )
+    if clean.problem is None and _find_reviewed_step(session, clean) is None:
+        raise StaleError(f"{named} and the plan does not name it; plan again to have it resumed")
+
+
+def _find_reviewed_step(session: ApplySession, clean: PendingClean) -> ResumeStep | None:
+    for step in session.plan.steps:
+        if isinstance(step, ResumeStep) and step.instant == clean.instant:
+            return step
+    return None
+
+
+def _resume_clean(session: ApplySession, clean: PendingClean) -> StepOutcome:
+    started_ms = session.context.clock.now_ms()
+    if clean.problem is not None:
+        return _withdraw(session, clean, StepOutcome(kind="resume", how="undone"))
+    look = session.make_fresh_plan()
+    rest = _find_remaining_work(session, look, clean)
+    if rest.is_empty:
+        return _withdraw(
+            session, clean, StepOutcome(kind="resume", how="undone", left_out=rest.left_out)
+        )
+    earliest = _choose_earliest(look, clean, rest)
+    request = _amend_request(session, clean, earliest)
+    work = CleanWork(
+        instant=clean.instant,
+        plan=CleanerPlan.parse(request, clean.instant),
+        request=request,
+        files=rest.files,
+        gone=rest.gone,
+        delete_partitions=rest.delete_partitions,
+        earliest=earliest,
+        started_ms=started_ms,
+    )
+    if clean.state == State.REQUESTED:
+        begin_clean(session, work)
+    return replace(finish_clean(session, work, "resume"), left_out=rest.left_out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _RemainingWork:
+    """What is left to do of a pending clean.
+
+    ``files`` may go, ``gone`` (partition -> names) went before, ``staying`` are the keys of planned
+    files that stay, ``find_excluded_partitions`` those of them that people were told would go.
+    """
+
+    files: RemovedFiles
+    gone: Mapping[str, Sequence[str]]
+    delete_partitions: tuple[str, ...]
+    staying: Any
+    left_out: FileReasons | None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (len(self.files) or self.gone or self.delete_partitions)
+
+
+def _find_remaining_work(
+    session: ApplySession, fresh: FreshPlan, clean: PendingClean
+) -> _RemainingWork:
+    """Judge every planned file by what the table is now, and by the review where it named it."""
+    state = fresh.state
+    window = find_reader_window(session.spec, state, session.context.get_policy_time())
+    found = revalidate_clean(state, clean, window=window)
+    reviewed = _find_reviewed_step(session, clean)
+    files, partitions = found.files, found.delete_partitions
+    withheld = FileReasons(
+        partition=found.withheld.partition,
+        name=found.withheld.name,
+        because=found.withheld.because,
+    )
+    staying = make_keys(withheld)
+    if reviewed is not None:
+        told = is_in(make_keys(files), make_keys(reviewed.files))
+        staying = pa.concat_arrays([staying, pc.filter(make_keys(files), to_boolean_array(~told))])
+        files = take_files(files, told)
+        withheld = withheld.filter(is_in(make_keys(withheld), make_keys(reviewed.files)))
+        partitions = tuple(path for path in partitions if path in reviewed.delete_partitions)
+    there = state.metafile_partitions.union(state.partitions)
+    return _RemainingWork(
+        files=files,
+        gone=_find_gone_files(session, fresh, clean),
+        delete_partitions=(*partitions, *sorted(list_planned_partitions(clean) - there)),
+        staying=staying,
+        left_out=withheld if len(withheld) else None,
+    )
+
+
+def _find_gone_files(
+    session: ApplySession, fresh: FreshPlan, clean: PendingClean
+) -> dict[str, list[str]]:
+    """Planned files that are not there; what the listing would not show is looked up."""
+    names_of = cache(lambda path: list_names(session.storage, path))
+    pairs = [(path, name) for path, names in sorted(clean.files.items()) for name in sorted(names)]
+    listed = is_in(
+        to_string_array([f"{path}/{name}" for path, name in pairs]),
+        make_present_keys(fresh.state.files),
+    )
+    folders = fresh.state.metafile_partitions.union(fresh.state.partitions)
+    found: dict[str, list[str]] = {}
+    for (path, name), is_there in zip(pairs, listed, strict=True):
+        if is_there or name == PLACEHOLDER:
+            continue
+        is_shown = path in folders and _is_data_file(name, session.properties.base_extension)
+        if is_shown or name not in names_of(path):
+            found.setdefault(path, []).append(name)
+    return found
+
+
+def _is_data_file(name: str, base_extension: str) -> bool:
+    base = BaseName.parse(name)
+    return base.extension == base_extension if base else LogName.parse(name) is not None
+
+
+def _choose_earliest(fresh: FreshPlan, clean: PendingClean, rest: _RemainingWork) -> str | None:
+    """The earliest instant to retain that the finished clean publishes."""
+    state = fresh.state
+    return choose_published_earliest(
+        clean.earliest_instant_to_retain,
+        find_earliest_base(build_table_view(state), rest.staying),
+        (
+            *find_replacing_instants(state.files, state.replaced, rest.files),
+            *find_pending_replacements(state.timeline),
+        ),
+    )
+
+
+def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | None) -> bytes:
+    """The requested file, rewritten where it claims more than will be done.
+
+    Hudi's archiver takes the boundary from there, not from the completed file.
+    """
+    request = _read_request(session, clean)
+    said = clean.earliest_instant_to_retain
+    if earliest is None or (said is not None and said <= earliest):
+        return request
+    with session.hold_lock():
+        timeline = session.reload_timeline()
+        if find_completion(timeline, clean.instant, Action.CLEAN) is not None:
+            raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
+        actions = {i.requested: i.action.value for i in timeline.commits}
+        data = replace_earliest_instant(
+            request, clean.instant, earliest, actions.get(earliest, "commit")
+        )
+        session.lock.confirm()
+        session.publisher.amend(clean.instant, Action.CLEAN, data)
+    return data
+
+
+def _read_request(session: ApplySession, clean: PendingClean) -> bytes:
+    file = session.reload_timeline().find_file(clean.instant, Action.CLEAN, State.REQUESTED)
+    if file is None:
+        raise BusyError(f"clean {clean.instant} was removed by another writer meanwhile")
+    return read_instant_file(session.storage, session.properties, file)
+
+
+def _withdraw(session: ApplySession, clean: PendingClean, outcome: StepOutcome) -> StepOutcome:
+    """Take it off the timeline: nothing of it was done and nothing of it may be."""
+    with session.hold_lock():
+        timeline = session.reload_timeline()
+        if find_completion(timeline, clean.instant, Action.CLEAN) is not None:
+            raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
+        begun = timeline.find_file(clean.instant, Action.CLEAN, State.INFLIGHT) is not None
+        if begun and clean.state == State.REQUESTED:
+            raise BusyError(f"clean {clean.instant} was begun by another writer meanwhile")
+        session.lock.confirm()
+        session.publisher.withdraw(clean.instant, Action.CLEAN)
+    return outcome

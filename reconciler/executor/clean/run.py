@@ -1,0 +1,237 @@
+"""Running a reviewed clean: prepare, publish the intent, look again, execute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from reconciler.errors import AlreadyExistsError, BusyError
+from reconciler.executor.clean import hudi_execution
+from reconciler.executor.clean.execution import (
+    CleanWork,
+    begin_clean,
+    finish_clean,
+    run_with_heartbeat,
+)
+from reconciler.executor.clean.payloads import group_names, make_clean_extra, make_cleaner_plan
+from reconciler.executor.freshness import (
+    CleanSelection,
+    choose_published_earliest,
+    find_earliest_base,
+    find_pending_replacements,
+    find_replacing_instants,
+    select_fresh,
+)
+from reconciler.executor.gate import FreshPlan, check_pending_cleans
+from reconciler.executor.result import StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.planners.protection import build_table_view
+from reconciler.plans.model import CleanStep
+from reconciler.state.model import TableState
+from reconciler.transaction.metadata import clean_sync
+from reconciler.transaction.publish import find_completion
+
+#: how often a timeline may change under our eyes before we let its writers be
+_ATTEMPTS: Final = 8
+#: what may appear on the timeline without changing what a clean may remove: a write only supersedes
+_HARMLESS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Decision:
+    """What runs now, and the state it follows from."""
+
+    fresh: FreshPlan
+    selection: CleanSelection
+    policy: str
+    earliest: str | None
+
+
+def run_clean(session: ApplySession, step: CleanStep, fresh: FreshPlan | None) -> StepOutcome:
+    """Remove reviewed ∩ fresh and report the rest; ``fresh`` is one just taken, if there is one.
+
+    Raises RefusedError, BusyError before anything is deleted; PartialError as ``finish``.
+    """
+    started_ms = session.context.clock.now_ms()
+    for _attempt in range(_ATTEMPTS):
+        if fresh is None:
+            with session.phase("observe"):
+                fresh = session.make_fresh_plan()
+        decision = _decide(session, step, fresh)
+        fresh = None
+        if decision.selection.is_empty:
+            return _add_left_out(StepOutcome(kind="clean", how="nothing"), decision.selection)
+        with session.phase("request"):
+            work = _request(session, decision, started_ms)
+        if work is not None:
+            outcome = run_with_heartbeat(session, work.instant, partial(_execute, session, work))
+            return _add_left_out(outcome, decision.selection)
+    raise BusyError(
+        f"{session.plan.name}: its timeline changed {_ATTEMPTS} times while a clean was being "
+        "prepared; run apply again when its writers are quieter"
+    )
+
+
+def _decide(session: ApplySession, step: CleanStep, look: FreshPlan) -> _Decision:
+    check_pending_cleans(look)
+    fresh = next((s for s in look.plan.steps if isinstance(s, CleanStep)), None)
+    state = look.state
+    folders = state.metafile_partitions.union(state.partitions)
+    selection = select_fresh(
+        step, fresh, look.plan.kept, state.files, folders, _choose_boundary(step, fresh)
+    )
+    if not selection.is_empty:
+        _check_metadata(session, state, selection)
+    return _Decision(
+        fresh=look,
+        selection=selection,
+        policy=(fresh or step).policy,
+        earliest=_choose_earliest(look, selection),
+    )
+
+
+def _check_metadata(session: ApplySession, state: TableState, selection: CleanSelection) -> None:
+    """Raises FormatError, UnsupportedError when the metadata table could not be told afterwards."""
+    time = session.publisher.choose_time(state.timeline)
+    ours = Instant(time, Action.CLEAN, State.REQUESTED)
+    timeline = Timeline.from_files(
+        (*state.timeline.files, TimelineFile(ours, ours.file_name, 0, 0))
+    )
+    clean_sync.prepare_clean_sync(
+        session.storage,
+        session.properties,
+        timeline,
+        instant=time,
+        completed=time,
+        cleaned=clean_sync.CleanedFiles(
+            files=group_names(selection.files), partitions=selection.delete_partitions
+        ),
+    )
+
+
+def _choose_boundary(step: CleanStep, fresh: CleanStep | None) -> str | None:
+    """The smaller of the two boundaries; None under file versions, which know no boundary."""
+    found = (step, fresh) if fresh else (step,)
+    times = [one.earliest_instant_to_retain for one in found]
+    return min((time for time in times if time is not None), default=None)
+
+
+def _choose_earliest(fresh: FreshPlan, selection: CleanSelection) -> str | None:
+    """The earliest instant to retain that the clean publishes."""
+    state = fresh.state
+    return choose_published_earliest(
+        selection.earliest,
+        find_earliest_base(build_table_view(state), selection.staying),
+        (
+            *find_replacing_instants(state.files, state.replaced, selection.files),
+            *find_pending_replacements(state.timeline),
+        ),
+    )
+
+
+def _request(session: ApplySession, decision: _Decision, started_ms: int) -> CleanWork | None:
+    """Publish the intent and check the savepoints once more; None when the world has moved.
+
+    A savepoint made meanwhile withdraws the request: what it protects is found by deciding anew.
+    """
+    before = decision.fresh.state.timeline
+    with session.hold_lock():
+        timeline = session.reload_timeline()
+        if has_changed(before, timeline):
+            return None
+        work = _write_request(session, decision, timeline, started_ms)
+    if work is None or not have_savepoints_changed(before, session.reload_timeline()):
+        return work
+    with session.hold_lock():
+        _withdraw(session, work.instant)
+    return None
+
+
+def _write_request(
+    session: ApplySession, decision: _Decision, timeline: Timeline, started_ms: int
+) -> CleanWork | None:
+    """Write the requested file; None when its name was taken meanwhile (``lock: none``)."""
+    selection, state = decision.selection, decision.fresh.state
+    extra = make_clean_extra(
+        state,
+        plan_digest=session.digest,
+        spec_digest=session.plan.spec_digest,
+        owner=session.owner,
+        origin=session.context.origin,
+        delete_partitions=selection.delete_partitions,
+    )
+    plan = make_cleaner_plan(
+        state,
+        selection.files,
+        policy=decision.policy,
+        earliest=decision.earliest,
+        delete_partitions=selection.delete_partitions,
+        extra=extra,
+    )
+    data = plan.encode(session.storage.location)
+    session.lock.confirm()
+    try:
+        instant = session.publisher.request(Action.CLEAN, timeline, data)
+    except AlreadyExistsError:
+        return None
+    return CleanWork(
+        instant=instant,
+        plan=plan,
+        request=data,
+        files=selection.files,
+        delete_partitions=selection.delete_partitions,
+        earliest=decision.earliest,
+        started_ms=started_ms,
+    )
+
+
+def _withdraw(session: ApplySession, instant: str) -> None:
+    """Take our requested clean back, unless somebody has begun to execute it."""
+    timeline = session.reload_timeline()
+    begun = timeline.find_file(instant, Action.CLEAN, State.INFLIGHT) is not None
+    if begun or find_completion(timeline, instant, Action.CLEAN) is not None:
+        raise BusyError(
+            f"another writer executes our clean {instant} although a savepoint made meanwhile may "
+            "protect files of it; look at the savepoint and plan again"
+        )
+    session.publisher.withdraw(instant, Action.CLEAN)
+
+
+def _execute(session: ApplySession, work: CleanWork) -> StepOutcome:
+    """Inflight to completed, by us or by Hudi."""
+    if (hudi := session.context.hudi) is not None:
+        return hudi_execution.execute_clean_by_hudi(session, hudi, work)
+    begin_clean(session, work)
+    return finish_clean(session, work, "clean")
+
+
+def has_changed(before: Timeline, now: Timeline) -> bool:
+    """Whether anything happened that a clean decided before may not ignore.
+
+    Writes that begin or complete only supersede more files. Whatever disappears (a rollback, the
+    archiver) and every other action (savepoint, clean, restore, compaction, clustering, replace)
+    may change what is newest, protected or pending.
+    """
+    old, new = set(before.files), set(now.files)
+    return bool(old - new) or any(file.instant.action not in _HARMLESS for file in new - old)
+
+
+def have_savepoints_changed(before: Timeline, now: Timeline) -> bool:
+    """Whether a savepoint was made, half made or removed."""
+    return _list_savepoints(before) != _list_savepoints(now)
+
+
+def _list_savepoints(timeline: Timeline) -> set[str]:
+    return {file.name for file in timeline.files if file.instant.action is Action.SAVEPOINT}
+
+
+def _add_left_out(outcome: StepOutcome, selection: CleanSelection) -> StepOutcome:
+    return replace(
+        outcome,
+        gone=outcome.gone + selection.gone,
+        left_out=selection.left_out if len(selection.left_out) else None,
+        partitions_left=(*outcome.partitions_left, *selection.partitions_left),
+    )

@@ -1,0 +1,268 @@
+"""What of a reviewed clustering may still run, group by group: every slice as it was reviewed.
+
+The fresh plan need not choose the same groups (what triggers and what a run may cost is decided at
+the review), but its slices must still be the newest ones, with the same files and in nobody's hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers, to_string_array
+from reconciler.executor.result import LeftGroup
+from reconciler.hudi.files.view import find_group_codes
+from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
+from reconciler.planners.protection import build_table_view
+from reconciler.plans.groups import group_of_slices, slice_paths
+from reconciler.plans.model import Rewrites
+from reconciler.state.model import TableState
+
+_PENDING_REASONS: Final = {
+    "pendingCompaction": "pending compaction {} is going to rewrite",
+    "pendingLogCompaction": "pending log compaction {} is going to rewrite",
+    "pendingClustering": "pending clustering {} is going to rewrite",
+    "pendingWrite": "{} is pending and has written to",
+}
+_NOTHING: Final[Mapping[tuple[str, str], str]] = {}
+_SKELETON: Final = "_00000000000001.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupSelection:
+    """``groups`` may run; ``left`` may not; ``gone`` groups an earlier apply has rewritten."""
+
+    groups: Rewrites
+    left: tuple[LeftGroup, ...] = ()
+    gone: int = 0
+
+
+def select_groups(  # noqa: PLR0913 (each says why another slice stays)
+    reviewed: Rewrites,
+    state: TableState,
+    *,
+    ours: str | None = None,
+    done: Collection[str] = (),
+    refusal: str = "",
+    cut: Mapping[tuple[str, str], str] = _NOTHING,
+    lost: Mapping[tuple[str, str], str] = _NOTHING,
+) -> GroupSelection:
+    """Reviewed ∩ fresh. ``ours``: the pending clustering that has these slices in hand itself.
+
+    ``done``: completed clusterings of this very plan; what they replaced is done, while what any
+    other write replaced has fallen out. ``refusal``: why slices with log files of this table cannot
+    be merged, empty where they can. ``cut``: damaged log files, by partition and name; ``lost``:
+    file groups of which a file is gone, by partition and file id.
+    """
+    found = find_candidates(state, build_table_view(state))
+    keys = slice_paths(reviewed)
+    rows = to_numpy_numbers(pc.index_in(keys, value_set=_make_keys(found)).fill_null(-1)).astype(
+        np.int64
+    )
+    because = _Reasons(len(keys))
+    by = _find_replacing_instants(reviewed, state)
+    is_done = _find_done(reviewed, state, by, done)
+    because.note(
+        np.array([time is not None for time in by], np.bool_),
+        lambda at: (
+            f"its file group {_get_file_id(reviewed, at)} was replaced by {by[at]} meanwhile"
+        ),
+    )
+    because.note(rows < 0, lambda at: f"file group {_get_file_id(reviewed, at)} is no longer there")
+    _note_pending(because, reviewed, found, rows, ours)
+    _note_lost_files(because, reviewed, lost)
+    _note_changed(because, reviewed, found, rows)
+    _note_unreadable(because, reviewed, refusal)
+    _note_cut_logs(because, reviewed, cut)
+    of, count = group_of_slices(reviewed), len(reviewed)
+    is_gone = np.bincount(of[is_done], minlength=count) == np.diff(reviewed.starts)
+    bad = np.zeros(count, np.bool_)
+    bad[of[because.is_noted]] = True
+    partitions = reviewed.partition.to_pylist()
+    left = tuple(
+        LeftGroup(
+            partition=partitions[group],
+            slices=int(reviewed.starts[group + 1] - reviewed.starts[group]),
+            because=because.first(int(reviewed.starts[group]), int(reviewed.starts[group + 1])),
+        )
+        for group in np.flatnonzero(bad & ~is_gone).tolist()
+    )
+    return GroupSelection(
+        groups=take_groups(reviewed, np.flatnonzero(~bad)), left=left, gone=int(is_gone.sum())
+    )
+
+
+def take_groups(groups: Rewrites, rows: NDArray[np.int64]) -> Rewrites:
+    """Some of the groups, with their slices."""
+    counts = np.diff(groups.starts)[rows]
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    slices = to_integer_array(
+        np.repeat(groups.starts[:-1][rows] - starts[:-1], counts) + np.arange(starts[-1])
+    )
+    taken = to_integer_array(rows)
+    return Rewrites(
+        partition=groups.partition.take(taken),
+        outputs=groups.outputs[rows],
+        bytes=groups.bytes[rows],
+        because=groups.because.take(taken),
+        starts=starts,
+        file_id=groups.file_id.take(slices),
+        base=groups.base.take(slices),
+        logs=groups.logs.take(slices),
+    )
+
+
+@dataclass(slots=True)
+class _Reasons:
+    """A sentence a slice, the first that is said."""
+
+    count: int
+    noted: dict[int, str] | None = None
+
+    def note(self, mask: NDArray[np.bool_], says: Any) -> None:
+        known = self.noted = self.noted or {}
+        for at in np.flatnonzero(mask).tolist():
+            if at not in known:
+                known[at] = says(at)
+
+    @property
+    def is_noted(self) -> NDArray[np.bool_]:
+        found = np.zeros(self.count, np.bool_)
+        found[list(self.noted or ())] = True
+        return found
+
+    def first(self, start: int, end: int) -> str:
+        said = self.noted or {}
+        return next(said[at] for at in range(start, end) if at in said)
+
+
+def _note_pending(
+    because: _Reasons,
+    reviewed: Rewrites,
+    found: CandidateSlices,
+    rows: NDArray[np.int64],
+    ours: str | None,
+) -> None:
+    holder = np.where(rows >= 0, found.holder[rows], -1) if len(found) else np.full(len(rows), -1)
+    own = [code for code, (_, instant) in enumerate(found.holders) if instant == ours]
+
+    def says(at: int) -> str:
+        rule, instant = found.holders[int(holder[at])]
+        return (
+            f"{_PENDING_REASONS[rule].format(instant)} its file group {_get_file_id(reviewed, at)}"
+        )
+
+    because.note((holder >= 0) & ~np.isin(holder, own), says)
+
+
+def _note_changed(
+    because: _Reasons, reviewed: Rewrites, found: CandidateSlices, rows: NDArray[np.int64]
+) -> None:
+    """A slice that has another base file than was reviewed, or other log files."""
+    files, there = found.view.files, rows >= 0
+    base_row = np.where(there, found.base_row[rows], -1) if len(found) else rows
+    names = files.name.take(_make_nullable(base_row))
+    is_same = to_numpy_bools(pc.fill_null(pc.equal(names, reviewed.base), False))
+    is_same |= to_numpy_bools(pc.and_(pc.is_null(names), pc.is_null(reviewed.base)))
+    because.note(
+        there & ~is_same,
+        lambda at: (
+            f"its file group {_get_file_id(reviewed, at)} has a newer file slice than was reviewed"
+        ),
+    )
+    logs = _join_logs(found).take(_make_nullable(rows))
+    reviewed_logs = pc.binary_join(reviewed.logs, "/")
+    same_logs = to_numpy_bools(pc.fill_null(pc.equal(logs, reviewed_logs), False))
+    because.note(
+        there & ~same_logs,
+        lambda at: (
+            f"its file group {_get_file_id(reviewed, at)} has other log files than were reviewed"
+        ),
+    )
+
+
+def _note_unreadable(because: _Reasons, reviewed: Rewrites, refusal: str) -> None:
+    skeleton = to_numpy_bools(pc.fill_null(pc.ends_with(reviewed.base, _SKELETON), False))
+    because.note(
+        skeleton,
+        lambda at: (
+            f"file group {_get_file_id(reviewed, at)} is a bootstrap skeleton, whose data lie outside the "
+            "table; let Hudi cluster it"
+        ),
+    )
+    if refusal:
+        has_logs = to_numpy_numbers(pc.list_value_length(reviewed.logs)) > 0
+        because.note(has_logs, lambda _at: f"{refusal}; its log files cannot be read")
+
+
+def _note_cut_logs(
+    because: _Reasons, reviewed: Rewrites, cut: Mapping[tuple[str, str], str]
+) -> None:
+    if not cut:
+        return
+    folders = reviewed.partition.take(to_integer_array(group_of_slices(reviewed))).to_pylist()
+    said = [
+        next((cut[folder, name] for name in names if (folder, name) in cut), None)
+        for folder, names in zip(folders, reviewed.logs.to_pylist(), strict=True)
+    ]
+    because.note(np.array([one is not None for one in said], np.bool_), said.__getitem__)
+
+
+def _note_lost_files(
+    because: _Reasons, reviewed: Rewrites, lost: Mapping[tuple[str, str], str]
+) -> None:
+    if lost:
+        said = [lost.get(pair) for pair in _split_keys(slice_paths(reviewed))]
+        because.note(np.array([one is not None for one in said], np.bool_), said.__getitem__)
+
+
+def _find_replacing_instants(reviewed: Rewrites, state: TableState) -> list[str | None]:
+    """Per slice the instant that replaced its file group, None where nothing has."""
+    return [state.replaced.get(pair) for pair in _split_keys(slice_paths(reviewed))]
+
+
+def _find_done(
+    reviewed: Rewrites, state: TableState, by: Sequence[str | None], done: Collection[str]
+) -> NDArray[np.bool_]:
+    """Per slice whether this plan has replaced it, or did and its files are cleaned away."""
+    files = state.files
+    there = np.zeros(len(files.group_partition), np.bool_)
+    there[files.group] = True
+    groups = find_group_codes(files, _split_keys(slice_paths(reviewed)))
+    is_there = np.where(groups >= 0, there[groups], False) if len(there) else groups >= 0
+    found = np.array([time in done for time in by], np.bool_)
+    unknown = np.array([time is None for time in by], np.bool_) & ~is_there
+    return found | unknown if done else found
+
+
+def _split_keys(keys: Any) -> list[tuple[str, str]]:
+    split = (key.rpartition("/") for key in keys.to_pylist())
+    return [(partition, file_id) for partition, _, file_id in split]
+
+
+def _make_keys(found: CandidateSlices) -> Any:
+    files = found.view.files
+    folders = to_string_array(files.partitions).take(to_integer_array(found.partition))
+    ids = files.group_id.take(to_integer_array(found.group))
+    return pc.binary_join_element_wise(folders, ids, "/")
+
+
+def _join_logs(found: CandidateSlices) -> Any:
+    """The names of the log files of every candidate, with slashes between."""
+    ends = np.searchsorted(found.log_slice, np.arange(len(found) + 1)).astype(np.int32)
+    names = found.view.files.name.take(to_integer_array(found.log_row))
+    return pc.binary_join(pa.ListArray.from_arrays(to_integer_array(ends), names), "/")
+
+
+def _make_nullable(rows: NDArray[np.int64]) -> Any:
+    return pc.if_else(pa.array(rows >= 0), pa.array(rows, pa.int64()), None)
+
+
+def _get_file_id(reviewed: Rewrites, at: int) -> str:
+    return str(reviewed.file_id[at].as_py())

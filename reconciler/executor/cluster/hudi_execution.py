@@ -1,0 +1,261 @@
+"""A clustering of ours that Hudi executes: one that it can make, and then held against the review.
+
+Before anything is announced the layout is compared with what Hudi can do. What Hudi has done is
+visible by the time it is checked, so a difference is reported loudly and not taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from reconciler.errors import FormatError, PartialError, ReconcilerError
+from reconciler.executor.clean.hudi_execution import (
+    add_differences,
+    describe_changed_indexes,
+    make_hudi_options,
+)
+from reconciler.executor.cluster.publish import abandon_clustering, adopt_completed, remove_strays
+from reconciler.executor.cluster.query_measurement import ClusteredFile, measure_queries
+from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
+from reconciler.executor.cluster.work import ClusterWork
+from reconciler.executor.result import ClusterOutcome as Done
+from reconciler.executor.result import StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.file_slices.merge.slice_reader import SliceFiles
+from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.write_footprint import WriteFootprint
+from reconciler.hudi_engine.executor import HudiExecutor
+from reconciler.hudi_engine.layouts import check_columns, find_strategy
+from reconciler.hudi_engine.table_options import add_conflict_check, make_clustering_options
+from reconciler.plans.model import Note
+from reconciler.rewrite.facts import TableFacts
+from reconciler.rewrite.model import RewriteGroup, Tally
+from reconciler.spec.model import FileSizes
+from reconciler.state.clustering_layout import EXECUTOR_KEY, HUDI_EXECUTOR, ClusteringLayout
+from reconciler.transaction.paths import resolve_path
+from reconciler.transaction.publish import find_completion
+
+_RULE: Final = "delegated"
+#: a file this much larger than the target is worth a word
+_TOO_LARGE: Final = 1.15
+_NAMED: Final = 5
+_REMEDY: Final = "roll the replacecommit back with Hudi before anything is cleaned"
+
+
+def check_layout(layout: ClusteringLayout, ground: TableFacts) -> None:
+    """Raises UnsupportedError for a layout that Hudi cannot make of this table's columns."""
+    find_strategy(layout)
+    columns = ground.schema.columns
+    check_columns(layout, {field.name: field.type for field in columns})
+
+
+def make_executor_extra(session: ApplySession) -> dict[str, str]:
+    """What the plan says of who executes it, for the layout to be remembered; see ``state``."""
+    return {EXECUTOR_KEY: HUDI_EXECUTOR} if session.context.hudi is not None else {}
+
+
+def execute_clustering_by_hudi(
+    session: ApplySession, hudi: HudiExecutor, work: ClusterWork
+) -> StepOutcome:
+    """Requested to completed by Hudi, and what came of it; its heartbeat beats.
+
+    Raises ReconcilerError when Hudi does not complete it: it is taken back, as far as it can be.
+    """
+    rewrite = make_rewrite(
+        work.ground, session.spec, work.layout, instant=work.instant, attempt=work.attempt
+    )
+    groups = make_groups(work.ground, work.groups, work.state)
+    try:
+        before = hudi.tally_groups(session.storage.ref, rewrite, groups)
+        _execute(session, hudi, work, groups)
+    except PartialError:  # Hudi is still at it
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        is_done = find_completion(session.reload_timeline(), work.instant, work.action) is not None
+        if not is_done:
+            with contextlib.suppress(ReconcilerError):  # else it stays pending
+                abandon_clustering(session, work)
+        if not is_done or isinstance(error, KeyboardInterrupt):
+            raise
+    with session.phase("check"):
+        outcome = remove_strays(session, work, _adopt_completed(session, work))
+        try:
+            after = _make_new_groups(session, work, groups)
+            told = hudi.tally_groups(session.storage.ref, rewrite, after)
+            notes = [
+                *_describe_unplanned(session, work),
+                *_describe_unequal(groups, before, after, told),
+            ]
+        except ReconcilerError as error:
+            said = f"Hudi has completed the clustering, and it could not be checked: {error}"
+            return add_differences(outcome, [Note(_RULE, said)])
+    return replace(
+        add_differences(outcome, [*notes, *describe_changed_indexes(session)]),
+        warnings=(*outcome.warnings, *_describe_too_large(session, after)),
+        rewritten=_add_measurement(session, work, after, outcome.rewritten),
+    )
+
+
+def _add_measurement(
+    session: ApplySession, work: ClusterWork, after: Sequence[RewriteGroup], done: Done | None
+) -> Done | None:
+    """With what the declared queries read now; the instant is Hudi's, and does not say it."""
+    files = [
+        ClusteredFile(
+            group=0,
+            partition=group.partition,
+            name=str(one.base).rpartition("/")[2],
+            size=one.base_size,
+        )
+        for group in after
+        for one in group.slices
+    ]
+    found = measure_queries(session, work, files)
+    if found is None or done is None:
+        return done
+    every = range(len(work.groups))
+    return replace(done, queries=found.select_groups(every), unmeasured=found.problem)
+
+
+def _execute(
+    session: ApplySession, hudi: HudiExecutor, work: ClusterWork, groups: Sequence[RewriteGroup]
+) -> None:
+    outputs = max(group.outputs for group in groups)
+    concurrency = session.spec.concurrency
+    options = add_conflict_check(
+        make_hudi_options(session, hudi, schema=work.ground.avro),
+        concurrency.lock if concurrency else None,
+    ) | make_clustering_options(
+        work.layout, target=_get_target(session), outputs=outputs, codec=work.ground.form.codec
+    )
+    with session.phase("rewrite", sum(group.bytes for group in groups)) as advance:
+        hudi.cluster(session.storage.ref, work.instant, options, outputs=outputs)
+        advance(sum(group.bytes for group in groups))
+
+
+def _get_target(session: ApplySession) -> int:
+    return (session.spec.files or FileSizes()).target
+
+
+def _adopt_completed(session: ApplySession, work: ClusterWork) -> StepOutcome:
+    timeline = session.reload_timeline()
+    done = find_completion(timeline, work.instant, work.action)
+    if done is None:
+        raise PartialError(
+            f"Hudi has executed clustering {work.instant} and not completed it; run apply again"
+        )
+    return replace(adopt_completed(session, work, timeline, done), how="completed")
+
+
+def _describe_unplanned(session: ApplySession, work: ClusterWork) -> list[Note]:
+    """What Hudi has replaced beyond what was announced; ``adopt`` finds what it has not."""
+    data, path = _read_completed(session, work)
+    said = CommitMetadata.parse(data, path, replaces=True).replaced
+    planned: dict[str, set[str]] = {}
+    of = work.groups.partition.to_pylist()
+    ids, starts = work.groups.file_id.to_pylist(), work.groups.starts.tolist()
+    for number, partition in enumerate(of):
+        planned.setdefault(partition, set()).update(ids[starts[number] : starts[number + 1]])
+    notes = []
+    for partition, found in sorted(said.items()):
+        if more := sorted(set(found) - planned.get(partition, set())):
+            notes.append(
+                Note(
+                    _RULE,
+                    f"Hudi has replaced {len(more)} file groups of partition {partition!r} that "
+                    f"were not reviewed, for example {', '.join(more[:_NAMED])}",
+                )
+            )
+    return notes
+
+
+def _read_completed(session: ApplySession, work: ClusterWork) -> tuple[bytes, str]:
+    """The completed file and its path."""
+    timeline = session.reload_timeline()
+    done = find_completion(timeline, work.instant, work.action)
+    file = next(file for file in timeline.files if file.instant == done)
+    data = read_instant_file(session.storage, session.properties, file)
+    return data, instant_file_path(session.properties, file)
+
+
+def _make_new_groups(
+    session: ApplySession, work: ClusterWork, groups: Sequence[RewriteGroup]
+) -> list[RewriteGroup]:
+    """Hudi's new files, a group a partition, numbered on from the old ones."""
+    values: Mapping[str, Mapping[str, object]] = {one.partition: one.values for one in groups}
+    files: dict[str, list[SliceFiles]] = {}
+    for partition, name in sorted(WriteFootprint.parse(*_read_completed(session, work)).files):
+        path = resolve_path(partition, name)
+        entry = session.storage.stat(path)
+        if entry is None:
+            raise FormatError(
+                path, "Hudi says that it has written it, and it is not there", _REMEDY
+            )
+        size = entry.size
+        files.setdefault(partition, []).append(SliceFiles(base=path, base_size=size, logs=()))
+    return [
+        RewriteGroup(
+            number=len(groups) + number,
+            partition=partition,
+            slices=tuple(found),
+            outputs=len(found),
+            bytes=sum(one.base_size for one in found),
+            values=values.get(partition, {}),
+        )
+        for number, (partition, found) in enumerate(sorted(files.items()))
+    ]
+
+
+def _describe_unequal(
+    before: Sequence[RewriteGroup],
+    read: Sequence[Tally],
+    after: Sequence[RewriteGroup],
+    written: Sequence[Tally],
+) -> list[Note]:
+    """A note for every partition whose rows are not what they were."""
+    old, new = _sum_by_partition(before, read), _sum_by_partition(after, written)
+    notes = []
+    for partition in sorted({*old, *new}):
+        was, is_ = old.get(partition, Tally()), new.get(partition, Tally())
+        if was == is_:
+            continue
+        what = f"{was.rows} rows were there and {is_.rows} are there now"
+        if was.rows == is_.rows:
+            what = f"there are {was.rows} rows as before, and their keys are others"
+        notes.append(
+            Note(
+                _RULE,
+                f"Hudi's rewrite of partition {partition!r} is not what it was made of: {what}; "
+                "the replaced files are still there: roll the replacecommit back with Hudi before "
+                "anything is cleaned",
+            )
+        )
+    return notes
+
+
+def _sum_by_partition(groups: Sequence[RewriteGroup], tallies: Sequence[Tally]) -> dict[str, Tally]:
+    found: dict[str, Tally] = {}
+    for group, tally in zip(groups, tallies, strict=True):
+        found[group.partition] = found.get(group.partition, Tally()).add(tally)
+    return found
+
+
+def _describe_too_large(session: ApplySession, groups: Sequence[RewriteGroup]) -> list[Note]:
+    """Hudi cuts where its sample says, and never between rows of one key."""
+    target = _get_target(session)
+    files = [one for group in groups for one in group.slices]
+    large = [one for one in files if one.base_size > target * _TOO_LARGE]
+    if not large:
+        return []
+    most = max(one.base_size for one in large)
+    return [
+        Note(
+            "fileSize",
+            f"{len(large)} of the {len(files)} files that Hudi has written are larger than the "
+            f"target of {target} bytes by more than 15 %, the largest has {most}",
+        )
+    ]

@@ -1,0 +1,352 @@
+"""From new files to a completed clustering, or back to nothing: everything under the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reconciler.errors import BusyError, NotFoundError, ReconcilerError, StaleError
+from reconciler.executor.cluster.attempt_files import remove_attempt_files
+from reconciler.executor.cluster.work import ClusterWork, make_claims, make_completed_commit
+from reconciler.executor.result import ClusterOutcome as Done
+from reconciler.executor.result import LeftGroup, StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.executor.waiting import ShouldWait
+from reconciler.file_slices.base_file.writer import WrittenFile
+from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.instant import Instant, State
+from reconciler.hudi.timeline.write_stats import WriteStats
+from reconciler.plans.model import Note
+from reconciler.rewrite.model import RewrittenGroup
+from reconciler.transaction.conflicts import find_conflicts
+from reconciler.transaction.footprints import find_foreign_writes, find_rollback_ms, read_footprints
+from reconciler.transaction.instants import parse_instant_ms
+from reconciler.transaction.locks.file_lock import NoLock
+from reconciler.transaction.metadata import clean_sync, rewrite_sync
+from reconciler.transaction.paths import resolve_path
+from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.marked_files import (
+    is_written_by,
+    list_marked_files,
+    read_committed_files,
+    remove_files,
+    remove_marked_files,
+    remove_markers,
+)
+from reconciler.transaction.recovery.pending_instants import (
+    drop_metadata_partitions,
+    withdraw_instant,
+)
+
+
+def publish_clustering(
+    session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup], waits: ShouldWait
+) -> StepOutcome | None:
+    """The last look, then the metadata table and the completed file. The table's lock is held.
+
+    Groups that another write has a hand in are dropped; when that is all of them the instant is
+    withdrawn. None where it ``waits`` first. ``results``: in the order of the groups. Raises
+    BusyError when another writer has taken the instant over, StaleError when it is gone from the
+    timeline.
+    """
+    timeline, found = read_footprints(session, work.known, work.instant)
+    done = find_completion(timeline, work.instant, work.action)
+    if done is not None:
+        return adopt_completed(session, work, timeline, done)
+    if timeline.find_file(work.instant, work.action, State.REQUESTED) is None:
+        raise StaleError(f"clustering {work.instant} was removed from the timeline by another")
+    _check_ours(session, work, timeline, results)
+    claims = make_claims(work.groups, work.state, session.spec)
+    if waits(claims, found):
+        return None
+    hit = find_conflicts(claims, found)
+    hit |= _find_unlocked_conflicts(session, work, timeline)
+    kept = [number for number in range(len(results)) if number not in hit]
+    left = (*work.left, *_make_left_groups(work, hit))
+    _remove_dropped_files(session, work, results, kept)
+    if not kept:
+        withdraw_instant(session, work.instant, work.action)
+        return StepOutcome(kind="cluster", how="undone", rewritten=Done(left=left, gone=work.gone))
+    warnings = _complete(session, work, results, kept)
+    return StepOutcome(
+        kind="cluster",
+        how="completed",
+        instant=work.instant,
+        rewritten=_summarize(work, results, kept, left),
+        warnings=warnings,
+    )
+
+
+def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome) -> StepOutcome:
+    """After the commit: what late workers wrote goes, then the markers.
+
+    What fails is a warning: the clustering is completed, and the next apply does it.
+    """
+    try:
+        kept = _read_committed_files(session, work)
+        remove_marked_files(session.storage, work.instant, kept)
+        remove_markers(session.storage, work.instant)
+    except ReconcilerError as error:
+        note = Note("markers", f"the clustering is completed; its markers stay for now: {error}")
+        return replace(outcome, warnings=(*outcome.warnings, note))
+    return outcome
+
+
+def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
+    """Undo a clustering that failed; where it is somebody else's by now, only our files go.
+
+    Takes the lock.
+    """
+    with session.hold_lock():
+        timeline = session.reload_timeline()
+        if find_completion(timeline, work.instant, work.action) is not None:
+            remove_attempt_files(session.storage, work, _read_committed_files(session, work))
+            return
+        requested = timeline.find_file(work.instant, work.action, State.REQUESTED)
+        taken = find_rollback_ms(session, timeline, work.instant, work.known)
+        if requested is not None and taken is None:
+            session.lock.confirm()
+            withdraw_instant(session, work.instant, work.action)
+        else:
+            remove_attempt_files(session.storage, work)
+
+
+def adopt_completed(
+    session: ApplySession, work: ClusterWork, timeline: Timeline, done: Instant
+) -> StepOutcome:
+    """Another writer has completed our instant: what it says stands, our files go.
+
+    Files of a completed instant are read, so ours would show every row twice.
+    """
+    file = next(f for f in timeline.files if f.instant == done)
+    data, path = (
+        read_instant_file(session.storage, session.properties, file),
+        instant_file_path(session.properties, file),
+    )
+    commit = CommitMetadata.parse(data, path, replaces=True)
+    kept = _read_committed_files(session, work)
+    remove_marked_files(session.storage, work.instant, kept)
+    remove_attempt_files(session.storage, work, kept)
+    planned = set(_list_file_groups(work, range(len(work.groups))))
+    replaced = {(partition, one) for partition, ids in commit.replaced.items() for one in ids}
+    stats = WriteStats.parse(data, path)
+    return StepOutcome(
+        kind="cluster",
+        how="adopted",
+        instant=work.instant,
+        rewritten=Done(
+            groups=len(work.groups),
+            slices=len(planned & replaced),
+            files_before=_count_files_before(work, range(len(work.groups))),
+            files_after=int(stats.is_base.sum()),
+            bytes_read=int(work.groups.bytes.sum()),
+            bytes_written=int(stats.bytes.sum()),
+            rows=int(stats.rows.sum()),
+            left=work.left,
+            gone=work.gone,
+        ),
+        differences=_describe_unreplaced(work, planned, replaced),
+    )
+
+
+def _describe_unreplaced(
+    work: ClusterWork, planned: set[tuple[str, str]], replaced: set[tuple[str, str]]
+) -> tuple[Note, ...]:
+    if planned <= replaced:
+        return ()
+    missing = ", ".join(file_id for _, file_id in sorted(planned - replaced)[:5])
+    return (
+        Note(
+            "adopted",
+            f"another writer has completed clustering {work.instant} without replacing "
+            f"{len(planned - replaced)} of its file groups, for example {missing}",
+        ),
+    )
+
+
+def _read_committed_files(session: ApplySession, work: ClusterWork) -> set[tuple[str, str]]:
+    """The files that the completed instant names, by partition and name."""
+    timeline = session.reload_timeline()
+    done = find_completion(timeline, work.instant, work.action)
+    if done is None:
+        raise StaleError(f"clustering {work.instant} is not completed any more")
+    return read_committed_files(session.storage, session.properties, timeline, done)
+
+
+def _check_ours(
+    session: ApplySession, work: ClusterWork, timeline: Timeline, results: Sequence[RewrittenGroup]
+) -> None:
+    """Raises BusyError when somebody does our clustering instead: then our files are going."""
+    partitions = work.groups.partition.to_pylist()
+    gone = [
+        file.name
+        for partition, result in zip(partitions, results, strict=True)
+        for file in result.files
+        if not _is_file_present(session, partition, file.name, file.size)
+    ]
+    if gone:
+        raise _make_taken_error(work)
+    _check_not_taken(session, work, timeline)
+
+
+def _check_not_taken(session: ApplySession, work: ClusterWork, timeline: Timeline) -> None:
+    """Raises BusyError when somebody has rolled our clustering back, or has begun to."""
+    is_begun = timeline.find_file(work.instant, work.action, State.INFLIGHT) is not None
+    rolled_back = find_rollback_ms(session, timeline, work.instant, work.known) is not None
+    if rolled_back or not is_begun:
+        raise _make_taken_error(work)
+
+
+def _make_taken_error(work: ClusterWork) -> BusyError:
+    return BusyError(
+        f"another writer has taken over our clustering {work.instant}; plan again when it is done"
+    )
+
+
+def _is_file_present(session: ApplySession, partition: str, name: str, size: int) -> bool:
+    try:
+        entry = session.storage.stat(resolve_path(partition, name))
+    except NotFoundError:
+        return False
+    return entry is not None and entry.size == size
+
+
+def _find_unlocked_conflicts(
+    session: ApplySession, work: ClusterWork, timeline: Timeline
+) -> dict[int, str]:
+    """Without a lock nobody waits for us: any pending write of another one stops it all."""
+    pending = find_foreign_writes(timeline, work.instant)
+    if not isinstance(session.lock, NoLock) or not pending:
+        return {}
+    why = f"{pending[0].action} {pending[0].requested} is pending, and there is no lock"
+    return dict.fromkeys(range(len(work.groups)), why)
+
+
+def _remove_dropped_files(
+    session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup], kept: Sequence[int]
+) -> None:
+    """Remove the files of dropped groups, and by marker those of attempts that did not count."""
+    partitions = work.groups.partition.to_pylist()
+    stays = {(partitions[n], file.name) for n in kept for file in results[n].files}
+    written = {
+        (partition, file.name)
+        for partition, result in zip(partitions, results, strict=True)
+        for file in result.files
+    }
+    marked = {
+        (partition, name)
+        for partition, name in list_marked_files(session.storage, work.instant)
+        if is_written_by(name, work.instant)
+    }
+    remove_files(session.storage, sorted((written | marked) - stays))
+
+
+def _complete(
+    session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup], kept: Sequence[int]
+) -> tuple[Note, ...]:
+    """The metadata table, then the completed file; a note for each index that had to be dropped."""
+    storage, timeline = session.storage, session.reload_timeline()
+    properties = load_properties(storage)
+    dropped: tuple[Note, ...] = ()
+    if properties.metadata_partitions:
+        sync = rewrite_sync.prepare_rewrite_sync(
+            storage,
+            properties,
+            timeline,
+            instant=work.instant,
+            completed=session.publisher.choose_time(
+                timeline, clean_sync.find_newest_time(storage, properties, timeline)
+            ),
+            instant_ms=parse_instant_ms(work.instant, session.publisher.zone),
+            added=_group_by_partition(work, results, kept),
+        )
+        session.lock.confirm()
+        drop_metadata_partitions(session.storage, properties, sync.dropped_partitions)
+        clean_sync.apply_sync(storage, sync.sync)
+        dropped = tuple(
+            Note("metadata", f"the metadata partition {name} was dropped: {why}")
+            for name, why in sorted(sync.drop_reasons.items())
+        )
+    session.lock.confirm()
+    _check_not_taken(session, work, session.reload_timeline())  # a rollback waits for no lock
+    payload = make_completed_commit(work, results, kept).encode(version=properties.table_version)
+    session.publisher.complete(work.instant, work.action, payload)
+    return dropped
+
+
+def group_new_files(
+    session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup]
+) -> dict[str, list[WrittenFile]]:
+    """Partition -> the new files that were published."""
+    kept = _read_committed_files(session, work)
+    found = _group_by_partition(work, results, range(len(results)))
+    return {
+        partition: [file for file in files if (partition, file.name) in kept]
+        for partition, files in found.items()
+    }
+
+
+def _group_by_partition(
+    work: ClusterWork, results: Sequence[RewrittenGroup], numbers: Sequence[int]
+) -> dict[str, list[WrittenFile]]:
+    partitions = work.groups.partition.to_pylist()
+    added: dict[str, list[WrittenFile]] = {}
+    for number in numbers:
+        if results[number].files:
+            added.setdefault(partitions[number], []).extend(results[number].files)
+    return added
+
+
+def _make_left_groups(work: ClusterWork, hit: dict[int, str]) -> list[LeftGroup]:
+    starts, partitions = work.groups.starts.tolist(), work.groups.partition.to_pylist()
+    return [
+        LeftGroup(partition=partitions[n], slices=starts[n + 1] - starts[n], because=hit[n])
+        for n in sorted(hit)
+    ]
+
+
+def _summarize(
+    work: ClusterWork,
+    results: Sequence[RewrittenGroup],
+    kept: Sequence[int],
+    left: tuple[LeftGroup, ...],
+) -> Done:
+    done = [results[number] for number in kept]
+    return Done(
+        groups=len(kept),
+        slices=len(_list_file_groups(work, kept)),
+        files_before=_count_files_before(work, kept),
+        files_after=sum(len(one.files) for one in done),
+        bytes_read=int(work.groups.bytes[list(kept)].sum()),
+        bytes_written=sum(file.size for one in done for file in one.files),
+        rows=sum(one.written.rows for one in done),
+        splits=sum(one.splits for one in done),
+        gone=work.gone,
+        left=left,
+        queries=work.measurement.select_groups(kept) if work.measurement else (),
+        unmeasured=work.measurement.problem if work.measurement else None,
+    )
+
+
+def _list_file_groups(work: ClusterWork, numbers: Sequence[int]) -> list[tuple[str, str]]:
+    groups = work.groups
+    starts, ids = groups.starts.tolist(), groups.file_id.to_pylist()
+    partitions = groups.partition.to_pylist()
+    return [
+        (partitions[number], file_id)
+        for number in numbers
+        for file_id in ids[starts[number] : starts[number + 1]]
+    ]
+
+
+def _count_files_before(work: ClusterWork, numbers: Sequence[int]) -> int:
+    """Base and log files of some groups."""
+    groups, starts = work.groups, work.groups.starts.tolist()
+    bases, logs = groups.base.to_pylist(), groups.logs.to_pylist()
+    return sum(
+        (bases[at] is not None) + len(logs[at])
+        for number in numbers
+        for at in range(starts[number], starts[number + 1])
+    )

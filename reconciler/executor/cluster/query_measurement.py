@@ -1,0 +1,223 @@
+"""What the declared queries read of a table once it is clustered, beside what the plan predicted.
+
+Statistics of the new files are read before anything is published, so that the completed instant
+says what came of it. Nothing here is a reason for a clustering to fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from reconciler.arrays import to_numpy_numbers
+from reconciler.executor.cluster.rewrite_job import make_groups
+from reconciler.reader.model import PATH
+from reconciler.reader.reached_files import find_reached_files, make_keys
+from reconciler.state.measured_queries import MeasuredQuery, parse_predictions
+from reconciler.transaction.paths import resolve_path
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.executor.cluster.work import ClusterWork
+    from reconciler.executor.session import ApplySession
+    from reconciler.rewrite.model import RewrittenGroup
+
+#: footers of files that stay as they are, which are read at most
+MOST_FOOTERS: Final = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueryMeasurement:
+    """What each query reads of every file slice that there may be afterwards.
+
+    ``queries``: name and text of each; ``reads``: bool, queries by slices. A slice each: ``group``
+    whose rewrite it is of, or is replaced by, -1 for one that stays whatever happens; ``has_changes``;
+    ``bytes``: with log files. ``predicted``: files and bytes by the text of the query. ``unread``:
+    files that stay and whose footers were too many to read: only new files are measured then.
+    ``problem``: why nothing was measured.
+    """
+
+    queries: tuple[tuple[str, str], ...]
+    reads: NDArray[np.bool_]
+    group: NDArray[np.int64]
+    is_new: NDArray[np.bool_]
+    bytes: NDArray[np.int64]
+    predicted: Mapping[str, tuple[int, int]]
+    unread: int = 0
+    problem: str | None = None
+
+    def select_groups(self, kept: Sequence[int]) -> tuple[MeasuredQuery, ...]:
+        """What was measured, when of all groups these are published."""
+        is_kept = np.isin(self.group, np.array(kept, np.int64))
+        there = np.where(self.is_new, is_kept, ~is_kept)
+        if self.unread:
+            there &= self.is_new
+        return tuple(
+            MeasuredQuery(
+                query=name,
+                where=where,
+                files=int(np.count_nonzero(there & mask)),
+                bytes=int(self.bytes[there & mask].sum()),
+                total_files=int(np.count_nonzero(there)),
+                total_bytes=int(self.bytes[there].sum()),
+                predicted_files=self.predicted.get(where, (None, None))[0],
+                predicted_bytes=self.predicted.get(where, (None, None))[1],
+                unread=self.unread,
+            )
+            for (name, where), mask in zip(self.queries, self.reads, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteredFile:
+    """A base file that a clustering wrote for a group."""
+
+    group: int
+    partition: str
+    name: str
+    size: int
+
+
+def list_new_files(work: ClusterWork, results: Sequence[RewrittenGroup]) -> list[ClusteredFile]:
+    """The files that we wrote; ``results`` are in the order of the groups."""
+    partitions = work.groups.partition.to_pylist()
+    return [
+        ClusteredFile(group=group, partition=partitions[group], name=file.name, size=file.size)
+        for group, result in enumerate(results)
+        for file in result.files
+    ]
+
+
+def measure_queries(
+    session: ApplySession, work: ClusterWork, files: Sequence[ClusteredFile]
+) -> QueryMeasurement | None:
+    """Measure a table with these new files; None where the spec declares no query.
+
+    Reads the footers of the new files, and of at most MOST_FOOTERS of those that stay, which the
+    index does not know; none of files that are replaced, so that those of a group that is dropped
+    at the last moment count as read. Raises nothing: what is rewritten is worth more than a figure,
+    so what went wrong is the result's ``problem``.
+    """
+    if not session.spec.queries:
+        return None
+    try:
+        return _measure(session, work, files)
+    except Exception as problem:  # noqa: BLE001
+        none = np.zeros(0, np.int64)
+        return QueryMeasurement(
+            queries=(),
+            reads=np.zeros((0, 0), np.bool_),
+            group=none,
+            is_new=none.astype(np.bool_),
+            bytes=none,
+            predicted={},
+            problem=f"what the queries read could not be measured: {problem}",
+        )
+
+
+def _measure(
+    session: ApplySession, work: ClusterWork, files: Sequence[ClusteredFile]
+) -> QueryMeasurement:
+    queries = session.spec.queries
+    old, new = _MeasuredSlices.from_table(work), _MeasuredSlices.from_files(files)
+    unread = int(np.count_nonzero(old.is_examined))
+    unread = unread if unread > MOST_FOOTERS else 0
+    wheres = [query.where for query in queries]
+    parts = [new] if unread else [old, new]
+    return QueryMeasurement(
+        queries=tuple((query.name, query.where) for query in queries),
+        reads=np.concatenate([_find_reads(session, work, one, wheres) for one in parts], axis=1),
+        group=np.concatenate([one.group for one in parts]),
+        is_new=np.concatenate([np.full(len(one.group), one is new) for one in parts]),
+        bytes=np.concatenate([one.bytes for one in parts]),
+        predicted=parse_predictions(work.extra),
+        unread=unread,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _MeasuredSlices:
+    """File slices, an element each.
+
+    ``partition``: its path; ``base``: the base file's path below the table, None without one, and
+    ``size`` its bytes; ``group``, ``bytes`` as ``QueryMeasurement`` has them. ``is_examined``: whether the
+    statistics of the base file are looked at, because they tell what is in the slice (no log file
+    changes it), and it will be there.
+    """
+
+    partition: Sequence[str]
+    base: Sequence[str | None]
+    size: NDArray[np.int64]
+    group: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    is_examined: NDArray[np.bool_]
+
+    @classmethod
+    def from_table(cls, work: ClusterWork) -> Self:
+        """What a read of the table touched when the groups were chosen."""
+        scan, slices = work.ground.scan, work.ground.scan.slices
+        paths = scan.partitions.column(PATH).to_pylist()
+        bases, logs = slices.column("base").to_pylist(), slices.column("logs").to_pylist()
+        groups = make_groups(work.ground, work.groups, work.state)
+        of = {
+            _make_slice_key(one.base, one.logs): group.number
+            for group in groups
+            for one in group.slices
+        }
+        size = to_numpy_numbers(slices.column("base_size").combine_chunks())
+        group = [of.get(_make_slice_key(*each), -1) for each in zip(bases, logs, strict=True)]
+        return cls(
+            partition=[paths[row] for row in slices.column("partition").to_pylist()],
+            base=bases,
+            size=size,
+            group=np.array(group, np.int64),
+            bytes=size + to_numpy_numbers(slices.column("log_size").combine_chunks()),
+            is_examined=np.array(
+                [
+                    base is not None and not more and number < 0
+                    for base, more, number in zip(bases, logs, group, strict=True)
+                ],
+                np.bool_,
+            ),
+        )
+
+    @classmethod
+    def from_files(cls, files: Sequence[ClusteredFile]) -> Self:
+        size = np.array([file.size for file in files], np.int64)
+        return cls(
+            partition=[file.partition for file in files],
+            base=[resolve_path(file.partition, file.name) for file in files],
+            size=size,
+            group=np.array([file.group for file in files], np.int64),
+            bytes=size,
+            is_examined=np.ones(len(files), np.bool_),
+        )
+
+
+def _make_slice_key(base: str | None, logs: Sequence[str]) -> str:
+    """What tells a slice from all others: one of its files."""
+    return base if base is not None else min(logs, default="")
+
+
+def _find_reads(
+    session: ApplySession, work: ClusterWork, slices: _MeasuredSlices, wheres: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Queries by slices, True where nothing tells."""
+    told = np.flatnonzero(slices.is_examined)
+    found = np.ones((len(wheres), len(slices.base)), np.bool_)
+    bases = [str(slices.base[row]) for row in told.tolist()]
+    files = make_keys(
+        [slices.partition[row] for row in told.tolist()],
+        [path.rpartition("/")[2] for path in bases],
+        slices.size[told],
+    )
+    known = work.state.index_state.index if work.state.index_state is not None else None
+    zone = session.spec.timezone or "UTC"
+    found[:, told] = find_reached_files(
+        session.storage, work.ground.scan, files, wheres, zone=zone, known=known
+    )
+    return found

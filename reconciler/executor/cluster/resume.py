@@ -1,0 +1,201 @@
+"""Pending clusterings that an apply of ours left behind: done again under their instant, or undone.
+
+Files of the earlier attempt go first, by their markers, and what it told the metadata table: nobody
+knows whether they are whole. Other writers' clusterings are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from reconciler.errors import BusyError
+from reconciler.executor.clean.execution import run_with_heartbeat
+from reconciler.executor.cluster.cut_logs import find_cut_logs
+from reconciler.executor.cluster.group_selection import GroupSelection, select_groups
+from reconciler.executor.cluster.lost_files import explain_lost_files
+from reconciler.executor.cluster.run import (
+    begin_clustering,
+    check_no_foreign_writes,
+    drop_groups,
+    execute_clustering,
+    require_rewriter,
+)
+from reconciler.executor.cluster.work import (
+    ClusterWork,
+    get_clustering_action,
+    make_claims,
+    make_requested_plan,
+)
+from reconciler.executor.gate import FreshPlan
+from reconciler.executor.result import ClusterOutcome as Done
+from reconciler.executor.result import StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.executor.takeover import take_over
+from reconciler.executor.waiting import ShouldWait, retry_until_known
+from reconciler.hudi.timeline.heartbeat import heartbeat_path
+from reconciler.hudi.timeline.instant import State
+from reconciler.hudi.timeline.owner import Owner
+from reconciler.planners.recovery.resume_clustering import build_resumed_rewrites
+from reconciler.rewrite.facts import TableFacts, read_table_facts
+from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
+from reconciler.state.model import PendingClustering, TableState
+from reconciler.transaction.conflicts import find_conflicts
+from reconciler.transaction.footprints import (
+    collect_completed_writes,
+    find_rollback_ms,
+    read_footprints,
+)
+from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.pending_instants import remove_attempt
+
+
+def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
+    """Finish or undo every pending clustering of ours, oldest first.
+
+    Raises BusyError for one that somebody works on.
+    """
+    for pending in fresh.state.pending_clusterings:
+        if pending.is_ours:
+            with session.phase("resume"):
+                _check_not_taken_over(session, pending)
+                take_over(session, fresh, pending, "clustering")
+                yield run_with_heartbeat(
+                    session, pending.instant, partial(_resume_clustering, session, pending)
+                )
+
+
+def _check_not_taken_over(session: ApplySession, pending: PendingClustering) -> None:
+    """Raises BusyError while another writer may be doing our clustering.
+
+    We beat before we write the inflight file, so one without a heartbeat is not of us.
+    """
+    path = heartbeat_path(pending.instant)
+    beaten = session.storage.stat(path) is not None
+    owner = Owner.parse(session.storage.read(path)) if beaten else None
+    begun = pending.state == State.INFLIGHT and owner is None
+    taken_ms = find_rollback_ms(session, session.reload_timeline(), pending.instant)
+    if not begun and taken_ms is None:
+        return
+    concurrency = session.spec.concurrency
+    stale_after = concurrency.stale_after if concurrency else 0
+    began_ms = max(pending.started_ms, taken_ms or 0)
+    age_s = (session.context.clock.now_ms() - began_ms) / 1000
+    if age_s <= stale_after:
+        raise BusyError(
+            f"another writer has begun to execute our clustering {pending.instant} "
+            f"{age_s:.0f} s ago; it counts as left behind after concurrency.staleAfter, "
+            f"{stale_after} s"
+        )
+
+
+def _resume_clustering(session: ApplySession, pending: PendingClustering) -> StepOutcome:
+    require_rewriter(session)
+    look = session.make_fresh_plan()
+    check_no_foreign_writes(session, look, own=pending.instant)
+    state = look.state
+    ground = read_table_facts(session.storage, state)
+    planned = build_resumed_rewrites(pending.plan, state, f"of clustering {pending.instant}")
+    chosen = select_groups(
+        planned,
+        state,
+        ours=pending.instant,
+        refusal=ground.merge_refusal,
+        cut=find_cut_logs(session.storage, session.properties, state, planned),
+        lost=explain_lost_files(session.storage, session.properties, state, planned),
+    )
+    begun = retry_until_known(session, partial(_begin_again, session, pending, chosen, state))
+    assert begun is not None, "it waits no longer"
+    chosen = begun
+    if not len(chosen.groups):
+        return StepOutcome(
+            kind="resume", how="undone", rewritten=Done(left=chosen.left, gone=chosen.gone)
+        )
+    work = _make_work(session, pending, chosen, state, ground)
+    outcome = execute_clustering(
+        session, work, partial(_begin_unless_inflight, session, work, pending)
+    )
+    return replace(outcome, kind="resume")
+
+
+def _begin_again(
+    session: ApplySession,
+    pending: PendingClustering,
+    chosen: GroupSelection,
+    state: TableState,
+    waits: ShouldWait,
+) -> GroupSelection | None:
+    """Under the lock: what of it may still run; the earlier attempt is taken back.
+
+    The plan is cut down to it, so that no other writer does what we would not; without anything
+    left the instant goes. None where it ``waits`` first.
+    """
+    action = get_clustering_action(state.table_version)
+    timeline, found = read_footprints(
+        session, collect_completed_writes(state.timeline), pending.instant
+    )
+    if find_completion(timeline, pending.instant, action) is not None:
+        raise BusyError(f"clustering {pending.instant} was completed by another writer meanwhile")
+    if timeline.find_file(pending.instant, action, State.REQUESTED) is None:
+        raise BusyError(f"clustering {pending.instant} was removed by another writer meanwhile")
+    if (
+        find_rollback_ms(
+            session, timeline, pending.instant, collect_completed_writes(state.timeline)
+        )
+        is not None
+    ):
+        raise BusyError(
+            f"a rollback of our clustering {pending.instant} is pending; run apply again when "
+            "Hudi has finished it"
+        )
+    claims = make_claims(chosen.groups, state, session.spec)
+    if waits(claims, found):
+        return None
+    chosen = drop_groups(chosen, find_conflicts(claims, found))
+    session.lock.confirm()
+    remove_attempt(session.storage, pending.instant)
+    if not len(chosen.groups):
+        session.publisher.withdraw(pending.instant, action)
+    elif chosen.left or chosen.gone:
+        layout = _read_layout(session, pending)
+        plan = make_requested_plan(chosen.groups, state, session.spec, layout, pending.extra)
+        data = plan.encode(session.storage.location, version=state.table_version)
+        session.publisher.amend(pending.instant, action, data)
+    return chosen
+
+
+def _make_work(
+    session: ApplySession,
+    pending: PendingClustering,
+    chosen: GroupSelection,
+    state: TableState,
+    ground: TableFacts,
+) -> ClusterWork:
+    return ClusterWork(
+        instant=pending.instant,
+        groups=chosen.groups,
+        layout=_read_layout(session, pending),
+        ground=ground,
+        state=state,
+        extra=pending.extra,
+        known=collect_completed_writes(state.timeline),
+        attempt=session.owner.token,
+        left=chosen.left,
+        gone=chosen.gone,
+    )
+
+
+def _read_layout(session: ApplySession, pending: PendingClustering) -> ClusteringLayout:
+    """How rows are to be ordered, as the instant says it."""
+    text = pending.extra.get(LAYOUT_KEY)
+    if text is None:
+        return ClusteringLayout()
+    return ClusteringLayout.parse(text, f"{session.properties.timeline_folder}/{pending.instant}")
+
+
+def _begin_unless_inflight(
+    session: ApplySession, work: ClusterWork, pending: PendingClustering
+) -> None:
+    if pending.state != State.INFLIGHT:
+        begin_clustering(session, work)

@@ -1,0 +1,134 @@
+"""What a rewrite needs to know of the table at hand: its schema, its files' form, its slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
+from reconciler.errors import ReconcilerError, UnsupportedError
+from reconciler.executor.freshness import make_present_keys
+from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
+from reconciler.plans.groups import group_of_slices
+from reconciler.plans.model import Rewrites
+from reconciler.reader.model import PATH
+from reconciler.rewrite.facts import TableFacts
+from reconciler.rewrite.file_ids import make_seed
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering
+from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.state.clustering_layout import ClusteringLayout
+from reconciler.state.model import TableState
+
+
+def make_rewrite(
+    ground: TableFacts, spec: TableSpec, layout: ClusteringLayout, *, instant: str, attempt: str
+) -> RewriteJob:
+    """What all groups of a clustering have in common.
+
+    ``attempt``: a text that no other attempt at the instant has.
+    """
+    schema = ground.schema.columns
+    held = tuple(name for name in schema.names if name in ground.scan.table_schema.names)
+    return RewriteJob(
+        instant=instant,
+        seed=make_seed(instant, attempt),
+        reading=SliceReadOptions(
+            rules=ground.scan.rules,
+            schema=ground.scan.table_schema,
+            committed=ground.scan.committed,
+            columns=held,
+        ),
+        schema=ground.schema,
+        form=ground.form,
+        ordering=_make_ordering(ground, spec, layout),
+        target=(spec.files or FileSizes()).target,
+        range_columns=ground.indexed_columns,
+        key_fields=ground.key_fields,
+    )
+
+
+def make_groups(
+    ground: TableFacts, groups: Rewrites, state: TableState
+) -> tuple[RewriteGroup, ...]:
+    """The groups as workers want them; every file is one of the state's.
+
+    Raises ReconcilerError for a group that is to become no file: its rows would be in none.
+    """
+    partitions = groups.partition.to_pylist()
+    for number in np.flatnonzero(groups.outputs < 1).tolist():
+        raise ReconcilerError(
+            f"{state.location}: a group of partition {partitions[number]!r} is to become no file, "
+            "and its rows would be lost; plan again"
+        )
+    slices = _make_slices(groups, state)
+    starts = groups.starts.tolist()
+    return tuple(
+        RewriteGroup(
+            number=number,
+            partition=partitions[number],
+            slices=tuple(slices[start:end]),
+            outputs=int(groups.outputs[number]),
+            bytes=int(groups.bytes[number]),
+            values=_get_partition_values(ground, partitions[number]),
+        )
+        for number, (start, end) in enumerate(pairwise(starts))
+    )
+
+
+def _make_ordering(ground: TableFacts, spec: TableSpec, layout: ClusteringLayout) -> RowOrdering:
+    names = ground.schema.columns.names
+    absent = [name for name in layout.columns if name not in names]
+    if absent and not set(absent) <= set(ground.dropped_columns):
+        raise UnsupportedError(
+            f"table {spec.name} has no column {absent[0]!r} to be clustered by; its columns are "
+            f"{', '.join(names)}"
+        )
+    columns = tuple(name for name in layout.columns if name in names)
+    if not columns:
+        return RowOrdering()
+    return RowOrdering(
+        columns=columns,
+        curve=layout.curve,
+        mapping=layout.mapping,
+        queries=tuple(query.where for query in spec.queries),
+        positions=tuple(names.index(name) for name in columns),
+        zone=spec.timezone or "UTC",
+    )
+
+
+def _make_slices(groups: Rewrites, state: TableState) -> list[SliceFiles]:
+    """Paths and sizes of the slices' files."""
+    folders = [f"{path}/" if path else "" for path in groups.partition.to_pylist()]
+    of = group_of_slices(groups)
+    prefix = to_string_array(folders).take(to_integer_array(of)) if folders else to_string_array([])
+    partition = to_string_array(groups.partition.to_pylist()).take(to_integer_array(of))
+    keys = pc.binary_join_element_wise(partition, groups.base, "/")
+    rows = to_numpy_numbers(
+        pc.index_in(keys, value_set=make_present_keys(state.files)).fill_null(-1)
+    )
+    sizes = np.where(rows >= 0, state.files.size[rows], 0) if len(state.files) else rows
+    bases = pc.binary_join_element_wise(prefix, groups.base, "").to_pylist()
+    logs = groups.logs.to_pylist()
+    return [
+        SliceFiles(
+            base=base,
+            base_size=int(size),
+            logs=tuple(folders[group] + name for name in names),
+        )
+        for base, size, names, group in zip(bases, sizes, logs, of.tolist(), strict=True)
+    ]
+
+
+def _get_partition_values(ground: TableFacts, partition: str) -> Mapping[str, Any]:
+    """What only the folder of a partition says of its rows."""
+    if not ground.dropped_columns:
+        return {}
+    row = ground.scan.partitions.column(PATH).index(partition).as_py()
+    if row < 0:
+        return {}
+    values = ground.scan.get_partition_values(row)
+    return {name: values[name].as_py() for name in ground.dropped_columns if name in values}

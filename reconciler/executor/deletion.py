@@ -1,0 +1,126 @@
+"""Deleting files: what is asked of an executor, and the part that runs where it runs.
+
+This module is what a Spark worker imports: it needs nothing but the storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from reconciler.storage.api import Storage, StorageRef
+from reconciler.transaction.paths import LARGEST_CALL, resolve_path
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionBatch:
+    """Files of one partition to delete; ``names`` are file names."""
+
+    partition: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionOutcome:
+    """What became of a batch: how many went, which were gone before, which failed and why."""
+
+    partition: str
+    deleted: int
+    gone: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+
+
+class FileDeleter(Protocol):
+    """Something that deletes files, here or elsewhere."""
+
+    def delete_files(
+        self,
+        ref: StorageRef,
+        batches: Sequence[DeletionBatch],
+        *,
+        progress: Callable[[int], None],
+    ) -> list[DeletionOutcome]:
+        """Delete every file of every batch; a file that is gone already is a success.
+
+        ``progress`` hears of every share of work done, in files. Outcomes come in any order.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDeleter:
+    """Deletes in this process, one call after the other: for tests and for tables without Spark."""
+
+    open_storage: Callable[[StorageRef], Storage]
+
+    def delete_files(
+        self,
+        ref: StorageRef,
+        batches: Sequence[DeletionBatch],
+        *,
+        progress: Callable[[int], None],
+    ) -> list[DeletionOutcome]:
+        outcomes: list[DeletionOutcome] = []
+        for done in delete_share(self.open_storage(ref), batches):
+            progress(done.deleted + len(done.gone) + len(done.failed))
+            outcomes.append(done)
+        return outcomes
+
+
+def delete_share(storage: Storage, batches: Iterable[DeletionBatch]) -> Iterator[DeletionOutcome]:
+    """Delete one worker's share in calls of at most a thousand paths, across partitions."""
+    waiting: list[DeletionBatch] = []
+    size = 0
+    for batch in batches:
+        for piece in _split_batch(batch):
+            if waiting and size + len(piece.names) > LARGEST_CALL:
+                yield from _delete(storage, waiting)
+                waiting, size = [], 0
+            waiting.append(piece)
+            size += len(piece.names)
+    if waiting:
+        yield from _delete(storage, waiting)
+
+
+def _split_batch(batch: DeletionBatch) -> Iterator[DeletionBatch]:
+    for start in range(0, len(batch.names), LARGEST_CALL):
+        yield DeletionBatch(batch.partition, batch.names[start : start + LARGEST_CALL])
+
+
+def _delete(storage: Storage, batches: Sequence[DeletionBatch]) -> Iterator[DeletionOutcome]:
+    paths = [resolve_path(batch.partition, name) for batch in batches for name in batch.names]
+    deletions = iter(storage.delete_many(paths))
+    for batch in batches:
+        gone: list[str] = []
+        failed: list[tuple[str, str]] = []
+        for name in batch.names:
+            deletion = next(deletions)
+            if deletion.error is not None:
+                failed.append((name, deletion.error))
+            elif not deletion.existed:
+                gone.append(name)
+        deleted = len(batch.names) - len(gone) - len(failed)
+        yield DeletionOutcome(batch.partition, deleted, tuple(gone), tuple(failed))
+
+
+def split_shares(batches: Sequence[DeletionBatch], slots: int) -> list[list[DeletionBatch]]:
+    """The batches in about as many shares as there are slots, with about as many files each.
+
+    >>> work = [Batch("a", ("1", "2", "3")), Batch("b", ("4",))]
+    >>> [[batch.names for batch in share] for share in shares(work, 2)]
+    [[('1', '2')], [('3',), ('4',)]]
+    """
+    total = sum(len(batch.names) for batch in batches)
+    each = max(1, -(-total // max(1, slots)))
+    found: list[list[DeletionBatch]] = []
+    room = 0
+    for batch in batches:
+        names = batch.names
+        while names:
+            if room == 0:
+                found.append([])
+                room = each
+            found[-1].append(DeletionBatch(batch.partition, names[:room]))
+            taken = min(room, len(names))
+            names, room = names[taken:], room - taken
+    return found

@@ -1,0 +1,221 @@
+"""What was reviewed is the most that runs: reviewed ∩ fresh, by file and by partition deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import (
+    to_boolean_array,
+    to_integer_array,
+    to_numpy_bools,
+    to_numpy_numbers,
+    to_string_array,
+)
+from reconciler.executor.result import FileReasons
+from reconciler.hudi.files.table_files import TableFiles
+from reconciler.hudi.files.view import FileView, find_group_codes
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import Action
+from reconciler.plans.model import (
+    KEEP_RULES,
+    CleanStep,
+    KeptFiles,
+    NamedFiles,
+    Note,
+    RemovedFiles,
+    ResumeStep,
+)
+
+_KEPT_NOW = "a plan made now keeps it: the table has moved since the review"
+_PARTITION_KEPT_NOW = "a plan made now keeps the partition: the table has moved since the review"
+_SAVEPOINT = KEEP_RULES.index("savepoint")
+_REPLACING = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CleanSelection:
+    """What may run of a reviewed step.
+
+    ``earliest`` is the smaller of the two steps' instants. ``find_excluded_partitions`` was reviewed, is still
+    there and stays; ``gone`` counts reviewed files that are absent already. ``staying`` are the
+    keys (partition/name) of every file that the policy would remove and that stays for another
+    reason than a savepoint.
+    """
+
+    files: RemovedFiles
+    delete_partitions: tuple[str, ...]
+    earliest: str | None
+    left_out: FileReasons
+    gone: int
+    staying: Any
+    partitions_left: tuple[Note, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self.files) == 0 and not self.delete_partitions
+
+
+def select_fresh(
+    reviewed: CleanStep | ResumeStep,
+    fresh: CleanStep | ResumeStep | None,
+    kept: KeptFiles | None,
+    present: TableFiles,
+    folders: Collection[str],
+    earliest: str | None,
+) -> CleanSelection:
+    """Reviewed ∩ fresh. ``present`` and ``folders`` are the files and partitions there are.
+
+    ``kept`` is the fresh plan's; ``earliest`` what the selection carries on.
+    """
+    wanted, there = make_keys(reviewed.files), make_present_keys(present)
+    now = make_keys(fresh.files) if fresh else to_string_array([])
+    allowed, exists = is_in(wanted, now), is_in(wanted, there)
+    left = ~allowed & exists
+    unreviewed = pc.filter(now, to_boolean_array(~is_in(now, wanted)))
+    partitions = tuple(
+        p for p in reviewed.delete_partitions if fresh and p in fresh.delete_partitions
+    )
+    return CleanSelection(
+        files=update_sizes(take_files(reviewed.files, allowed), present),
+        delete_partitions=partitions,
+        earliest=earliest,
+        left_out=_explain_left_out(reviewed.files, left, kept),
+        gone=int((~allowed & ~exists).sum()),
+        staying=pa.concat_arrays(
+            [pc.filter(wanted, to_boolean_array(left)), unreviewed, _make_kept_keys(kept)]
+        ),
+        partitions_left=tuple(
+            Note(path, _PARTITION_KEPT_NOW)
+            for path in reviewed.delete_partitions
+            if path not in partitions and path in folders
+        ),
+    )
+
+
+def choose_published_earliest(
+    planned: str | None, expired_staying: str | None, replaced_left: tuple[str, ...]
+) -> str | None:
+    """The earliest instant to retain that a clean may claim.
+
+    ``planned``: the policy's (None for file versions). ``expired_staying``: the smallest base
+    instant of the expired slices that stay for another reason than a savepoint. ``find_replacing_instants``:
+    replacing instants, pending ones too, of groups that still have files. Hudi's incremental cleans
+    look at nothing older, and its archiver lets go of older replacecommits, whose groups then come
+    back.
+
+    >>> published_earliest("5", "3", ("7",)), published_earliest(None, None, ("7",))
+    ('3', '7')
+    >>> published_earliest(None, None, ()) is None
+    True
+    """
+    known = (planned, expired_staying, *replaced_left)
+    return min((time for time in known if time is not None), default=None)
+
+
+def find_replacing_instants(
+    present: TableFiles, replaced: Mapping[tuple[str, str], str], removed: RemovedFiles
+) -> tuple[str, ...]:
+    """Replacing instants of the replaced groups that have files left once these are removed."""
+    if not replaced:
+        return ()
+    stays = ~is_in(make_present_keys(present), make_keys(removed))
+    with_files = np.unique(present.group[stays])
+    groups = find_group_codes(present, replaced)
+    found = np.isin(groups, with_files)
+    return tuple(sorted({i for i, left in zip(replaced.values(), found, strict=True) if left}))
+
+
+def find_pending_replacements(timeline: Timeline) -> tuple[str, ...]:
+    """Pending replacements: the groups they name are live until they complete and keep their files.
+
+    Under file versions Hudi's archiver takes the clean's own time for the boundary where it claims
+    none, and would let go of one that completes only after the clean (HUDI-6352).
+    """
+    return tuple(i.requested for i in timeline.pending(_REPLACING))
+
+
+def find_earliest_base(view: FileView, staying: Any) -> str | None:
+    """The smallest base instant of the slices that hold the files named by ``staying`` keys.
+
+    Where readers of different versions see a file in different slices, the older one counts.
+    """
+    rows = is_in(make_present_keys(view.files), staying)
+    slices = [view.row_slice[rows]]
+    if view.row_slice_1x is not None:
+        slices.append(view.row_slice_1x[rows])
+    found = view.key[np.concatenate(slices)]
+    return view.times[int(found.min())] if len(found) else None
+
+
+def take_files(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
+    """The rows where the mask is true."""
+    rows = to_integer_array(np.flatnonzero(mask))
+    return RemovedFiles(
+        partition=files.partition.take(rows),
+        name=files.name.take(rows),
+        bytes=files.bytes[mask],
+        kind=files.kind[mask],
+        rule=files.rule[mask],
+        because=files.because.take(rows),
+    )
+
+
+def update_sizes(files: RemovedFiles, present: TableFiles) -> RemovedFiles:
+    """The same files with the sizes they have; one that is not there keeps what it says."""
+    rows = to_numpy_numbers(
+        pc.index_in(make_keys(files), value_set=make_present_keys(present)).fill_null(-1)
+    )
+    is_there = rows >= 0
+    sizes = files.bytes.copy()
+    sizes[is_there] = present.size[rows[is_there]]
+    return replace(files, bytes=sizes)
+
+
+def make_keys(files: RemovedFiles | KeptFiles | NamedFiles | FileReasons) -> Any:
+    """``partition/name`` per row: names may repeat across partitions, keys do not."""
+    return pc.binary_join_element_wise(
+        files.partition.dictionary.take(files.partition.indices), files.name, "/"
+    )
+
+
+def make_present_keys(files: TableFiles) -> Any:
+    """The keys of everything that is there."""
+    return pc.binary_join_element_wise(
+        to_string_array(files.partitions).take(to_integer_array(files.partition)), files.name, "/"
+    )
+
+
+def is_in(values: Any, among: Any) -> NDArray[np.bool_]:
+    """Per key whether it is among others."""
+    return to_numpy_bools(pc.is_in(values, value_set=among))
+
+
+def _make_kept_keys(kept: KeptFiles | None) -> Any:
+    if kept is None:
+        return to_string_array([])
+    return pc.filter(make_keys(kept), to_boolean_array(kept.rule != _SAVEPOINT))
+
+
+def _explain_left_out(
+    files: RemovedFiles, left: NDArray[np.bool_], kept: KeptFiles | None
+) -> FileReasons:
+    """The rows that stay, each with the fresh plan's reason or ours."""
+    fallen = take_files(files, left)
+    reasons = [_KEPT_NOW]
+    chosen = np.zeros(len(fallen), dtype=np.int32)
+    if kept is not None and len(fallen):
+        reasons += kept.because.dictionary.to_pylist()
+        rows = to_numpy_numbers(
+            pc.index_in(make_keys(fallen), value_set=make_keys(kept)).fill_null(-1)
+        )
+        known = rows >= 0
+        chosen[known] = to_numpy_numbers(kept.because.indices)[rows[known]] + 1
+    because = pa.DictionaryArray.from_arrays(to_integer_array(chosen), to_string_array(reasons))
+    return FileReasons(partition=fallen.partition, name=fallen.name, because=because)

@@ -1,0 +1,84 @@
+"""What base files' footers say of the columns that Hudi's own index is built of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reconciler.executor.session import ApplySession
+from reconciler.index.build import BuiltIndex, IndexRequest, ThreadedIndexBuilder
+from reconciler.index.file_keys import find_rows, join_indexes, take_files
+from reconciler.index.merge import FileKeys
+from reconciler.planners.index.column_stats import list_indexed_columns
+from reconciler.state.index_state_reader import build_file_keys
+from reconciler.state.model import TableState
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.index.model import FileIndex
+
+__all__ = ["FooterStatistics", "list_built_columns"]
+
+
+def list_built_columns(state: TableState) -> dict[str, Any]:
+    """The columns that the index is built of, by name their Arrow type."""
+    known = state.index_state
+    assert known is not None, "a spec with an index block has one"
+    return list_indexed_columns(known.schema, state.table_version, known.hudi_defined)
+
+
+class FooterStatistics:
+    """Footers of base files of newest slices, each read once however often the table is looked at.
+
+    ``columns``: by column its type.
+    """
+
+    def __init__(self, session: ApplySession) -> None:
+        self.columns: dict[str, Any] = {}
+        self.count = self.unread = 0
+        self.problems: list[str] = []
+        self._table = session
+        self._index: FileIndex | None = None
+
+    def read_statistics(self, state: TableState) -> FileIndex:
+        """The statistics of every base file that a read of now sees."""
+        known = state.index_state
+        assert known is not None, "a spec with an index block has one"
+        columns = list_built_columns(state)
+        if columns != self.columns:
+            self.columns, self._index = columns, None
+        files = build_file_keys(state, known.files)
+        rows = self._find_places(files)
+        lacking = np.flatnonzero(rows < 0)
+        if len(lacking) or self._index is None:
+            built = self._read(state, build_file_keys(state, known.files[lacking]))
+            self._index = join_indexes(
+                [built.index] if self._index is None else [self._index, built.index]
+            )
+            rows = self._find_places(files)
+        return take_files(self._index, np.sort(rows))
+
+    def _find_places(self, files: FileKeys) -> NDArray[np.int64]:
+        if self._index is None:
+            return np.full(len(files), -1, np.int64)
+        return find_rows(self._index, files.partition, files.name, files.size)
+
+    def _read(self, state: TableState, files: FileKeys) -> BuiltIndex:
+        known = state.index_state
+        assert known is not None, "a spec with an index block has one"
+        names = state.partition_fields
+        asked = IndexRequest(
+            columns=tuple(self.columns),
+            schema=known.schema,
+            supplied=frozenset(c for c in self.columns if c.split(".")[0] in names),
+        )
+        tools = self._table.context
+        builder = tools.builder or ThreadedIndexBuilder(tools.open_storage)
+        with self._table.phase("index", len(files)) as advance:
+            built = builder.build(self._table.storage.ref, asked, files, progress=advance)
+        self.count += len(files)
+        self.unread += built.unread_count
+        self.problems += built.problems
+        return built

@@ -1,0 +1,239 @@
+"""Building Hudi's own index column_stats, and partition_stats with it, without Hudi.
+
+Footers are read without the lock; under it, whatever is there of the two goes first, out of the
+table's properties and then from storage; definitions, file groups and their deltacommit follow; at
+last the properties list both. In between readers have no index and open every file, so a stop
+anywhere leaves the table right, and the next apply builds it. Nothing is on the data timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import BusyError, NotFoundError, UnsupportedError
+from reconciler.executor.gate import FreshPlan
+from reconciler.executor.index.column_footers import FooterStatistics, list_built_columns
+from reconciler.executor.index.column_ranges import make_file_ranges, make_unknown_ranges
+from reconciler.executor.session import ApplySession
+from reconciler.hudi.load import load_properties
+from reconciler.hudi.metadata.bound_encoding import BoundEncoding, find_bound_encoding
+from reconciler.hudi.metadata.deltacommit import Deltacommit
+from reconciler.hudi.metadata.index_build import (
+    DataFileRanges,
+    add_column_stats_definition,
+    build_first_writes,
+    find_earlier_builds,
+    list_built_partitions,
+    name_build_instant,
+)
+from reconciler.hudi.metadata.index_definitions import DEFINITIONS
+from reconciler.hudi.metadata.listing import read_metadata_listing
+from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS
+from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.planners.index.column_stats import assess_column_stats, find_busy_instant
+from reconciler.state.model import TableState
+from reconciler.state.slice_view import build_table_view, find_newest_logs
+from reconciler.storage.api import Storage
+from reconciler.transaction.metadata import rewrite_sync
+
+if TYPE_CHECKING:
+    from reconciler.hudi.timeline.active import Timeline
+    from reconciler.index.model import FileIndex
+
+_BOTH: Final = (COLUMN_STATS, PARTITION_STATS)
+#: how often a writer that takes no lock may complete a commit while we build
+_ATTEMPTS: Final = 3
+#: of an instant time
+_DIGITS: Final = 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStatsResult:
+    """What was built: ``partitions`` of the metadata table, none where there was nothing to do.
+
+    ``columns``: all that it holds; ``files``: with entries, ``footers`` of them were read, of which
+    ``unread`` could not be; ``problems``: why not, of the first few.
+    """
+
+    partitions: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    files: int = 0
+    footers: int = 0
+    unread: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def build_column_stats(
+    session: ApplySession, columns: Sequence[str], fresh: FreshPlan | None = None
+) -> ColumnStatsResult:
+    """Make Hudi's index cover ``columns``, where it does not yet; the lock is taken here.
+
+    ``fresh`` is one just taken, if there is one. Raises UnsupportedError where it cannot be built
+    here, BusyError while others are at work, and as ``ApplySession.fresh``; the table is right then too.
+    """
+    fresh = fresh or session.make_fresh_plan()
+    if not _is_due(fresh.state, columns):
+        return ColumnStatsResult()
+    read = FooterStatistics(session)
+    read.read_statistics(fresh.state)
+    for _attempt in range(_ATTEMPTS):
+        with session.hold_lock():
+            # again: somebody may have written while footers were read, and may yet without the lock
+            state = session.make_fresh_plan().state
+            if not _is_due(state, columns):
+                return ColumnStatsResult()
+            index = read.read_statistics(state)
+            partitions = _ColumnStatsBuild(session=session, state=state, index=index).run()
+        if partitions:
+            return ColumnStatsResult(
+                partitions=partitions,
+                columns=tuple(read.columns),
+                files=len(index),
+                footers=read.count,
+                unread=read.unread,
+                problems=tuple(read.problems),
+            )
+    raise BusyError(
+        f"others have written to the table {_ATTEMPTS} times while column_stats was being built; "
+        "run again when it is quieter"
+    )
+
+
+def _is_due(state: TableState, columns: Sequence[str]) -> bool:
+    found = assess_column_stats(state, columns)
+    if found.because is not None:
+        busy = find_busy_instant(state.timeline)
+        raise (BusyError if busy else UnsupportedError)(found.because)
+    return found.is_due
+
+
+def _has_new_commits(timeline: Timeline, before: Timeline) -> bool:
+    """Whether an instant has completed since; that some were archived changes nothing."""
+    known = {instant.requested for instant in before.instants if instant.is_completed}
+    done = {instant.requested for instant in timeline.instants if instant.is_completed}
+    return not done <= known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ColumnStatsBuild:
+    """The part under the lock."""
+
+    session: ApplySession
+    state: TableState
+    index: FileIndex
+
+    @property
+    def storage(self) -> Storage:
+        return self.session.storage
+
+    def run(self) -> tuple[str, ...]:
+        """The metadata partitions that are live now; none where a commit completed meanwhile.
+
+        What was written then is listed by nothing.
+        """
+        properties = load_properties(self.storage)
+        timeline = self._load_quiet_timeline()
+        if timeline is None:
+            return ()
+        opened = open_metadata_table(
+            self.storage,
+            version=properties.table_version,
+            data=timeline,
+            live_partitions=properties.metadata_partitions,
+        )
+        schema = read_metadata_listing(opened).schema
+        earlier = find_earlier_builds(opened)
+        defined = self._make_definitions(properties)
+        keepings = self._find_keepings(properties.table_version)
+        partitions = list_built_partitions(
+            properties.table_version, is_partitioned=self.state.is_partitioned
+        )
+        # version 6 hangs three digits more on the times of some of them
+        newest = (opened.timeline.newest_time or "")[:_DIGITS] or None
+        time = self.session.publisher.choose_time(timeline, newest)
+        deltacommit = Deltacommit(
+            table=opened,
+            instant=name_build_instant(time, properties.table_version),
+            completion_time=self.session.publisher.choose_time(timeline, time),
+            schema=schema,
+            removed_paths=(),
+        )
+        wrappings = {column: kept.wrapper for column, kept in keepings.items()}
+        writes = build_first_writes(
+            deltacommit, self._make_file_ranges(keepings), wrappings, partitions
+        )
+        self.session.lock.confirm()
+        properties = self._drop_partitions(properties)
+        for path in earlier:
+            self.storage.delete(path)
+        if defined is not None:
+            self.storage.replace(DEFINITIONS, defined)
+        for write in writes:
+            self.storage.create(write.path, write.data)
+        self.session.lock.confirm()
+        if self._load_quiet_timeline() is None:
+            return ()
+        rewrite_sync.add_partitions(
+            self.storage, partitions, defined=None if defined is None else DEFINITIONS
+        )
+        return partitions
+
+    def _load_quiet_timeline(self) -> Timeline | None:
+        """The timeline as it is now; None where a commit has completed since the table was read.
+
+        Raises BusyError while a write is pending: it makes no entries in an index that was not
+        there when it began.
+        """
+        timeline = self.session.reload_timeline()
+        busy = find_busy_instant(timeline)
+        if busy is not None:
+            raise BusyError(
+                f"{busy.file_name} is pending and may be counting on the indexes as they are; run "
+                "again when it has completed or was rolled back"
+            )
+        return None if _has_new_commits(timeline, self.state.timeline) else timeline
+
+    def _find_keepings(self, version: int) -> Mapping[str, BoundEncoding]:
+        found = {}
+        for column, kind in list_built_columns(self.state).items():
+            kept = find_bound_encoding(kind, version)
+            assert kept is not None, "columns_of gives none that cannot be kept"
+            found[column] = kept
+        return found
+
+    def _make_file_ranges(self, keepings: Mapping[str, BoundEncoding]) -> Iterator[DataFileRanges]:
+        """Base files, and log files where a partition's bounds come from those of its files."""
+        yield from make_file_ranges(self.index, keepings)
+        if self.state.table_version < VERSION_8:
+            return
+        files = self.state.files
+        rows = find_newest_logs(build_table_view(self.state))
+        names = files.name.to_pylist() if len(rows) else []
+        for row in rows.tolist():
+            path = files.partitions[files.partition[row]]
+            yield make_unknown_ranges(path, names[row], keepings)
+
+    def _make_definitions(self, properties: TableProperties) -> bytes | None:
+        """What the definitions become; None where the table's version has none."""
+        if properties.table_version < VERSION_8:
+            return None
+        said = properties.raw.get("hoodie.table.index.defs.path")
+        if said and said != DEFINITIONS:
+            raise UnsupportedError(f"the table keeps the definitions of its indexes in {said}")
+        columns = tuple(list_built_columns(self.state))
+        try:
+            data = self.storage.read(DEFINITIONS)
+        except NotFoundError:
+            data = None
+        return add_column_stats_definition(data, columns, properties.table_version)
+
+    def _drop_partitions(self, properties: TableProperties) -> TableProperties:
+        """Take away what there is of both, listed or left by a stop; nothing looks there then."""
+        there = {entry.name for entry in self.storage.list(ROOT) if entry.is_folder}
+        live = there | set(properties.metadata_partitions)
+        gone = [name for name in _BOTH if name in live]
+        return rewrite_sync.drop_partitions(self.storage, properties, gone) if gone else properties

@@ -1,0 +1,304 @@
+"""Running a reviewed index step: look anew, read what no version knows, publish, tidy up.
+
+No lock is taken, and nothing is written to the timeline: a version says only what is true of files
+that never change, whatever else is written meanwhile. Of two applies at once one publishes first;
+the other sees that its name is taken, or that its file does not count, and builds on the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from reconciler.arrays import to_integer_array
+from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, ReconcilerError
+from reconciler.executor.freshness import is_in, make_keys, make_present_keys
+from reconciler.executor.gate import FreshPlan
+from reconciler.executor.index.column_stats import build_column_stats
+from reconciler.executor.result import IndexOutcome, StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.index.build import BuiltIndex, IndexBuilder, IndexRequest, ThreadedIndexBuilder
+from reconciler.index.codec import Provenance, encode_index
+from reconciler.index.file_keys import find_rows
+from reconciler.index.merge import FileKeys, find_missing, merge_versions
+from reconciler.index.version_store import list_versions, publish_version, remove_superseded
+from reconciler.index.versions import IndexVersion, IndexVersions, VersionName
+from reconciler.plans.model import INDEX_TARGETS, CleanStep, IndexStep, Note
+from reconciler.state.index_state_reader import build_file_keys
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.index.model import FileIndex
+    from reconciler.state.index_state import IndexState
+    from reconciler.state.model import TableState
+
+ZINDEX, HUDI_TARGET = INDEX_TARGETS
+_RULE: Final = "index"
+#: how often somebody else may publish while we build
+_ATTEMPTS: Final = 8
+#: a version of a table whose timeline has no completed instant with a name of the usual form
+_NO_INSTANT: Final = "0" * 17
+
+
+def run_index(
+    session: ApplySession, step: IndexStep, fresh: FreshPlan | None
+) -> Iterator[StepOutcome]:
+    """An outcome for each target. ``fresh`` is one just taken, if there is one.
+
+    An index that cannot be written is an outcome that says so and no error: the steps behind it go
+    on, because no read depends on it. Raises as ``ApplySession.fresh``, and PlanError where the spec has no
+    index block.
+    """
+    if session.spec.index is None:
+        name = session.plan.name
+        raise PlanError(f"{name}: its spec has no index block, and the plan an index step")
+    if ZINDEX in step.targets:
+        yield _build_zindex(session, step, fresh)
+    if HUDI_TARGET in step.targets:
+        yield _build_column_stats(session, step, fresh)
+
+
+def _build_column_stats(
+    session: ApplySession, step: IndexStep, fresh: FreshPlan | None
+) -> StepOutcome:
+    """Hudi's own index, which is part of the metadata table: that takes the lock."""
+    try:
+        built = build_column_stats(session, step.columns, fresh)
+    except ReconcilerError as error:
+        failed = IndexOutcome(target=HUDI_TARGET, error=str(error))
+        return StepOutcome(kind="index", how="failed", indexed=failed)
+    return StepOutcome(
+        kind="index",
+        how="completed" if built.partitions else "nothing",
+        warnings=_describe_unread(built.unread, built.problems),
+        indexed=IndexOutcome(
+            target=HUDI_TARGET,
+            columns=built.columns,
+            files=built.files,
+            footers=built.footers,
+            unread=built.unread,
+            partitions=built.partitions,
+        ),
+    )
+
+
+def _build_zindex(session: ApplySession, step: IndexStep, fresh: FreshPlan | None) -> StepOutcome:
+    for _attempt in range(_ATTEMPTS):
+        if fresh is None:
+            with session.phase("observe"):
+                fresh = session.make_fresh_plan()
+        work = _prepare(session, step, fresh.state)
+        fresh = None
+        try:
+            outcome = _execute(session, work)
+        except ReconcilerError as error:
+            return _make_outcome(work, "failed", IndexOutcome(error=str(error)))
+        if outcome is not None:
+            return outcome
+    said = f"others published an index {_ATTEMPTS} times while this one was being built"
+    return _make_outcome(work, "failed", IndexOutcome(error=f"{said}; run apply again"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _IndexWork:
+    """What an index step comes to as the table is now.
+
+    ``wanted``: by column its type; ``newest``: base files of newest slices, ``live``: of all that
+    can be read and stay; ``read``: those whose footers must be read.
+    """
+
+    state: TableState
+    known: IndexState
+    wanted: Mapping[str, Any]
+    left: tuple[Note, ...]
+    newest: FileKeys
+    live: FileKeys
+    read: FileKeys
+
+    @property
+    def last(self) -> FileIndex | None:
+        return self.known.index
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether the newest version that there is can be read and has just these columns."""
+        said = self.known.provenance
+        if said is None or self.known.damaged:
+            return False
+        return dict(said.columns) == {column: str(kind) for column, kind in self.wanted.items()}
+
+
+def _prepare(session: ApplySession, step: IndexStep, state: TableState) -> _IndexWork:
+    known = state.index_state
+    assert known is not None, "a spec with an index block has one"
+    wanted = {column: known.wanted[column] for column in step.columns if column in known.wanted}
+    newest = build_file_keys(state, known.files)
+    return _IndexWork(
+        state=state,
+        known=known,
+        wanted=wanted,
+        left=tuple(_describe_left_columns(step.columns, known)),
+        newest=newest,
+        live=build_file_keys(state, _find_live_files(session, state, known)),
+        read=_take_files(newest, find_missing(known.index, newest, wanted)),
+    )
+
+
+def _describe_left_columns(columns: Sequence[str], known: IndexState) -> Iterator[Note]:
+    for column in columns:
+        if column not in known.wanted:
+            why = known.problems.get(column, f"the spec does not declare column {column}")
+            yield Note(column, why)
+
+
+def _find_live_files(
+    session: ApplySession, state: TableState, known: IndexState
+) -> NDArray[np.int64]:
+    """Base files that can be read and that no clean of this apply is about to remove."""
+    files = state.files
+    stays = files.kind == FileKind.BASE
+    cleans = [step for step in session.plan.steps if isinstance(step, CleanStep)]
+    for step in cleans:
+        stays &= ~is_in(make_present_keys(files), make_keys(step.files))
+    stays[known.files] = True
+    return np.flatnonzero(stays)
+
+
+def _take_files(files: FileKeys, rows: NDArray[np.int64]) -> FileKeys:
+    at = to_integer_array(rows)
+    return FileKeys(
+        partition=files.partition.take(at), name=files.name.take(at), size=files.size[rows]
+    )
+
+
+def _execute(session: ApplySession, work: _IndexWork) -> StepOutcome | None:
+    """Read, publish, tidy up; None where another process has published meanwhile."""
+    if work.known.newer:  # a later version of reconciler keeps the index
+        notes = tuple(Note("newerIndex", problem) for problem in work.known.newer)
+        return replace(_make_outcome(work, "nothing", IndexOutcome()), warnings=notes)
+    if not work.wanted or (work.is_up_to_date and not len(work.read)):
+        return _remove_old_versions(
+            session, work, work.known.versions, work.known.version, IndexOutcome()
+        )
+    with session.phase("index", len(work.read)) as advance:
+        asked = IndexRequest(
+            columns=tuple(work.wanted), schema=work.known.schema, supplied=work.known.supplied
+        )
+
+        def tell(files: int) -> None:
+            advance(files)
+            session.context.stop.check()  # many files are read, and only a main thread is interrupted
+
+        built = _get_builder(session).build(session.storage.ref, asked, work.read, progress=tell)
+    if work.is_up_to_date and _has_nothing_new(work, built):
+        done = _remove_old_versions(
+            session, work, work.known.versions, work.known.version, IndexOutcome()
+        )
+        return _add_unread(done, built, len(work.read))
+    with session.phase("complete"):
+        return _publish_version(session, work, built)
+
+
+def _get_builder(session: ApplySession) -> IndexBuilder:
+    return session.context.builder or ThreadedIndexBuilder(session.context.open_storage)
+
+
+def _has_nothing_new(work: _IndexWork, built: BuiltIndex) -> bool:
+    """Whether footers were read again that cannot be read, as the last version knows."""
+    assert work.last is not None
+    rows = find_rows(work.last, work.read.partition, work.read.name, work.read.size)
+    return built.unread_count == len(work.read) and bool((rows >= 0).all())
+
+
+def _publish_version(
+    session: ApplySession, work: _IndexWork, built: BuiltIndex
+) -> StepOutcome | None:
+    index = merge_versions(work.last, built.index, work.live, work.wanted)
+    covered = find_covered_instant(work.state)
+    last = work.known.version if work.last is not None else None
+    previous = str(last.name) if last else None
+    said = Provenance(
+        table=work.state.table_name,
+        instant=covered,
+        tool=session.context.process.tool,
+        previous=previous,
+    )
+    data = encode_index(index, said).to_pybytes()
+    try:
+        version = publish_version(session.storage, work.known.versions, covered, data)
+    except (AlreadyExistsError, NotFoundError):  # the folder may be another's residue to remove
+        return None
+    listed = list_versions(session.storage)
+    if version not in listed.valid:  # of two files in one folder the other counts
+        return None
+    kept = _count_kept(work, index)
+    done = IndexOutcome(
+        version=version.path,
+        previous=previous,
+        columns=tuple(work.wanted),
+        files=len(index),
+        bytes=version.size,
+        kept=kept,
+        dropped=(len(work.last) if work.last is not None else 0) - kept,
+    )
+    return _add_unread(
+        _remove_old_versions(session, work, listed, version, done), built, len(work.read)
+    )
+
+
+def _count_kept(work: _IndexWork, index: FileIndex) -> int:
+    """How many files of the last version are in the new one."""
+    if work.last is None:
+        return 0
+    return int((find_rows(work.last, index.partition, index.name, index.size) >= 0).sum())
+
+
+def find_covered_instant(state: TableState) -> str:
+    """The newest completed instant, which a version is named for."""
+    times = (one.requested for one in state.timeline.instants if one.is_completed)
+    return max((time for time in times if VersionName.parse(f"{time}_0")), default=_NO_INSTANT)
+
+
+def _remove_old_versions(
+    session: ApplySession,
+    work: _IndexWork,
+    versions: IndexVersions,
+    keep: IndexVersion | None,
+    done: IndexOutcome,
+) -> StepOutcome:
+    """Remove what a version supersedes; what cannot be removed is left to the next run."""
+    found = remove_superseded(session.storage, versions, keep)
+    notes = tuple(
+        Note(_RULE, f"an older index could not be removed: {said}") for said in found.problems
+    )
+    how = "completed" if done.version else "nothing"
+    return replace(
+        _make_outcome(work, how, replace(done, tidied=found.removed_folders)), warnings=notes
+    )
+
+
+def _add_unread(outcome: StepOutcome, built: BuiltIndex, footers: int) -> StepOutcome:
+    """The outcome with what became of the footers."""
+    assert outcome.indexed is not None
+    notes = (*outcome.warnings, *_describe_unread(built.unread_count, built.problems))
+    indexed = replace(outcome.indexed, footers=footers, unread=built.unread_count)
+    return replace(outcome, indexed=indexed, warnings=notes)
+
+
+def _describe_unread(files: int, said: Sequence[str]) -> tuple[Note, ...]:
+    """A note about files whose footers could not be read."""
+    if not files:
+        return ()
+    so = "1 file, so every read opens it"
+    if files > 1:
+        so = f"{files} files, so every read opens them"
+    return (Note(_RULE, f"nothing is known of {so}: {'; '.join(said)}"),)
+
+
+def _make_outcome(work: _IndexWork, how: Any, done: IndexOutcome) -> StepOutcome:
+    return StepOutcome(kind="index", how=how, indexed=replace(done, left=work.left))

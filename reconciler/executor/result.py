@@ -1,0 +1,287 @@
+"""What an apply did, what it left out and why, and the exit code that says it in one number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.plans.model import Note, Selection
+from reconciler.state.measured_queries import MeasuredQuery
+
+#: the worst code of several tables is the first of these that occurs
+WORST_FIRST: Final = (1, 6, 3, 5, 4, 2, 0)
+
+Status = Literal[
+    "done",  # everything that was reviewed is done, or was done already
+    "unchanged",  # the plan had no step for the table
+    "stale",  # some or all of what was reviewed fell out
+    "partial",  # some of the work failed and stays pending
+    "blocked",  # refused before anything was touched
+    "busy",  # another process works on the table
+    "failed",  # an error
+]
+_STATUS_OF: Final[dict[int, Status]] = {
+    0: "done",
+    1: "failed",
+    3: "blocked",
+    4: "stale",
+    5: "partial",
+    6: "busy",
+}
+
+
+def choose_worst_code(codes: Iterable[int]) -> int:
+    """The code that wins.
+
+    >>> worst([0, 4, 5]), worst([6, 1]), worst([])
+    (5, 1, 0)
+    """
+    return min(codes, key=WORST_FIRST.index, default=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileReasons:
+    """Files with a reason each, sorted by (partition, name); columns, never an object a file.
+
+    ``partition``, ``because``: pyarrow dictionary<int32, string>; ``name``: pyarrow string.
+    """
+
+    partition: Any
+    name: Any
+    because: Any
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def filter(self, mask: NDArray[np.bool_]) -> FileReasons:
+        """The rows where the mask is true."""
+        rows = to_integer_array(np.flatnonzero(mask))
+        return FileReasons(
+            partition=self.partition.take(rows),
+            name=self.name.take(rows),
+            because=self.because.take(rows),
+        )
+
+    def count_reasons(self) -> tuple[tuple[str, int], ...]:
+        """Every reason and how many files it has, most first."""
+        counts = self.because.value_counts().to_pylist()
+        found = ((row["values"], row["counts"]) for row in counts)
+        return tuple(sorted(found, key=lambda pair: (-pair[1], pair[0])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftGroup:
+    """A group of ``slices`` file slices that was reviewed and stays as it is."""
+
+    partition: str
+    slices: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOutcome:
+    """What a clustering did, in all of its groups that were published.
+
+    ``slices``: file groups that are replaced; ``files_before``: their base and log files;
+    ``bytes_read``, ``bytes_written``: of files. ``splits``: files that are there only because
+    another one grew too large. ``gone``: groups that had been rewritten before. ``left``: groups
+    that stay. ``queries``: what the declared queries read afterwards; ``unmeasured``: why nobody
+    knows.
+    """
+
+    groups: int = 0
+    slices: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    rows: int = 0
+    splits: int = 0
+    gone: int = 0
+    left: tuple[LeftGroup, ...] = ()
+    queries: tuple[MeasuredQuery, ...] = ()
+    unmeasured: str | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As results and audit records carry it."""
+        return {
+            "groups": self.groups,
+            "fileGroups": self.slices,
+            "filesBefore": self.files_before,
+            "filesAfter": self.files_after,
+            "bytesRead": self.bytes_read,
+            "bytesWritten": self.bytes_written,
+            "rows": self.rows,
+            "splits": self.splits,
+            "groupsGone": self.gone,
+            "leftOut": [
+                {"partition": one.partition, "slices": one.slices, "because": one.because}
+                for one in self.left
+            ],
+            "queries": [one.document for one in self.queries],
+            "unmeasured": self.unmeasured,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOutcome:
+    """What became of an index of column statistics.
+
+    ``target``: ``zindex``, our own under ``.hoodie/.zindex``, or ``column_stats``, the metadata
+    table's. ``columns`` and ``files``: what it holds. ``footers``: files whose footers were read,
+    of which ``unread`` told nothing. ``left``: reviewed columns that cannot be indexed any more.
+    ``error``: why nothing was written: what was there before counts, and no read is wrong.
+    Of ``zindex``: ``version``: the file below the table that was written, None where none was;
+    ``previous``: the name of the version that it was merged with; ``bytes``: its size; ``kept`` and
+    ``dropped``: files of the version before that are in it and that are not; ``tidied``: folders of
+    older versions, and of runs that were stopped, that went. Of ``column_stats``: ``partitions`` of
+    the metadata table that were built.
+    """
+
+    target: str = "zindex"
+    version: str | None = None
+    previous: str | None = None
+    columns: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    footers: int = 0
+    unread: int = 0
+    kept: int = 0
+    dropped: int = 0
+    tidied: int = 0
+    partitions: tuple[str, ...] = ()
+    left: tuple[Note, ...] = ()
+    error: str | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As results and audit records carry it."""
+        return {
+            "target": self.target,
+            "version": self.version,
+            "previous": self.previous,
+            "columns": list(self.columns),
+            "files": self.files,
+            "bytes": self.bytes,
+            "footersRead": self.footers,
+            "footersUnread": self.unread,
+            "filesKept": self.kept,
+            "filesDropped": self.dropped,
+            "versionsRemoved": self.tidied,
+            "partitions": list(self.partitions),
+            "leftOut": [{"column": note.rule, "because": note.because} for note in self.left],
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepOutcome:
+    """What became of one step.
+
+    ``instant`` is the instant written or finished, of a rollback the one taken back; None when
+    nothing was done.
+    ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone`` (a
+    pending clean with nothing left to do was removed, or a dead write taken back); ``inflight``
+    (deletes failed, the next apply goes on); ``nothing`` (all of it was done before, or all of it
+    fell out); ``failed`` (an index could not be written: the next apply builds it; a clustering's
+    file is damaged: it was undone; the metadata table cannot forget a write: it stays pending).
+    ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``find_excluded_partitions`` was reviewed
+    and stays, or keeps a dead write pending; ``failed`` could not be deleted. ``partitions_left``
+    has a note per partition whose folder stays, its rule the path. ``differences`` is what the
+    check afterwards found wrong.
+    ``rewritten``: of a clustering, resumed ones too. ``indexed``: of an index step.
+    """
+
+    kind: Literal["clean", "resume", "rollback", "cluster", "index"]
+    how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
+    instant: str | None = None
+    removed: int = 0
+    bytes: int = 0
+    gone: int = 0
+    left_out: FileReasons | None = None
+    failed: FileReasons | None = None
+    partitions_removed: tuple[str, ...] = ()
+    partitions_left: tuple[Note, ...] = ()
+    earliest_instant_to_retain: str | None = None
+    differences: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+    rewritten: ClusterOutcome | None = None
+    indexed: IndexOutcome | None = None
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        if self.how in ("inflight", "failed") or self.failed or self.differences:
+            return 5
+        left = (
+            self.left_out,
+            self.partitions_left,
+            self.rewritten and self.rewritten.left,
+            self.indexed and self.indexed.left,
+        )
+        return 4 if any(left) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableResult:
+    """What became of one table. ``error`` is one sentence, ``code`` the error's own exit code.
+
+    ``refusals`` say what blocked it; ``warnings`` what a person should look at.
+    """
+
+    name: str
+    path: str
+    outcomes: tuple[StepOutcome, ...] = ()
+    error: str | None = None
+    code: int = 0
+    refusals: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+    unchanged: bool = False
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        return choose_worst_code((self.code, *(outcome.exit_code for outcome in self.outcomes)))
+
+    @property
+    def status(self) -> Status:
+        return "unchanged" if self.unchanged else _STATUS_OF[self.exit_code]
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        """Instants written or finished, in the order of execution."""
+        found = (o.instant for o in self.outcomes if o.how != "undone")
+        return tuple(instant for instant in found if instant is not None)
+
+    @property
+    def rewritten(self) -> tuple[ClusterOutcome, ...]:
+        """What each clustering did."""
+        return tuple(o.rewritten for o in self.outcomes if o.rewritten is not None)
+
+    @property
+    def removed(self) -> int:
+        return sum(outcome.removed for outcome in self.outcomes)
+
+    @property
+    def bytes(self) -> int:
+        return sum(outcome.bytes for outcome in self.outcomes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ApplyResult:
+    """Every table's result, in the plan's order; ``selection`` is the plan's."""
+
+    plan_digest: str
+    selection: Selection | None = None
+    tables: tuple[TableResult, ...] = field(default_factory=tuple)
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        return choose_worst_code(table.exit_code for table in self.tables)

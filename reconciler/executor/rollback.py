@@ -1,0 +1,155 @@
+"""Running a reviewed rollback: a write of ours that died is taken back, and nothing beside it.
+
+Hudi's rollbacks are instants of their own. This leaves none: nothing of the write was ever visible,
+and who announced it is known to be dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from reconciler.arrays import to_string_array
+from reconciler.errors import BusyError, UnsupportedError
+from reconciler.executor.freshness import is_in, make_keys, make_present_keys
+from reconciler.executor.gate import FreshPlan
+from reconciler.executor.result import FileReasons, StepOutcome
+from reconciler.executor.session import ApplySession
+from reconciler.hudi.timeline.instant import Instant
+from reconciler.planners.recovery.rollback_write import find_written_rows
+from reconciler.plans.columns import build_dictionary
+from reconciler.plans.model import NamedFiles, Note, RollbackStep
+from reconciler.transaction.footprints import is_being_rolled_back
+from reconciler.transaction.recovery.dead_writes import (
+    find_pending_instant,
+    is_row_write,
+    read_last_heartbeat,
+)
+from reconciler.transaction.recovery.pending_instants import withdraw_named_files
+
+_UNNAMED = "it came after the review, and the plan does not name it: plan again"
+_KEPT = "its write has a file that came after the review, so nothing of it goes: plan again"
+_COMPLETED = "its write was completed after the review, so it is the table's"
+_WITHDRAWN = "its write is off the timeline since the review: plan again"
+
+#: partition and name
+File = tuple[str, str]
+
+
+def run_rollback(session: ApplySession, step: RollbackStep, fresh: FreshPlan | None) -> StepOutcome:
+    """Take the write back if it is what was reviewed and dead; else leave it, and say why.
+
+    ``fresh`` is one just taken, if there is one. Raises BusyError while its run lives or Hudi rolls
+    it back, StorageError, FormatError. What the metadata table cannot forget is not taken back.
+    """
+    if fresh is None:
+        with session.phase("observe"):
+            fresh = session.make_fresh_plan()
+    with session.phase("rollback"), session.hold_lock():
+        timeline = session.reload_timeline()
+        pending = find_pending_instant(timeline, step.instant)
+        if pending is None or not is_row_write(session, timeline, pending):
+            is_there = any(one.requested == step.instant for one in timeline.instants)
+            return _report_finished(fresh, step, _COMPLETED if is_there else _WITHDRAWN)
+        _check_dead(session, pending)
+        if is_being_rolled_back(session, timeline, step.instant):
+            raise BusyError(
+                f"{session.name}: a rollback of {pending.action} {step.instant} is pending; run "
+                "apply again when Hudi has finished it"
+            )
+        return _take_back(session, step, fresh, pending)
+
+
+def _check_dead(session: ApplySession, pending: Instant) -> None:
+    """Raises BusyError while somebody works on it, and where nobody says whose it is."""
+    what = f"{session.name}: {pending.action} {pending.requested}"
+    beat = read_last_heartbeat(session.storage, pending.requested)
+    if beat is None:
+        raise BusyError(
+            f"{what} has no heartbeat of ours any more, so another writer has its hand in it; run "
+            "apply again when it is done"
+        )
+    if not beat.is_owner_dead(session, session.context.process):
+        raise BusyError(f"{what} is the work of {beat.owner}, which still runs")
+
+
+def _take_back(
+    session: ApplySession, step: RollbackStep, fresh: FreshPlan, pending: Instant
+) -> StepOutcome:
+    """Under the lock; its run is dead. A file of it that nobody has reviewed keeps the write."""
+    named, sizes = set(_list_pairs(step.files)), _get_sizes(fresh, step.instant)
+    unnamed = sizes.keys() - named
+    if unnamed:
+        return StepOutcome(
+            kind="rollback", how="nothing", left_out=_explain_left(named, unnamed, sizes)
+        )
+    session.lock.confirm()
+    try:
+        done = withdraw_named_files(session, step.instant, pending.action, named)
+    except UnsupportedError as error:  # it stays pending, in no other step's way
+        return StepOutcome(kind="rollback", how="failed", warnings=(Note("metadata", str(error)),))
+    removed = set(done.removed)
+    outcome = StepOutcome(
+        kind="rollback",
+        how="nothing" if done.unnamed else "undone",
+        instant=None if done.unnamed else step.instant,
+        removed=len(removed),
+        bytes=sum(sizes.get(file, 0) for file in removed),
+        gone=len(named - removed),
+        left_out=_explain_left(named - removed, done.unnamed, sizes) if done.unnamed else None,
+    )
+    if not done.unnamed:
+        session.make_heartbeat(step.instant).remove()
+    return outcome
+
+
+def _report_finished(fresh: FreshPlan, step: RollbackStep, because: str) -> StepOutcome:
+    """A reviewed rollback whose write is not pending any more: what is still there stays."""
+    is_there = is_in(make_keys(step.files), make_present_keys(fresh.state.files)).tolist()
+    left = {file for file, there in zip(_list_pairs(step.files), is_there, strict=True) if there}
+    return StepOutcome(
+        kind="rollback",
+        how="nothing",
+        gone=len(step.files) - len(left),
+        left_out=_make_reasons(dict.fromkeys(left, because)) if left else None,
+    )
+
+
+def _get_sizes(fresh: FreshPlan, instant: str) -> dict[File, int]:
+    """What is there of a pending write, and how large it is."""
+    state = fresh.state
+    write = next((one for one in state.pending_writes if one.instant == instant), None)
+    if write is None:
+        return {}
+    found = {(folder, name): size for folder, name, size in write.unlisted}
+    for row in find_written_rows(write, state.files).tolist():
+        path = state.files.partitions[state.files.partition[row]]
+        found[path, state.files.name[row].as_py()] = int(state.files.size[row])
+    return found
+
+
+def _explain_left(
+    named: Collection[File], unnamed: Collection[File], there: Collection[File]
+) -> FileReasons:
+    """What keeps the write, and what of it was reviewed and stays with it."""
+    stays = dict.fromkeys((file for file in named if file in there), _KEPT)
+    return _make_reasons(stays | dict.fromkeys(unnamed, _UNNAMED))
+
+
+def _make_reasons(because: Mapping[File, str]) -> FileReasons:
+    files = sorted(because)
+    folders, reasons = sorted({path for path, _ in files}), sorted(set(because.values()))
+    return FileReasons(
+        partition=build_dictionary(
+            np.array([folders.index(path) for path, _ in files], np.int32), folders
+        ),
+        name=to_string_array([name for _, name in files]),
+        because=build_dictionary(
+            np.array([reasons.index(because[file]) for file in files], np.int32), reasons
+        ),
+    )
+
+
+def _list_pairs(files: NamedFiles) -> list[File]:
+    return list(zip(files.partition.to_pylist(), files.name.to_pylist(), strict=True))

@@ -1,0 +1,82 @@
+"""Deletes spread over a Spark cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, delete_share, split_shares
+from reconciler.spark.jobs import report_progress, run_job_group, ship_package
+from reconciler.storage.api import StorageRef
+from reconciler.storage.redaction import redact_secrets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: from so many files on, shares are made smaller so that progress is seen
+_MANY_FILES: Final = 50_000
+_SHARES_PER_SLOT: Final = 4
+
+
+class SparkFileDeleter:
+    """Runs on a session's executors; each task opens its own storage.
+
+    The cluster's slots bound the tasks at a time, for several tables together. Spark tries a task
+    that dies again: what an earlier attempt at it has removed counts as deleted. When it gives up,
+    a ReconcilerError says why, and no task deletes any more.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._context = session.sparkContext
+
+    def delete_files(
+        self,
+        ref: StorageRef,
+        batches: Sequence[DeletionBatch],
+        *,
+        progress: Callable[[int], None],
+    ) -> list[DeletionOutcome]:
+        files = sum(len(batch.names) for batch in batches)
+        slots = self._context.defaultParallelism
+        work = split_shares(batches, slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1))
+        if not work:
+            return []
+        ship_package(self._context)
+        done = self._context.accumulator(0)
+        task = _DeletionTask(ref, done, speculates=self._speculates())
+        described = f"reconciler: delete {files} files of {ref.location}"
+        with (
+            run_job_group(self._context, described, lambda said: redact_secrets(said, ref.secrets)),
+            report_progress(done, progress),
+        ):
+            outcomes: list[DeletionOutcome] = (
+                self._context.parallelize(work, len(work)).mapPartitions(task).collect()
+            )
+        return outcomes
+
+    def _speculates(self) -> bool:
+        said: str = self._context.getConf().get("spark.speculation", "false")
+        return said.lower() == "true"
+
+
+class _DeletionTask:
+    """What one task does; picklable."""
+
+    def __init__(self, ref: StorageRef, done: Any, *, speculates: bool) -> None:
+        self._ref, self._done, self._speculates = ref, done, speculates
+
+    def __call__(self, work: Iterable[list[DeletionBatch]]) -> Iterator[DeletionOutcome]:
+        from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
+
+        from reconciler.storage.open import open_storage  # noqa: PLC0415
+
+        context = TaskContext.get()
+        # the driver has just seen every file: what is gone, another attempt at this task took
+        repeats = self._speculates or (context is not None and context.attemptNumber() > 0)
+        storage = open_storage(self._ref)
+        for share in work:
+            for outcome in delete_share(storage, share):
+                self._done += outcome.deleted + len(outcome.gone) + len(outcome.failed)
+                taken = outcome.deleted + len(outcome.gone)
+                yield replace(outcome, deleted=taken, gone=()) if repeats else outcome

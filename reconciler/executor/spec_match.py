@@ -1,0 +1,91 @@
+"""What ties a reviewed plan to the specs of today; where a tie is broken, nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from reconciler.plans.model import Plan, TablePlan
+from reconciler.spec.model import TableSpec
+
+_MOST = 3
+_ABSENT = object()
+
+
+def explain_other_specs(plan: Plan, names: Collection[str]) -> str | None:
+    """Why a plan can't be of the specs that declare these tables; None when it may be."""
+    planned = [table.name for table in plan.tables]
+    if not planned or any(name in names for name in planned):
+        return None
+    count = "its one table" if len(planned) == 1 else f"none of its {len(planned)} tables"
+    verb = "is declared by none of them" if len(planned) == 1 else "is declared by them"
+    return (
+        f"the plan is of other specs than these: {count} ({_format_few(planned)}) {verb}; name with "
+        "--specs the ones that it was made from, or plan again from these"
+    )
+
+
+def explain_mismatch(
+    table: TablePlan, specs: Mapping[str, TableSpec], digests: Mapping[str, str]
+) -> str | None:
+    """Why the specs of today leave a reviewed table out, None when they say what was reviewed.
+
+    Both mappings are by table name; ``digests`` are of the effective specs, without the path.
+    """
+    spec = specs.get(table.name)
+    if spec is None:
+        return (
+            f"no spec declares {table.name} any more: it is not managed now, and stays as it is; "
+            "plan again"
+        )
+    if spec.path != table.path:
+        return (
+            f"{table.name} is at {spec.path} now and was reviewed at {table.path}: its spec was "
+            "edited, or the plan is of another environment; plan again"
+        )
+    if digests[table.name] != table.spec_digest:
+        changed = list(_list_changes(table.spec, spec.document))
+        said = f" ({_format_few(changed)})" if changed else ""
+        return f"the spec of {table.name} is no longer the reviewed one{said}; plan again"
+    return None
+
+
+def _format_few(things: list[str]) -> str:
+    """The first few, and how many more.
+
+    >>> _few(["a"]), _few(["a", "b", "c", "d", "e"])
+    ('a', 'a, b, c and 2 more')
+    """
+    rest = len(things) - _MOST
+    return ", ".join(things[:_MOST]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _list_changes(before: Any, now: Any, at: str = "") -> Iterator[str]:
+    """Every field that is not as it was; where the table is counts for none."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in sorted({*before, *now}):
+            if at or key != "path":
+                name = f"{at}.{key}" if at else str(key)
+                yield from _list_changes(before.get(key, _ABSENT), now.get(key, _ABSENT), name)
+    elif before != now:
+        yield f"{at} is {_format_value(now)} now and was {_format_value(before)}"
+
+
+def _format_value(value: Any) -> str:
+    """A value in few words.
+
+    >>> _shown(10), _shown(None), _shown({"a": 1}), _shown("x" * 50)
+    ('10', 'absent', 'a block', 'another text')
+    >>> _shown(["a", "b"]), _shown([]), _shown(["x" * 50]), _shown([{"a": 1}])
+    ('[a, b]', '[]', 'another list', 'another list')
+    """
+    if value is _ABSENT or value is None:
+        return "absent"
+    if isinstance(value, Mapping):
+        return "a block"
+    if isinstance(value, list | tuple):
+        simple = all(isinstance(each, str | int | float) for each in value)
+        text = f"[{', '.join(map(str, value))}]" if simple else ""
+        return text if 0 < len(text) <= 40 else "another list"  # noqa: PLR2004 (fits a line)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= 40 else "another text"  # noqa: PLR2004 (fits a line)

@@ -1,0 +1,76 @@
+"""What the base files of a table have in common: codec, bloom filter, calendar.
+
+Tables do not say; they are options of writers. So a file that is there is asked.
+Source: HoodieBloomFilterWriteSupport, HoodieParquetConfig and the defaults of HoodieStorageConfig.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from reconciler.file_slices.merge.calendar import UNSPECIFIED, Calendar
+from reconciler.hudi.codecs.bloom import BloomFilter, BloomShape
+
+BLOOM: Final = "org.apache.hudi.bloomfilter"
+BLOOM_CODE: Final = "hoodie_bloom_filter_type_code"
+MIN_KEY: Final = "hoodie_min_record_key"
+MAX_KEY: Final = "hoodie_max_record_key"
+AVRO_SCHEMA: Final = "parquet.avro.schema"
+MODEL: Final = "writer.model.name"
+#: parquet-mr's codecs that pyarrow can write, by pyarrow's names
+_CODECS: Final = {
+    "UNCOMPRESSED": "none",
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "BROTLI": "brotli",
+    "LZ4": "lz4",
+    "LZ4_RAW": "lz4",
+    "ZSTD": "zstd",
+}
+#: what Java compresses with; pyarrow's own choice for gzip takes three times as long
+_LEVELS: Final = {"gzip": 6, "zstd": 3}
+_HUDI_DEFAULT_BLOOM: Final = BloomShape.from_options()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseFileSettings:
+    """``has_keys``: false for a table without meta columns: of them its files name only themselves.
+
+    ``bloom`` is None for files without a filter. ``group_rows`` and ``group_bytes`` (of Arrow's
+    memory) end a row group, whichever comes first. The defaults are those of Hudi's writers.
+    """
+
+    codec: str = "gzip"
+    level: int | None = None
+    bloom: BloomShape | None = _HUDI_DEFAULT_BLOOM
+    has_keys: bool = True
+    calendar: Calendar = UNSPECIFIED
+    group_rows: int = 1_000_000
+    group_bytes: int = 64 * 1024 * 1024
+
+    @classmethod
+    def from_footer(cls, footer: Any, path: str) -> Self:
+        """The form of a base file, of its pyarrow FileMetaData.
+
+        Its writer's own settings for row groups are not in it. Raises FormatError naming ``path``.
+        """
+        said = footer.metadata or {}
+        bloom = None
+        if text := said.get(BLOOM.encode()):
+            code = said.get(BLOOM_CODE.encode(), b"SIMPLE").decode(errors="replace")
+            bloom = BloomFilter.parse(text, code, path).shape
+        has_keys = bloom is not None or MIN_KEY.encode() in said
+        form = cls(bloom=bloom, has_keys=has_keys, calendar=Calendar.from_footer(said))
+        if footer.num_row_groups and footer.num_columns:
+            name = footer.row_group(0).column(0).compression
+            return replace(form, codec=_CODECS.get(name, "gzip"))
+        return form
+
+    def matches_encoding(self, compression: str, created_by: str) -> bool:
+        """Whether a column chunk is encoded as ours are: by pyarrow's writer, with this codec."""
+        return created_by.startswith("parquet-cpp") and _CODECS.get(compression) == self.codec
+
+    @property
+    def compression_level(self) -> int | None:
+        return _LEVELS.get(self.codec) if self.level is None else self.level

@@ -1,0 +1,239 @@
+"""An Avro schema as a tree that decoders walk, and the Arrow types that its values take.
+
+The types are those that Spark gives a Hudi table: both kinds of timestamp in microseconds, times of
+day as the integers they are stored as, enums as strings, fixed as binary.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+import pyarrow as pa
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.codecs.avro_binary import decoding, parse_schema, require
+
+_WIDEST: Final = 38  # digits of a decimal128, and of Spark's decimals
+_TIMES: Final = (
+    "timestamp-millis",
+    "timestamp-micros",
+    "local-timestamp-millis",
+    "local-timestamp-micros",
+    "time-micros",
+)
+
+
+class AvroKind(Enum):
+    """How a value is written."""
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    BYTES = "bytes"
+    STRING = "string"
+    FIXED = "fixed"
+    ENUM = "enum"
+    ARRAY = "array"
+    MAP = "map"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroNode:
+    """One type. ``branches``: in a union of that many; ``null``: its branch that is null, if any.
+
+    ``size`` of a fixed, ``digits`` a decimal's precision and scale, ``symbols`` of an enum,
+    ``item`` of an array or the values of a map, ``fields`` of a record.
+    """
+
+    kind: AvroKind
+    branches: int = 0
+    null: int | None = None
+    logical: str = ""
+    size: int = 0
+    digits: tuple[int, int] = (0, 0)
+    symbols: tuple[str, ...] = ()
+    item: AvroNode | None = None
+    fields: tuple[tuple[str, AvroNode], ...] = ()
+
+    @property
+    def items(self) -> AvroNode:
+        """The type of an array's items or a map's values."""
+        assert self.item is not None, "arrays and maps have one"
+        return self.item
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of its values."""
+        match self.kind:
+            case AvroKind.ARRAY:
+                return pa.list_(pa.field("element", self.items.arrow))
+            case AvroKind.MAP:
+                return pa.map_(pa.string(), self.items.arrow)
+            case AvroKind.RECORD:
+                return pa.struct([pa.field(name, node.arrow) for name, node in self.fields])
+            case _:
+                return self._logical_arrow or _PLAIN[self.kind]
+
+    @property
+    def _logical_arrow(self) -> pa.DataType | None:
+        match self.logical:
+            case "date":
+                return pa.date32()
+            case "decimal":
+                return pa.decimal128(*self.digits)
+            case "timestamp-millis" | "timestamp-micros":
+                return pa.timestamp("us", "UTC")
+            case "local-timestamp-millis" | "local-timestamp-micros":
+                return pa.timestamp("us")
+            case _:
+                return None
+
+
+_PLAIN: Final = {
+    AvroKind.NULL: pa.null(),
+    AvroKind.BOOLEAN: pa.bool_(),
+    AvroKind.INT: pa.int32(),
+    AvroKind.LONG: pa.int64(),
+    AvroKind.FLOAT: pa.float32(),
+    AvroKind.DOUBLE: pa.float64(),
+    AvroKind.BYTES: pa.binary(),
+    AvroKind.FIXED: pa.binary(),
+    AvroKind.STRING: pa.string(),
+    AvroKind.ENUM: pa.string(),
+}
+
+
+def parse_avro_schema(text: str, path: str) -> AvroNode:
+    """The tree of a record schema's JSON text.
+
+    Raises FormatError naming ``path`` for what is no Avro schema of a record, UnsupportedError for
+    one that tables do not have: unions of several types, decimals of more than 38 digits.
+    """
+    parse_schema(text, path)  # refuses what recurses or has no size
+    with decoding(path, "the Avro schema"):
+        node = _build_node(json.loads(text), {}, "", path)
+        require(node.kind is AvroKind.RECORD and node.null is None, "it is not of a record")
+        return node
+
+
+def to_arrow_schema(text: str, path: str) -> pa.Schema:
+    """The columns of a record schema's JSON text, all nullable, as Spark shows such a table.
+
+    ``text`` is what a commit's ``schema`` holds; the meta columns may be missing there, see
+    ``add_meta_columns``. Raises as ``parse_avro_schema`` does.
+    """
+    return pa.schema(
+        [pa.field(name, node.arrow) for name, node in parse_avro_schema(text, path).fields]
+    )
+
+
+#: the columns that Hudi puts before the data, in order
+META_COLUMNS: Final = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+
+
+def add_meta_columns(schema: pa.Schema) -> pa.Schema:
+    """The schema with all meta columns, in their place: first."""
+    rest = [field for field in schema if field.name not in META_COLUMNS]
+    return pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *rest])
+
+
+def _build_node(schema: Any, known: dict[str, AvroNode], space: str, where: str) -> AvroNode:  # noqa: PLR0911
+    match schema:
+        case str():
+            return _find_named_type(schema, known, space)
+        case list():
+            return _build_union(schema, known, space, where)
+        case {"type": "array", "items": items}:
+            return AvroNode(kind=AvroKind.ARRAY, item=_build_node(items, known, space, where))
+        case {"type": "map", "values": values}:
+            return AvroNode(kind=AvroKind.MAP, item=_build_node(values, known, space, where))
+        case {"type": "record" | "error" | "enum" | "fixed"}:
+            return _build_named_type(schema, known, space, where)
+        case {"type": str(name)}:
+            return _add_logical_type(_build_node(name, known, space, where), schema, where)
+        case {"type": inner}:
+            return _build_node(inner, known, space, where)
+        case _:
+            raise ValueError(f"{schema!r} is no type")
+
+
+def _find_named_type(name: str, known: dict[str, AvroNode], space: str) -> AvroNode:
+    if name in PRIMITIVES:
+        return AvroNode(kind=AvroKind(name))
+    found = known.get(name) or known.get(f"{space}.{name}")
+    if found is None:
+        raise ValueError(f"type {name} is not defined")
+    return found
+
+
+#: the types that need no more than their name
+PRIMITIVES: Final = frozenset(
+    kind.value for kind in AvroKind if kind.value not in ("array", "map", "record", "enum", "fixed")
+)
+
+
+def _build_union(
+    branches: list[Any], known: dict[str, AvroNode], space: str, where: str
+) -> AvroNode:
+    """A type that may be null: the only unions that a table's schema has."""
+    null = branches.index("null") if "null" in branches else None
+    rest = [branch for branch in branches if branch != "null"]
+    if not rest:
+        return AvroNode(kind=AvroKind.NULL, branches=len(branches))
+    if len(rest) > 1:
+        raise UnsupportedError(f"{where}: a union of {len(rest)} types cannot be read as a column")
+    return replace(_build_node(rest[0], known, space, where), branches=len(branches), null=null)
+
+
+def _build_named_type(
+    schema: Mapping[str, Any], known: dict[str, AvroNode], space: str, where: str
+) -> AvroNode:
+    name = schema["name"]
+    space = name.rpartition(".")[0] if "." in name else schema.get("namespace", space)
+    full = name if "." in name or not space else f"{space}.{name}"
+    match schema["type"]:
+        case "enum":
+            node = AvroNode(kind=AvroKind.ENUM, symbols=tuple(schema["symbols"]))
+        case "fixed":
+            node = _add_logical_type(
+                AvroNode(kind=AvroKind.FIXED, size=schema["size"]), schema, where
+            )
+        case _:
+            fields = []
+            for field in schema["fields"]:
+                inner = f"{where}, column {field['name']}"
+                fields.append((field["name"], _build_node(field["type"], known, space, inner)))
+            node = AvroNode(kind=AvroKind.RECORD, fields=tuple(fields))
+    known[full] = node
+    return node
+
+
+def _add_logical_type(node: AvroNode, schema: Mapping[str, Any], where: str) -> AvroNode:
+    """The type with its logical type, where that one is for values of its kind."""
+    logical = schema.get("logicalType", "")
+    match node.kind, logical:
+        case (AvroKind.INT, "date" | "time-millis"):
+            return replace(node, logical=logical)
+        case (AvroKind.LONG, _) if logical in _TIMES:
+            return replace(node, logical=logical)
+        case (AvroKind.BYTES | AvroKind.FIXED, "decimal"):
+            digits = (int(schema["precision"]), int(schema.get("scale", 0)))
+            if not 0 < digits[0] <= _WIDEST:
+                raise UnsupportedError(f"{where}: decimals of {digits[0]} digits cannot be read")
+            return replace(node, logical=logical, digits=digits)
+        case _:
+            return node

@@ -1,0 +1,140 @@
+"""Which blocks of a slice's log files count, and in what order.
+
+Source: BaseHoodieLogRecordReader.scanInternal. Corrupt and half-written blocks are ignored, blocks
+that nobody committed too, a rollback takes back the earlier blocks of its target, and a block that
+log compaction wrote stands where the last of those stood that it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Self, assert_never
+
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import WRITES, Action
+
+_COMMITS: Final = frozenset(
+    {Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT, Action.CLUSTERING}
+)
+_ROLLBACK: Final = "0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedInstants:
+    """Whose blocks count. ``as_of``: none that began later, None for all.
+
+    ``completed``, ``start``: the completed writes of the timeline and the oldest of them: what is older
+    is completed too, unless it is ``pending``. ``completed`` is None where whole log files count or do
+    not (version 8 and later).
+    """
+
+    as_of: str | None = None
+    completed: frozenset[str] | None = None
+    pending: frozenset[str] = frozenset()
+    start: str = ""
+
+    @classmethod
+    def from_timeline(
+        cls, timeline: Timeline, *, table_version: int, as_of: str | None = None
+    ) -> Self:
+        """What counts by a timeline; in version 6 a log file holds blocks of several writes."""
+        if table_version >= LOGS_BY_COMPLETION:
+            return cls(as_of=as_of)
+        completed = timeline.completed(_COMMITS)
+        return cls(
+            as_of=as_of,
+            completed=frozenset(i.requested for i in completed),
+            pending=frozenset(i.requested for i in timeline.pending(WRITES)),
+            start=completed[0].requested if completed else "",
+        )
+
+    def __contains__(self, instant: str) -> bool:
+        if self.as_of is not None and instant > self.as_of:
+            return False
+        if self.completed is None or instant in self.completed:
+            return True
+        return instant < self.start and instant not in self.pending
+
+
+def read_committed_blocks(
+    logs: Iterable[str], read: Callable[[str], bytes], committed: CommittedInstants
+) -> list[LogBlock]:
+    """The data and delete blocks of log files, given in merge order, in the order they apply.
+
+    Raises FormatError for damage, UnsupportedError for a block that has to be known and is not.
+    """
+    found: dict[str, list[LogBlock]] = {}
+    for path in logs:
+        for block in read_blocks(read(path), path):
+            match block.type:
+                case BlockType.CORRUPT | BlockType.CDC_DATA:
+                    continue
+                case BlockType.COMMAND:
+                    _apply_rollback(block, found)
+                case (
+                    BlockType.AVRO_DATA
+                    | BlockType.PARQUET_DATA
+                    | BlockType.HFILE_DATA
+                    | BlockType.DELETE
+                ):
+                    instant = _require_instant(block)
+                    if instant in committed:
+                        _check_mergeable(block)
+                        found.setdefault(instant, []).append(block)
+                case _:
+                    assert_never(block.type)
+    return _order_blocks(found)
+
+
+def _apply_rollback(block: LogBlock, found: dict[str, list[LogBlock]]) -> None:
+    command = block.header.get(HeaderKey.COMMAND_BLOCK_TYPE)
+    if command != _ROLLBACK:
+        raise UnsupportedError(
+            f"{block.path}: the command {command!r} of the log block at byte {block.start} is not "
+            "known, so its slice cannot be read"
+        )
+    found.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
+
+
+def _check_mergeable(block: LogBlock) -> None:
+    what = ""
+    if block.type is BlockType.HFILE_DATA:
+        what = "an HFile data block"
+    elif block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+        what = "a partial update"
+    if what:
+        raise UnsupportedError(
+            f"{block.path}: the log block at byte {block.start} is {what}, which is not merged; "
+            "compact the table with Hudi to read it"
+        )
+
+
+def _require_instant(block: LogBlock) -> str:
+    if not block.instant:
+        raise FormatError(
+            block.path,
+            f"the log block at byte {block.start} has no instant",
+            "the log file is damaged; restore it or roll back the write that made it",
+        )
+    return block.instant
+
+
+def _order_blocks(found: dict[str, list[LogBlock]]) -> list[LogBlock]:
+    """The blocks by instant, each compacted one in the place of the newest that it replaces."""
+    stands_for: dict[str, str] = {}
+    order: list[str] = []
+    for instant in reversed(found):
+        times = found[instant][0].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+        final = stands_for.get(instant, instant)
+        if times is not None:
+            replaced = [time.strip() for time in times.split(",")]
+            stands_for.update(dict.fromkeys(replaced, final))
+            if not found.keys().isdisjoint(replaced):
+                continue
+        if final not in order:
+            order.append(final)
+    return [block for instant in reversed(order) for block in found[instant]]

@@ -1,0 +1,34 @@
+"""Which records are deletions by what is in them (DeleteContext, RecordContext.isDeleteRecord)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_numpy_bools, to_string_array
+from reconciler.file_slices.merge.ordering import find_column
+from reconciler.file_slices.merge.rules import IS_DELETED, OPERATION
+
+
+def find_deletions(batch: Any, marker: tuple[str, str] | None) -> NDArray[np.bool_]:
+    """Of every row; ``marker``: a column and the text in it that marks a deletion, or None."""
+    found = np.zeros(len(batch), np.bool_)
+    marked = find_column(batch, IS_DELETED)
+    if marked is not None and pa.types.is_boolean(marked.type):
+        found |= to_numpy_bools(marked.fill_null(False))
+    operation = find_column(batch, OPERATION)
+    if operation is not None and len(batch):
+        found |= to_numpy_bools(
+            pc.is_in(operation.cast(pa.string()), value_set=to_string_array(["D", "-U"]))
+        )
+    if marker:
+        name, text = marker
+        column = find_column(batch, name)
+        if column is not None:
+            said = pc.equal(column.cast(pa.string()), text)
+            found |= to_numpy_bools(said.fill_null(False))
+    return found

@@ -1,0 +1,262 @@
+"""The records of a slice's log blocks, merged with each other: one row a key.
+
+Only these are held in memory; the base file streams past them (``slice``).
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.errors import FormatError
+from reconciler.file_slices.merge.avro_decode import Offsets, decode_records
+from reconciler.file_slices.merge.avro_schema import parse_avro_schema
+from reconciler.file_slices.merge.delete_blocks import decode_deletions
+from reconciler.file_slices.merge.deletion_marks import find_deletions
+from reconciler.file_slices.merge.ordering import (
+    find_column,
+    find_type,
+    pick_last,
+    pick_newest,
+    to_comparable,
+)
+from reconciler.file_slices.merge.precombine import pick_precombined
+from reconciler.file_slices.merge.record_keys import read_record_keys
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.schema_evolution import evolve_batch, evolve_column
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.log_blocks import CONTENT_VERSION, BlockType, LogBlock, get_block_schema
+
+_REMEDY: Final = "the log file is damaged; restore it or roll back the write that made it"
+_HEAD_BYTES: Final = 8  # version and count of an Avro block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WantedColumns:
+    """``table``: every column of the table, ``columns``: those to give, in order.
+
+    ``missing``: values of columns that files may lack, such as partition columns.
+    """
+
+    table: pa.Schema
+    columns: pa.Schema
+    missing: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogRecords:
+    """What the log blocks say of each key.
+
+    ``keys`` are distinct. ``row``: per key its row in ``table``, -1 for a deletion; ``is_final``: a
+    deletion whatever the base file's event time; ``ordering``: comparable columns, a row a key.
+    """
+
+    keys: Any
+    row: NDArray[np.int64]
+    is_final: NDArray[np.bool_]
+    ordering: tuple[Any, ...]
+    table: Any
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _BlockRecords:
+    """Records or deletions in the order they were written; ``rows`` None for a delete block."""
+
+    keys: Any
+    is_delete: NDArray[np.bool_]
+    is_final: NDArray[np.bool_]
+    ordering: tuple[Any, ...]
+    rows: Any = None
+
+
+def find_ordering_fields(rules: MergeRules, table: pa.Schema) -> dict[str, pa.DataType]:
+    """The ordering fields that the table has, and their types: others are the same for all."""
+    found = ((name, find_type(table, name)) for name in rules.ordering)
+    return {name: kind for name, kind in found if kind is not None}
+
+
+def merge_log_blocks(
+    blocks: list[LogBlock], rules: MergeRules, wanted: WantedColumns
+) -> LogRecords:
+    """The records of blocks in the order they apply; raises FormatError, UnsupportedError.
+
+    The list is used up: the bytes of a block go once its columns are there.
+    """
+    fields = find_ordering_fields(rules, wanted.table)
+    names = {*wanted.columns.names, *rules.columns}
+    parts = []
+    blocks.reverse()
+    while blocks:
+        block = blocks.pop()
+        if block.type is BlockType.DELETE:
+            parts.append(_read_deletions(block, fields))
+            continue
+        parts += [
+            _read_records(batch, rules, fields, wanted, block)
+            for batch in _read_batches(block, names)
+        ]
+    return _merge_parts(parts, len(fields), wanted, precombines=rules.precombines)
+
+
+def read_ordering_values(
+    batch: Any, fields: Mapping[str, pa.DataType], where: str
+) -> tuple[Any, ...]:
+    """The event times of a batch's rows, comparable."""
+    found = []
+    for name, kind in fields.items():
+        column = find_column(batch, name)
+        column = (
+            pa.nulls(len(batch), kind) if column is None else evolve_column(column, kind, where)
+        )
+        found.append(column)
+    return tuple(found)
+
+
+def _read_deletions(block: LogBlock, fields: Mapping[str, pa.DataType]) -> _BlockRecords:
+    found = decode_deletions(block, tuple(fields.values()))
+    return _BlockRecords(
+        keys=found.keys,
+        is_delete=np.ones(len(found.keys), np.bool_),
+        is_final=found.is_final,
+        ordering=_to_comparable(found.ordering, fields),
+    )
+
+
+def _to_comparable(columns: Iterable[Any], fields: Mapping[str, pa.DataType]) -> tuple[Any, ...]:
+    return tuple(to_comparable(c, name) for c, name in zip(columns, fields, strict=True))
+
+
+def _read_records(
+    batch: Any,
+    rules: MergeRules,
+    fields: Mapping[str, pa.DataType],
+    wanted: WantedColumns,
+    block: LogBlock,
+) -> _BlockRecords:
+    is_delete = find_deletions(batch, rules.delete_marker)
+    ordering = read_ordering_values(batch, fields, block.path)
+    is_final = is_delete.copy()
+    if ordering:
+        is_final &= is_default_ordering(ordering[0]) if len(ordering) == 1 else False
+    return _BlockRecords(
+        keys=read_record_keys(batch, rules, block.path),
+        is_delete=is_delete,
+        is_final=is_final,
+        ordering=_to_comparable(ordering, fields),
+        rows=evolve_batch(batch, wanted.columns, block.path, wanted.missing),
+    )
+
+
+def is_default_ordering(column: Any) -> NDArray[np.bool_]:
+    """Whether each event time is the one that stands for none: null, or 0 of an int."""
+    if column.type == pa.int32():
+        return to_numpy_bools(pc.equal(column.fill_null(0), 0))
+    return to_numpy_bools(column.is_null())
+
+
+def _read_batches(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
+    """The records of a data block, as far as the names go, with the types they were written in."""
+    if block.type is BlockType.PARQUET_DATA:
+        yield from _read_parquet(block, names)
+        return
+    schema = parse_avro_schema(get_block_schema(block), block.path)
+    with decoding(block.path, f"the Avro block at byte {block.start}"):
+        starts, ends = _find_record_offsets(block.content)
+        yield from decode_records(block.content, starts, ends, schema, names)
+
+
+def _read_parquet(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        file = pq.ParquetFile(io.BytesIO(block.content), coerce_int96_timestamp_unit="us")
+        columns = [name for name in file.schema_arrow.names if name in names]
+        yield from file.iter_batches(columns=columns)
+    except (pa.ArrowException, OSError) as problem:
+        what = f"the parquet block at byte {block.start} cannot be decoded: {problem}"
+        raise FormatError(block.path, what, _REMEDY) from None
+
+
+def _find_record_offsets(content: bytes) -> tuple[Offsets, Offsets]:
+    """Where the records of an Avro block start and end."""
+    version, count = struct.unpack_from(">ii", content)
+    known = version == CONTENT_VERSION and 0 <= count <= len(content) // 4
+    require(known, f"content version {version} with {count} records")
+    at, found, read = _HEAD_BYTES, [], struct.Struct(">i").unpack_from
+    for _ in range(count):  # the one loop over records: as little as can be
+        at += read(content, at)[0] + 4
+        found.append(at)
+    ends = np.array(found, np.int64)
+    starts = np.empty(count, np.int64)
+    starts[:1], starts[1:] = _HEAD_BYTES, ends[:-1]
+    starts += 4
+    require(bool((starts <= ends).all()), "a record has a length below zero")
+    require(at == len(content), f"its {count} records take {at} bytes of {len(content)}")
+    return starts, ends
+
+
+def _merge_parts(
+    parts: list[_BlockRecords], fields: int, wanted: WantedColumns, *, precombines: bool
+) -> LogRecords:
+    parts = [part for part in parts if len(part.keys)]
+    if not parts:
+        none = pa.array([], pa.string())
+        return LogRecords(
+            keys=none,
+            row=np.zeros(0, np.int64),
+            is_final=np.zeros(0, np.bool_),
+            ordering=(),
+            table=wanted.columns.empty_table(),
+        )
+    encoded = pa.concat_arrays([part.keys for part in parts]).dictionary_encode()
+    codes = to_numpy_numbers(encoded.indices).astype(np.int64)
+    groups = len(encoded.dictionary)
+    is_final = np.concatenate([part.is_final for part in parts])
+    ordering = tuple(pa.concat_arrays([p.ordering[at] for p in parts]) for at in range(fields))
+    if not fields:
+        won, is_final = pick_last(codes, groups), np.ones(len(codes), np.bool_)
+    else:
+        is_listed = np.concatenate([np.full(len(p.keys), p.rows is None) for p in parts])
+        merge = pick_precombined if precombines else pick_newest
+        won = merge(codes, groups, ordering, is_final=is_final, is_listed=is_listed)
+        is_final = is_listed if precombines else is_final
+    row, table = _select_rows(parts, won, wanted)
+    return LogRecords(
+        keys=encoded.dictionary,
+        row=row,
+        is_final=is_final[won],
+        ordering=tuple(column.take(to_integer_array(won)) for column in ordering),
+        table=table,
+    )
+
+
+def _select_rows(
+    parts: list[_BlockRecords], won: NDArray[np.int64], wanted: WantedColumns
+) -> tuple[NDArray[np.int64], Any]:
+    """Per key its row among those that won, and these rows."""
+    total = sum(len(part.keys) for part in parts)
+    keeps = np.zeros(total, np.bool_)
+    keeps[won] = True
+    keeps &= ~np.concatenate([part.is_delete for part in parts])
+    row = np.where(keeps, np.cumsum(keeps) - 1, -1)[won]
+    batches, start = [], 0
+    for part in parts:
+        end = start + len(part.keys)
+        chosen = np.flatnonzero(keeps[start:end])
+        if part.rows is not None and len(chosen):
+            whole = len(chosen) == end - start
+            batches.append(part.rows if whole else part.rows.take(to_integer_array(chosen)))
+        start = end
+    return row, pa.Table.from_batches(batches, wanted.columns)

@@ -1,0 +1,184 @@
+"""Event time: which of two records is the newer one, for whole columns of records.
+
+Values compare as Java compares them: floats by their total order, text by its bytes (as Spark's
+UTF8String does), null as the int 0 where it is one and below everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.errors import UnsupportedError
+
+_POSITIVE: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+
+
+def find_column(batch: Any, path: str) -> Any:
+    """The column of a name, or the field that dots lead to; None where there is none."""
+    first, *inner = path.split(".")
+    if first not in batch.schema.names:
+        return None
+    found = batch.column(batch.schema.names.index(first))
+    for name in inner:
+        if not pa.types.is_struct(found.type) or found.type.get_field_index(name) < 0:
+            return None
+        found = pc.struct_field(found, name)
+    return found
+
+
+def find_type(schema: pa.Schema, path: str) -> pa.DataType | None:
+    """The type of the column of a name, or of the field that dots lead to."""
+    first, *inner = path.split(".")
+    if first not in schema.names:
+        return None
+    found = schema.field(first).type
+    for name in inner:
+        if not pa.types.is_struct(found) or found.get_field_index(name) < 0:
+            return None
+        found = found.field(name).type
+    return found
+
+
+def to_comparable(column: Any, name: str) -> Any:
+    """An array that Arrow compares as Java compares the values of the column.
+
+    Raises UnsupportedError for a type that has no order in Hudi.
+    """
+    kind, types = column.type, pa.types
+    if kind == pa.int32():
+        return column.fill_null(0)  # what Hudi takes for no value
+    if types.is_floating(kind):
+        return _to_total_order(column.cast(pa.float64()))
+    if types.is_boolean(kind):
+        return column.cast(pa.int8())
+    if types.is_timestamp(kind):
+        return column.view(pa.int64())
+    compares = (types.is_integer, types.is_string, types.is_decimal, types.is_date32)
+    if any(is_one(kind) for is_one in compares):
+        return column
+    raise UnsupportedError(f"records cannot be ordered by column {name}, which is {kind}")
+
+
+def _to_total_order(column: Any) -> Any:
+    """Doubles as longs in the order of Double.compare: -0.0 before 0.0, NaN last."""
+    values = column.fill_null(0.0)
+    bits = np.frombuffer(values.buffers()[1] or b"", np.int64)
+    bits = bits[values.offset : values.offset + len(values)].copy()
+    bits[to_numpy_bools(pc.is_nan(values))] = np.int64(0x7FF8_0000_0000_0000)
+    bits = np.where(bits < 0, bits ^ _POSITIVE, bits)
+    found = to_integer_array(bits)
+    return pc.if_else(column.is_null(), None, found) if column.null_count else found
+
+
+def rank_rows(columns: Sequence[Any], count: int) -> NDArray[np.int64]:
+    """A number per row that compares as the rows of ``columns`` do, most significant first."""
+    if len(columns) == 1:
+        return _rank_column(columns[0])
+    found = np.zeros(count, np.int64)
+    for column in columns:
+        own = _rank_densely(column)
+        width = int(own.max()) + 1 if count else 1
+        found = np.unique(found * width + own, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def _rank_column(column: Any) -> NDArray[np.int64]:
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return to_numpy_numbers(column).astype(np.int64)
+    return _rank_densely(column)
+
+
+def _rank_densely(column: Any) -> NDArray[np.int64]:
+    order = to_numpy_numbers(pc.array_sort_indices(column, null_placement="at_start")).astype(
+        np.int64
+    )
+    ordered = column.take(to_integer_array(order))
+    steps = np.zeros(len(order), np.int64)
+    if len(order) > 1:
+        steps[1:] = compare_rows([ordered[:-1]], [ordered[1:]]) != 0
+    found = np.empty(len(order), np.int64)
+    found[order] = np.cumsum(steps)
+    return found
+
+
+def compare_rows(left: Sequence[Any], right: Sequence[Any]) -> NDArray[np.int8]:
+    """Row by row -1, 0 or 1: ``left`` is older than ``right``, equal or newer."""
+    found = np.zeros(len(left[0]) if left else 0, np.int8)
+    for ours, theirs in zip(left, right, strict=True):
+        sign = _compare_values(ours, theirs)
+        found = np.where(found == 0, sign, found)
+    return found
+
+
+def _compare_values(left: Any, right: Any) -> NDArray[np.int8]:
+    newer = to_numpy_bools(pc.greater(left, right).fill_null(False)).astype(np.int8)
+    older = to_numpy_bools(pc.less(left, right).fill_null(False)).astype(np.int8)
+    has_left = to_numpy_bools(left.is_valid()).astype(np.int8)
+    has_right = to_numpy_bools(right.is_valid()).astype(np.int8)
+    both = (has_left & has_right).astype(np.bool_)
+    return np.where(both, newer - older, has_left - has_right).astype(np.int8)
+
+
+def pick_last(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """Per group the last row of it: the later write wins."""
+    found = np.zeros(groups, np.int64)
+    found[codes] = np.arange(len(codes))
+    return found
+
+
+def pick_newest(
+    codes: NDArray[np.int64],
+    groups: int,
+    ordering: Sequence[Any],
+    *,
+    is_final: NDArray[np.bool_],
+    is_listed: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Per group the row that wins by event time; of equals the later one.
+
+    ``is_final``: deletions without event time, which end what was before them; then only a record
+    can come, whatever its event time, and no deletion of a delete block (``is_listed``).
+    Source: BufferedRecordMergerFactory.EventTimeRecordMerger, deltaMergeDeleteRecord.
+    """
+    found = pick_last(codes, groups)
+    several = np.flatnonzero(np.bincount(codes, minlength=groups)[codes] > 1)
+    if not len(several):
+        return found
+    codes, is_final, is_listed = codes[several], is_final[several], is_listed[several]
+    kept = np.flatnonzero(_find_candidates(codes, groups, is_final, is_listed))
+    picked = to_integer_array(several[kept])
+    rank = rank_rows([column.take(picked) for column in ordering], len(kept))
+    order = kept[np.lexsort((rank, codes[kept]))]  # stable: the later one stays the later one
+    last = np.append(np.diff(codes[order]) != 0, True)
+    found[codes[order[last]]] = several[order[last]]
+    return found
+
+
+def _find_candidates(
+    codes: NDArray[np.int64],
+    groups: int,
+    is_final: NDArray[np.bool_],
+    is_listed: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """The rows that no final deletion puts out of the running."""
+    finals = np.flatnonzero(is_final)
+    if not len(finals):
+        return np.ones(len(codes), np.bool_)
+    rows = np.arange(len(codes))
+    end = np.full(groups, -1, np.int64)
+    end[codes[finals]] = finals
+    ended = end[codes] >= 0
+    begin = np.full(groups, len(codes), np.int64)
+    records = np.flatnonzero(ended & (rows > end[codes]) & ~is_listed)[::-1]
+    begin[codes[records]] = records
+    none_after = begin[codes] == len(codes)
+    alive: NDArray[np.bool_] = ~ended | (rows >= begin[codes])
+    alive |= none_after & (rows == end[codes])
+    return alive

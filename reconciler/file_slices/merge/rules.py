@@ -1,0 +1,152 @@
+"""How a table merges its records: what ``hoodie.properties`` says, for every version of tables.
+
+Source: HoodieTableConfig (inferMergingConfigsForPreV9Table, inferMergingConfigsForV9TableCreation),
+HoodieRecordPayload, DeleteContext. What names a rule that is not known here is refused by name,
+when a slice with log files is read: without log files there is nothing to merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
+from reconciler.hudi.table.properties import TableProperties
+
+_RECORD_KEY: Final = "_hoodie_record_key"
+_EVENT: Final = "EVENT_TIME_ORDERING"
+_COMMIT: Final = "COMMIT_TIME_ORDERING"
+_MODES: Final = {
+    "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload": _COMMIT,
+    "org.apache.hudi.common.model.DefaultHoodieRecordPayload": _EVENT,
+    "org.apache.hudi.common.model.EventTimeAvroPayload": _EVENT,
+    # merge strategies, which stand where there is no payload class
+    "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": _EVENT,
+    "ce9acb64-bde0-424c-9b91-f6ebba25356d": _COMMIT,
+}
+#: from this table version on the merge mode alone decides, payload classes are history
+_BY_MODE: Final = 9
+_PAYLOADS: Final = ("hoodie.compaction.payload.class", "hoodie.datasource.write.payload.class")
+_STRATEGIES: Final = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
+_PREFIX: Final = "hoodie.record.merge.property."
+#: Hudi 1.x writes it whatever the table's version, 0.x does not know it
+_MADE_BY_1: Final = "hoodie.timeline.path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRules:
+    """``key_columns``: the column that holds the record key, or those that it is made of.
+
+    ``ordering``: the columns of event time, most significant first, dots lead into structs; empty:
+    the later write wins. ``delete_marker``: a column and the text that makes a record a deletion.
+    ``has_named_keys``: whether ``key_columns`` joined carry their names (Hudi's complex keys).
+    ``refusal``: why records of this table cannot be merged, empty when they can.
+    ``overwrites``: log records replace the base file's whatever their event times.
+    ``precombines``: log records merge with each other as Hudi 0.x merges them.
+    """
+
+    key_columns: tuple[str, ...] = (_RECORD_KEY,)
+    ordering: tuple[str, ...] = ()
+    delete_marker: tuple[str, str] | None = None
+    has_named_keys: bool = False
+    refusal: str = ""
+    overwrites: bool = False
+    precombines: bool = False
+
+    @classmethod
+    def from_properties(
+        cls, properties: TableProperties, *, precombines: bool | None = None
+    ) -> Self:
+        """The rules of a table, as the readers of the Hudi that made it follow them.
+
+        ``precombines``: as those of Hudi 0.x do, or not (1.x); None for what the table says. The
+        two differ where log records of one key do not come in the order of their event times; see
+        ``precombine``.
+        """
+        raw = properties.raw
+        if precombines is None:
+            precombines = _was_made_by_hudi_0(properties)
+        mode, why = _find_merge_mode(raw, properties)
+        marker = _find_delete_marker(raw)
+        keys: tuple[str, ...] = (_RECORD_KEY,)
+        is_named = False
+        if raw.get("hoodie.populate.meta.fields", "true").lower() == "false":
+            keys, is_named = properties.record_keys, len(properties.record_keys) > 1
+            why = why or _check_virtual_keys(raw, keys)
+        update = raw.get("hoodie.table.partial.update.mode")
+        if update and update != "NONE":
+            why = f"partial updates ({update}) are not merged"
+        if marker and not all(marker):
+            why = "of the payload's delete field and its marker only one is configured"
+        return cls(
+            key_columns=keys,
+            ordering=properties.ordering_fields if mode == _EVENT or precombines else (),
+            delete_marker=marker if marker and all(marker) else None,
+            has_named_keys=is_named,
+            overwrites=mode != _EVENT,
+            precombines=precombines,
+            refusal=why and f"table {properties.table_name}: {why}",
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The top-level columns of a record that decide, beside those that are asked for."""
+        marker = self.delete_marker[:1] if self.delete_marker else ()
+        names = (*self.key_columns, *self.ordering, *marker, IS_DELETED, OPERATION)
+        return tuple(dict.fromkeys(name.partition(".")[0] for name in names))
+
+
+def _was_made_by_hudi_0(properties: TableProperties) -> bool:
+    """Whether Hudi 0.x made the table, and so merges it.
+
+    What log records come to is not on disk: each version's compaction makes of them what its own
+    readers read, and 0.x and 1.x do not read the same. Hudi 1.x upgrades a table before it writes,
+    unless it is told to keep version 6 for readers of 0.x; a version 6 table that it made itself
+    names the place of its timeline.
+    """
+    return properties.table_version < LOGS_BY_COMPLETION and _MADE_BY_1 not in properties.raw
+
+
+#: a record with true here is a deletion
+IS_DELETED: Final = "_hoodie_is_deleted"
+#: a change stream's operation: D and -U are deletions
+OPERATION: Final = "_hoodie_operation"
+
+
+def _find_merge_mode(raw: Mapping[str, str], properties: TableProperties) -> tuple[str, str]:
+    """The merge mode, or why there is none."""
+    mode = raw.get("hoodie.record.merge.mode", "").upper()
+    payload = next((raw[key] for key in _PAYLOADS if raw.get(key)), "")
+    strategy = next((raw[key] for key in _STRATEGIES if raw.get(key)), "")
+    if properties.table_version >= _BY_MODE or (mode and not payload):
+        mode = mode or (_EVENT if properties.ordering_fields else _COMMIT)
+        said = f"record merge mode {mode}"
+    elif payload or strategy:
+        said = f"payload class {payload}" if payload else f"record merge strategy {strategy}"
+        found = _MODES.get(payload or strategy, "")
+        if mode and found and mode != found:
+            return "", f"{said} and record merge mode {mode} contradict each other"
+        mode = found
+    else:
+        mode, said = _EVENT if properties.ordering_fields else _COMMIT, ""
+    if mode in (_EVENT, _COMMIT):
+        return mode, ""
+    return "", f"{said} is not one whose records can be merged without its code"
+
+
+def _find_delete_marker(raw: Mapping[str, str]) -> tuple[str, str] | None:
+    keys = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
+    field, text = (raw.get(_PREFIX + key) or raw.get(key) or "" for key in keys)
+    return (field, text) if field or text else None
+
+
+def _check_virtual_keys(raw: Mapping[str, str], keys: tuple[str, ...]) -> str:
+    """Why keys that are not stored cannot be made of columns; empty when they can."""
+    if not keys:
+        return "its records hold no keys and hoodie.table.recordkey.fields names no column of them"
+    generator = raw.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
+    kind = generator or raw.get("hoodie.table.keygenerator.type", "")
+    if len(keys) == 1 and kind.upper().startswith("COMPLEX"):
+        return f"records without keys of a {kind} of one field: writers differ in how they spell it"
+    return ""

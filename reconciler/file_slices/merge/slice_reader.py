@@ -1,0 +1,289 @@
+"""One file slice as rows: the base file streams past the merged records of the log files.
+
+``parse_input_slice`` is what readers and clustering build on. Memory: the log records, the keys of one row
+group of the base file, and one batch; nothing per base row but Arrow. The order of the rows is the
+base file's, then the records that log files added or replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_boolean_array, to_numpy_bools, to_numpy_numbers
+from reconciler.errors import UnsupportedError
+from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
+from reconciler.file_slices.merge.committed_blocks import CommittedInstants, read_committed_blocks
+from reconciler.file_slices.merge.log_records import (
+    LogRecords,
+    WantedColumns,
+    find_ordering_fields,
+    merge_log_blocks,
+    read_ordering_values,
+)
+from reconciler.file_slices.merge.ordering import compare_rows, to_comparable
+from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.file_slices.merge.record_keys import read_record_keys
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.schema_evolution import evolve_batch
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.files.slices import FileSlice
+
+#: rows of a batch
+_BATCH_ROWS: Final = 64 * 1024
+_SKELETON_INSTANT: Final = "00000000000001"
+
+
+class SliceSource(Protocol):
+    """Where files are read; paths are relative to the table's root. A Storage is one."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """At most ``length`` bytes from ``start``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceFiles:
+    """The files of a slice: paths below the table's root, logs in merge order without CDC files.
+
+    ``base`` is None for a slice of log files alone; ``base_size`` is its size in bytes.
+    """
+
+    base: str | None = None
+    base_size: int = 0
+    logs: tuple[str, ...] = ()
+
+    @classmethod
+    def from_slice(cls, partition: str, found: FileSlice, base_size: int) -> Self:
+        """The slice of a view (``hudi.slices``) in a partition, "" where the table has none."""
+        folder = f"{partition}/" if partition else ""
+        return cls(
+            base=found.base and folder + found.base,
+            base_size=base_size,
+            logs=tuple(folder + log for log in found.logs),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SliceReadOptions:
+    """How the slices of a table are read, the same for all of them; picklable.
+
+    ``schema``: every column of the table (``make_avro_schema.to_arrow_schema`` of its newest commit, with
+    meta columns); ``columns``: the names to give, in order, None for all. ``committed``: which log
+    blocks count. ``missing``: values for columns that files lack (partition columns that writers
+    dropped); other columns that a file lacks are null.
+    """
+
+    rules: MergeRules
+    schema: pa.Schema
+    committed: CommittedInstants = field(default_factory=CommittedInstants)
+    columns: tuple[str, ...] | None = None
+    missing: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> WantedColumns:
+        names = self.schema.names if self.columns is None else self.columns
+        columns = pa.schema([self.schema.field(name) for name in names])
+        return WantedColumns(table=self.schema, columns=columns, missing=self.missing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroupShare:
+    """Of a base file: the row groups whose middles are in the ``index`` of so many parts of it."""
+
+    index: int = 0
+    count: int = 1
+
+    def select_groups(self, footer: Any) -> list[int]:
+        """Their numbers, by the file's footer; those of all shares together are all there are."""
+        ends = _row_group_ends(footer)
+        middles = (ends[:-1] + ends[1:]) / 2
+        part = np.minimum(middles * self.count, self.count - 1).astype(np.int64)
+        found: list[int] = np.flatnonzero(part == self.index).tolist()
+        return found
+
+    def byte_span(self, footer: Any) -> tuple[float, float]:
+        """Where its row groups lie among the bytes of all, between 0 and 1."""
+        groups, ends = self.select_groups(footer), _row_group_ends(footer)
+        return (float(ends[groups[0]]), float(ends[groups[-1] + 1])) if groups else (0.0, 0.0)
+
+
+def _row_group_ends(footer: Any) -> NDArray[np.float64]:
+    """Where row groups end, as shares of the bytes of all; 0 before the first."""
+    sizes = [footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)]
+    found: NDArray[np.float64] = np.cumsum([0, *sizes]) / max(sum(sizes), 1)
+    return found
+
+
+_ALL: Final = RowGroupShare()
+
+
+def read_slice(
+    files: SliceFiles,
+    options: SliceReadOptions,
+    source: SliceSource,
+    *,
+    share: RowGroupShare = _ALL,
+    on_footer: Callable[[Any], None] | None = None,
+    select_row_groups: Callable[[Any], NDArray[np.bool_]] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice as a snapshot query sees them, in batches of the wanted columns.
+
+    ``share``: for several workers to read a big base file together, where there are no log files.
+    ``on_footer`` hears of the base file's FileMetaData before its rows. ``select_row_groups`` is asked which
+    row groups of it to read, by their numbers; never where there are log files.
+
+    Dates of a base file that says it counts them in the hybrid calendar come in the proleptic one.
+    A read-optimised query gives a slice without logs. Raises FormatError for damage and
+    UnsupportedError, by name, for what must not be merged: before the first row in both cases as
+    far as log files and the base file's schema go.
+    """
+    wanted = options.wanted
+    if files.base is not None:
+        _check_not_skeleton(files.base)
+    blocks = read_committed_blocks(files.logs, source.read, options.committed)
+    if blocks and options.rules.refusal:
+        raise UnsupportedError(f"{options.rules.refusal}; its log files cannot be read")
+    logs = merge_log_blocks(blocks, options.rules, wanted)
+    merge = _BaseFileMerge(options.rules, wanted, logs, np.full(len(logs), -1, np.int8))
+    if files.base is not None:
+        hears = _FooterHandling(share, on_footer, None if files.logs else select_row_groups)
+        yield from merge.read_base_rows(files.base, files.base_size, source, hears)
+    yield from merge.read_remaining_log_rows()
+
+
+def _check_not_skeleton(path: str) -> None:
+    name = BaseName.parse(path.rpartition("/")[2])
+    if name is not None and name.instant == _SKELETON_INSTANT:
+        raise UnsupportedError(
+            f"{path}: is a bootstrap skeleton, whose data lie in files outside the table; rewrite "
+            "its partition with Hudi (for example by clustering) to read it here"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _FooterHandling:
+    """What is done about the footer of a base file; see ``parse_input_slice``."""
+
+    share: RowGroupShare
+    on_footer: Callable[[Any], None] | None
+    select_row_groups: Callable[[Any], NDArray[np.bool_]] | None
+
+    def select_groups(self, metadata: Any) -> list[int]:
+        """The row groups to read."""
+        if self.on_footer is not None:
+            self.on_footer(metadata)
+        groups = self.share.select_groups(metadata)
+        if self.select_row_groups is None:
+            return groups
+        kept = self.select_row_groups(metadata)
+        return [group for group in groups if kept[group]]
+
+
+@dataclass(frozen=True, slots=True)
+class _BaseFileMerge:
+    """The base file against the log records.
+
+    ``outcome``: per key of the logs -1 while the base file was not seen to have it, then 1 where the
+    logs won over it, 0 where the base file did.
+    """
+
+    rules: MergeRules
+    wanted: WantedColumns
+    logs: LogRecords
+    outcome: NDArray[np.int8]
+
+    def read_base_rows(
+        self,
+        path: str,
+        size: int,
+        source: SliceSource,
+        footer: _FooterHandling,
+    ) -> Iterator[Any]:
+        """The rows of the base file that stay."""
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        with reading_parquet(path):
+            file = pq.ParquetFile(
+                open_range_file(source, path, size),
+                pre_buffer=True,
+                coerce_int96_timestamp_unit="us",
+            )
+            for group in footer.select_groups(file.metadata):
+                yield from self._read_group(file, group, path)
+
+    def _read_group(self, file: Any, group: int, path: str) -> Iterator[Any]:
+        drops = self._find_dropped_rows(file, group, path)
+        names = [name for name in file.schema_arrow.names if name in self.wanted.columns.names]
+        batches = file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=names)
+        calendar = Calendar.from_footer(file.metadata.metadata)
+        start = 0
+        for batch in batches:
+            end = start + len(batch)
+            rows = batch
+            if drops is not None:
+                dropped = drops[start:end]
+                rows = batch if not dropped.any() else batch.filter(to_boolean_array(~dropped))
+            start = end
+            if len(rows):
+                if calendar.kind == "hybrid":  # as Spark's reader does whatever its settings say
+                    rows = convert_calendar(rows, calendar, PROLEPTIC, path)
+                yield evolve_batch(rows, self.wanted.columns, path, self.wanted.missing)
+
+    def _find_dropped_rows(self, file: Any, group: int, path: str) -> NDArray[np.bool_] | None:
+        """Per row of a row group whether the logs replace or delete it; None when all rows stay."""
+        if not len(self.logs):
+            return None
+        names = [name for name in file.schema_arrow.names if name in self.rules.columns]
+        deciding = file.read_row_group(group, columns=names).combine_chunks()
+        if not len(deciding):
+            return None
+        (batch,) = deciding.to_batches()
+        found = pc.index_in(read_record_keys(batch, self.rules, path), value_set=self.logs.keys)
+        rows = np.flatnonzero(to_numpy_bools(found.is_valid()))
+        keys = to_numpy_numbers(found.drop_null()).astype(np.int64)
+        # of equal keys in a base file Hudi merges the first and leaves the others as they are
+        keys, first = np.unique(keys, return_index=True)
+        rows, new = rows[first], self.outcome[keys] < 0
+        keys, rows = keys[new], rows[new]
+        wins = self._find_winning_logs(batch, rows, keys, path)
+        self.outcome[keys] = wins
+        drops = np.zeros(len(batch), np.bool_)
+        drops[rows[wins]] = True
+        return drops
+
+    def _find_winning_logs(
+        self, batch: Any, rows: NDArray[np.int64], keys: NDArray[np.int64], path: str
+    ) -> NDArray[np.bool_]:
+        """Whether the log record of each key wins over the base file's row of it."""
+        fields = find_ordering_fields(self.rules, self.wanted.table)
+        if not fields or self.rules.overwrites:
+            return np.ones(len(keys), np.bool_)
+        picked, ours = pa.array(rows), pa.array(keys)
+        base = read_ordering_values(batch.take(picked), fields, path)
+        theirs = [to_comparable(c, name) for c, name in zip(base, fields, strict=True)]
+        logs = [column.take(ours) for column in self.logs.ordering]
+        return (compare_rows(logs, theirs) >= 0) | self.logs.is_final[keys]
+
+    def read_remaining_log_rows(self) -> Iterator[Any]:
+        """The log records that the base file doesn't have or lost to."""
+        rows = self.logs.row[(self.outcome != 0) & (self.logs.row >= 0)]
+        table = self.logs.table
+        if len(rows) != len(table):
+            keeps = np.zeros(len(table), np.bool_)
+            keeps[rows] = True
+            table = table.filter(to_boolean_array(keeps))
+        yield from (batch for batch in _split_batches(table) if len(batch))
+
+
+def _split_batches(table: Any) -> Iterable[Any]:
+    found: list[Any] = table.to_batches(max_chunksize=_BATCH_ROWS)
+    return found

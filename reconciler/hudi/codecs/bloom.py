@@ -1,0 +1,340 @@
+"""The bloom filters over record keys that Hudi keeps in the footers of base files.
+
+Two kinds: SIMPLE, one array of bits, and DYNAMIC_V0, rows of such arrays that each take so many
+keys. Both are the ones that real Hudi makes of the same keys, bit for bit.
+Source: org.apache.hudi.common.bloom (SimpleBloomFilter, HoodieDynamicBoundedBloomFilter,
+InternalDynamicBloomFilter, BloomFilterUtils) and its MurmurHash, which is Hadoop's.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import get_value_offsets
+from reconciler.hudi.codecs.avro_binary import decoding, require
+
+BloomCode = Literal["SIMPLE", "DYNAMIC_V0"]
+Words = NDArray[np.uint32]
+
+_VERSION: Final = -1
+_MURMUR: Final = 1
+_HEAD: Final = struct.Struct(">iibi")  # version, hashes, kind of hash, bits
+_ROWS: Final = struct.Struct(">iii")  # keys a row, keys in the last row, rows
+_FACTOR: Final = np.uint32(0x5BD1E995)
+#: keys hashed at a time: what they need stays in the processor's cache
+_BATCH_KEYS: Final = 16_000
+#: more bits than this are set in place, which is slower, and not in an array of a byte a bit
+_MAX_FLAGS: Final = 1 << 26
+_INT_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BloomShape:
+    """What a filter is made with. ``entries``: keys a row; ``max_entries``: keys before rows are shared.
+
+    SIMPLE has neither: its one row takes what comes.
+    """
+
+    code: BloomCode
+    bits: int
+    hashes: int
+    entries: int = 0
+    max_entries: int = 0
+
+    @classmethod
+    def from_options(
+        cls,
+        code: BloomCode = "DYNAMIC_V0",
+        *,
+        entries: int = 60_000,
+        error: float = 1e-9,
+        max_entries: int = 100_000,
+    ) -> Self:
+        """As Hudi makes them of its options; these are its defaults.
+
+        ``entries`` hoodie.index.bloom.num_entries, ``error`` hoodie.index.bloom.fpp, ``max_entries``
+        hoodie.bloom.index.filter.dynamic.max.entries. Raises ValueError for what Hudi can't make.
+
+        >>> BloomShape.of("SIMPLE")
+        BloomShape(code='SIMPLE', bits=2587966, hashes=30, entries=0, most=0)
+        """
+        if entries < 1 or not 0 < error < 1:
+            raise ValueError(f"no bloom filter has {entries} entries and an error rate of {error}")
+        bits = math.ceil(entries * (-math.log(error) / (math.log(2) * math.log(2))))
+        if bits > _INT_MAX:
+            raise ValueError(f"a bloom filter of {bits} bits is more than Hudi can hold")
+        hashes = math.ceil(math.log(2) * bits / entries)
+        if code == "SIMPLE":
+            return cls(code=code, bits=bits, hashes=hashes)
+        return cls(code=code, bits=bits, hashes=hashes, entries=entries, max_entries=max_entries)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there can be."""
+        return max(1, -(-self.max_entries // self.entries)) if self.entries else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BloomFilter:
+    """A filter as it is stored. ``rows``: bits, 8 a byte, the first one lowest.
+
+    ``last_row_count``: the keys counted since the last row was begun, of DYNAMIC_V0.
+    """
+
+    shape: BloomShape
+    rows: tuple[NDArray[np.uint8], ...]
+    last_row_count: int = 0
+
+    @classmethod
+    def parse(cls, text: str | bytes, code: str, path: str, *, max_entries: int = 100_000) -> Self:
+        """The filter of a footer's base64 text and type code; raises FormatError naming ``path``.
+
+        ``max_entries`` is not stored: it matters only to who builds another filter of the same shape.
+        """
+        with decoding(path, "the bloom filter"):
+            require(code in ("SIMPLE", "DYNAMIC_V0"), f"the type {code!r} is not known")
+            data = base64.b64decode(text, validate=True)
+            bits, hashes, at = _read_head(data, 0)
+            if code == "SIMPLE":
+                row, end = _read_row(data, 0, bits)
+                require(end == len(data), f"{len(data) - end} bytes are left over")
+                return cls(shape=BloomShape(code="SIMPLE", bits=bits, hashes=hashes), rows=(row,))
+            entries, last, count = _ROWS.unpack_from(data, at)
+            require(entries > 0 and last >= 0 and count > 0, "its counts are not those of keys")
+            at += _ROWS.size
+            rows = []
+            for _ in range(count):
+                row, at = _read_row(data, at, bits)
+                rows.append(row)
+            require(at == len(data), f"{len(data) - at} bytes are left over")
+            shape = BloomShape(
+                code="DYNAMIC_V0",
+                bits=bits,
+                hashes=hashes,
+                entries=entries,
+                max_entries=max_entries,
+            )
+            return cls(shape=shape, rows=tuple(rows), last_row_count=last)
+
+    @property
+    def text(self) -> str:
+        """The footer's base64 text."""
+        shape = self.shape
+        head = _HEAD.pack(_VERSION, shape.hashes, _MURMUR, shape.bits)
+        parts = [head + row.tobytes() for row in self.rows]
+        if shape.code == "DYNAMIC_V0":
+            parts.insert(0, head + _ROWS.pack(shape.entries, self.last_row_count, len(self.rows)))
+        return base64.b64encode(b"".join(parts)).decode()
+
+    def contains(self, keys: Any) -> NDArray[np.bool_]:
+        """Per key of a string array without nulls whether the filter may hold it."""
+        found = np.zeros(len(keys), np.bool_)
+        for start in range(0, len(keys), _BATCH_KEYS):
+            some = _HashedKeys.from_array(keys.slice(start, _BATCH_KEYS))
+            here = [np.ones(len(some.order), np.bool_) for _ in self.rows]
+            for places in some.positions(self.shape):
+                for has, row in zip(here, self.rows, strict=True):
+                    bit = row[places >> 3] >> (places & 7).astype(np.uint8) & 1
+                    np.logical_and(has, bit, out=has)
+            found[start + some.order] = np.logical_or.reduce(here)
+        return found
+
+
+def infer_type_code(text: str, path: str) -> BloomCode:
+    """The type code of a footer's text, where the footer names none; raises FormatError."""
+    with decoding(path, "the bloom filter"):
+        data = base64.b64decode(text, validate=True)
+        bits, _hashes, at = _read_head(data, 0)
+        return "SIMPLE" if len(data) == at + -(-bits // 8) else "DYNAMIC_V0"
+
+
+def _read_head(data: bytes, at: int) -> tuple[int, int, int]:
+    """Bits, hashes, and where what follows starts."""
+    version, hashes, kind, bits = _HEAD.unpack_from(data, at)
+    require(version == _VERSION, f"version {version} is not known")
+    require(kind == _MURMUR, f"the hash function {kind} is not known")
+    require(bits > 0 and hashes > 0, f"{hashes} hashes over {bits} bits")
+    return bits, hashes, at + _HEAD.size
+
+
+def _read_row(data: bytes, at: int, expected_bits: int) -> tuple[NDArray[np.uint8], int]:
+    bits, _, at = _read_head(data, at)
+    require(bits == expected_bits, f"a row of {bits} bits among rows of {expected_bits}")
+    end = at + -(-bits // 8)
+    require(end <= len(data), "it is cut off")
+    return np.frombuffer(data, np.uint8, end - at, at), end
+
+
+class BloomBuilder:
+    """Takes keys in the order of the file's rows and gives the filter that Hudi makes of them.
+
+    Memory: a byte a bit of every row begun, or a bit where that would be more than 64 MiB.
+    """
+
+    def __init__(self, shape: BloomShape) -> None:
+        self._shape = shape
+        self._is_wide = shape.bits * shape.rows <= _MAX_FLAGS
+        self._width = shape.bits if self._is_wide else -(-shape.bits // 8)
+        self._flags = np.zeros(self._width, np.uint8)  # row after row
+        self._rows = 1
+        self._count = 0
+
+    def add(self, keys: Any) -> None:
+        """More keys: a string array without nulls."""
+        for start in range(0, len(keys), _BATCH_KEYS):
+            self._add(keys.slice(start, _BATCH_KEYS))
+
+    @property
+    def text_bytes(self) -> int:
+        """The length of the text of the filter as it is now."""
+        size = self._rows * (_HEAD.size + -(-self._shape.bits // 8))
+        if self._shape.entries:
+            size += _HEAD.size + _ROWS.size
+        return -(-size // 3) * 4
+
+    def build(self) -> BloomFilter:
+        """The filter of what was added; keys may follow, and then another filter."""
+        rows = self._flags[: self._rows * self._width].reshape(self._rows, self._width)
+        packed = np.packbits(rows, axis=1, bitorder="little") if self._is_wide else rows.copy()
+        begun = (self._rows - 1) * self._shape.entries
+        last = self._count - begun if self._shape.entries else 0
+        return BloomFilter(shape=self._shape, rows=tuple(packed), last_row_count=last)
+
+    def _add(self, keys: Any) -> None:
+        some = _HashedKeys.from_array(keys)
+        of_row = self._assign_rows(len(keys))[some.order]
+        self._grow(int(of_row.max(initial=0)) + 1)
+        self._count += len(keys)
+        starts = of_row * self._width
+        at = np.empty(len(keys), np.int64)  # what numpy indexes with, made once
+        for places in some.positions(self._shape):
+            if self._is_wide:
+                np.add(starts, places, out=at)
+                self._flags[at] = 1
+            else:
+                bit = np.uint8(1) << (places & 7).astype(np.uint8)
+                np.bitwise_or.at(self._flags, starts + (places >> 3), bit)
+
+    def _grow(self, rows: int) -> None:
+        """Room for so many rows, and for more of them than that, as they come one by one."""
+        self._rows = max(self._rows, rows)
+        room = len(self._flags) // self._width
+        if rows > room:
+            flags = np.zeros(min(self._shape.rows, max(rows, 2 * room)) * self._width, np.uint8)
+            flags[: len(self._flags)] = self._flags
+            self._flags = flags
+
+    def _assign_rows(self, count: int) -> NDArray[np.int64]:
+        """The row of each of so many keys more: row after row, then one after the other.
+
+        The first key that finds all rows full goes to the first row, and so does the second.
+        """
+        at = np.arange(self._count, self._count + count)
+        if not self._shape.entries:
+            return np.zeros(count, np.int64)
+        full = self._shape.rows * self._shape.entries
+        over = np.maximum(at - full - 1, 0) % self._shape.rows
+        return np.where(at < full, at // self._shape.entries, over)
+
+
+def build_bloom_filter(keys: Any, shape: BloomShape) -> BloomFilter:
+    """The filter of a string array without nulls, in the order of the file's rows."""
+    builder = BloomBuilder(shape)
+    builder.add(keys)
+    return builder.build()
+
+
+@dataclass(frozen=True, slots=True)
+class _HashedKeys:
+    """Keys as columns of words, the longest first, mixed as far as no seed is needed.
+
+    ``order``: which key each one is; ``words[j]``: the j-th word of the keys that have one, which
+    come first; ``tails``: the bytes after the last word, folded; ``factors``: what to multiply by
+    after them, 1 where there are none.
+    """
+
+    order: NDArray[np.int64]
+    lengths: Words
+    words: Sequence[Words]
+    tails: Words
+    factors: Words
+
+    @classmethod
+    def from_array(cls, keys: Any) -> Self:
+        ends = get_value_offsets(keys).astype(np.int64)
+        lengths = np.diff(ends)
+        order = np.argsort(-(lengths >> 2), kind="stable")
+        starts, lengths = ends[:-1][order], lengths[order]
+        data = np.frombuffer((keys.buffers()[2] if len(keys) else None) or b"", np.uint8)
+        counts = lengths >> 2
+        words = []
+        for at in range(int(counts.max(initial=0))):
+            has = int(np.searchsorted(-counts, -at, "left"))
+            words.append(_mix(_read_words(data, starts[:has] + 4 * at)))
+        rest = lengths & 3
+        return cls(
+            order=order,
+            lengths=lengths.astype(np.uint32),
+            words=words,
+            tails=_fold_tails(data, starts + lengths, rest),
+            factors=np.where(rest > 0, _FACTOR, np.uint32(1)).astype(np.uint32),
+        )
+
+    def positions(self, shape: BloomShape) -> Any:
+        """Per hash function the bit of every key, in this order; the array is used again."""
+        bits = np.uint32(shape.bits)
+        hashed = np.zeros(len(self.order), np.uint32)
+        places, whole = np.empty_like(hashed), np.empty_like(hashed)
+        for _ in range(shape.hashes):
+            self._hash(hashed, whole)
+            np.abs(hashed.view(np.int32), out=places.view(np.int32))  # of -2**31 it is 2**31
+            np.floor_divide(places, bits, out=whole)
+            whole *= bits
+            places -= whole
+            yield places
+
+    def _hash(self, seed: Words, spare: Words) -> None:
+        """MurmurHash.hash with a seed a key, in place."""
+        seed ^= self.lengths
+        for word in self.words:
+            has = seed[: len(word)]
+            has *= _FACTOR
+            has ^= word
+        seed ^= self.tails
+        seed *= self.factors
+        for shift, then in ((13, _FACTOR), (15, np.uint32(1))):
+            np.right_shift(seed, np.uint32(shift), out=spare)
+            seed ^= spare
+            if then != 1:
+                seed *= then
+
+
+def _read_words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> Words:
+    """Four bytes from each place, the first one lowest."""
+    whole = np.ndarray((max(len(data) - 3, 0),), "<u4", data, strides=(1,))
+    return whole[at].astype(np.uint32, copy=False)
+
+
+def _mix(words: Words) -> Words:
+    words *= _FACTOR
+    words ^= words >> np.uint32(24)
+    words *= _FACTOR
+    return words
+
+
+def _fold_tails(data: NDArray[np.uint8], ends: NDArray[np.int64], rest: NDArray[np.int64]) -> Words:
+    """The last one to three bytes, each with its sign as Java's bytes have one."""
+    signed = data.view(np.int8)
+    out = np.zeros(len(ends), np.int32)
+    for back, shift in ((1, 0), (2, 8), (3, 16)):
+        has = np.flatnonzero(rest >= back)
+        out[has] ^= signed[ends[has] - back].astype(np.int32) << shift
+    return out.view(np.uint32)

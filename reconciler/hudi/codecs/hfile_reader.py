@@ -1,0 +1,369 @@
+"""Hudi's HFiles (version 3): every entry in key order, or a few keys without reading the rest.
+
+Read are the files of HBase's writer (0.15, 1.0: checksums, gzip, several index levels) and of
+Hudi's own (since 1.1). Keys come back as the record key alone, without the cell's frame.
+Source: HBase's HFileReaderImpl, HFileBlockIndex, FixedFileTrailer; Hudi's HFileReaderImpl.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, cast
+
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.codecs import hfile_block as blocks
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.hfile_block import Codec
+
+#: ``length`` bytes from ``start`` of one file; fewer at its end
+Fetch = Callable[[int, int], bytes]
+#: record key and value
+Cell = tuple[bytes, bytes]
+#: from the how manieth and up to which of some keys, and the entries of the block they would be in
+KeyBlock = tuple[int, int, list[Cell]]
+
+_MAJOR: Final = 3
+_TAIL: Final = 64 * 1024  # one read that holds trailer, indexes and file info of most files
+_BATCH: Final = 8 * 1024 * 1024  # data blocks read and verified together
+_MAX_GAP: Final = 256 * 1024  # bytes between two blocks that are worth less than one more read
+_MAX_LEVELS: Final = 6
+_PUT: Final = 4
+_CELL: Final = struct.Struct(">iih")  # lengths of cell key, value and record key
+_ONE_BYTE: Final = 127  # the greatest number of Hadoop's that takes one
+_CELL_TAIL: Final = 10  # family length, timestamp and type behind the record key
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockPointer:
+    """Where a block is, and a key that is above all before it and not above its first."""
+
+    offset: int
+    size: int
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HFile:
+    """An open HFile. ``info``: the file info; ``count``: the entries its trailer promises."""
+
+    path: str
+    info: Mapping[bytes, bytes]
+    count: int
+    _fetch: Fetch = field(repr=False)
+    _codec: Codec = field(repr=False)
+    _levels: int = field(repr=False)
+    _root: Sequence[_BlockPointer] = field(repr=False)
+    _index_end: int = field(repr=False)
+
+    def scan_all(self) -> Iterator[Cell]:
+        """Every (record key, value), ascending by key; raises FormatError, UnsupportedError."""
+        seen = 0
+        batch: list[_BlockPointer] = []
+        for pointer in self._find_data_blocks(self._root, self._levels):
+            if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
+                for cell in self._read_cells(batch):
+                    seen += 1
+                    yield cell
+                batch = []
+            batch.append(pointer)
+        for cell in self._read_cells(batch):
+            seen += 1
+            yield cell
+        if seen != self.count:
+            problem = f"{seen} entries where its trailer says {self.count}"
+            raise FormatError(self.path, problem, blocks.REMEDY)
+
+    def get(self, keys: Collection[bytes]) -> dict[bytes, bytes]:
+        """The values of those keys that are there, reading only what lies near them.
+
+        Raises FormatError, UnsupportedError.
+        """
+        wanted = sorted(set(keys))
+        found: dict[bytes, bytes] = {}
+        for start, end, cells in self.scan_blocks_with_keys(wanted):
+            some = set(wanted[start:end])
+            found.update((key, value) for key, value in cells if key in some)
+        return found
+
+    def scan_blocks_with_keys(self, keys: Sequence[bytes]) -> Iterator[KeyBlock]:
+        """Of ascending keys, block by block, those that it would hold, and its entries.
+
+        Blocks that can hold none are left out; some that lie near each other are read in one go.
+        Raises FormatError, UnsupportedError.
+        """
+        batch: list[tuple[_BlockPointer, int, int]] = []
+        for found in self._find_blocks(self._root, self._levels, keys, (0, len(keys))):
+            if batch and not _is_near(batch[0][0], batch[-1][0], found[0]):
+                yield from self._read_blocks(batch)
+                batch = []
+            batch.append(found)
+        yield from self._read_blocks(batch)
+
+    def scan_prefix(self, prefix: bytes) -> Iterator[Cell]:
+        """The entries whose keys start with ``prefix``, ascending by key.
+
+        Blocks that can hold none are not read. Raises FormatError, UnsupportedError.
+        """
+        batch: list[_BlockPointer] = []
+        for pointer in self._find_data_blocks(self._root, self._levels, prefix):
+            if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
+                yield from (cell for cell in self._read_cells(batch) if cell[0].startswith(prefix))
+                batch = []
+            batch.append(pointer)
+        yield from (cell for cell in self._read_cells(batch) if cell[0].startswith(prefix))
+
+    def sample_prefixes(self, width: int) -> Iterator[Cell]:
+        """Entries among which is the first of every distinct key start of ``width`` bytes.
+
+        Ascending by key. Blocks of which neighbours show that they begin no new start are not read.
+        Raises FormatError, UnsupportedError.
+        """
+        before: bytes | None = None
+        waiting: _BlockPointer | None = None
+        for pointer in self._find_data_blocks(self._root, self._levels):
+            if waiting is not None:
+                start = waiting.key[:width]
+                if not before == start == pointer.key[:width]:
+                    yield from self._read_cells([waiting])
+                before = start
+            waiting = pointer
+        if waiting is not None:
+            yield from self._read_cells([waiting])
+
+    def _find_blocks(
+        self,
+        level: Sequence[_BlockPointer],
+        depth: int,
+        keys: Sequence[bytes],
+        span: tuple[int, int],
+    ) -> Iterator[tuple[_BlockPointer, int, int]]:
+        """The data blocks below a level that hold keys of a span if any do, and which."""
+        start, stop = span
+        while start < stop and level:
+            at = bisect_right(level, keys[start], key=lambda pointer: pointer.key) - 1
+            above = level[at + 1].key if at + 1 < len(level) else None
+            end = stop if above is None else bisect_left(keys, above, start, stop)
+            if at >= 0 and depth == 1:
+                yield level[at], start, end
+            elif at >= 0:
+                yield from self._find_blocks(
+                    self._read_index_block(level[at]), depth - 1, keys, (start, end)
+                )
+            start = end
+
+    def _read_blocks(self, met: Sequence[tuple[_BlockPointer, int, int]]) -> Iterator[KeyBlock]:
+        cells = self._decode_blocks([pointer for pointer, _start, _end in met])
+        for (_pointer, start, end), some in zip(met, cells, strict=True):
+            yield start, end, some
+
+    def _find_data_blocks(
+        self, level: Sequence[_BlockPointer], depth: int, prefix: bytes = b""
+    ) -> Iterator[_BlockPointer]:
+        """The blocks below a level that may hold keys which start with ``prefix``."""
+        first = max(bisect_left(level, prefix, key=lambda pointer: pointer.key) - 1, 0)
+        for pointer in level[first:]:
+            if pointer.key[: len(prefix)] > prefix:
+                break
+            if depth == 1:
+                yield pointer
+            else:
+                yield from self._find_data_blocks(
+                    self._read_index_block(pointer), depth - 1, prefix
+                )
+
+    def _read_index_block(self, pointer: _BlockPointer) -> tuple[_BlockPointer, ...]:
+        (frame,) = self._read_frames([pointer])
+        with decoding(self.path, f"the index block at byte {pointer.offset}"):
+            known = frame.magic in (blocks.LEAF_INDEX, blocks.INTERMEDIATE_INDEX)
+            require(known, f"it is a block of kind {frame.magic!r}")
+            found = _parse_deep_index(blocks.decompress(frame, self._codec))
+            _check_order(found, self._index_end)
+            return found
+
+    def _read_cells(self, pointers: Sequence[_BlockPointer]) -> Iterator[Cell]:
+        return (cell for cells in self._decode_blocks(pointers) for cell in cells)
+
+    def _decode_blocks(self, pointers: Sequence[_BlockPointer]) -> Iterator[list[Cell]]:
+        """The entries of each of ascending blocks."""
+        frames = self._read_frames(pointers)
+        has_version = self.info.get(b"KEY_VALUE_VERSION") == struct.pack(">i", 1)
+        for pointer, frame in zip(pointers, frames, strict=True):
+            if frame.magic != blocks.DATA:
+                raise UnsupportedError(
+                    f"{self.path}: the block at byte {pointer.offset} is of kind "
+                    f"{frame.magic!r}; encoded data blocks cannot be read"
+                )
+            with decoding(self.path, f"the data block at byte {pointer.offset}"):
+                cells = _parse_cells(blocks.decompress(frame, self._codec), has_version=has_version)
+            yield cells
+
+    def _read_frames(self, pointers: Sequence[_BlockPointer]) -> list[blocks.HFileBlock]:
+        """The blocks of ascending pointers, read in one go, checksums verified."""
+        if not pointers:
+            return []
+        start = pointers[0].offset
+        data = memoryview(self._fetch(start, pointers[-1].offset + pointers[-1].size - start))
+        with decoding(self.path, f"a block after byte {start}"):
+            frames = []
+            for pointer in pointers:
+                frame = blocks.read_frame(data, pointer.offset - start)
+                require(
+                    frame.end == pointer.offset - start + pointer.size,
+                    "its size is not the index's",
+                )
+                frames.append(frame)
+            blocks.verify_checksums(frames)
+        return frames
+
+
+def parse_hfile(data: bytes, path: str) -> HFile:
+    """The HFile in memory; raises FormatError, UnsupportedError naming ``path``."""
+    view = memoryview(data)
+    return open_hfile(
+        lambda start, length: cast("bytes", view[start : start + length]), len(data), path
+    )
+
+
+def open_hfile(fetch: Fetch, size: int, path: str) -> HFile:
+    """The HFile of ``size`` bytes behind ``fetch``: reads its tail and, if long, its indexes.
+
+    Raises FormatError, UnsupportedError naming ``path``.
+    """
+    start = max(0, size - _TAIL)
+    tail = bytes(fetch(start, size - start))
+    with decoding(path, "the HFile's trailer"):
+        require(len(tail) == size - start and size > blocks.TRAILER_SIZE, "the file is cut off")
+        numbers = _parse_trailer(tail[-blocks.TRAILER_SIZE :], path)
+        load, info_at, end = numbers[2], numbers[1], size - blocks.TRAILER_SIZE
+        require(0 <= load <= info_at < end, "impossible offsets")
+        levels = numbers.get(8, 1)
+        require(1 <= levels <= _MAX_LEVELS, f"{levels} index levels")
+    if load < start:
+        tail, start = bytes(fetch(load, end - load)), load
+    codec = blocks.check_codec(numbers.get(12, Codec.NONE), path)
+    with decoding(path, "the HFile's index"):
+        view = memoryview(tail)[load - start : end - start]
+        root = blocks.read_frame(view, 0)
+        file_info = blocks.read_frame(view, info_at - load)
+        kinds = (root.magic, file_info.magic)
+        require(kinds == (blocks.ROOT_INDEX, blocks.FILE_INFO), f"blocks of kinds {kinds}")
+        blocks.verify_checksums([root, file_info])
+        pointers = _parse_root_index(blocks.decompress(root, codec), numbers.get(5, 0))
+        _check_order(pointers, load)
+        info = _parse_file_info(blocks.decompress(file_info, codec))
+    if b"hfile.MAX_TAGS_LEN" in info:
+        raise UnsupportedError(f"{path}: HFile cells with tags cannot be read")
+    return HFile(
+        path=path,
+        info=info,
+        count=numbers.get(7, 0),
+        _fetch=fetch,
+        _codec=codec,
+        _levels=levels,
+        _root=pointers,
+        _index_end=load,
+    )
+
+
+def _is_near(first: _BlockPointer, last: _BlockPointer, found: _BlockPointer) -> bool:
+    """Whether a block is read together with those from the first to the last one before it."""
+    is_small = found.offset + found.size - first.offset <= _BATCH
+    return is_small and found.offset - last.offset - last.size <= _MAX_GAP
+
+
+def _parse_trailer(data: bytes, path: str) -> dict[int, int]:
+    """The numeric fields of the trailer by protobuf number; raises ValueError, IndexError."""
+    require(data.startswith(blocks.TRAILER), "the trailer is missing")
+    major = int.from_bytes(data[-3:], "big")
+    if major != _MAJOR:
+        raise UnsupportedError(f"{path}: HFile version {major} cannot be read, only {_MAJOR}")
+    length, at = blocks.decode_varint(data, len(blocks.TRAILER))
+    require(length <= len(data) - at - 4, "the trailer is too long")
+    found = dict(blocks.read_fields(data[at : at + length]))
+    if 13 in found:  # noqa: PLR2004
+        raise UnsupportedError(f"{path}: encrypted HFiles cannot be read")
+    return {number: value for number, value in found.items() if isinstance(value, int)}
+
+
+def _parse_file_info(data: bytes) -> dict[bytes, bytes]:
+    """Keys and values; raises ValueError, LookupError."""
+    require(data.startswith(b"PBUF"), "the file info is not a protobuf message")
+    length, at = blocks.decode_varint(data, 4)
+    info: dict[bytes, bytes] = {}
+    for _number, entry in blocks.read_fields(data[at : at + length]):
+        require(isinstance(entry, bytes), "a file info entry that is a number")
+        pair = dict(blocks.read_fields(cast("bytes", entry)))
+        info[cast("bytes", pair[1])] = cast("bytes", pair.get(2, b""))
+    return info
+
+
+def _parse_root_index(data: bytes, count: int) -> tuple[_BlockPointer, ...]:
+    """The first ``count`` entries (mid-key data may follow); raises ValueError, LookupError."""
+    at, found = 0, []
+    require(0 <= count <= len(data) // 13, f"an index of {count} entries")
+    for _ in range(count):
+        offset, size = struct.unpack_from(">qi", data, at)
+        length, at = blocks.decode_hadoop_vint(data, at + 12)
+        found.append(_BlockPointer(offset, size, _extract_record_key(data[at : at + length])))
+        at += length
+    return tuple(found)
+
+
+def _parse_deep_index(data: bytes) -> tuple[_BlockPointer, ...]:
+    """The entries of a leaf or intermediate block; raises ValueError, struct.error."""
+    (count,) = struct.unpack_from(">i", data)
+    require(0 < count <= len(data) // 4, f"an index of {count} entries")
+    places = struct.unpack_from(f">{count + 1}i", data, 4)
+    base = 8 + 4 * count
+    found = []
+    for start, end in pairwise(places):
+        require(0 <= start <= end - 12 <= len(data) - base - 12, "an entry that passes the end")
+        offset, size = struct.unpack_from(">qi", data, base + start)
+        found.append(
+            _BlockPointer(offset, size, _extract_record_key(data[base + start + 12 : base + end]))
+        )
+    return tuple(found)
+
+
+def _check_order(pointers: Sequence[_BlockPointer], limit: int) -> None:
+    """Blocks lie one behind the other below ``limit``; raises ValueError."""
+    end = 0
+    for pointer in pointers:
+        require(end <= pointer.offset and pointer.size > 0, "an index that runs backwards")
+        end = pointer.offset + pointer.size
+    require(end <= limit, "an index that passes the data")
+
+
+def _extract_record_key(cell: bytes) -> bytes:
+    """The record key of a cell key, whole or cut behind it; raises ValueError, struct.error."""
+    (length,) = struct.unpack_from(">h", cell)
+    require(0 <= length <= len(cell) - 2, f"a record key of {length} bytes passes the end")
+    return cell[2 : 2 + length]
+
+
+def _parse_cells(data: bytes, *, has_version: bool) -> list[Cell]:
+    """The (record key, value) of a data block; raises ValueError, struct.error, IndexError."""
+    at, cells, size = 0, [], len(data)
+    while at < size:  # for every row of a record index: as little as can be
+        key_length, value_length, length = _CELL.unpack_from(data, at)
+        start = at + _CELL.size
+        middle = at + 8 + key_length
+        end = middle + value_length
+        if not start < middle <= end <= size:
+            raise ValueError("a cell that passes the end")
+        if not 0 <= length <= key_length - 2 - _CELL_TAIL:
+            raise ValueError("a cell key that is cut off")
+        if data[middle - 1] != _PUT:
+            raise ValueError(f"a cell of type {data[middle - 1]}")
+        cells.append((data[start : start + length], data[middle:end]))
+        if not has_version:
+            at = end
+        elif data[end] <= _ONE_BYTE:
+            at = end + 1
+        else:
+            at = blocks.decode_hadoop_vint(data, end)[1]
+    return cells

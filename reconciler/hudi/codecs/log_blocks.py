@@ -1,0 +1,243 @@
+"""The framing of Hudi's log files: a row of blocks, each with a typed header and a content.
+
+Layout of a block, big endian: ``#HUDI#``; int64 size of what follows up to the block's end; int32
+log version 1; int32 type; header map; int64 content length; content; footer map; int64 size of all
+that precedes it. A map is an int32 count, then per entry int32 key, int32 length, UTF-8 bytes.
+Source: HoodieLogFileReader, HoodieLogFormatWriter, HoodieLogBlock.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from importlib.resources import files
+from typing import Any, Final
+
+from reconciler.errors import FormatError
+from reconciler.hudi.codecs.avro_binary import (
+    decode_record,
+    decoding,
+    encode_long,
+    parse_schema,
+    require,
+)
+
+MAGIC: Final = b"#HUDI#"
+#: version of the block framing, and of the content of AVRO_DATA, CDC_DATA and DELETE blocks
+FRAME_VERSION: Final = 1
+CONTENT_VERSION: Final = 3
+
+_PREFIX: Final = len(MAGIC) + 8
+_MIN_SIZE: Final = 8  # what follows the size holds at least its repetition
+#: branch 2 of the union of order values, IntWrapper, of 0: no order, always delete
+_ANY_ORDER: Final = b"\x04\0"
+_REMEDY: Final = "the log file is damaged; restore it or roll back the write that made it"
+
+
+class BlockType(IntEnum):
+    """What a block holds; the value is the ordinal on disk."""
+
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO_DATA = 3
+    HFILE_DATA = 4
+    PARQUET_DATA = 5
+    CDC_DATA = 6
+
+
+class HeaderKey(IntEnum):
+    """The keys of a block's header; the value is the ordinal on disk."""
+
+    INSTANT_TIME = 0
+    TARGET_INSTANT_TIME = 1
+    SCHEMA = 2
+    COMMAND_BLOCK_TYPE = 3
+    COMPACTED_BLOCK_TIMES = 4
+    RECORD_POSITIONS = 5
+    BLOCK_IDENTIFIER = 6
+    IS_PARTIAL = 7
+    BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBlock:
+    """One block. ``start`` is its offset in the file at ``path``; a CORRUPT one has no header."""
+
+    type: BlockType
+    header: Mapping[HeaderKey, str]
+    content: bytes
+    path: str = ""
+    start: int = 0
+
+    @property
+    def instant(self) -> str | None:
+        """The requested time of the write that made the block."""
+        return self.header.get(HeaderKey.INSTANT_TIME)
+
+
+def read_blocks(data: bytes, path: str) -> Iterator[LogBlock]:
+    """The blocks of a log file in file order, half-written ones as CORRUPT.
+
+    A block is CORRUPT, and everything up to the next magic belongs to it, when it passes the end
+    of the file, when the size at its end disagrees with the one at its start, or when neither the
+    end of the file nor a magic follows (HoodieLogFileReader.isBlockCorrupted). Nothing is copied
+    before its length is known to lie inside ``data``.
+
+    Raises FormatError naming ``path`` when a block doesn't start with the magic, or when the
+    inside of a well-framed block contradicts itself.
+    """
+    at = 0
+    while at < len(data):
+        if len(data) - at >= len(MAGIC) and not data.startswith(MAGIC, at):
+            raise FormatError(path, f"no log block starts at byte {at}", _REMEDY)
+        end = _find_block_end(data, at)
+        if end is None:
+            found = data.find(MAGIC, at + len(MAGIC))
+            end = len(data) if found < 0 else found
+            yield LogBlock(
+                type=BlockType.CORRUPT, header={}, content=data[at:end], path=path, start=at
+            )
+        else:
+            yield _parse_block(data[at:end], path, at)
+        at = end
+
+
+def _find_block_end(data: bytes, at: int) -> int | None:
+    """Where the block at ``at`` ends, None when it is corrupt."""
+    if at + _PREFIX > len(data):
+        return None
+    (size,) = struct.unpack_from(">q", data, at + len(MAGIC))
+    end = int(at + _PREFIX + size)
+    if size < _MIN_SIZE or end > len(data):
+        return None
+    (back,) = struct.unpack_from(">q", data, end - 8)
+    # fewer bytes than a magic behind the block are an end of file to Hudi too
+    followed = len(data) - end < len(MAGIC) or data.startswith(MAGIC, end)
+    return end if back == size + len(MAGIC) and followed else None
+
+
+def _parse_block(frame: bytes, path: str, start: int) -> LogBlock:
+    """The block of whole, well-framed bytes; raises FormatError."""
+    try:
+        version, ordinal = struct.unpack_from(">ii", frame, _PREFIX)
+        require(version == FRAME_VERSION, f"log format version {version}, not {FRAME_VERSION}")
+        kind = BlockType(ordinal)
+        header, at = _read_map(frame, _PREFIX + 8)
+        (length,) = struct.unpack_from(">q", frame, at)
+        content = _slice(frame, at + 8, length)
+        _footer, at = _read_map(frame, at + 8 + length)
+        require(at + 8 == len(frame), f"{len(frame) - at - 8} bytes of it belong to nothing")
+    except (ValueError, struct.error) as problem:
+        raise FormatError(path, f"bad log block at byte {start}: {problem}", _REMEDY) from None
+    return LogBlock(type=kind, header=header, content=content, path=path, start=start)
+
+
+def _read_map(frame: bytes, at: int) -> tuple[dict[HeaderKey, str], int]:
+    """A header or footer map and where it ends; raises ValueError, struct.error."""
+    (count,) = struct.unpack_from(">i", frame, at)
+    at += 4
+    require(0 <= count <= len(frame) // 8, f"a header of {count} entries")
+    entries: dict[HeaderKey, str] = {}
+    for _ in range(count):
+        key, length = struct.unpack_from(">ii", frame, at)
+        entries[HeaderKey(key)] = _slice(frame, at + 8, length).decode()
+        at += 8 + length
+    return entries, at
+
+
+def _slice(frame: bytes, at: int, length: int) -> bytes:
+    """Exactly ``length`` bytes; raises ValueError when they are not there."""
+    require(0 <= length <= len(frame) - at, f"a field of {length} bytes passes its end")
+    return frame[at : at + length]
+
+
+def encode_block(kind: BlockType, header: Sequence[tuple[HeaderKey, str]], content: bytes) -> bytes:
+    """The bytes of one block; the inverse of ``read_blocks``.
+
+    >>> frame = encode_block(BlockType.COMMAND, [(HeaderKey.INSTANT_TIME, "7")], b"")
+    >>> (block,) = read_blocks(frame, "a.log")
+    >>> block.type.name, block.instant
+    ('COMMAND', '7')
+    """
+    head = b"".join(_encode_entry(key, value.encode()) for key, value in header)
+    body = b"".join(
+        (
+            struct.pack(">iii", FRAME_VERSION, kind, len(header)),
+            head,
+            struct.pack(">q", len(content)),
+            content,
+            struct.pack(">i", 0),
+        )
+    )
+    size = len(body) + 8
+    return MAGIC + struct.pack(">q", size) + body + struct.pack(">q", size + len(MAGIC))
+
+
+def _encode_entry(key: HeaderKey, value: bytes) -> bytes:
+    return struct.pack(">ii", key, len(value)) + value
+
+
+def get_block_schema(block: LogBlock) -> str:
+    """The JSON of the writer's schema; raises FormatError when the header has none."""
+    text = block.header.get(HeaderKey.SCHEMA)
+    if text is None:
+        raise FormatError(block.path, f"the log block at byte {block.start} has no schema", _REMEDY)
+    return text
+
+
+def read_avro_records(block: LogBlock) -> list[Any]:
+    """The records of an AVRO_DATA or CDC_DATA block, decoded with the schema of its header.
+
+    Content: int32 version 3, int32 count, then per record int32 length and Avro binary
+    (HoodieAvroDataBlock). Raises FormatError naming the block's file.
+    """
+    schema = parse_schema(get_block_schema(block), block.path)
+    content, records, at = block.content, [], 8
+    with decoding(block.path, f"the Avro block at byte {block.start}"):
+        version, count = struct.unpack_from(">ii", content)
+        known = version == CONTENT_VERSION and count >= 0
+        require(known, f"content version {version} with {count} records")
+        for _ in range(count):
+            (length,) = struct.unpack_from(">i", content, at)
+            records.append(decode_record(_slice(content, at + 4, length), schema, block.path))
+            at += 4 + length
+        require(at == len(content), f"{len(content) - at} bytes follow its {count} records")
+    return records
+
+
+def read_delete_keys(block: LogBlock) -> list[str]:
+    """The record keys that a DELETE block names; raises FormatError naming the block's file.
+
+    Content: int32 version 3, int32 length, Avro binary of a HoodieDeleteRecordList. The newest
+    schema reads older blocks too: its union has one more branch at the end.
+    """
+    with decoding(block.path, f"the delete block at byte {block.start}"):
+        version, length = struct.unpack_from(">ii", block.content)
+        require(version == CONTENT_VERSION, f"content version {version}, not {CONTENT_VERSION}")
+        require(length == len(block.content) - 8, f"{length} bytes promised")
+        listed = decode_record(
+            block.content[8:], parse_schema(_load_delete_schema(), ""), block.path
+        )
+        return [str(record["recordKey"]) for record in listed["deleteRecordList"]]
+
+
+def encode_delete_content(keys: Iterable[str], partition: str) -> bytes:
+    """The content of a DELETE block that deletes keys of a partition whatever their order value.
+
+    Every record is the Avro binary of (key, partition, IntWrapper 0), written by hand: there can be
+    a great many. The inverse of ``read_delete_keys``.
+    """
+    path = partition.encode()
+    tail = b"\x02" + encode_long(len(path)) + path + _ANY_ORDER
+    records = [b"\x02" + encode_long(len(key)) + key + tail for key in map(str.encode, keys)]
+    listed = encode_long(len(records)) + b"".join(records) if records else b""
+    listed += b"\0"
+    return struct.pack(">ii", CONTENT_VERSION, len(listed)) + listed
+
+
+def _load_delete_schema() -> str:
+    schemas = files("reconciler.hudi") / "schemas"
+    return (schemas / "HoodieDeleteRecordList.avsc").read_text()

@@ -1,0 +1,219 @@
+"""All files of a table's partitions as columns: one row a file, never an object a file.
+
+Names are parsed here, vectorised; the grammar is Hudi's (FSUtils, HoodieLogFile). Names that are
+not of the grammar (strays) have no row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import (
+    encode_distinct,
+    encode_sorted_distinct,
+    to_boolean_array,
+    to_integer_array,
+    to_numpy_bools,
+    to_numpy_numbers,
+    to_string_array,
+)
+from reconciler.errors import UnsupportedError
+
+_MOST_BYTES = np.iinfo(np.int32).max
+# as in ``names``, with the groups that columns need
+_BASE = r"^(?P<id>[^_./]+)_[^_./]+_(?P<instant>\d+)"
+_LOG = (
+    r"^\.(?P<id>[^_./]+)_(?P<instant>\d+)\.(?:log|archive)\.(?P<version>\d{1,9})"
+    r"(?:_\d+-\d+-\d+)?(?P<cdc>\.cdc)?$"
+)
+
+
+class FileKind(IntEnum):
+    """What a file is; the order is the code in ``TableFiles.kind``."""
+
+    BASE = 0
+    LOG = 1
+    CDC = 2
+
+
+KIND_NAMES = ("base", "log", "cdc")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableFiles:
+    """Rows sorted by (partition, name). Arrays have one element a row unless said otherwise.
+
+    ``partitions``: every partition path, sorted, also those without files.
+    ``partition``: int32, index into ``partitions``.
+    ``name``: pyarrow string array, no nulls, one chunk.
+    ``size``: int64, bytes.
+    ``kind``: int8, FileKind.
+    ``group``: int32, index into ``group_partition`` and ``group_id``.
+    ``instant``: int32, index into ``instants`` (sorted as strings, so codes compare as instants):
+    the instant in the name (base: the write; log: base instant in version 6, deltacommit later).
+    ``version``: int32, N of a log file, 0 for a base file.
+    ``group_partition``: int32 per group; ``group_id``: pyarrow string array, a file id per group.
+    Groups are numbered partition by partition.
+    """
+
+    partitions: tuple[str, ...]
+    partition: NDArray[np.int32]
+    name: Any
+    size: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    group: NDArray[np.int32]
+    instant: NDArray[np.int32]
+    version: NDArray[np.int32]
+    instants: tuple[str, ...]
+    group_partition: NDArray[np.int32]
+    group_id: Any
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+
+def build_files(
+    folders: Iterable[tuple[str, Sequence[str], Sequence[int]]], base_extension: str
+) -> TableFiles:
+    """Columns of (partition, file names, sizes in bytes) triples, which may come as a stream.
+
+    ``base_extension`` with its dot (".parquet"): base files of other formats are strays, as in
+    Hudi's view. A partition comes once. Raises UnsupportedError for more names than fit into one
+    column (2 GiB of text).
+    """
+    partitions: list[str] = []
+    names: list[Any] = []
+    sizes: list[NDArray[np.int64]] = []
+    for partition, in_folder, in_bytes in folders:
+        try:
+            column, size = (
+                to_string_array(in_folder),
+                np.fromiter(in_bytes, np.int64, len(in_folder)),
+            )
+        except UnicodeEncodeError:  # not UTF-8 on disk: none of Hudi's names
+            pairs = [(n, s) for n, s in zip(in_folder, in_bytes, strict=True) if _is_utf8(n)]
+            column = to_string_array([name for name, _ in pairs])
+            size = np.fromiter((s for _, s in pairs), np.int64, len(pairs))
+        partitions.append(partition)
+        names.append(column)
+        sizes.append(size)
+    if sum(column.buffers()[2].size for column in names) > _MOST_BYTES:
+        raise UnsupportedError("the table has more file names than fit into 2 GiB of text")
+    order = sorted(range(len(partitions)), key=partitions.__getitem__)
+    return build_files_from_columns(
+        tuple(partitions[place] for place in order),
+        np.repeat(
+            np.arange(len(order), dtype=np.int32), [len(names[place]) for place in order]
+        ).astype(np.int32),
+        pa.concat_arrays([to_string_array([]), *(names[place] for place in order)]),
+        np.concatenate([np.zeros(0, np.int64), *(sizes[place] for place in order)]),
+        base_extension,
+    )
+
+
+def build_files_from_columns(
+    partitions: tuple[str, ...],
+    partition: NDArray[np.int32],
+    name: Any,
+    size: NDArray[np.int64],
+    base_extension: str,
+) -> TableFiles:
+    """Columns of parallel arrays of ascending partition codes, names and sizes; strays fall out.
+
+    ``partitions`` is sorted; names within a partition come in any order.
+    """
+    name, size = _sort_names(partition, name, size)
+    rows, ids, stamps, kind, version = _parse_names(name, base_extension)
+    file_id, file_ids = encode_distinct(ids)
+    stamp, instants = encode_sorted_distinct(stamps)
+    whose = partition[rows].astype(np.int64) * max(len(file_ids), 1) + file_id
+    found, group = np.unique(whose, return_inverse=True)
+    return TableFiles(
+        partitions=partitions,
+        partition=partition[rows],
+        name=name if len(rows) == len(name) else name.take(to_integer_array(rows)),
+        size=size[rows],
+        kind=kind,
+        group=group.astype(np.int32),
+        instant=stamp,
+        version=version,
+        instants=instants,
+        group_partition=(found // max(len(file_ids), 1)).astype(np.int32),
+        group_id=file_ids.take(to_integer_array(found % max(len(file_ids), 1))),
+    )
+
+
+def _sort_names(
+    partition: NDArray[np.int32], name: Any, size: NDArray[np.int64]
+) -> tuple[Any, NDArray[np.int64]]:
+    """Names and sizes sorted by (partition, name); untouched where they are sorted already."""
+    if len(name) < 2:  # noqa: PLR2004
+        return name, size
+    rises = to_numpy_bools(pc.less(name[:-1], name[1:]))
+    if (rises | (partition[:-1] < partition[1:])).all():
+        return name, size
+    ends = np.flatnonzero(np.diff(partition)) + 1
+    order = np.empty(len(name), np.int64)
+    for start, end in zip([0, *ends], [*ends, len(name)], strict=True):
+        order[start:end] = to_numpy_numbers(pc.array_sort_indices(name[start:end])) + np.uint64(
+            start
+        )
+    return name.take(to_integer_array(order)), size[order]
+
+
+def _parse_names(
+    name: Any, base_extension: str
+) -> tuple[NDArray[np.int64], Any, Any, NDArray[np.int8], NDArray[np.int32]]:
+    """Rows that are data files, their file ids, instants, kinds and log versions."""
+    is_log = to_numpy_bools(pc.starts_with(name, "."))
+    bases, of_bases = _match_names(
+        name, np.flatnonzero(~is_log), _BASE + re.escape(base_extension) + "$"
+    )
+    if not is_log.any():
+        count = len(bases)
+        return (
+            bases,
+            of_bases.field("id"),
+            of_bases.field("instant"),
+            np.zeros(count, np.int8),
+            np.zeros(count, np.int32),
+        )
+    logs, of_logs = _match_names(name, np.flatnonzero(is_log), _LOG)
+    is_cdc = to_numpy_numbers(pc.binary_length(of_logs.field("cdc"))) > 0
+    kind = np.zeros(len(bases) + len(logs), np.int8)
+    kind[len(bases) :] = np.where(is_cdc, FileKind.CDC, FileKind.LOG)
+    version = np.zeros(len(kind), np.int32)
+    version[len(bases) :] = to_numpy_numbers(of_logs.field("version").cast(pa.int32()))
+    rows = np.concatenate([bases, logs])
+    order = np.argsort(rows, kind="stable")
+    both = to_integer_array(order)
+    ids = pa.concat_arrays([of_bases.field("id"), of_logs.field("id")])
+    stamps = pa.concat_arrays([of_bases.field("instant"), of_logs.field("instant")])
+    return rows[order], ids.take(both), stamps.take(both), kind[order], version[order]
+
+
+def _match_names(name: Any, rows: NDArray[np.int64], pattern: str) -> tuple[NDArray[np.int64], Any]:
+    """The rows whose names match, and the pattern's groups of each."""
+    some = name if len(rows) == len(name) else name.take(to_integer_array(rows))
+    found = pc.extract_regex(some, pattern)
+    if not found.null_count:
+        return rows, found
+    is_match = to_numpy_bools(pc.is_valid(found))
+    return rows[is_match], found.filter(to_boolean_array(is_match))
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,278 @@
+"""File slices as columns: Hudi's file-system view over all partitions at once.
+
+A slice is what one base file or compaction starts: a base file, if any, and its log files. Source:
+HoodieFileGroup, AbstractTableFileSystemView; what a reader or the cleaner may see is decided by the
+write timeline (completed writes and pending compactions).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import sort_unique, to_numpy_bools, to_numpy_numbers, to_string_array
+from reconciler.hudi.files.table_files import FileKind, TableFiles
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import WRITES, Action
+
+#: the first table version whose log names carry the deltacommit's instant, not the base's
+LOGS_BY_COMPLETION = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileView:
+    """Slices sorted by (group, key); arrays have one element a slice unless said otherwise.
+
+    ``times``: every instant the view compares, sorted, so that codes compare as instants.
+    ``group``: int32, index into the groups of ``files``. ``key``: int32, index into ``times``.
+    ``is_visible``: a completed write made it, or a pending compaction will; what else there is may
+    be anybody's.
+    ``is_phantom``: the slice that a pending compaction is going to fill.
+    ``newer``: int32 into ``times``, key of the next newer visible slice of the group; len(times) if
+    there is none. ``rank``: int32, number of newer visible slices in the group.
+    ``file_counts``: int64, number of files.
+    ``row_slice``: int32 per row of ``files``.
+    ``row_slice_1x``: the same as Hudi 1.x reads tables of version 6 (None: no difference).
+    ``replaced``: int32 per group into ``times``, when it was replaced; len(times) for a live group.
+    """
+
+    files: TableFiles
+    times: tuple[str, ...]
+    group: NDArray[np.int32]
+    key: NDArray[np.int32]
+    is_visible: NDArray[np.bool_]
+    is_phantom: NDArray[np.bool_]
+    newer: NDArray[np.int32]
+    rank: NDArray[np.int32]
+    file_counts: NDArray[np.int64]
+    row_slice: NDArray[np.int32]
+    row_slice_1x: NDArray[np.int32] | None
+    replaced: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def never_code(self) -> int:
+        """The code after every time."""
+        return len(self.times)
+
+    def time_code(self, time: str) -> int:
+        """Number of known times before ``time``: ``x < code`` says that x's time is older."""
+        return bisect_left(self.times, time)
+
+    @property
+    def is_live(self) -> NDArray[np.bool_]:
+        """Per slice: its group is not replaced."""
+        live: NDArray[np.bool_] = (self.replaced == self.never_code)[self.group]
+        return live
+
+    @property
+    def is_newest(self) -> NDArray[np.bool_]:
+        """Per slice: the newest visible one of its group, or the newest visible one with files."""
+        seen = self.is_visible & (self.file_counts > 0)
+        last_seen = np.zeros(len(self), np.bool_)
+        rows = np.flatnonzero(seen)
+        last_seen[rows[np.append(np.diff(self.group[rows]) != 0, True)[: len(rows)]]] = True
+        newest: NDArray[np.bool_] = last_seen | (self.is_visible & (self.rank == 0))
+        return newest
+
+
+def build_view(  # noqa: PLR0913
+    files: TableFiles,
+    timeline: Timeline,
+    *,
+    table_version: int,
+    completions: Mapping[str, str],
+    compactions: Mapping[tuple[str, str], str],
+    replaced: Mapping[tuple[str, str], str],
+    v6_completions: Mapping[str, str] | None = None,
+) -> FileView:
+    """The slices of every group.
+
+    ``completions``: requested -> completion time (table version 8 and later); ``v6_completions``:
+    the same as Hudi 1.x derives it for version 6, for ``row_slice_1x``. ``compactions``:
+    (partition, file id) -> instant of the pending compaction; ``replaced``: -> replacing instant.
+    """
+    ends = completions if table_version >= LOGS_BY_COMPLETION else (v6_completions or {})
+    ends = completions if table_version >= LOGS_BY_COMPLETION else (v6_completions or {})
+    times = _collect_times(files, timeline, ends, (compactions, replaced))
+    place = {time: code for code, time in enumerate(times)}
+    width = len(times) + 1
+    stamp = _codes((place[i] for i in files.instants), len(files.instants))[files.instant]
+    own = files.group.astype(np.int64) * width + stamp
+    end = _completion_codes(files, timeline, ends, place)[files.instant]
+    groups, keys = _encode_pairs(files, compactions, place)
+    phantoms = sort_unique(groups.astype(np.int64) * width + keys)
+    by_name = table_version < LOGS_BY_COMPLETION
+    if by_name and not ends:
+        slices, other = own, own
+    else:
+        slices, other = _assign_slices(files, own, end, phantoms, width, by_name=by_name)
+    found = sort_unique(np.concatenate([slices, phantoms]))
+    group, key = (found // width).astype(np.int32), (found % width).astype(np.int32)
+    is_visible = _find_visible(timeline, place)[key]
+    newer, rank = _find_newer(group, key, is_visible, len(times))
+    slice_of = np.searchsorted(found, slices).astype(np.int32)
+    other_slice_of = np.searchsorted(found, other).astype(np.int32)
+    return FileView(
+        files=files,
+        times=times,
+        group=group,
+        key=key,
+        is_visible=is_visible,
+        is_phantom=np.isin(found, phantoms),
+        newer=newer,
+        rank=rank,
+        file_counts=np.bincount(slice_of, minlength=len(found)),
+        row_slice=slice_of,
+        row_slice_1x=None if (other_slice_of == slice_of).new_files() else other_slice_of,
+        replaced=_replaced_codes(files, replaced, place),
+    )
+
+
+def _assign_slices(
+    files: TableFiles,
+    own: NDArray[np.int64],
+    end: NDArray[np.int32],
+    phantoms: NDArray[np.int64],
+    width: int,
+    *,
+    by_name: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Slices of all rows by the table's rule and by that of Hudi 1.x for version 6."""
+    is_base = files.kind == FileKind.BASE
+    if is_base.new_files():
+        return own, own
+    keyed = sort_unique(np.concatenate([own if by_name else own[is_base], phantoms]))
+    slices = own.copy()
+    slices[~is_base] = assign_by_completion(keyed, own[~is_base], end[~is_base], width)
+    return (own if by_name else slices), slices
+
+
+def _encode_pairs(
+    files: TableFiles, pairs: Mapping[tuple[str, str], str], place: Mapping[str, int]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Group and time codes of a mapping by (partition, file id), for the groups that have files."""
+    groups = find_group_codes(files, pairs)
+    found = np.flatnonzero(groups >= 0)
+    return groups[found], _codes((place[time] for time in pairs.values()), len(pairs))[found]
+
+
+def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> NDArray[np.int32]:
+    """The group of each (partition, file id), -1 where the table has no file of it."""
+    wanted = list(pairs)
+    if not wanted:
+        return np.zeros(0, np.int32)
+    if not len(files.group_partition):
+        return np.full(len(wanted), -1, np.int32)
+    partitions = {path: code for code, path in enumerate(files.partitions)}
+    in_partition = np.array([partitions.get(path, -1) for path, _ in wanted], np.int64)
+    encoded = files.group_id.dictionary_encode()
+    sought = pc.index_in(to_string_array([file_id for _, file_id in wanted]), encoded.dictionary)
+    ids = np.where(to_numpy_bools(pc.is_valid(sought)), to_numpy_numbers(sought), -1).astype(
+        np.int64
+    )
+    width = len(encoded.dictionary)
+    known = files.group_partition.astype(np.int64) * width + to_numpy_numbers(encoded.indices)
+    order = np.argsort(known, kind="stable")
+    asked = in_partition * width + ids
+    at = np.minimum(np.searchsorted(known[order], asked), len(known) - 1)
+    hit = (known[order][at] == asked) & (in_partition >= 0) & (ids >= 0)
+    return np.where(hit, order[at], -1).astype(np.int32)
+
+
+def _collect_times(
+    files: TableFiles,
+    timeline: Timeline,
+    ends: Mapping[str, str],
+    more: Iterable[Mapping[tuple[str, str], str]],
+) -> tuple[str, ...]:
+    times = {*files.instants, *(i.requested for i in timeline.instants)}
+    times |= {ends[i] for i in files.instants if i in ends}
+    return tuple(sorted(times.union(*(mapping.values() for mapping in more))))
+
+
+def _completion_codes(
+    files: TableFiles, timeline: Timeline, ends: Mapping[str, str], place: Mapping[str, int]
+) -> NDArray[np.int32]:
+    """Per instant of ``files`` the code of its completion; -1 while it is not completed.
+
+    An instant older than the active timeline without a completion time ended when it began.
+    """
+    start = timeline.start or ""
+    found = (
+        place[ends[i]] if i in ends else (place[i] if i < start else -1) for i in files.instants
+    )
+    return _codes(found, len(files.instants))
+
+
+def assign_by_completion(
+    keyed: NDArray[np.int64], own: NDArray[np.int64], end: NDArray[np.int32], width: int
+) -> NDArray[np.int64]:
+    """Slices of log files: the newest that began before the log was completed.
+
+    ``keyed``: the slices there are, sorted; ``own``: the slice a log would begin by itself;
+    ``end``: code of its completion, -1 while pending: those go to the newest slice. A log with no
+    slice before its completion begins one; other such logs of its group join the oldest of them.
+    """
+    group = own // width
+    bound = group * width + np.where(end >= 0, end, width - 1)
+    at = np.searchsorted(keyed, bound, side="right") - 1
+    hit = (at >= 0) & (keyed[at] // width == group) if len(keyed) else np.zeros(len(own), np.bool_)
+    slices = np.where(hit, keyed[at], own) if len(keyed) else own.copy()
+    early = np.flatnonzero(~hit)
+    if len(early):
+        groups, which = np.unique(group[early], return_inverse=True)
+        oldest = np.full(len(groups), np.iinfo(np.int64).max)
+        np.minimum.at(oldest, which, own[early])
+        slices[early] = oldest[which]
+    return slices
+
+
+def _find_visible(timeline: Timeline, place: Mapping[str, int]) -> NDArray[np.bool_]:
+    """Per time: Hudi's isFileSliceCommitted for a slice of that key."""
+    seen = sorted(
+        i.requested
+        for i in timeline.instants
+        if i.action in WRITES and (i.is_completed or i.action is Action.COMPACTION)
+    )
+    visible = np.zeros(len(place), np.bool_)
+    if seen:
+        visible[: place[seen[0]]] = True
+        visible[[place[time] for time in seen]] = True
+    return visible
+
+
+def _find_newer(
+    group: NDArray[np.int32], key: NDArray[np.int32], is_visible: NDArray[np.bool_], never: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Per slice the key of the next newer visible slice of its group, and how many are newer."""
+    count = len(group)
+    newer = np.full(count, never, np.int32)
+    up_to = np.cumsum(is_visible, dtype=np.int64)
+    last = np.searchsorted(group, group, side="right") - 1
+    rank: NDArray[np.int32] = (up_to[last] - up_to).astype(np.int32)
+    rows = np.flatnonzero(is_visible)
+    at = np.searchsorted(rows, np.arange(count), side="right")
+    has = rank > 0
+    newer[has] = key[rows[at[has]]]
+    return newer, rank
+
+
+def _replaced_codes(
+    files: TableFiles, replaced: Mapping[tuple[str, str], str], place: Mapping[str, int]
+) -> NDArray[np.int32]:
+    found = np.full(len(files.group_partition), len(place), np.int32)
+    groups, when = _encode_pairs(files, replaced, place)
+    found[groups] = when
+    return found
+
+
+def _codes(values: Iterable[int], count: int) -> NDArray[np.int32]:
+    return np.fromiter(values, np.int32, count)

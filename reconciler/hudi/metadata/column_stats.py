@@ -1,0 +1,217 @@
+"""What the metadata table's column_stats index says of some files in some columns.
+
+A column's entries lie together, so of the others nothing is decoded and hardly anything read.
+Statistics that may lie are left out: where a file holds NaN, Hudi says that it ranges from zero to
+zero; of a column of nulls, that it ranges from zero to zero or from nothing to nothing.
+Source: HoodieMetadataPayload, HoodieAvroWrapperUtils, ValueType (1.1 on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+
+from reconciler.errors import NotFoundError, UnsupportedError
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.avro_binary import decode_record, decoding, encode_long, parse_schema
+from reconciler.hudi.codecs.hfile_reader import HFile
+from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema, read_delete_keys
+from reconciler.hudi.metadata.index_keys import build_column_stats_keys, hash_name
+from reconciler.hudi.metadata.own_timeline import ROOT
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
+from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+
+#: a bound as it is compared: times and dates as numbers, text by its bytes
+Bound = int | float | bytes | Decimal
+
+_UNPARTITIONED: Final = "."
+_BATCH_ENTRIES: Final = 4096
+#: letters of a key that stand for the column
+_WIDTH: Final = len(hash_name(""))
+#: bytes of log files that are read at most: all of a slice are in memory at once
+_MAX_LOG_BYTES: Final = 512 * 1024**2
+#: ordinals of Hudi's ValueType
+_DECIMAL: Final = 10
+_MILLIS: Final = frozenset({15, 18})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedColumnStats:
+    """Some files' statistics of one column, an element a file in each list.
+
+    ``column``, ``file``: places among the asked ones. ``least``, ``greatest``: None where they are
+    not to be relied on; times in microseconds since 1970, dates in days. ``values``: how many the
+    file has, nulls among them.
+    """
+
+    column: int
+    file: list[int]
+    least: list[Bound | None]
+    greatest: list[Bound | None]
+    values: list[int]
+
+
+def read_column_stats(
+    table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
+) -> Iterator[IndexedColumnStats]:
+    """What the index knows, in any order; nothing comes of files that it has no entry of.
+
+    ``folders``: partition paths with names of files; a file's place is that in all of them one
+    after another. Raises FormatError, UnsupportedError.
+    """
+    _check_size(table)
+    wanted: list[dict[bytes, int]] = [{} for _ in columns]
+    start = 0
+    for partition, names in folders:
+        keys = build_column_stats_keys(columns, partition or _UNPARTITIONED, names)
+        for number, column in enumerate(wanted):
+            of_column = keys[number * len(names) : (number + 1) * len(names)]
+            column.update((key.encode(), place) for place, key in enumerate(of_column, start=start))
+        start += len(names)
+    for file_slice in table.list_slices(COLUMN_STATS):
+        for source, schema, gone in read_newest_first(table, file_slice):
+            for number, column in enumerate(wanted):
+                for key in gone:
+                    column.pop(key, None)
+                if source is not None and column:
+                    prefix = hash_name(columns[number]).encode()
+                    yield from _read_column(source, schema, prefix, number, column)
+
+
+def count_files_without_stats(
+    table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
+) -> int:
+    """How many files the index lacks an entry of, in one of the columns at least.
+
+    ``folders`` as above; of the entries only keys are looked at. Raises FormatError,
+    UnsupportedError.
+    """
+    _check_size(table)
+    tails: dict[bytes, int] = {}
+    for partition, names in folders:
+        keys = build_column_stats_keys([""], partition or _UNPARTITIONED, names)
+        tails |= {key[_WIDTH:].encode(): at for at, key in enumerate(keys, start=len(tails))}
+    prefixes = [hash_name(column).encode() for column in columns]
+    has = np.zeros((len(columns), len(tails)), np.bool_)
+    is_open = np.ones((len(columns), len(tails)), np.bool_)
+    for file_slice in table.list_slices(COLUMN_STATS):
+        for source, _schema, gone in read_newest_first(table, file_slice):
+            for number, prefix in enumerate(prefixes):
+                for key in gone:
+                    if key.startswith(prefix) and key[_WIDTH:] in tails:
+                        is_open[number, tails[key[_WIDTH:]]] = False
+                if source is None:
+                    continue
+                found = (tails.get(key[_WIDTH:], -1) for key, _value in source.scan_prefix(prefix))
+                places = np.fromiter(found, np.int64)
+                places = places[places >= 0]
+                has[number, places] |= is_open[number, places]
+                is_open[number, places] = False
+    return len(tails) - int(np.count_nonzero(has.all(axis=0)))
+
+
+def _check_size(table: MetadataTable) -> None:
+    folder = f"{ROOT}/{COLUMN_STATS}"
+    try:
+        entries = [entry for entry in table.source.list(folder) if entry.name.startswith(".")]
+    except NotFoundError:
+        return  # what the properties promise and is not there has a sentence of its own
+    size = sum(entry.size for entry in entries)
+    if size > _MAX_LOG_BYTES:
+        raise UnsupportedError(
+            f"{folder}: {size} bytes of log files are more than is read of them ({_MAX_LOG_BYTES}); let a "
+            "writer compact the metadata table"
+        )
+
+
+def read_newest_first(
+    table: MetadataTable, file_slice: MetadataSlice
+) -> Iterator[tuple[HFile | None, str, list[bytes]]]:
+    """Of a slice, newest first: sorted entries, their schema, and keys that end there.
+
+    Raises FormatError, UnsupportedError.
+    """
+    for block in reversed(table.read_visible_blocks(file_slice)):
+        if block.type is BlockType.DELETE:
+            yield None, "", [key.encode() for key in read_delete_keys(block)]
+        elif block.type is BlockType.HFILE_DATA:
+            yield hfile_reader.parse_hfile(block.content, block.path), get_block_schema(block), []
+        else:
+            raise UnsupportedError(
+                f"{block.path}: {block.type.name} blocks are unknown in the metadata table"
+            )
+    if file_slice.base is not None:
+        name, size = file_slice.base
+        path = file_slice.file_path(name)
+        base = hfile_reader.open_hfile(
+            lambda start, length: table.source.read_range(path, start, length), size, path
+        )
+        with decoding(path, "its schema"):
+            yield base, base.info[b"schema"].decode(), []
+
+
+def _read_column(
+    source: HFile, schema: str, prefix: bytes, column: int, wanted: dict[bytes, int]
+) -> Iterator[IndexedColumnStats]:
+    """The entries of one column that are still wanted, which then are no more."""
+    places: list[int] = []
+    values: list[bytes] = []
+    for key, value in source.scan_prefix(prefix):
+        place = wanted.pop(key, None)
+        if place is not None:
+            places.append(place)
+            values.append(value)
+            if len(values) == _BATCH_ENTRIES:
+                yield _decode_entries(source.path, schema, column, places, values)
+                places, values = [], []
+    if values:
+        yield _decode_entries(source.path, schema, column, places, values)
+
+
+def _decode_entries(
+    path: str, schema: str, column: int, places: list[int], values: list[bytes]
+) -> IndexedColumnStats:
+    """Records decoded in one go, as one Avro array of them."""
+    parsed = parse_schema(f'{{"type":"array","items":{schema}}}', path)
+    records = decode_record(encode_long(len(values)) + b"".join(values) + b"\0", parsed, path)
+    found = IndexedColumnStats(column=column, file=[], least=[], greatest=[], values=[])
+    with decoding(path, "an entry of column_stats"):
+        for place, record in zip(places, records, strict=True):
+            stats = record["ColumnStatsMetadata"]
+            if stats is None or stats["isDeleted"]:
+                continue
+            least, greatest = _parse_bounds(stats)
+            found.file.append(place)
+            found.least.append(least)
+            found.greatest.append(greatest)
+            found.values.append(int(stats["valueCount"] or 0))
+    return found
+
+
+def _parse_bounds(stats: Mapping[str, Any]) -> tuple[Bound | None, Bound | None]:
+    least, greatest = stats["minValue"], stats["maxValue"]
+    if least is None or greatest is None or stats["nullCount"] == stats["valueCount"]:
+        return None, None
+    low, high = least["value"], greatest["value"]
+    if isinstance(low, float) and low == high == 0.0:
+        return None, None
+    kind = stats.get("valueType") or {}
+    return _to_comparable(low, kind), _to_comparable(high, kind)
+
+
+def _to_comparable(value: Any, kind: Mapping[str, Any]) -> Bound | None:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes) and kind.get("typeOrdinal") == _DECIMAL:
+        _precision, scale = kind["additionalInfo"].split(",")
+        # not scaleb, which rounds to 28 digits
+        return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{int(scale)}")
+    if isinstance(value, int):
+        return int(value) * (1000 if kind.get("typeOrdinal") in _MILLIS else 1)
+    if isinstance(value, float) and value != value:  # noqa: PLR0124
+        return None
+    return value if isinstance(value, (float, bytes, Decimal)) else None

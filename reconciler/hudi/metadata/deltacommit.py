@@ -1,0 +1,251 @@
+"""The deltacommit of the metadata table around its log files: names, stats, encodings per version.
+
+Source: HoodieAppendHandle and CommitMetadataSerDe (0.15 to 1.2). The stats feed the metadata
+table's own cleaning, compaction and rollback, so they are filled as Hudi fills them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.hudi.codecs.avro_binary import encode_container
+from reconciler.hudi.codecs.log_blocks import (
+    BlockType,
+    HeaderKey,
+    encode_block,
+    encode_delete_content,
+)
+from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
+from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.hudi.timeline.write_commit import COUNTS
+
+#: stage, task and attempt of the write; ours has none of them
+_WRITE_ID: Final = "0-0-0"
+_SCHEMA: Final = "HoodieCommitMetadata.avsc"
+_UNKNOWN: Final = (
+    "path",
+    "cdcStats",
+    "tempPath",
+    "partitionPath",
+    "minEventTime",
+    "maxEventTime",
+    "runtimeStats",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToCreate:
+    """A file to create; it must not exist yet. ``path`` is relative to the data table's root."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLogFile:
+    """What a new log file of a file slice will hold; ``write_count`` and ``delete_count`` count records."""
+
+    file_slice: MetadataSlice
+    data: bytes
+    write_count: int = 0
+    delete_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFileGroup:
+    """What a new file group of a metadata partition begins with; ``data`` is None without rows."""
+
+    partition: str
+    group: str
+    data: bytes | None
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deltacommit:
+    """A deltacommit of the metadata table.
+
+    ``completion_time``: its completion time, used from version 8 on; ``schema``: of the records, with
+    Hudi's columns; ``removed_paths``: paths of log files that count as gone.
+    """
+
+    table: MetadataTable
+    instant: str
+    completion_time: str
+    schema: str
+    removed_paths: Collection[str]
+
+    def build_files(self, logs: Sequence[NewLogFile]) -> tuple[FileToCreate, ...]:
+        """Requested, inflight, one log file for each content, completed."""
+        requested = Instant(self.instant, Action.DELTACOMMIT, State.REQUESTED)
+        inflight = Instant(self.instant, Action.DELTACOMMIT, State.INFLIGHT)
+        time = self.completion_time if self.table.version >= VERSION_8 else None
+        done = Instant(self.instant, Action.DELTACOMMIT, State.COMPLETED, time)
+        profile: dict[str, list[Any]] = {}
+        stats: dict[str, list[Any]] = {}
+        for log in logs:
+            profile.setdefault(log.file_slice.partition, []).append(self._build_planned_stat(log))
+            stats.setdefault(log.file_slice.partition, []).append(self._build_log_stat(log))
+        return (
+            self._build_timeline_file(requested, b""),
+            self._build_timeline_file(inflight, self._encode_metadata(profile, {})),
+            *(
+                FileToCreate(
+                    path=log.file_slice.file_path(self._name_log_file(log.file_slice)[0]),
+                    data=log.data,
+                )
+                for log in logs
+            ),
+            self._build_timeline_file(
+                done, self._encode_metadata(stats, {"schema": _strip_meta_fields(self.schema)})
+            ),
+        )
+
+    def build_first_files(
+        self, groups: Sequence[NewFileGroup], extra: Mapping[str, str]
+    ) -> tuple[FileToCreate, ...]:
+        """The same where metadata partitions begin: their marks, file groups and base files.
+
+        As initializeFileGroups and the bulk insert after it do (HoodieBackedTableMetadataWriter).
+        ``extra``: more pairs for what the deltacommit says of itself, from its inflight file on.
+        """
+        requested = Instant(self.instant, Action.DELTACOMMIT, State.REQUESTED)
+        inflight = Instant(self.instant, Action.DELTACOMMIT, State.INFLIGHT)
+        time = self.completion_time if self.table.version >= VERSION_8 else None
+        done = Instant(self.instant, Action.DELTACOMMIT, State.COMPLETED, time)
+        stats: dict[str, list[Any]] = {}
+        for group in groups:
+            if group.data is not None:
+                stats.setdefault(group.partition, []).append(
+                    self._build_base_stat(group, group.data)
+                )
+        schema = {"schema": _strip_meta_fields(self.schema)}
+        kind = "BULK_INSERT_PREPPED" if self.table.version >= VERSION_8 else "BULK_INSERT"
+        return (
+            self._build_timeline_file(requested, b""),
+            self._build_timeline_file(inflight, self._encode_metadata({}, extra, kind)),
+            *(
+                self._build_metafile(partition)
+                for partition in dict.fromkeys(g.partition for g in groups)
+            ),
+            *(self._build_first_log(group) for group in groups),
+            *(
+                FileToCreate(
+                    path=f"{ROOT}/{group.partition}/{self._name_base_file(group)}", data=group.data
+                )
+                for group in groups
+                if group.data is not None
+            ),
+            self._build_timeline_file(
+                done, self._encode_metadata(stats, {**schema, **extra}, kind)
+            ),
+        )
+
+    def _build_metafile(self, partition: str) -> FileToCreate:
+        """The file that says of a folder that it is a partition (HoodiePartitionMetadata)."""
+        text = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth=1\n"
+        path = f"{ROOT}/{partition}/.hoodie_partition_metadata"
+        return FileToCreate(path=path, data=text.encode())
+
+    def _build_first_log(self, group: NewFileGroup) -> FileToCreate:
+        """A log file with a block that deletes nothing, so that the file group is there."""
+        name = f".{group.group}_{self.instant}.log.1_{_WRITE_ID}"
+        header = [(HeaderKey.INSTANT_TIME, self.instant)]
+        data = encode_block(BlockType.DELETE, header, encode_delete_content((), group.partition))
+        return FileToCreate(path=f"{ROOT}/{group.partition}/{name}", data=data)
+
+    def _name_base_file(self, group: NewFileGroup) -> str:
+        return f"{group.group}_{_WRITE_ID}_{self.instant}.hfile"
+
+    def _build_base_stat(self, group: NewFileGroup, data: bytes) -> dict[str, Any]:
+        """A HoodieWriteStat of a base file that was written."""
+        return {
+            **dict.fromkeys(COUNTS, 0),
+            **dict.fromkeys(_UNKNOWN, None),
+            "fileId": group.group,
+            "path": f"{group.partition}/{self._name_base_file(group)}",
+            "partitionPath": group.partition,
+            "prevCommit": "null",
+            "numWrites": group.rows,
+            "numInserts": group.rows,
+            "totalWriteBytes": len(data),
+            "fileSizeInBytes": len(data),
+            "runtimeStats": {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0},
+        }
+
+    def _name_log_file(self, over: MetadataSlice) -> tuple[str, int]:
+        """Name and version of the new log file."""
+        if self.table.version >= VERSION_8:
+            return f".{over.file_group}_{self.instant}.log.1_{_WRITE_ID}", 1
+        version = over.next_log_version
+        return f".{over.file_group}_{over.newest_instant}.log.{version}_{_WRITE_ID}", version
+
+    def _build_planned_stat(self, log: NewLogFile) -> dict[str, Any]:
+        """A HoodieWriteStat of what is about to be written."""
+        own = self.table.version >= VERSION_8
+        return {
+            **dict.fromkeys(COUNTS, 0),
+            **dict.fromkeys(_UNKNOWN, None),
+            "fileId": log.file_slice.file_group,
+            "prevCommit": self.instant if own else log.file_slice.newest_instant,
+            "numUpdateWrites": log.write_count + log.delete_count,
+        }
+
+    def _build_log_stat(self, log: NewLogFile) -> dict[str, Any]:
+        """A HoodieWriteStat of what was written."""
+        name, version = self._name_log_file(log.file_slice)
+        return self._build_planned_stat(log) | {
+            "path": f"{log.file_slice.partition}/{name}",
+            "partitionPath": log.file_slice.partition,
+            "numWrites": log.write_count,
+            "numUpdateWrites": log.write_count,
+            "numDeletes": log.delete_count,
+            "totalWriteBytes": len(log.data),
+            "fileSizeInBytes": len(log.data),
+            "runtimeStats": {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0},
+            "logVersion": version,
+            "logOffset": 0,
+            **self._list_slice_files(log.file_slice, name),
+        }
+
+    def _build_timeline_file(self, instant: Instant, data: bytes) -> FileToCreate:
+        return FileToCreate(path=f"{self.table.timelines.folder}/{instant.file_name}", data=data)
+
+    def _list_slice_files(self, over: MetadataSlice, name: str) -> dict[str, Any]:
+        """Base and log files as the write found them: version 6 lists the whole slice."""
+        if self.table.version >= VERSION_8:
+            return {"baseFile": "", "logFiles": [name]}
+        logs = [log for log in over.logs if log.instant == over.newest_instant]
+        kept = [log.name for log in logs if over.file_path(log.name) not in self.removed_paths]
+        base = over.base[0] if over.base else ""
+        has_base = base.endswith(f"_{over.newest_instant}.hfile")
+        return {"baseFile": base if has_base else "", "logFiles": [*reversed(kept), name]}
+
+    def _encode_metadata(
+        self,
+        stats: Mapping[str, Sequence[Any]],
+        extra: Mapping[str, str],
+        operation: str = "UPSERT_PREPPED",
+    ) -> bytes:
+        """HoodieCommitMetadata: JSON in version 6, an Avro container later."""
+        record = {
+            "partitionToWriteStats": dict(stats),
+            "compacted": False,
+            "extraMetadata": dict(extra),
+            "operationType": operation,
+        }
+        if self.table.version < VERSION_8:
+            return json.dumps(record, indent=2, separators=(",", " : ")).encode()
+        return encode_container(_SCHEMA, record | {"version": None})
+
+
+def _strip_meta_fields(schema: str) -> str:
+    """The schema without Hudi's own columns, as commits carry it."""
+    document = json.loads(schema)
+    fields = document["fields"]
+    document["fields"] = [field for field in fields if not field["name"].startswith("_hoodie_")]
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,78 @@
+"""What an earlier attempt at an instant left in the metadata table, to be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks
+from reconciler.hudi.metadata.listing import FileSizes, read_block_entries
+from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
+from reconciler.hudi.metadata.table import FILES, MetadataTable
+
+_LISTING: Final = f"{ROOT}/{FILES}/"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierAttempt:
+    """What an earlier attempt left: ``paths`` in the order to delete them.
+
+    ``changes``: what it said in the listing, None when there was no attempt.
+    """
+
+    paths: tuple[str, ...] = ()
+    is_completed: bool = False
+    changes: Mapping[str, FileSizes] | None = None
+
+
+def find_earlier_attempt(table: MetadataTable, instant: str, *, indexes: bool) -> EarlierAttempt:
+    """The files of this instant in the metadata table, whoever wrote them.
+
+    The timeline is written before log files and deleted after them, the completed file first: so
+    no file on the timeline means no log file. Hudi too rolls such a deltacommit back and writes a
+    new one. ``indexes``: whether to look beyond the listing. Raises FormatError, UnsupportedError
+    when a log file also holds another instant's blocks.
+    """
+    files = [file for file in table.timeline.files if file.instant.requested == instant]
+    if not files:
+        return EarlierAttempt()
+    logs = [
+        path
+        for path in _list_candidates(table, indexes=indexes)
+        if _belongs_to(table, path, instant)
+    ]
+    changes: dict[str, FileSizes] = {}
+    for path in logs:
+        if path.startswith(_LISTING):
+            for block in read_blocks(table.source.read(path), path):
+                if block.type in (BlockType.HFILE_DATA, BlockType.AVRO_DATA):
+                    for key, names in read_block_entries(block):
+                        changes.setdefault(key, {}).update(names)
+    files.sort(key=lambda file: -file.instant.state.rank)
+    timeline = [f"{table.timelines.folder}/{file.name}" for file in files]
+    done = sum(file.instant.is_completed for file in files)
+    return EarlierAttempt((*timeline[:done], *logs, *timeline[done:]), done > 0, changes)
+
+
+def _list_candidates(table: MetadataTable, *, indexes: bool) -> list[str]:
+    """Log files that may be of the instant."""
+    return [path for path in table.list_log_paths() if indexes or path.startswith(_LISTING)]
+
+
+def _belongs_to(table: MetadataTable, path: str, instant: str) -> bool:
+    """Whether a log file is of the instant: by name, or in version 6 by its blocks."""
+    if table.version >= VERSION_8:
+        return f"_{instant}.log." in path
+    found = {
+        block.instant
+        for block in read_blocks(table.source.read(path), path)
+        if block.type not in (BlockType.CORRUPT, BlockType.COMMAND)
+    }
+    if instant in found and len(found) > 1:
+        raise UnsupportedError(
+            f"{path}: holds blocks of {instant} and of other instants, so what an earlier attempt "
+            "wrote cannot be taken back; let a Hudi writer finish the instant"
+        )
+    return instant in found

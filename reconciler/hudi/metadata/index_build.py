@@ -1,0 +1,254 @@
+"""How the indexes column_stats and partition_stats begin: one deltacommit that nobody sees yet.
+
+As Hudi's own initialisation: a base file in each of a fixed number of file groups, chosen by the
+key's hash. They count once the data table's properties list them, so its instant is on no other
+timeline. Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, bulkCommit;
+HoodieTableMetadataUtil.createAsyncIndexerTimestamp (0.15).
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from reconciler.arrays import to_integer_array
+from reconciler.errors import BusyError, FormatError
+from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewFileGroup
+from reconciler.hudi.metadata.index_definitions import DEFINITIONS
+from reconciler.hudi.metadata.index_keys import find_record_groups
+from reconciler.hudi.metadata.listing import UNPARTITIONED
+from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
+from reconciler.hudi.metadata.record_encoder import BoundWrapper, Cell, ColumnRange, RecordEncoder
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS
+from reconciler.hudi.metadata.table import MetadataTable
+from reconciler.hudi.timeline.active import TimelineFile
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.instant import Action, State
+
+#: keys of the extra metadata of our own deltacommits: what they are for, and of which columns
+MARK: Final = "reconciler.index"
+COLUMNS: Final = "reconciler.index.columns"
+#: file groups as Hudi makes them by default, and how their names begin
+_GROUPS: Final = {COLUMN_STATS: ("col-stats", 2), PARTITION_STATS: ("partition-stats", 1)}
+#: what version 6 hangs on the time of a deltacommit that an indexer makes (OperationSuffix)
+_INDEXER: Final = "004"
+_TYPED: Final = 9
+_PLANS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileRanges:
+    """What a data file holds; a range for every indexed column, in their order."""
+
+    partition: str
+    name: str
+    ranges: Sequence[ColumnRange]
+
+
+def name_build_instant(time: str, version: int) -> str:
+    """How the deltacommit that begins an index is called, made at a time that no instant has."""
+    return time if version >= VERSION_8 else time + _INDEXER
+
+
+def list_built_partitions(version: int, *, is_partitioned: bool) -> tuple[str, ...]:
+    """The metadata partitions that begin together.
+
+    From version 8 on a write computes a partition's bounds from those of its files; where the table
+    has no partitions there are none.
+    """
+    if version >= VERSION_8 and is_partitioned:
+        return COLUMN_STATS, PARTITION_STATS
+    return (COLUMN_STATS,)
+
+
+def build_first_writes(
+    deltacommit: Deltacommit,
+    files: Iterable[DataFileRanges],
+    wrappings: Mapping[str, BoundWrapper],
+    partitions: Sequence[str],
+) -> tuple[FileToCreate, ...]:
+    """What to bring to storage, in its order; the folders of ``partitions`` must not be there.
+
+    Raises UnsupportedError for bounds that the index cannot keep.
+    """
+    records = RecordEncoder(schema=deltacommit.schema, path=ROOT)
+    cells = {name: _CellBuffer() for name in partitions}
+    together: dict[str, list[ColumnRange]] = {}
+    for file in files:
+        path = file.partition or UNPARTITIONED
+        cells[COLUMN_STATS].add(
+            records.encode_column_stats(path, file.name, file.ranges, wrappings)
+        )
+        known = together.get(path)
+        together[path] = [
+            *(
+                file.ranges
+                if known is None
+                else (old.merge(new) for old, new in zip(known, file.ranges, strict=True))
+            )
+        ]
+    if PARTITION_STATS in cells:
+        for path, ranges in together.items():
+            cells[PARTITION_STATS].add(records.encode_partition_stats(path, ranges, wrappings))
+    groups = [
+        group
+        for name in partitions
+        for group in _build_groups(name, cells[name], deltacommit.schema)
+    ]
+    said = {MARK: ",".join(partitions), COLUMNS: json.dumps([*wrappings], ensure_ascii=False)}
+    return deltacommit.build_first_files(groups, said)
+
+
+class _CellBuffer:
+    """Cells in the order in which they come, their bytes one behind the other.
+
+    Keys of a metadata partition have all one length.
+    """
+
+    def __init__(self) -> None:
+        self._keys = bytearray()
+        self._values = bytearray()
+        self._ends = array("q", [0])
+
+    def add(self, cells: Iterable[Cell]) -> None:
+        for key, value in cells:
+            self._keys += key
+            self._values += value
+            self._ends.append(len(self._values))
+
+    def to_arrays(self) -> tuple[Any, Any]:
+        """Keys and values."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        count = len(self._ends) - 1
+        width = len(self._keys) // max(count, 1)
+        ends = pa.py_buffer(np.arange(count + 1, dtype=np.int64) * width)
+        keys = pa.Array.from_buffers(
+            pa.large_string(), count, [None, ends, pa.py_buffer(self._keys)]
+        )
+        found = [None, pa.py_buffer(self._ends), pa.py_buffer(self._values)]
+        return keys, pa.Array.from_buffers(pa.large_binary(), count, found)
+
+
+def _build_groups(partition: str, cells: _CellBuffer, schema: str) -> Iterator[NewFileGroup]:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    prefix, count = _GROUPS[partition]
+    keys, values = cells.to_arrays()
+    chosen = find_record_groups(keys.cast(pa.string()), count)
+    for number in range(count):
+        rows = to_integer_array(np.flatnonzero(chosen == number))
+        rows = rows.take(pc.sort_indices(keys.take(rows)))
+        data = None
+        if len(rows):
+            some = keys.take(rows).cast(pa.binary())
+            data = hfile_writer.encode_hfile_arrays(
+                some, values, schema, rows=rows, is_base_file=True
+            )
+        yield NewFileGroup(
+            partition=partition, group=f"{prefix}-{number:04}-0", data=data, rows=len(rows)
+        )
+
+
+def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
+    """The deltacommits of builds of ours, in the order to delete them, completed or not.
+
+    Their files must be gone already, with the folders they are in. Raises BusyError where a plan or
+    a deltacommit of somebody else is pending on the metadata table's own timeline; FormatError.
+    """
+    own: dict[str, list[TimelineFile]] = {}
+    on_data = {instant.requested for instant in table.timelines.data.instants}
+    for file in table.timeline.files:
+        if file.instant.action is Action.DELTACOMMIT and file.instant.requested not in on_data:
+            own.setdefault(file.instant.requested, []).append(file)
+    paths: list[str] = []
+    for files in own.values():
+        files.sort(key=lambda file: -file.instant.state.rank)
+        if _is_ours(table, files):
+            paths += [f"{table.timelines.folder}/{file.name}" for file in files]
+        elif not files[0].instant.is_completed:
+            raise _busy_error(files[0])
+    for file in table.timeline.files:
+        if file.instant.action in _PLANS and not _is_completed(table, file):
+            raise _busy_error(file)
+    return tuple(paths)
+
+
+def read_built_columns(table: MetadataTable) -> tuple[str, ...]:
+    """The columns of the newest build of ours that the metadata table's timeline shows.
+
+    None where it shows none: it may be archived. Raises FormatError.
+    """
+    on_data = {instant.requested for instant in table.timelines.data.instants}
+    for file in reversed(table.timeline.files):
+        instant = file.instant
+        is_own = instant.action is Action.DELTACOMMIT and instant.requested not in on_data
+        if not is_own or not instant.is_completed:
+            continue
+        path = f"{table.timelines.folder}/{file.name}"
+        said = CommitMetadata.parse(table.source.read(path), path).extra.get(COLUMNS)
+        if said is not None:
+            with decoding(path, "the columns of an index"):
+                return tuple(map(str, json.loads(said)))
+    return ()
+
+
+def _is_completed(table: MetadataTable, file: TimelineFile) -> bool:
+    time = file.instant.requested
+    return any(one.requested == time and one.is_completed for one in table.timeline.instants)
+
+
+def _busy_error(file: TimelineFile) -> BusyError:
+    return BusyError(
+        f"{file.name} is pending on the metadata table's own timeline; run again when a writer has "
+        "finished it"
+    )
+
+
+def _is_ours(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
+    """Whether a deltacommit says that it is, from its inflight file on.
+
+    One that was only requested, or whose inflight file was cut short, has done nothing. It is
+    nobody's who is still alive: the caller holds the lock and has seen nobody at work.
+    """
+    newest = files[0].instant
+    if newest.state is State.REQUESTED:
+        return True
+    begun = next((file for file in files if file.instant.state is State.INFLIGHT), None)
+    path = f"{table.timelines.folder}/{begun.name}" if begun else ""
+    data = table.source.read(path) if begun else b""
+    try:
+        return bool(data) and MARK in CommitMetadata.parse(data, path).extra
+    except FormatError:
+        return not newest.is_completed
+
+
+def add_column_stats_definition(data: bytes | None, columns: Sequence[str], version: int) -> bytes:
+    """The index definitions with this one of column_stats; ``data``: as they are, None without any.
+
+    Raises FormatError.
+    """
+    known: dict[str, Any] = {}
+    if data is not None:
+        with decoding(DEFINITIONS, "the index definitions"):
+            known = json.loads(data)
+            require(isinstance(known["indexDefinitions"], dict), "it has no definitions")
+    definition: dict[str, Any] = {
+        "indexName": COLUMN_STATS,
+        "indexType": COLUMN_STATS,
+        "indexFunction": COLUMN_STATS,
+        "sourceFields": [*columns],
+        "indexOptions": {},
+    }
+    if version >= _TYPED:
+        definition["version"] = "V2"
+    definitions = {**known.get("indexDefinitions", {}), COLUMN_STATS: definition}
+    return json.dumps({**known, "indexDefinitions": definitions}, indent=2).encode()

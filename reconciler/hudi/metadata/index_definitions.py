@@ -1,0 +1,95 @@
+"""Entries that the metadata table's indexes keep of files that a clean has removed.
+
+Nobody looks them up, since candidates come from the ``files`` partition; they only take space. From
+version 8 on Hudi's own cleans delete them by key, and so do we. Before that it takes the names of
+all indexed columns, which are nowhere but in the entries themselves: they stay.
+Source: HoodieTableMetadataUtil.convertMetadataToColumnStatsRecords, …ToBloomFilterRecords.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.errors import NotFoundError
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.metadata.index_keys import (
+    build_bloom_filter_keys,
+    build_column_stats_keys,
+    split_by_file_group,
+)
+from reconciler.hudi.metadata.own_timeline import VERSION_8, ByteSource
+from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
+from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+
+DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+_UNPARTITIONED: Final = "."
+#: more keys than this would cost more than the space they free
+_MOST_KEYS: Final = 1_000_000
+
+
+def find_stale_entries(
+    table: MetadataTable, removed_files: Mapping[str, Sequence[str]]
+) -> list[tuple[MetadataSlice, list[str]]]:
+    """The keys to delete from each file group of the live index partitions, none empty.
+
+    ``removed_files``: partition path -> file names. Raises FormatError.
+    """
+    if table.version < VERSION_8:
+        return []
+    found: list[tuple[MetadataSlice, list[str]]] = []
+    columns = read_defined_columns(table.source) if COLUMN_STATS in table.live_partitions else ()
+    if 0 < len(columns) * sum(map(len, removed_files.values())) <= _MOST_KEYS:
+        keys = [
+            key
+            for path, names in removed_files.items()
+            for key in build_column_stats_keys(columns, path or _UNPARTITIONED, names)
+        ]
+        found += _group_by_slice(table, COLUMN_STATS, keys)
+    if BLOOM_FILTERS in table.live_partitions:
+        keys = [
+            key
+            for path, names in removed_files.items()
+            for key in build_bloom_filter_keys(path or _UNPARTITIONED, filter(_is_base, names))
+        ]
+        found += _group_by_slice(table, BLOOM_FILTERS, keys)
+    return found
+
+
+def _is_base(name: str) -> bool:
+    return not name.startswith(".")
+
+
+def _group_by_slice(
+    table: MetadataTable, partition: str, keys: Sequence[str]
+) -> Iterator[tuple[MetadataSlice, list[str]]]:
+    slices = table.list_slices(partition) if keys else ()
+    for over, some in zip(slices, split_by_file_group(keys, len(slices)), strict=True):
+        if some:
+            yield over, some
+
+
+def read_defined_columns(source: ByteSource) -> tuple[str, ...]:
+    """The columns of the column_stats index as Hudi wrote them down; none when it didn't."""
+    columns = _read_definition(source, COLUMN_STATS).get("sourceFields") or []
+    with decoding(DEFINITIONS, "the index definitions"):
+        require(all(isinstance(column, str) for column in columns), "a column that is no name")
+        return tuple(columns)
+
+
+def is_record_index_partitioned(source: ByteSource) -> bool:
+    """Whether the record index keeps each data partition's keys by themselves (since 1.1)."""
+    options = _read_definition(source, RECORD_INDEX).get("indexOptions") or {}
+    with decoding(DEFINITIONS, "the index definitions"):
+        return str(options.get("isPartitioned", "false")).lower() != "false"
+
+
+def _read_definition(source: ByteSource, index: str) -> dict[str, Any]:
+    """What Hudi wrote down of an index; nothing when it didn't, as before version 8."""
+    try:
+        data = source.read(DEFINITIONS)
+    except NotFoundError:
+        return {}
+    with decoding(DEFINITIONS, "the index definitions"):
+        return dict(json.loads(data)["indexDefinitions"].get(index) or {})

@@ -1,0 +1,103 @@
+"""Which columns the index ``column_stats`` has, and how it keeps the bounds of each.
+
+From version 8 on Hudi writes the columns down. Before, they are nowhere but in the entries, whose
+keys start with the column's hash: so a few blocks of each file group tell them all.
+Source: HoodieIndexDefinition, ColumnIndexID; HoodieTableMetadataUtil.getColumnsToIndex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.avro_binary import decoding
+from reconciler.hudi.codecs.log_blocks import BlockType, LogBlock, get_block_schema
+from reconciler.hudi.metadata.index_definitions import read_defined_columns
+from reconciler.hudi.metadata.index_keys import hash_name
+from reconciler.hudi.metadata.own_timeline import VERSION_8
+from reconciler.hudi.metadata.record_encoder import BoundWrapper
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
+from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+
+#: letters of a key that stand for the column
+_WIDTH: Final = len(hash_name(""))
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySample:
+    """Entries of one file, of one schema (its JSON). ``entries`` come once."""
+
+    entries: Iterator[tuple[bytes, bytes]]
+    schema: str
+    path: str
+
+
+def read_indexed_columns(table: MetadataTable) -> tuple[str, ...]:
+    """The columns of which every file must tell the range, in the index's order.
+
+    Empty where the table has no column_stats, or Hudi has not written its columns down. Raises
+    FormatError, UnsupportedError.
+    """
+    if COLUMN_STATS not in table.live_partitions:
+        return ()
+    if table.version >= VERSION_8:
+        return read_defined_columns(table.source)
+    found: dict[bytes, str] = {}
+    for sample in _read_samples(table):
+        for key, value in sample.entries:
+            if key[:_WIDTH] not in found:
+                found[key[:_WIDTH]] = BoundWrapper.read_column(value, sample.schema, sample.path)
+    return tuple(sorted(found.values()))
+
+
+def learn_wrappers(table: MetadataTable, columns: Collection[str]) -> dict[str, BoundWrapper]:
+    """How the bounds of those of the columns are kept that entries show, newest entries first.
+
+    Raises FormatError, UnsupportedError.
+    """
+    found: dict[str, BoundWrapper] = {}
+    missing = {hash_name(column).encode(): column for column in columns}
+    for sample in _read_samples(table):
+        values = (value for key, value in sample.entries if key[:_WIDTH] in missing)
+        learned = BoundWrapper.learn(values, sample.schema, sample.path, missing.values())
+        found |= learned
+        missing = {start: column for start, column in missing.items() if column not in learned}
+        if not missing:
+            break
+    return found
+
+
+def _read_samples(table: MetadataTable) -> Iterator[EntrySample]:
+    """Among these entries is one of every column; those of log files come before the others."""
+    slices = table.list_slices(COLUMN_STATS)
+    return chain(
+        (
+            sample
+            for newest in slices
+            for sample in _sample_logs(reversed(table.read_visible_blocks(newest)))
+        ),
+        (sample for newest in slices for sample in _sample_base(table, newest)),
+    )
+
+
+def _sample_logs(blocks: Iterable[LogBlock]) -> Iterator[EntrySample]:
+    for block in blocks:
+        if block.type is BlockType.HFILE_DATA:
+            cells = hfile_reader.parse_hfile(block.content, block.path).scan_all()
+            yield EntrySample(cells, get_block_schema(block), block.path)
+
+
+def _sample_base(table: MetadataTable, newest: MetadataSlice) -> Iterator[EntrySample]:
+    if newest.base is None:
+        return
+    name, size = newest.base
+    path = newest.file_path(name)
+    base = hfile_reader.open_hfile(
+        lambda start, length: table.source.read_range(path, start, length), size, path
+    )
+    with decoding(path, "a text"):
+        schema = base.info.get(b"schema", b"").decode()
+    yield EntrySample(base.sample_prefixes(_WIDTH), schema, path)

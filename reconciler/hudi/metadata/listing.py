@@ -1,0 +1,235 @@
+"""The file listing that the metadata table keeps, and how it differs from another listing.
+
+The ``files`` partition has one record a partition path (file name -> size, deleted) and one, of
+key ``__all_partitions__``, that names the partitions. Records of one key are merged: log blocks in
+order first, their result over the base file's record (HoodieMetadataPayload).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.avro_binary import decode_record, decoding, parse_schema
+from reconciler.hudi.codecs.hfile_reader import HFile
+from reconciler.hudi.codecs.log_blocks import (
+    BlockType,
+    LogBlock,
+    get_block_schema,
+    read_avro_records,
+    read_delete_keys,
+)
+from reconciler.hudi.metadata.table import FILES, MetadataTable
+
+ALL_PARTITIONS: Final = "__all_partitions__"
+#: what the metadata table calls the only partition of a table without partitions
+UNPARTITIONED: Final = "."
+
+#: file name -> size in bytes, None for a deleted file whose record may still be below
+FileSizes = dict[str, int | None]
+
+
+@dataclass(slots=True)
+class _KeyChange:
+    """What the log blocks say of one key; ``hides_base``: the base file's record is gone."""
+
+    names: FileSizes
+    hides_base: bool = False
+
+
+#: partition path, file names, sizes in bytes
+FolderFiles = tuple[str, list[str], list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataListing:
+    """The merged ``files`` partition; ``partitions`` are the live partition paths, sorted.
+
+    ``schema``: the JSON of the newest schema that its records were written with.
+    """
+
+    partitions: tuple[str, ...]
+    schema: str
+    _base: HFile | None = field(repr=False)
+    _logs: Mapping[str, _KeyChange] = field(repr=False)
+
+    def read_folders(self, partitions: Collection[str] | None = None) -> Iterator[FolderFiles]:
+        """Names and sizes of every live partition, or of the wanted ones among them, by path.
+
+        A partition without files comes with empty lists. Few wanted partitions read few blocks of
+        the base file. Raises FormatError.
+        """
+        asked = None if partitions is None else set(partitions)
+        live = tuple(path for path in self.partitions if asked is None or path in asked)
+        below = self._read_base_records(live, everything=asked is None)
+        for path in live:
+            names = _merge_record(
+                self._base,
+                below.pop(_partition_key(path), None),
+                self._logs.get(_partition_key(path)),
+            )
+            yield path, list(names), list(names.values())
+
+    def find_in_base(self, partition: str, names: Collection[str]) -> set[str]:
+        """Those of the live names that both the log blocks and the base file list.
+
+        One deletion only takes back what the log blocks say of them; the base file's word needs a
+        second one, in a later block.
+        """
+        change = self._logs.get(_partition_key(partition))
+        if self._base is None or change is None:
+            return set()
+        twice = {name for name in names if change.names.get(name) is not None}
+        if not twice:
+            return set()
+        key = _partition_key(partition).encode()
+        record = self._base.get([key]).get(key)
+        return twice & _merge_record(self._base, record, None).keys()
+
+    def _read_base_records(self, live: Collection[str], *, everything: bool) -> dict[str, bytes]:
+        """The undecoded records of the base file, by key."""
+        if self._base is None:
+            return {}
+        keys = [_partition_key(path).encode() for path in live]
+        found = self._base.scan_all() if everything else self._base.get(keys).items()
+        return {key.decode(): value for key, value in found}
+
+
+def read_metadata_listing(table: MetadataTable) -> MetadataListing:
+    """Read the log blocks of the ``files`` partition and open its base file.
+
+    Raises FormatError, UnsupportedError.
+    """
+    slices = table.list_slices(FILES)
+    if len(slices) != 1:
+        raise UnsupportedError(
+            f"{FILES}: the metadata table keeps the file listing in {len(slices)} file groups; "
+            "only one is known"
+        )
+    (newest,) = slices
+    base = None
+    if newest.base:
+        name, size = newest.base
+        path = newest.file_path(name)
+        base = hfile_reader.open_hfile(
+            lambda start, length: table.source.read_range(path, start, length), size, path
+        )
+    schema = _read_schema(base) if base else ""
+    logs: dict[str, _KeyChange] = {}
+    for block in table.read_visible_blocks(newest):
+        if block.type is BlockType.DELETE:
+            logs.update((key, _KeyChange({}, hides_base=True)) for key in read_delete_keys(block))
+            continue
+        schema = get_block_schema(block)
+        for key, names in read_block_entries(block):
+            merge_file_sizes(logs.setdefault(key, _KeyChange({})).names, names)
+    everything = base.get([ALL_PARTITIONS.encode()]) if base else {}
+    partitions = _merge_record(
+        base, everything.get(ALL_PARTITIONS.encode()), logs.get(ALL_PARTITIONS)
+    )
+    return MetadataListing(
+        partitions=tuple(sorted("" if path == UNPARTITIONED else path for path in partitions)),
+        schema=schema,
+        _base=base,
+        _logs=logs,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingDifference:
+    """A file of which two listings say different things; sizes in bytes, None: not listed."""
+
+    partition: str
+    name: str
+    metadata_bytes: int | None
+    storage_bytes: int | None
+
+
+def find_differences(
+    metadata: Iterable[FolderFiles], storage: Iterable[FolderFiles]
+) -> tuple[ListingDifference, ...]:
+    """Every file of which the metadata table and the storage say different things, sorted.
+
+    A partition without files is as good as none. Files of pending and failed writes are rightly in
+    storage only: judging them takes the timeline, which is the caller's.
+    """
+    left = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in metadata}
+    right = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in storage}
+    nothing: dict[str, int] = {}
+    return tuple(
+        ListingDifference(
+            partition=path, name=name, metadata_bytes=ours.get(name), storage_bytes=theirs.get(name)
+        )
+        for path in sorted(left.keys() | right.keys())
+        if (ours := left.get(path, nothing)) != (theirs := right.get(path, nothing))
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+    )
+
+
+def merge_file_sizes(older: FileSizes, newer: FileSizes) -> None:
+    """Bring ``newer`` into ``older`` as HoodieMetadataPayload.combineFileSystemMetadata does.
+
+    A deletion cancels what it meets and stays only where nothing was; sizes only grow.
+    """
+    for name, size in newer.items():
+        known = older.get(name)
+        if size is not None:
+            older[name] = size if known is None else max(size, known)
+        elif known is None:
+            older[name] = None
+        else:
+            del older[name]
+
+
+def _merge_record(
+    base: HFile | None, record: bytes | None, change: _KeyChange | None
+) -> dict[str, int]:
+    """The live names of one key: the base file's record under what the log blocks say."""
+    names: FileSizes = {}
+    if base and record is not None and not (change and change.hides_base):
+        schema = parse_schema(_read_schema(base), base.path)
+        names = _parse_file_sizes(decode_record(record, schema, base.path), base.path)
+    if change:
+        merge_file_sizes(names, change.names)
+    return {name: size for name, size in names.items() if size is not None}
+
+
+def read_block_entries(block: LogBlock) -> Iterator[tuple[str, FileSizes]]:
+    """Key and names of each record of a data block; raises FormatError, UnsupportedError."""
+    if block.type is BlockType.HFILE_DATA:
+        schema = parse_schema(get_block_schema(block), block.path)
+        for key, value in hfile_reader.parse_hfile(block.content, block.path).scan_all():
+            yield (
+                _decode_text(key, block.path),
+                _parse_file_sizes(decode_record(value, schema, block.path), block.path),
+            )
+    elif block.type is BlockType.AVRO_DATA:
+        for record in read_avro_records(block):
+            yield str(record.get("key")), _parse_file_sizes(record, block.path)
+    else:
+        raise UnsupportedError(
+            f"{block.path}: {block.type.name} blocks are unknown in the metadata table"
+        )
+
+
+def _parse_file_sizes(record: Any, path: str) -> FileSizes:
+    with decoding(path, "a record of the file listing"):
+        listed = (record["filesystemMetadata"] or {}).items()
+        return {name: None if info["isDeleted"] else int(info["size"]) for name, info in listed}
+
+
+def _read_schema(base: HFile) -> str:
+    return _decode_text(base.info.get(b"schema", b""), base.path)
+
+
+def _decode_text(data: bytes, path: str) -> str:
+    with decoding(path, "a text"):
+        return data.decode()
+
+
+def _partition_key(partition: str) -> str:
+    return partition or UNPARTITIONED  # __all_partitions__ stands for itself

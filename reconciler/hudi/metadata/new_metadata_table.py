@@ -1,0 +1,108 @@
+"""How the metadata table of a new table begins: its properties, the listing's first deltacommit.
+
+Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFilesPartition and the
+files that 0.15, 1.0 and 1.2 leave. Readers see none of it before the data table's properties list
+the partition ``files``, so the caller brings all of it to storage first.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.codecs.avro_binary import load_schema_text
+from reconciler.hudi.metadata.clean_sync import encode_listing_cells
+from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewFileGroup
+from reconciler.hudi.metadata.listing import ALL_PARTITIONS, UNPARTITIONED, FileSizes
+from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8, ByteSource, MetadataTimelines
+from reconciler.hudi.metadata.table import FILES, MetadataTable
+from reconciler.hudi.table.properties import compute_checksum, format_java_properties
+from reconciler.hudi.timeline.active import Timeline
+
+PROPERTIES: Final = f"{ROOT}/.hoodie/hoodie.properties"
+#: the instant of the first deltacommit: Hudi 0.x hangs a number on the time that 1.x begins with
+_FIRST: Final = {6: "00000000000000010", 8: "00000000000000000", 9: "00000000000000000"}
+_FILE_GROUP: Final = "files-0000-0"
+_META: Final = ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
+_ALWAYS: Final = {
+    "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+    "hoodie.datasource.write.drop.partition.columns": "false",
+    "hoodie.populate.meta.fields": "false",
+    "hoodie.table.base.file.format": "HFILE",
+    "hoodie.table.recordkey.fields": "key",
+    "hoodie.table.type": "MERGE_ON_READ",
+}
+_LAYOUT_1: Final = {
+    "hoodie.archivelog.folder": "archived",
+    "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+    "hoodie.timeline.layout.version": "1",
+}
+_LAYOUT_2: Final = {
+    "hoodie.archivelog.folder": "history",
+    "hoodie.record.merge.mode": "CUSTOM",
+    "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+    "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+    "hoodie.timeline.history.path": "history",
+    "hoodie.timeline.layout.version": "2",
+    "hoodie.timeline.path": "timeline",
+}
+
+
+def build_metadata_properties(table_name: str, version: int) -> bytes:
+    """The bytes of the metadata table's own ``hoodie.properties``."""
+    said = {
+        **_ALWAYS,
+        **(_LAYOUT_2 if version >= VERSION_8 else _LAYOUT_1),
+        "hoodie.table.name": f"{table_name}_metadata",
+        "hoodie.table.version": str(version),
+    }
+    if version >= VERSION_8:
+        said["hoodie.table.initial.version"] = str(version)
+    said["hoodie.table.checksum"] = str(compute_checksum(said))
+    return format_java_properties(said)
+
+
+@functools.cache
+def load_record_schema(version: int) -> str:
+    """The Avro schema of the metadata table's records, Hudi's columns included, as JSON."""
+    document = json.loads(load_schema_text(f"HoodieMetadataRecord.v{version}.avsc"))
+    meta = [
+        {"name": f"_hoodie_{name}", "type": ["null", "string"], "doc": "", "default": None}
+        for name in _META
+    ]
+    document["fields"] = [*meta, *document["fields"]]
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+
+
+def build_first_listing(
+    source: ByteSource,
+    *,
+    version: int,
+    data: Timeline,
+    completion_time: str,
+    partitions: Mapping[str, FileSizes],
+) -> tuple[FileToCreate, ...]:
+    """The deltacommit with which the listing begins, as files to create in this order.
+
+    ``completion_time``: its completion time, used from version 8 on. ``partitions``: path ("" of a table
+    without partitions) -> the names and sizes of its data files; empty where there is nothing yet.
+    """
+    paths = {path or UNPARTITIONED: names for path, names in partitions.items()}
+    changes: dict[str, FileSizes] = {ALL_PARTITIONS: dict.fromkeys(paths, 0), **paths}
+    schema = load_record_schema(version)
+    deltacommit = Deltacommit(
+        table=MetadataTable(MetadataTimelines(source, version, Timeline.from_files([]), data)),
+        instant=_FIRST[version],
+        completion_time=completion_time,
+        schema=schema,
+        removed_paths=(),
+    )
+    content = hfile_writer.encode_hfile(
+        encode_listing_cells(schema, changes), schema, is_base_file=True
+    )
+    group = NewFileGroup(partition=FILES, group=_FILE_GROUP, data=content, rows=len(changes))
+    return deltacommit.build_first_files([group], {})

@@ -1,0 +1,204 @@
+"""The metadata table's own timeline, and which instants' log blocks a reader may see.
+
+``.hoodie/metadata`` is a merge-on-read Hudi table of HFiles. It is written before the data table's
+instant completes, so a log block counts only once its instant is completed on the data table.
+Source: HoodieTableMetadataUtil.getValidInstantTimestamps, AbstractHoodieLogRecordReader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Protocol
+
+from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.codecs.avro_binary import decoding
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.compaction import CompactionPlan
+from reconciler.hudi.timeline.instant import Action, Instant, State
+
+ROOT: Final = ".hoodie/metadata"
+#: the first table version with layout 2 of the timeline
+VERSION_8: Final = 8
+KNOWN_VERSIONS: Final = (6, 8, 9)
+
+#: how the instants begin that made the metadata table
+_SOLO: Final = "00000000000000"
+#: version 6: digits of an instant with an operation's suffix, three more than the data table's
+_SUFFIXED: Final = 20
+_UNDOING: Final = frozenset({Action.ROLLBACK, Action.RESTORE})
+
+
+class ListedEntry(Protocol):
+    """One thing in a folder, as a storage lists it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def modified_ms(self) -> int: ...
+    @property
+    def is_folder(self) -> bool: ...
+
+
+class ByteSource(Protocol):
+    """Where bytes come from; paths are relative to the data table's root. A storage is one.
+
+    ``list`` raises NotFoundError when the folder is not there.
+    """
+
+    def list(self, folder: str) -> Sequence[ListedEntry]: ...
+    def read(self, path: str) -> bytes: ...
+    def read_range(self, path: str, start: int, length: int) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class MetadataTimelines:
+    """``own``: the metadata table's active timeline; ``data``: the data table's."""
+
+    source: ByteSource
+    version: int
+    own: Timeline
+    data: Timeline
+
+    @property
+    def folder(self) -> str:
+        return _timeline_folder(f"{ROOT}/.hoodie", self.version)
+
+    @cached_property
+    def completion_times(self) -> Mapping[str, str]:
+        """Completion times of its completed commits, by requested time (itself in version 6)."""
+        return {i.requested: i.completed or i.requested for i in self.own.commits}
+
+    def is_written(self, instant: str) -> bool:
+        """Whether it is completed on the metadata table's own timeline, or archived there."""
+        start = min(self.completion_times, default="")
+        return instant in self.completion_times or (
+            instant < start and instant not in self._pending
+        )
+
+    def is_visible(self, instant: str) -> bool:
+        """Whether a reader may see the log blocks of an instant."""
+        if self.version < VERSION_8 and not self.is_written(instant):
+            return False
+        if instant in self._valid_instants:
+            return True
+        return instant not in self._pending_data_instants and instant in self._rolled_back_instants
+
+    def find_pending_compaction(self, partition: str, group: str) -> str:
+        """The pending compaction that opened a slice of the file group, ``""`` without one."""
+        return self._pending_compactions.get((partition, group), "")
+
+    @cached_property
+    def _pending(self) -> frozenset[str]:
+        return frozenset(i.requested for i in self.own.instants if not i.is_completed)
+
+    @cached_property
+    def _pending_data_instants(self) -> frozenset[str]:
+        """The data table's pending instants."""
+        return frozenset(i.requested for i in self.data.instants if not i.is_completed)
+
+    @cached_property
+    def _valid_instants(self) -> frozenset[str]:
+        """Instants whose blocks count: getValidInstantTimestamps without what was rolled back."""
+        valid = {i.requested for i in self.data.instants if i.is_completed}
+        for instant in self.own.completed({Action.DELTACOMMIT}):
+            time = instant.requested
+            own = (
+                len(time) == _SUFFIXED
+                if self.version < VERSION_8
+                else time not in self._pending_data_instants
+            )
+            if own or time.startswith(_SOLO):
+                valid.add(time)
+        return frozenset(valid | {i.requested for i in self.own.completed(_UNDOING)})
+
+    @cached_property
+    def _rolled_back_instants(self) -> frozenset[str]:
+        """What completed rollbacks and restores of the data table undid; read when first asked for.
+
+        Their blocks count: the blocks of the rollback itself take back what they said.
+        """
+        folder = _timeline_folder(".hoodie", self.version)
+        undone: set[str] = set()
+        for instant in self.data.completed(_UNDOING):
+            path = f"{folder}/{instant.file_name}"
+            data = self.source.read(path)
+            if data:
+                undone.update(_parse_rolled_back(data, instant.action, path))
+            else:  # a crash can leave it empty; the plan says the same
+                plan = replace(instant, state=State.REQUESTED, completed=None)
+                path = f"{folder}/{plan.file_name}"
+                undone.add(_parse_rollback_target(self.source.read(path), path))
+        return frozenset(undone)
+
+    @cached_property
+    def _pending_compactions(self) -> Mapping[tuple[str, str], str]:
+        """The newest pending compaction of a (metadata partition, file group)."""
+        found: dict[tuple[str, str], str] = {}
+        for instant in self.own.pending({Action.COMPACTION}):
+            plan = replace(instant, state=State.REQUESTED)
+            path = f"{self.folder}/{plan.file_name}"
+            for operation in CompactionPlan.parse(self.source.read(path), path).operations:
+                found[operation.partition, operation.file_id] = instant.requested
+        return found
+
+
+def open_metadata_timelines(
+    source: ByteSource, *, version: int, data: Timeline
+) -> MetadataTimelines:
+    """The timeline of the metadata table of a data table of this version.
+
+    Raises UnsupportedError for a table version we have not proven; FormatError when the metadata
+    table that the properties promise is not there.
+    """
+    if version not in KNOWN_VERSIONS:
+        raise UnsupportedError(
+            f"{ROOT}: the metadata table of table version {version} is unknown to this version of "
+            f"reconciler; it knows {', '.join(map(str, KNOWN_VERSIONS))}"
+        )
+    folder = _timeline_folder(f"{ROOT}/.hoodie", version)
+    try:
+        entries = source.list(folder)
+    except NotFoundError:
+        raise FormatError(
+            folder,
+            f"a table of version {version} with a metadata table must have its timeline here",
+            "let a Hudi writer rebuild the metadata table",
+        ) from None
+    return MetadataTimelines(source, version, _build_timeline(entries), data)
+
+
+def _timeline_folder(hoodie: str, version: int) -> str:
+    return f"{hoodie}/timeline" if version >= VERSION_8 else hoodie
+
+
+def _build_timeline(entries: Iterable[ListedEntry]) -> Timeline:
+    files = []
+    for entry in entries:
+        instant = None if entry.is_folder else Instant.parse(entry.name)
+        if instant is not None:
+            files.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
+    return Timeline.from_files(files)
+
+
+def _parse_rolled_back(data: bytes, action: Action, path: str) -> list[str]:
+    """The commits that a completed rollback or restore undid; raises FormatError."""
+    if action is Action.ROLLBACK:
+        parts = [avro_container.decode_container(data, "HoodieRollbackMetadata", path)]
+    else:
+        restore = avro_container.decode_container(data, "HoodieRestoreMetadata", path)
+        with decoding(path, "HoodieRestoreMetadata"):
+            parts = [one for many in restore["hoodieRestoreMetadata"].values() for one in many]
+    with decoding(path, "what it rolled back"):
+        return [str(time) for part in parts for time in part["commitsRollback"]]
+
+
+def _parse_rollback_target(data: bytes, path: str) -> str:
+    """The commit that a planned rollback is to undo; raises FormatError."""
+    plan = avro_container.decode_container(data, "HoodieRollbackPlan", path)
+    with decoding(path, "HoodieRollbackPlan"):
+        return str(plan["instantToRollback"]["commitTime"])

@@ -1,0 +1,346 @@
+"""What a commit has the metadata table told, one log file for each file group that gets to know.
+
+Whatever new files are for, rows that move or rows that are new, they are listed, ranged, filtered
+and placed alike; what is said beyond that, and which partitions are told, is the commit's.
+Source: HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from reconciler.errors import BusyError, StaleError, UnsupportedError
+from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.codecs.bloom import infer_type_code
+from reconciler.hudi.codecs.log_blocks import (
+    BlockType,
+    HeaderKey,
+    encode_block,
+    encode_delete_content,
+)
+from reconciler.hudi.metadata.clean_sync import MetadataSync, encode_listing_block
+from reconciler.hudi.metadata.deltacommit import Deltacommit, NewLogFile
+from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
+from reconciler.hudi.metadata.index_keys import split_by_file_group
+from reconciler.hudi.metadata.indexed_columns import learn_wrappers
+from reconciler.hudi.metadata.listing import (
+    ALL_PARTITIONS,
+    UNPARTITIONED,
+    FileSizes,
+    MetadataListing,
+)
+from reconciler.hudi.metadata.own_timeline import ROOT
+from reconciler.hudi.metadata.record_encoder import BoundWrapper, Cell, ColumnRange, RecordEncoder
+from reconciler.hudi.metadata.record_locations import build_location_blocks
+from reconciler.hudi.metadata.sync_decisions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    RECORD_INDEX,
+    PartitionDecision,
+    SyncDecision,
+)
+from reconciler.hudi.metadata.table import FILES, MetadataTable
+from reconciler.hudi.timeline.instant import Action, Instant, State
+
+#: plans that may wait for ever; who carries one out reads the table's properties first
+_LONG_PENDING: Final = frozenset(
+    {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING, Action.CLEAN, Action.ROLLBACK}
+)
+
+
+class NewBaseFile(Protocol):
+    """A base file that was written; ``basefile.writer.WrittenFile`` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def bloom(self) -> str | None: ...
+    @property
+    def ranges(self) -> tuple[ColumnRange, ...]: ...
+
+
+#: path and size of a new file -> record keys, string arrays in any order
+KeyReader = Callable[[str, int], Iterable[Any]]
+#: the log files that tell one metadata partition; raises UnsupportedError where that cannot be
+LogBuilder = Callable[[], list[NewLogFile]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncPlan:
+    """``dropped_partitions``: the metadata partitions to take away first, sorted; ``drop_reasons``: why, of each.
+
+    ``sync`` is None where the table has no live metadata table.
+    """
+
+    dropped_partitions: tuple[str, ...] = ()
+    sync: MetadataSync | None = None
+    drop_reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NewFiles:
+    """The new files of a pending instant, as the metadata table is told of them.
+
+    ``instant``: requested time, ``parse_instant_ms`` the same in milliseconds since 1970, read in the
+    timeline's zone; ``completion_time``: the deltacommit's completion time, used from version 8 on.
+    ``files_by_partition``: partition path ("" where the table has none) -> its new files. ``columns``: those
+    whose range every file has to tell. ``read_keys`` gives the record keys of a new file whose places
+    are told.
+    """
+
+    instant: str
+    completion_time: str
+    instant_ms: int
+    files_by_partition: Mapping[str, Sequence[NewBaseFile]]
+    columns: Sequence[str]
+    read_keys: KeyReader
+
+    @property
+    def files(self) -> Iterator[tuple[str, NewBaseFile]]:
+        return (
+            (path, file)
+            for path, files in sorted(self.files_by_partition.items())
+            for file in files
+        )
+
+
+def plan_sync(
+    builder: PartitionLogBuilder,
+    builders: Mapping[str, LogBuilder],
+    decide: Callable[[Mapping[str, str]], Mapping[str, PartitionDecision]],
+) -> SyncPlan:
+    """Every partition that can be told is, the others must go; what one attempt wrote goes first.
+
+    ``decide``: obstacles by metadata partition -> the verdict on each live one. Raises what
+    ``decide`` does; BusyError when a partition must go while another write is pending, which may be
+    counting on it; FormatError.
+    """
+    table, instant = builder.table, builder.new_files.instant
+    wanted = [name for name, verdict in decide({}).items() if verdict.decision is SyncDecision.SYNC]
+    contents, obstacles = _build_logs(builders, wanted)
+    verdicts = decide(obstacles)
+    dropped = {
+        name: verdict.because
+        for name, verdict in verdicts.items()
+        if verdict.decision is SyncDecision.DROP
+    }
+    if dropped:
+        _check_no_pending_write(table, instant, dropped)
+    earlier = find_earlier_attempt(table, instant, indexes=True)
+    told = [name for name in sorted(contents) if name not in dropped]
+    logs = [log for name in told for log in contents[name]]
+    deltacommit = Deltacommit(
+        table=table,
+        instant=instant,
+        completion_time=builder.new_files.completion_time,
+        schema=builder.schema,
+        removed_paths=earlier.paths,
+    )
+    sync = MetadataSync(cleanup=earlier.paths, writes=deltacommit.build_files(logs) if logs else ())
+    return SyncPlan(dropped_partitions=tuple(sorted(dropped)), sync=sync, drop_reasons=dropped)
+
+
+def _build_logs(
+    builders: Mapping[str, LogBuilder], wanted: Iterable[str]
+) -> tuple[dict[str, list[NewLogFile]], dict[str, str]]:
+    """The log files of each partition, and why there are none where that is so."""
+    contents: dict[str, list[NewLogFile]] = {}
+    obstacles = {}
+    for name in wanted:
+        try:
+            contents[name] = builders[name]()
+        except UnsupportedError as problem:
+            if name == FILES:
+                raise
+            obstacles[name] = str(problem).partition("; drop the index")[0]
+    return contents, obstacles
+
+
+def _check_no_pending_write(table: MetadataTable, instant: str, dropped: Mapping[str, str]) -> None:
+    """Raises BusyError while another write is pending."""
+    foreign = [
+        other
+        for other in table.timelines.data.instants
+        if not other.is_completed and other.requested != instant and _relies_on_indexes(other)
+    ]
+    if foreign:
+        raise BusyError(
+            f"the metadata partitions {', '.join(sorted(dropped))} must be dropped, but "
+            f"{foreign[0].file_name} is pending and may be counting on them; run again when it has "
+            "completed or was rolled back"
+        )
+
+
+def _relies_on_indexes(instant: Instant) -> bool:
+    return not (instant.state is State.REQUESTED and instant.action in _LONG_PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLogBuilder:
+    """Makes the log files of each partition. ``schema``: the JSON of its newest records' schema."""
+
+    table: MetadataTable
+    schema: str
+    new_files: NewFiles
+
+    @classmethod
+    def from_listing(
+        cls, table: MetadataTable, listing: MetadataListing, new_files: NewFiles
+    ) -> PartitionLogBuilder:
+        return cls(table, listing.schema, new_files)
+
+    @property
+    def records(self) -> RecordEncoder:
+        return RecordEncoder(schema=self.schema, path=ROOT)
+
+    def builders(self) -> dict[str, LogBuilder]:
+        """Of what is told of new files whatever they are for."""
+        return {
+            FILES: self.build_listing,
+            COLUMN_STATS: self.build_column_stats,
+            BLOOM_FILTERS: self.build_bloom_filters,
+            RECORD_INDEX: self.build_record_index,
+        }
+
+    def build_listing(self) -> list[NewLogFile]:
+        """Every partition that gets files, once more, and the new files, as Hudi says them."""
+        added = {path: files for path, files in self.new_files.files_by_partition.items() if files}
+        if not added:
+            return []
+        changes: dict[str, FileSizes] = {
+            ALL_PARTITIONS: dict.fromkeys(map(metadata_partition_name, added), 0)
+        }
+        for path, files in added.items():
+            changes[metadata_partition_name(path)] = {file.name: file.size for file in files}
+        (newest,) = self.table.list_slices(FILES)
+        data = encode_listing_block(self.new_files.instant, self.schema, changes)
+        return [NewLogFile(file_slice=newest, data=data, write_count=len(changes))]
+
+    def build_column_stats(
+        self, known_wrappers: Mapping[str, BoundWrapper] | None = None
+    ) -> list[NewLogFile]:
+        """The ranges of every new file; ``known_wrappers``: how columns are kept, learned where None."""
+        columns = self.new_files.columns
+        if not columns:
+            raise UnsupportedError("the columns of the index are not written down")
+        learned = learn_wrappers(self.table, columns) if known_wrappers is None else known_wrappers
+        cells: list[Cell] = []
+        for path, file in self.new_files.files:
+            wanted = select_ranges(file, columns)
+            cells += self.records.encode_column_stats(
+                metadata_partition_name(path), file.name, wanted, learned
+            )
+        return self.build_log_files(COLUMN_STATS, cells)
+
+    def build_bloom_filters(self) -> list[NewLogFile]:
+        """The filter of every new file."""
+        records, instant = self.records, self.new_files.instant
+        cells = []
+        for path, file in self.new_files.files:
+            if file.bloom is None:
+                raise UnsupportedError(f"{file.name}: has no bloom filter")
+            code = infer_type_code(file.bloom, file.name)
+            cells.append(
+                records.encode_bloom_filter(
+                    metadata_partition_name(path), file.name, instant, code, file.bloom
+                )
+            )
+        return self.build_log_files(BLOOM_FILTERS, cells)
+
+    def build_record_index(
+        self, read_keys: KeyReader | None = None, deleted_keys: Iterable[Any] = ()
+    ) -> list[NewLogFile]:
+        """Where keys of new files are, and of ``deleted_keys``, string arrays of keys, that they are not.
+
+        ``read_keys``: other than the tidings'.
+        """
+        records = self.records
+        places = [
+            (
+                f"{path}/{file.name}" if path else file.name,
+                file.size,
+                records.encode_record_location(path, file.name, self.new_files.instant_ms),
+            )
+            for path, file in self.new_files.files
+        ]
+        found = []
+        read_keys = read_keys or self.new_files.read_keys
+        for told in build_location_blocks(self.table, places, read_keys, self.schema, deleted_keys):
+            data = self._encode_data_block(told.content) if told.content is not None else b""
+            if told.deleted_keys:
+                data += self._encode_delete_block(told.deleted_keys, RECORD_INDEX)
+            found.append(
+                NewLogFile(
+                    file_slice=told.file_slice,
+                    data=data,
+                    write_count=told.rows,
+                    delete_count=len(told.deleted_keys),
+                )
+            )
+        return found
+
+    def build_log_files(self, partition: str, cells: Sequence[Cell]) -> list[NewLogFile]:
+        """A log file for each file group that gets some of the cells."""
+        values = {key.decode(): (key, value) for key, value in cells}
+        slices = self.table.list_slices(partition)
+        logs = []
+        for over, keys in zip(slices, split_by_file_group([*values], len(slices)), strict=True):
+            if keys:
+                some = sorted(values[key] for key in keys)
+                content = hfile_writer.encode_hfile(some, self.schema)
+                logs.append(
+                    NewLogFile(
+                        file_slice=over,
+                        data=self._encode_data_block(content),
+                        write_count=len(some),
+                    )
+                )
+        return logs
+
+    def _encode_data_block(self, content: bytes) -> bytes:
+        return encode_block(BlockType.HFILE_DATA, self._block_header, content)
+
+    def _encode_delete_block(self, keys: Sequence[str], partition: str) -> bytes:
+        return encode_block(
+            BlockType.DELETE, self._block_header, encode_delete_content(keys, partition)
+        )
+
+    @property
+    def _block_header(self) -> list[tuple[HeaderKey, str]]:
+        return [
+            (HeaderKey.INSTANT_TIME, self.new_files.instant),
+            (HeaderKey.SCHEMA, self.schema),
+        ]
+
+
+def select_ranges(file: NewBaseFile, columns: Sequence[str]) -> list[ColumnRange]:
+    """The file's ranges of these columns, in their order; UnsupportedError where one is missing."""
+    ranges = {found.column: found for found in file.ranges}
+    unknown = [column for column in columns if column not in ranges]
+    if unknown:
+        raise UnsupportedError(f"{file.name}: the range of {unknown[0]} is not known")
+    return [ranges[column] for column in columns]
+
+
+def metadata_partition_name(path: str) -> str:
+    """A partition path as the metadata table calls it."""
+    return path or UNPARTITIONED
+
+
+def require_pending_action(
+    table: MetadataTable, instant: str, actions: Collection[Action], what: str
+) -> Action:
+    """The action of a pending instant; StaleError where the data timeline doesn't show ``what``."""
+    pending = {one.requested: one.action for one in table.timelines.data.pending(actions)}
+    if instant not in pending:
+        raise StaleError(
+            f"{instant} is no pending {what} on the timeline, so the metadata table cannot be told "
+            "of it; read the timeline again"
+        )
+    return pending[instant]

@@ -1,0 +1,96 @@
+"""What the metadata table's partition_stats index says of partitions: a range for each column.
+
+A newer record takes the place of an older one where it says that it is tight, and else widens it;
+Hudi's own writers only make tight ones. A deleted one says that the partition had no rows then.
+Source: HoodieTableMetadataUtil.mergeColumnStatsRecords, getPartitionStatsIndexKey (1.0 on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.codecs.avro_binary import decoding
+from reconciler.hudi.metadata.column_stats import read_newest_first
+from reconciler.hudi.metadata.index_keys import hash_name
+from reconciler.hudi.metadata.record_encoder import Bound, ColumnRange, decode_stats
+from reconciler.hudi.metadata.sync_decisions import PARTITION_STATS
+from reconciler.hudi.metadata.table import MetadataTable
+
+_DECIMAL: Final = 10  # ordinal of Hudi's ValueType
+
+
+def read_partition_ranges(
+    table: MetadataTable, columns: Sequence[str], partitions: Iterable[str]
+) -> dict[tuple[str, str], ColumnRange | None]:
+    """(partition, column) -> its range, None where it was deleted; others have no record.
+
+    ``partitions`` as the index calls them, "." where the table has none. Raises FormatError,
+    UnsupportedError.
+    """
+    wanted = {
+        (hash_name(column) + hash_name(partition)).encode(): (partition, column)
+        for partition in partitions
+        for column in columns
+    }
+    missing = set(wanted)
+    found: dict[tuple[str, str], ColumnRange | None] = {}
+    for file_slice in table.list_slices(PARTITION_STATS):
+        for source, schema, gone in read_newest_first(table, file_slice):
+            missing.difference_update(gone)
+            if source is None:
+                continue
+            for key, value in source.get(missing).items():
+                place = wanted[key]
+                stats = decode_stats(value, schema, source.path)
+                with decoding(source.path, "an entry of partition_stats"):
+                    is_last = bool(stats["isDeleted"] or stats["isTightBound"])
+                    older = None if stats["isDeleted"] else _parse_range(stats)
+                newer = found.get(place)
+                if newer is not None and older is not None:
+                    found[place] = merge_ranges(newer, older, place[0])
+                elif newer is None:
+                    found[place] = older
+                if is_last:
+                    missing.discard(key)
+    return found
+
+
+def merge_ranges(one: ColumnRange, other: ColumnRange, where: str) -> ColumnRange:
+    """The range of both together; UnsupportedError where their bounds are not of one type."""
+    kinds = {type(found.least) for found in (one, other) if found.least is not None}
+    if len(kinds) > 1:
+        raise UnsupportedError(
+            f"{where}, column {one.column}: its new bounds are not of the type of those there are"
+        )
+    return one.merge(other)
+
+
+def _parse_range(stats: Mapping[str, Any]) -> ColumnRange:
+    values, nulls = int(stats["valueCount"] or 0), int(stats["nullCount"] or 0)
+    least, greatest = stats["minValue"], stats["maxValue"]
+    # of nulls alone Hudi says that they range from zero to zero
+    is_known = least is not None and greatest is not None and nulls < values
+    return ColumnRange(
+        column=str(stats["columnName"]),
+        least=_parse_bound(least, stats) if is_known else None,
+        greatest=_parse_bound(greatest, stats) if is_known else None,
+        values=values,
+        nulls=nulls,
+        size=int(stats["totalSize"] or 0),
+        plain_size=int(stats["totalUncompressedSize"] or 0),
+    )
+
+
+def _parse_bound(wrapped: Any, stats: Mapping[str, Any]) -> Bound:
+    """A bound as a file's range has it; ``wrapped``: a branch of the schema's union, by name."""
+    value: Bound = wrapped[1]["value"]
+    typed = stats.get("valueType")
+    kind = typed[1] if typed else {}
+    if isinstance(value, bytes) and kind.get("typeOrdinal") == _DECIMAL:
+        _precision, scale = kind["additionalInfo"].split(",")
+        # not scaleb, which rounds to 28 digits
+        return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{int(scale)}")
+    return value

@@ -1,0 +1,380 @@
+"""What the metadata table's indexes say of a new base file: keys and encoded records.
+
+A cell is (key, value) as an HFile holds it: the value is the Avro record of the table's own schema
+with an empty key. How a column's bounds are wrapped differs by Hudi's version and by column type,
+so it is learned from records that are there and never invented.
+Source: HoodieMetadataPayload, HoodieTableMetadataUtil (convertMetadataToColumnStatsRecords,
+…ToBloomFilterRecords, …ToRecordIndexRecords), HoodieAvroWrapperUtils.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, Self
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.codecs.avro_binary import decoding, encode_record, parse_schema
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.metadata.index_keys import (
+    build_bloom_filter_keys,
+    build_column_stats_keys,
+    hash_name,
+)
+
+Cell = tuple[bytes, bytes]
+#: a bound of a column as its file stores it: dates in days, times in their column's own unit
+Bound = bool | int | float | str | bytes | Decimal
+
+_COLUMN_STATS: Final = 3
+_BLOOM_FILTERS: Final = 4
+_RECORD_INDEX: Final = 5
+_PARTITION_STATS: Final = 6
+_NULL: Final = "null"
+_INTS: Final = frozenset({"IntWrapper", "DateWrapper"})
+_INT_LIMIT: Final = 1 << 31
+#: what the older wrapper of decimals keeps behind the point
+_DIGITS: Final = 15
+#: Python's types of the values of each wrapper; a bool is an int to Python, but not here
+_HOLDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "BooleanWrapper": (bool,),
+    "IntWrapper": (int,),
+    "LongWrapper": (int,),
+    "FloatWrapper": (float,),
+    "DoubleWrapper": (float,),
+    "StringWrapper": (str,),
+    "BytesWrapper": (bytes, Decimal),
+    "DecimalWrapper": (Decimal,),
+    "DateWrapper": (int,),
+    "TimestampMicrosWrapper": (int,),
+    "TimeMicrosWrapper": (int,),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRange:
+    """What a base file holds in one column, nulls among the ``values``.
+
+    ``least`` and ``greatest`` are None where all values are null. Of numbers NaN is the greatest,
+    as Spark orders them. ``size`` and ``plain_size`` are the column's bytes in the file.
+    """
+
+    column: str
+    least: Bound | None
+    greatest: Bound | None
+    values: int
+    nulls: int
+    size: int
+    plain_size: int
+
+    def merge(self, other: Self) -> Self:
+        """The range of both files together."""
+        known = [found for found in (self, other) if found.least is not None]
+        return type(self)(
+            column=self.column,
+            least=min((r.least for r in known), key=_sort_key, default=None),
+            greatest=max((r.greatest for r in known), key=_sort_key, default=None),
+            values=self.values + other.values,
+            nulls=self.nulls + other.nulls,
+            size=self.size + other.size,
+            plain_size=self.plain_size + other.plain_size,
+        )
+
+
+def _sort_key(bound: Any) -> tuple[bool, Any]:
+    """NaN last; text by its bytes, as parquet and Spark compare it."""
+    if isinstance(bound, float) and math.isnan(bound):
+        return (True, 0.0)
+    return (False, bound.encode() if isinstance(bound, str) else bound)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundWrapper:
+    """How the index says the bounds of one column. ``wrapper``: its record's full name.
+
+    ``value_type``: what versions from 1.1 on add, null before.
+    """
+
+    wrapper: str
+    value_type: Any = None
+
+    @classmethod
+    def learn(
+        cls, values: Iterable[bytes], schema: str, path: str, columns: Iterable[str]
+    ) -> dict[str, Self]:
+        """The wrappings of those of the columns that records of the index show.
+
+        ``values``: records of column_stats or partition_stats, of one schema; no more of them are
+        read than are needed. Raises FormatError naming ``path``.
+        """
+        missing, found, left = set(columns), {}, iter(values)
+        while missing and (value := next(left, None)) is not None:
+            stats = decode_stats(value, schema, path)
+            column, bound = stats["columnName"], stats.get("minValue")
+            if bound is not None and column in missing:
+                missing.remove(column)
+                found[column] = cls(wrapper=bound[0], value_type=stats.get("valueType"))
+        return found
+
+    @staticmethod
+    def read_column(value: bytes, schema: str, path: str) -> str:
+        """The column of a record of column_stats; raises FormatError naming ``path``."""
+        with decoding(path, "an Avro record"):
+            return str(decode_stats(value, schema, path)["columnName"])
+
+    def wrap(self, bound: Bound | None, where: str) -> Any:
+        """A bound as a branch of the schema's union; UnsupportedError when it cannot be one."""
+        if bound is None:
+            return None
+        kind = self.wrapper.rpartition(".")[2]
+        if type(bound) not in _HOLDS.get(kind, ()):
+            raise UnsupportedError(
+                f"{where}: the index keeps its bounds in a {kind}, which a "
+                f"{type(bound).__name__} does not fit; drop the index column_stats"
+            )
+        if not _fits_wrapper(bound, kind):
+            raise UnsupportedError(
+                f"{where}: the index keeps its bounds in a {kind}, which cannot hold "
+                f"{bound!r}; drop the index column_stats"
+            )
+        if isinstance(bound, Decimal):
+            bound = _rescale(bound, self._read_scale(kind, where), where)
+            bound = _encode_unscaled(bound) if kind == "BytesWrapper" else bound
+        return (self.wrapper, {"value": bound})
+
+    def _read_scale(self, kind: str, where: str) -> int:
+        """The digits behind the point that the index keeps of decimals."""
+        if kind != "BytesWrapper":
+            return _DIGITS
+        said = self.value_type[1] if self.value_type else {}
+        scale = str(said.get("additionalInfo")).partition(",")[2]
+        if not scale.isdecimal():
+            raise UnsupportedError(
+                f"{where}: the index does not say how many digits it keeps behind the point; drop "
+                "the index column_stats"
+            )
+        return int(scale)
+
+
+def _fits_wrapper(bound: Bound, kind: str) -> bool:
+    """Whether a wrapper of 32 bits holds the bound as it is: its column may have been widened.
+
+    >>> _fits(0.1, "FloatWrapper"), _fits(0.5, "FloatWrapper"), _fits(1 << 31, "IntWrapper")
+    (False, True, False)
+    """
+    if kind in _INTS and isinstance(bound, int):
+        return -_INT_LIMIT <= bound < _INT_LIMIT
+    if kind == "FloatWrapper" and isinstance(bound, float) and math.isfinite(bound):
+        try:
+            return struct.unpack("<f", struct.pack("<f", bound)) == (bound,)
+        except OverflowError:
+            return False
+    return True
+
+
+def decode_stats(value: bytes, schema: str, path: str) -> dict[str, Any]:
+    """The statistics of a record, branches of unions with their names; raises FormatError."""
+    import fastavro  # noqa: PLC0415
+
+    with decoding(path, "an Avro record"):
+        parsed = parse_schema(schema, path)
+        record: Any = fastavro.schemaless_reader(
+            io.BytesIO(value), parsed, None, return_record_name=True
+        )
+        _name, stats = record["ColumnStatsMetadata"] or (_NULL, {})
+        return dict(stats)
+
+
+def _encode_unscaled(bound: Decimal) -> bytes:
+    """The digits as Java's BigInteger.toByteArray.
+
+    >>> [_unscaled(Decimal(digits)).hex() for digits in ("3.25", "-3.125", "1.28", "-1.28")]
+    ['0145', 'f3cb', '0080', '80']
+    """
+    number = _unscaled_integer(bound)
+    length = (number + (number < 0)).bit_length() // 8 + 1
+    return number.to_bytes(length, "big", signed=True)
+
+
+def _unscaled_integer(bound: Decimal) -> int:
+    sign, digits, _exponent = bound.as_tuple()
+    number = int("".join(map(str, digits)) or "0")
+    return -number if sign else number
+
+
+def _rescale(bound: Decimal, scale: int, where: str) -> Decimal:
+    """The same number with so many digits behind the point."""
+    number, exponent = _unscaled_integer(bound), bound.as_tuple().exponent
+    more = scale + exponent if isinstance(exponent, int) else -1
+    if more < 0 and number % 10**-more:
+        raise UnsupportedError(
+            f"{where}: the index keeps {scale} digits behind the point, which {bound} exceeds; "
+            "drop the index column_stats"
+        )
+    number = number * 10**more if more >= 0 else number // 10**-more
+    # not scaleb, which rounds to 28 digits
+    return Decimal(f"{number}E-{scale}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordEncoder:
+    """Makes the cells of one schema, the one that the table's newest records were written with."""
+
+    schema: str
+    path: str
+
+    def encode_column_stats(
+        self,
+        partition: str,
+        name: str,
+        ranges: Sequence[ColumnRange],
+        wrappers: Mapping[str, BoundWrapper],
+    ) -> list[Cell]:
+        """Of a base file, a cell for each range. ``partition`` is "." where the table has none.
+
+        Raises UnsupportedError for a column without wrapping: without its range, a reader that
+        skips by it would lose the file's rows.
+        """
+        columns = [found.column for found in ranges]
+        keys = build_column_stats_keys(columns, partition, [name])
+        return [
+            (key.encode(), self._encode_stats(_COLUMN_STATS, name, found, wrappers, is_tight=False))
+            for key, found in zip(keys, ranges, strict=True)
+        ]
+
+    def encode_partition_stats(
+        self, partition: str, ranges: Sequence[ColumnRange], wrappers: Mapping[str, BoundWrapper]
+    ) -> list[Cell]:
+        """Of a partition; ``ranges`` are those of all its files, so they are said to be tight."""
+        tail = hash_name(partition)
+        return [
+            (
+                (hash_name(found.column) + tail).encode(),
+                self._encode_stats(_PARTITION_STATS, partition, found, wrappers, is_tight=True),
+            )
+            for found in ranges
+        ]
+
+    def encode_bloom_filter(
+        self, partition: str, name: str, instant: str, code: str, text: str
+    ) -> Cell:
+        """Of a base file: ``code`` and ``text`` are those of its footer."""
+        (key,) = build_bloom_filter_keys(partition, [name])
+        said = {
+            "type": code,
+            "timestamp": instant,
+            "bloomFilter": text.encode(),
+            "isDeleted": False,
+        }
+        return key.encode(), self._encode_record(_BLOOM_FILTERS, "BloomFilterMetadata", said)
+
+    def encode_record_location(self, partition: str, name: str, instant_ms: int) -> bytes:
+        """The value of every record of a base file in the record index; its keys are the records'.
+
+        ``partition`` is "" where the table has none. ``parse_instant_ms``: the instant in milliseconds
+        since 1970, read in the timeline's zone. Raises UnsupportedError when the file's id is not a
+        UUID with a number.
+        """
+        parsed = BaseName.parse(name)
+        uid, _, index = (parsed.file_id if parsed else name).rpartition("-")
+        try:
+            high, low = _split_uuid(uuid.UUID(uid)), int(index)
+        except ValueError:
+            raise UnsupportedError(
+                f"{name}: its file id is no UUID with a number, which the record index needs; drop "
+                "the index record_index"
+            ) from None
+        said = {
+            "partitionName": partition,
+            "fileIdHighBits": high[0],
+            "fileIdLowBits": high[1],
+            "fileIndex": low,
+            "fileId": "",
+            "instantTime": instant_ms,
+            "fileIdEncoding": 0,
+        }
+        return self._encode_record(_RECORD_INDEX, "recordIndexMetadata", said)
+
+    def _encode_stats(
+        self,
+        kind: int,
+        name: str,
+        found: ColumnRange,
+        wrappers: Mapping[str, BoundWrapper],
+        *,
+        is_tight: bool,
+    ) -> bytes:
+        where = f"{name}, column {found.column}"
+        wrapping = wrappers.get(found.column)
+        if wrapping is None:
+            raise UnsupportedError(
+                f"{where}: the index has no record that shows how it is kept; drop the index "
+                "column_stats"
+            )
+        least, greatest = _replace_nan(found)
+        said = {
+            "fileName": name,
+            "columnName": found.column,
+            "minValue": wrapping.wrap(least, where),
+            "maxValue": wrapping.wrap(greatest, where),
+            "valueCount": found.values,
+            "nullCount": found.nulls,
+            "totalSize": found.size,
+            "totalUncompressedSize": found.plain_size,
+            "isDeleted": False,
+            "isTightBound": is_tight,
+            "valueType": wrapping.value_type,
+        }
+        return self._encode_record(kind, "ColumnStatsMetadata", said)
+
+    def _encode_record(self, kind: int, field: str, values: Mapping[str, Any]) -> bytes:
+        parsed = parse_schema(self.schema, self.path)
+        fields = {part["name"]: part["type"] for part in parsed["fields"]}
+        if field not in fields:
+            raise UnsupportedError(f"{self.path}: its records have no field {field!r}")
+        record = {"key": "", "type": kind, field: self._fill_record(fields[field], values)}
+        return encode_record(self._fill_record(parsed, record), parsed)
+
+    def _fill_record(self, schema: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A record with null wherever nothing is said, and without what its schema has not.
+
+        Raises UnsupportedError for a field that may not be null: the schema is of a Hudi that we do
+        not know.
+        """
+        branches = schema if isinstance(schema, list) else [schema]
+        (record,) = [branch for branch in branches if branch != _NULL]
+        for field in record["fields"]:
+            if field["name"] not in values and _NULL not in field["type"]:
+                raise UnsupportedError(
+                    f"{self.path}: its records have a field {field['name']!r} that this version of "
+                    "reconciler cannot fill"
+                )
+        return {field["name"]: values.get(field["name"]) for field in record["fields"]}
+
+
+def _replace_nan(found: ColumnRange) -> tuple[Bound | None, Bound | None]:
+    """The bounds with infinity for NaN.
+
+    Hudi 1.2 skips what ranges to NaN where greater numbers are asked for, and loses rows. Whoever
+    asks for NaN itself finds none in an index either way.
+    """
+    least, greatest = found.least, found.greatest
+    if isinstance(least, float) and math.isnan(least):
+        least = -math.inf
+    if isinstance(greatest, float) and math.isnan(greatest):
+        greatest = math.inf
+    return least, greatest
+
+
+def _split_uuid(number: uuid.UUID) -> tuple[int, int]:
+    """The two longs of Java's UUID."""
+    data = number.bytes
+    return (
+        int.from_bytes(data[:8], "big", signed=True),
+        int.from_bytes(data[8:], "big", signed=True),
+    )

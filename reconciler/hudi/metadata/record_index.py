@@ -1,0 +1,209 @@
+"""Where rows are, by their keys, as the metadata table's record index has it.
+
+A key is in the index's file group of its hash, where keys are sorted: of its records the newest
+counts, or its deletion. In columns, but for the entries of the blocks that are looked at.
+Source: HoodieBackedTableMetadata.readRecordIndex, HoodieTableMetadataUtil
+(mapRecordKeyToFileGroupIndex, getLocationFromRecordIndexInfo).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.hudi.codecs.avro_binary import decode_record, decoding, parse_schema
+from reconciler.hudi.codecs.hfile_reader import HFile
+from reconciler.hudi.metadata.column_stats import read_newest_first
+from reconciler.hudi.metadata.index_definitions import is_record_index_partitioned
+from reconciler.hudi.metadata.index_keys import find_record_groups
+from reconciler.hudi.metadata.own_timeline import ByteSource, MetadataTimelines
+from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
+from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+from reconciler.hudi.timeline.active import Timeline
+
+#: partition path, "" where the table has none, and file id
+FileGroupLocation = tuple[str, str]
+_GROUP: Final = "record-index-{:04}-0"
+#: more file groups than Hudi makes; their names would no longer sort by number
+_MAX_GROUPS: Final = 10_000
+_MASK: Final = (1 << 64) - 1
+#: of a location whose file id is a text, and no UUID with a number
+_AS_TEXT: Final = 1
+_NO_NUMBER: Final = -1
+
+
+def list_global_slices(table: MetadataTable) -> tuple[MetadataSlice, ...] | None:
+    """The file groups of a record index of all keys, by number; None where it is no such index.
+
+    Since 1.1 one may keep every partition's keys by themselves. Raises FormatError where the index
+    is not there.
+    """
+    slices = table.list_slices(RECORD_INDEX)
+    names = [_GROUP.format(number) for number in range(min(len(slices), _MAX_GROUPS))]
+    if is_record_index_partitioned(table.source) or [over.file_group for over in slices] != names:
+        return None
+    return slices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeyLocations:
+    """Where keys are. ``key_index``: ascending indexes of those that have a place.
+
+    ``location_code``: of each of them an index into ``locations``, which are distinct.
+    """
+
+    key_index: NDArray[np.int64]
+    location_code: NDArray[np.int64]
+    locations: tuple[FileGroupLocation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordIndex:
+    """A record index as it was at some time, without the storage that it is on; picklable.
+
+    ``version``: of the table; ``metadata_timeline``: the metadata table's timeline; ``slices``: its file groups
+    by number, each key of the table in one of them. ``data_timeline``: the table's timeline, read after
+    these: what the metadata table says of an instant that is not on it counts as done.
+    """
+
+    version: int
+    metadata_timeline: Timeline
+    data_timeline: Timeline
+    slices: tuple[MetadataSlice, ...]
+
+    def find_groups(self, keys: Any) -> NDArray[np.int64]:
+        """The file group of each key of a string array without nulls."""
+        return find_record_groups(keys, len(self.slices))
+
+    def locate_keys(self, source: ByteSource, group: int, keys: Any) -> KeyLocations:
+        """Where the distinct keys of a file group are, as far as it knows them.
+
+        Reads its log files, and of its base file what may hold one. Memory: the log files, and as
+        much as the keys have. Raises FormatError, UnsupportedError, NotFoundError where a file is
+        gone since.
+        """
+        timelines = MetadataTimelines(
+            source, self.version, self.metadata_timeline, self.data_timeline
+        )
+        table = MetadataTable(timelines, frozenset({RECORD_INDEX}))
+        found = _KeyLookup.from_keys(keys)
+        for entries, schema, gone in read_newest_first(table, self.slices[group]):
+            if gone:
+                found.mark_deleted(gone)
+            if entries is not None:
+                found.read_entries(entries, schema)
+            if not found.is_open.any():
+                break
+        return found.to_locations()
+
+
+def select_keys_in(
+    index: RecordIndex, source: ByteSource, keys: Any, locations: Collection[FileGroupLocation]
+) -> Iterator[Any]:
+    """Those of the keys of a string array that the index has in one of some places.
+
+    Each once, in arrays. Reads and raises as ``RecordIndex.places`` does.
+    """
+    keys = pc.unique(keys)
+    groups = index.find_groups(keys)
+    for group in np.unique(groups).tolist():
+        some = keys.filter(to_boolean_array(groups == group))
+        found = index.locate_keys(source, group, some)
+        is_one = np.array([place in locations for place in found.locations], np.bool_)
+        if len(found.key_index):
+            yield some.take(to_integer_array(found.key_index[is_one[found.location_code]]))
+
+
+class _Sorted(Sequence[bytes]):
+    """The values of a sorted binary array, one at a time."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._array[at].as_py()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _KeyLookup:
+    """What is known so far of ``keys``, sorted ones; ``order``: their indexes as they were asked.
+
+    ``is_open``: neither a place nor a deletion was met. ``location_code``: -1 for none.
+    """
+
+    keys: Any
+    order: NDArray[np.int64]
+    is_open: NDArray[np.bool_]
+    location_code: NDArray[np.int64]
+    locations: dict[FileGroupLocation, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_keys(cls, keys: Any) -> Self:
+        data = keys.cast(pa.large_string()).cast(pa.large_binary())
+        order = pc.array_sort_indices(data)
+        return cls(
+            keys=data.take(order),
+            order=to_numpy_numbers(order).astype(np.int64),
+            is_open=np.ones(len(data), np.bool_),
+            location_code=np.full(len(data), -1, np.int64),
+        )
+
+    def mark_deleted(self, gone: Sequence[bytes]) -> None:
+        """What was written before of some keys is over."""
+        known = pa.array(gone, pa.large_binary())
+        self.is_open &= ~to_numpy_bools(pc.is_in(self.keys, value_set=known))
+
+    def read_entries(self, entries: HFile, schema: str) -> None:
+        """The entries of keys that are still open."""
+        codes: dict[bytes, int] = {}
+        for start, end, cells in entries.scan_blocks_with_keys(_Sorted(self.keys)):
+            if not self.is_open[start:end].any():
+                continue
+            names = pa.array([key for key, _value in cells], pa.large_binary())
+            met = pc.index_in(names, value_set=self.keys.slice(start, end - start))
+            which = np.flatnonzero(to_numpy_bools(met.is_valid()))
+            at = to_numpy_numbers(met.drop_null()).astype(np.int64) + start
+            is_new = self.is_open[at]
+            for cell, key in zip(which[is_new].tolist(), at[is_new].tolist(), strict=True):
+                value = cells[cell][1]
+                code = codes.get(value)
+                if code is None:
+                    place = _decode_location(value, schema, entries.path)
+                    code = codes[value] = self.locations.setdefault(place, len(self.locations))
+                self.location_code[key] = code
+            self.is_open[at] = False
+
+    def to_locations(self) -> KeyLocations:
+        there = np.flatnonzero(self.location_code >= 0)
+        key, place = self.order[there], self.location_code[there]
+        order = np.argsort(key)
+        return KeyLocations(
+            key_index=key[order], location_code=place[order], locations=tuple(self.locations)
+        )
+
+
+def _decode_location(value: bytes, schema: str, path: str) -> FileGroupLocation:
+    record = decode_record(value, parse_schema(schema, path), path)
+    with decoding(path, "an entry of the record index"):
+        return _parse_location(record["recordIndexMetadata"])
+
+
+def _parse_location(said: Mapping[str, Any]) -> FileGroupLocation:
+    """Partition path and file id; raises LookupError, TypeError, ValueError."""
+    if said.get("fileIdEncoding") == _AS_TEXT:
+        return str(said["partitionName"]), str(said["fileId"])
+    halves = (said["fileIdHighBits"] & _MASK) << 64 | said["fileIdLowBits"] & _MASK
+    number = int(said["fileIndex"])
+    tail = "" if number == _NO_NUMBER else f"-{number}"
+    return str(said["partitionName"]), f"{uuid.UUID(int=halves)}{tail}"

@@ -1,0 +1,133 @@
+"""Where rows are now, for the metadata table's record index: a record for every row that is told.
+
+What is nowhere any more is deleted by key. In columns: a few bytes of every key are in memory at
+once, and the cells of one file group.
+Source: HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords, reduceByKeys (a key that is
+deleted here and written there is only written), mapRecordKeyToFileGroupIndex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.metadata.index_keys import find_record_groups
+from reconciler.hudi.metadata.record_index import list_global_slices
+from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
+
+#: path, size, and the index's value for every key of the file
+FileLocation = tuple[str, int, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLocations:
+    """What a file group of the record index is told; ``file_slice``: its newest slice.
+
+    ``content``: an HFile of ``rows`` records, None without any. ``deleted_keys``: keys to delete, sorted,
+    none of them in ``content``.
+    """
+
+    file_slice: MetadataSlice
+    rows: int
+    content: bytes | None
+    deleted_keys: list[str]
+
+
+def build_location_blocks(
+    table: MetadataTable,
+    locations: Sequence[FileLocation],
+    read_keys: Callable[[str, int], Iterable[Any]],
+    schema: str,
+    deleted_keys: Iterable[Any] = (),
+) -> Iterator[GroupLocations]:
+    """What each touched file group of the record index is told.
+
+    ``read_keys``: path and size of a file -> string arrays of record keys. Where several rows have a
+    key, the last one of the last file counts, since an index has room for one. ``deleted_keys``: string
+    arrays of keys that the table has no more, unless one of the files does.
+
+    Raises UnsupportedError for an index whose file groups are not chosen by key alone, for rows
+    without key and for keys that are too long; FormatError.
+    """
+    slices = list_global_slices(table)
+    if slices is None:
+        raise UnsupportedError("the record index keeps keys by partition")
+    groups = [_GroupKeys() for _ in slices]
+    for number, (path, size, _value) in enumerate(locations):
+        for some in read_keys(path, size):
+            _distribute_keys(some, number, groups, path)
+    deleted = [_GroupKeys() for _ in slices]
+    for some in deleted_keys:
+        _distribute_keys(some, 0, deleted, "what is deleted")
+    values = pa.array([value for _path, _size, value in locations], pa.binary())
+    for at, over in enumerate(slices):
+        group, groups[at] = groups[at], _GroupKeys()
+        rest, deleted[at] = deleted[at].subtract(group), _GroupKeys()
+        count, content = group.encode(values, schema) if group.keys else (0, None)
+        if group.keys or rest:
+            yield GroupLocations(file_slice=over, rows=count, content=content, deleted_keys=rest)
+
+
+@dataclass(slots=True)
+class _GroupKeys:
+    """Keys of one file group, an array for each batch of them, and which file each is from."""
+
+    keys: list[Any] = field(default_factory=list)
+    files: list[int] = field(default_factory=list)
+
+    def subtract(self, written: _GroupKeys) -> list[str]:
+        """The distinct keys that the other one has not, sorted."""
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        if not self.keys:
+            return []
+        keys = pc.unique(pa.concat_arrays([array.cast(pa.large_string()) for array in self.keys]))
+        if written.keys:
+            there = pa.concat_arrays([array.cast(pa.large_string()) for array in written.keys])
+            keys = keys.filter(pc.invert(pc.is_in(keys, value_set=there)))
+        found: list[str] = pc.take(keys, pc.sort_indices(keys)).to_pylist()
+        return found
+
+    def encode(self, values: Any, schema: str) -> tuple[int, bytes]:
+        """The number of distinct keys and their HFile."""
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        keys = pa.concat_arrays([array.cast(pa.large_binary()) for array in self.keys])
+        counts = [len(array) for array in self.keys]
+        files = to_integer_array(np.repeat(np.array(self.files, np.int32), counts))
+        order = pc.array_sort_indices(keys)  # stable: of equal keys, the last one read is last
+        keys, files = keys.take(order), files.take(order)
+        is_last = np.ones(len(keys), np.bool_)
+        is_last[:-1] = to_numpy_bools(pc.not_equal(keys[1:], keys[:-1]))
+        if not is_last.all():
+            keys, files = (
+                keys.filter(to_boolean_array(is_last)),
+                files.filter(to_boolean_array(is_last)),
+            )
+        return len(keys), hfile_writer.encode_hfile_arrays(keys, values.take(files), schema)
+
+
+def _distribute_keys(keys: Any, number: int, groups: Sequence[_GroupKeys], path: str) -> None:
+    """Give each file group its keys, as slices of one array."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if keys.null_count:
+        raise UnsupportedError(f"{path}: has rows without record key")
+    if not len(keys):
+        return
+    if pc.max(pc.binary_length(keys)).as_py() > hfile_writer.LONGEST_KEY:
+        raise UnsupportedError(f"{path}: has a key that is too long for the record index")
+    chosen = find_record_groups(keys, len(groups))
+    ordered = keys.take(to_integer_array(np.argsort(chosen, kind="stable")))
+    ends = np.cumsum(np.bincount(chosen, minlength=len(groups)))
+    for group, start, end in zip(groups, (0, *ends[:-1].tolist()), ends.tolist(), strict=True):
+        if start < end:
+            group.keys.append(ordered.slice(start, end - start))
+            group.files.append(number)

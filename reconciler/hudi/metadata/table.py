@@ -1,0 +1,239 @@
+"""The metadata table's file slices and the log blocks of them that a reader may see.
+
+Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil.getPartitionLatestMergedFileSlices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import FormatError, NotFoundError
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
+from reconciler.hudi.metadata.own_timeline import (
+    ROOT,
+    VERSION_8,
+    ByteSource,
+    ListedEntry,
+    MetadataTimelines,
+    open_metadata_timelines,
+)
+from reconciler.hudi.timeline.active import Timeline
+
+#: the metadata partition that lists the files
+FILES: Final = "files"
+
+_REBUILD: Final = "let a Hudi writer rebuild the metadata table"
+_BASE: Final = re.compile(r"(?P<group>[^_.][^_]*)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.hfile")
+_LOG: Final = re.compile(
+    r"\.(?P<group>[^_]+)_(?P<instant>\d+)\.log\.(?P<version>\d+)_(?P<token>\d+-\d+-\d+)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataLogFile:
+    """A log file. ``instant``: the base instant in version 6, the writing deltacommit later."""
+
+    name: str
+    instant: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSlice:
+    """The newest slice of a file group in a metadata partition.
+
+    ``base``: name and size of the newest committed base file, None without one. ``logs``: what is
+    to be merged over it, in merge order. ``newest_instant``: the instant of the newest slice, also when a
+    pending compaction made it: version 6 names log files after it. ``next_log_version``: the log
+    version after all logs of that slice (version 6).
+    """
+
+    partition: str
+    file_group: str
+    base: tuple[str, int] | None
+    logs: tuple[MetadataLogFile, ...]
+    newest_instant: str
+    next_log_version: int
+
+    def file_path(self, name: str) -> str:
+        return f"{ROOT}/{self.partition}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """An open metadata table; ``timelines``, its own and the data table's, tell what counts.
+
+    ``live_partitions``: the metadata partitions that the data table's properties list, as far as they matter.
+    """
+
+    timelines: MetadataTimelines
+    live_partitions: frozenset[str] = frozenset({FILES})
+
+    @property
+    def timeline(self) -> Timeline:
+        """Its own active timeline."""
+        return self.timelines.own
+
+    @property
+    def source(self) -> ByteSource:
+        return self.timelines.source
+
+    @property
+    def version(self) -> int:
+        """The data table's version, which is the metadata table's too."""
+        return self.timelines.version
+
+    def list_slices(self, partition: str) -> tuple[MetadataSlice, ...]:
+        """The newest slice of every file group of a metadata partition, by group name.
+
+        Raises FormatError when the folder is not there, has no file group, or a folder for a file.
+        """
+        found = self._list_slices(partition)
+        if not found:
+            raise FormatError(
+                f"{ROOT}/{partition}",
+                "the properties list this metadata partition, but it holds no file group",
+                _REBUILD,
+            )
+        return found
+
+    def is_empty(self, partition: str) -> bool:
+        """Whether a metadata partition has no file group, as after a restore behind its start."""
+        return not self._list_slices(partition)
+
+    def _list_slices(self, partition: str) -> tuple[MetadataSlice, ...]:
+        try:
+            entries = self.source.list(f"{ROOT}/{partition}")
+        except NotFoundError:
+            return ()
+        return _build_slices(self.timelines, partition, entries)
+
+    def list_log_paths(self) -> list[str]:
+        """Every log file of every metadata partition, listed or not, complete or not."""
+        paths = []
+        for entry in self.source.list(ROOT):
+            if entry.is_folder and entry.name != ".hoodie":
+                folder = f"{ROOT}/{entry.name}"
+                names = sorted(child.name for child in self.source.list(folder))
+                paths += [f"{folder}/{name}" for name in names if _LOG.fullmatch(name)]
+        return paths
+
+    def read_visible_blocks(self, file_slice: MetadataSlice) -> list[LogBlock]:
+        """The log blocks of a slice that a reader may see, in merge order; FormatError if damaged.
+
+        Corrupt blocks are ignored, as Hudi does; a rollback drops the earlier blocks of its target.
+        """
+        kept: list[LogBlock] = []
+        compacted: set[str] = set()
+        for log in file_slice.logs:
+            path = file_slice.file_path(log.name)
+            for block in read_blocks(self.source.read(path), path):
+                if block.type is BlockType.CORRUPT:
+                    continue
+                if block.type is BlockType.COMMAND:
+                    target = block.header.get(HeaderKey.TARGET_INSTANT_TIME)
+                    kept = [earlier for earlier in kept if earlier.instant != target]
+                elif self.timelines.is_visible(_require_instant(block)):
+                    times = block.header.get(HeaderKey.COMPACTED_BLOCK_TIMES, "")
+                    compacted.update(filter(None, times.split(",")))
+                    kept.append(block)
+        return [block for block in kept if block.instant not in compacted]
+
+
+def open_metadata_table(
+    source: ByteSource, *, version: int, data: Timeline, live_partitions: Collection[str] = (FILES,)
+) -> MetadataTable:
+    """The metadata table of a data table of this version, whose active timeline is ``data``.
+
+    ``live_partitions``: its partitions (``hoodie.table.metadata.partitions``); a reader of the file listing
+    need not name them.
+
+    Raises UnsupportedError for a table version we have not proven; FormatError when the metadata
+    table that the properties promise is not there.
+    """
+    return MetadataTable(
+        open_metadata_timelines(source, version=version, data=data), frozenset(live_partitions)
+    )
+
+
+def _require_instant(block: LogBlock) -> str:
+    if block.instant is None:
+        raise FormatError(block.path, f"the log block at byte {block.start} has no instant")
+    return block.instant
+
+
+def _build_slices(
+    timeline: MetadataTimelines, partition: str, entries: Iterable[ListedEntry]
+) -> tuple[MetadataSlice, ...]:
+    bases: dict[str, dict[str, tuple[str, int]]] = {}
+    logs: dict[str, list[tuple[tuple[str, int, tuple[int, ...]], MetadataLogFile]]] = {}
+    for entry in entries:
+        if found := _BASE.fullmatch(entry.name):
+            _require_file(partition, entry)
+            bases.setdefault(found["group"], {})[found["instant"]] = (entry.name, entry.size)
+        elif found := _LOG.fullmatch(entry.name):
+            _require_file(partition, entry)
+            version = int(found["version"])
+            token = tuple(map(int, found["token"].split("-")))
+            log = MetadataLogFile(name=entry.name, instant=found["instant"], version=version)
+            logs.setdefault(found["group"], []).append(((log.instant, version, token), log))
+    return tuple(
+        _build_newest_slice(
+            timeline,
+            (partition, group),
+            bases.get(group, {}),
+            [log for _order, log in sorted(logs.get(group, []), key=lambda pair: pair[0])],
+        )
+        for group in sorted(bases.keys() | logs.keys())
+    )
+
+
+def _require_file(partition: str, entry: ListedEntry) -> None:
+    """Nobody writes such a folder; without its entries the rest would say what is not so."""
+    if entry.is_folder:
+        path = f"{ROOT}/{partition}/{entry.name}"
+        raise FormatError(path, "there is a folder in the place of this file", _REBUILD)
+
+
+def _build_newest_slice(
+    timeline: MetadataTimelines,
+    where: tuple[str, str],
+    bases: Mapping[str, tuple[str, int]],
+    logs: Sequence[MetadataLogFile],
+) -> MetadataSlice:
+    """The slice a reader merges: the newest committed base file and every log since.
+
+    Logs of a slice that a pending compaction opened belong to it too
+    (getLatestMergedFileSliceBeforeOrOn).
+    """
+    start = max((instant for instant in bases if timeline.is_written(instant)), default="")
+    times = [start, timeline.find_pending_compaction(*where)]
+    if timeline.version < VERSION_8:
+        times += [log.instant for log in logs]
+    newest = max(times)
+    same = [log.version for log in logs if log.instant == newest]
+    return MetadataSlice(
+        partition=where[0],
+        file_group=where[1],
+        base=bases[start] if start else None,
+        logs=tuple(log for log in logs if _is_since(timeline, log, start)),
+        newest_instant=newest,
+        next_log_version=max(same, default=0) + 1,
+    )
+
+
+def _is_since(timeline: MetadataTimelines, log: MetadataLogFile, start: str) -> bool:
+    """Whether a log belongs to the slice of base instant ``start`` or to a later one.
+
+    Version 6 names logs after their slice; later versions go by completion time, and a log of an
+    instant that is not completed is no part of any slice.
+    """
+    if timeline.version < VERSION_8:
+        return log.instant >= start
+    completed = timeline.completion_times.get(log.instant)
+    if completed is None and timeline.is_written(log.instant):
+        completed = log.instant  # archived: all that is left of it is its requested time
+    return completed is not None and completed >= start

@@ -1,0 +1,134 @@
+"""What ``hoodie.properties_bytes`` of a new table says, as the writers of its version would have it.
+
+Source: HoodieTableConfig.create, HoodieTableMetaClient.TableBuilder (0.15, 1.0, 1.2) and the files
+that they leave. Times are in UTC unless the table's writers are declared to count in another zone:
+then the timeline is LOCAL, as Hudi has it by default, and the property does not say which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from reconciler.hudi.table.properties import compute_checksum, format_java_properties
+
+TableType = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
+
+_EIGHT: Final = 8
+_NINE: Final = 9
+_DEFAULT_PAYLOAD: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+_LATEST_PAYLOAD: Final = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+_EVENT_STRATEGY: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_COMMIT_STRATEGY: Final = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+#: key generators by kind: the type of version 8 on, the class before
+_GENERATORS: Final = {
+    "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
+    "COMPLEX": "org.apache.hudi.keygen.ComplexKeyGenerator",
+    "NON_PARTITION": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+}
+#: what every version writes down of a table that keeps to the defaults
+_ALWAYS: Final = {
+    "hoodie.datasource.write.drop.partition.columns": "false",
+    "hoodie.partition.metafile.use.base.format": "false",
+    "hoodie.populate.meta.fields": "true",
+    "hoodie.table.base.file.format": "PARQUET",
+    "hoodie.table.cdc.enabled": "false",
+    "hoodie.table.metadata.partitions": "",
+    "hoodie.table.metadata.partitions.inflight": "",
+}
+_BOOLEAN: Final = {True: "true", False: "false"}
+_LAYOUT_1: Final = {
+    "hoodie.archivelog.folder": "archived",
+    "hoodie.timeline.layout.version": "1",
+}
+_LAYOUT_2: Final = {
+    "hoodie.archivelog.folder": "history",
+    "hoodie.table.multiple.base.file.formats.enable": "false",
+    "hoodie.timeline.history.path": "history",
+    "hoodie.timeline.layout.version": "2",
+    "hoodie.timeline.path": "timeline",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewHudiTable:
+    """A table that is not there yet. ``version``: 6, 8 or 9.
+
+    ``ordering``: the columns of event time, none: the later write wins. ``schema``: Avro's JSON
+    text of its own columns, where it is known already. ``is_utc``: whether instants are in UTC.
+    ``metadata_partitions``: partitions of its metadata table, which are there before the properties say so.
+    """
+
+    name: str
+    database: str = ""
+    type: TableType = "COPY_ON_WRITE"
+    version: int = 9
+    record_keys: tuple[str, ...]
+    partition_fields: tuple[str, ...] = ()
+    ordering: tuple[str, ...] = ()
+    hive_style: bool = True
+    url_encode: bool = False
+    schema: str | None = None
+    is_utc: bool = True
+    metadata_partitions: tuple[str, ...] = ()
+
+    @property
+    def key_generator(self) -> str:
+        """The kind of key generator that makes its keys and partition paths."""
+        if not self.partition_fields:
+            return "NON_PARTITION"
+        is_simple = len(self.record_keys) == 1 and len(self.partition_fields) == 1
+        return "SIMPLE" if is_simple else "COMPLEX"
+
+    @property
+    def properties_bytes(self) -> bytes:
+        """The bytes of its ``hoodie.properties_bytes``."""
+        said = {
+            **_ALWAYS,
+            **(_LAYOUT_2 if self.version >= _EIGHT else _LAYOUT_1),
+            **self._merge_properties(),
+            **self._key_generator_properties(),
+            "hoodie.table.name": self.name,
+            "hoodie.table.type": self.type,
+            "hoodie.table.version": str(self.version),
+            "hoodie.table.recordkey.fields": ",".join(self.record_keys),
+            "hoodie.table.partition.fields": ",".join(self.partition_fields),
+            "hoodie.datasource.write.hive_style_partitioning": _BOOLEAN[self.hive_style],
+            "hoodie.datasource.write.partitionpath.urlencode": _BOOLEAN[self.url_encode],
+            "hoodie.table.timeline.timezone": "UTC" if self.is_utc else "LOCAL",
+            "hoodie.table.metadata.partitions": ",".join(sorted(self.metadata_partitions)),
+        }
+        if self.database:
+            said["hoodie.database.name"] = self.database
+        if self.schema is not None:
+            said["hoodie.table.create.schema"] = self.schema
+        if self.version >= _EIGHT:
+            said["hoodie.table.initial.version"] = str(self.version)
+        if self.version >= _NINE:
+            said["hoodie.table.format"] = "native"
+        said["hoodie.table.checksum"] = str(compute_checksum(said))
+        return format_java_properties(said)
+
+    def _key_generator_properties(self) -> dict[str, str]:
+        if self.version >= _EIGHT:
+            return {"hoodie.table.keygenerator.type": self.key_generator}
+        return {"hoodie.table.keygenerator.class": _GENERATORS[self.key_generator]}
+
+    def _merge_properties(self) -> dict[str, str]:
+        """How records of one key merge: by event time where it has some, else the later write."""
+        payload = _DEFAULT_PAYLOAD if self.ordering else _LATEST_PAYLOAD
+        strategy = _EVENT_STRATEGY if self.ordering else _COMMIT_STRATEGY
+        mode = "EVENT_TIME_ORDERING" if self.ordering else "COMMIT_TIME_ORDERING"
+        columns = ",".join(self.ordering)
+        if self.version >= _NINE:
+            said = {"hoodie.record.merge.mode": mode}
+            return said | ({"hoodie.table.ordering.fields": columns} if columns else {})
+        said = {"hoodie.compaction.payload.class": payload}
+        if columns:
+            said["hoodie.table.precombine.field"] = columns
+        if self.version >= _EIGHT:
+            said |= {
+                "hoodie.record.merge.mode": mode,
+                "hoodie.record.merge.strategy.id": strategy,
+            }
+        return said

@@ -1,0 +1,300 @@
+r"""``hoodie.properties``: what a table says about itself.
+
+Java ``Properties.store`` text: ISO-8859-1, ``\\uXXXX`` escapes, backslash before ``: = # !``.
+Source: HoodieTableConfig; the checksum is over the database's and the table's name only.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from reconciler.errors import FormatError, UnsupportedError
+
+KNOWN_VERSIONS: Final = (6, 8, 9)
+_LAYOUTS: Final = {6: 1, 8: 2, 9: 2}
+_TYPES: Final = ("COPY_ON_WRITE", "MERGE_ON_READ")
+#: a key up to what ends it where no backslash is before, the sign between, the value
+_LINE: Final = re.compile(r"((?:[^=: \t\f\\]+|\\.?)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_REMEDY: Final = "restore it from a copy, or let a Hudi writer repair the table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProperties:
+    """The settled facts about a table. Folders are relative to the table's root.
+
+    ``timezone``: the zone of the timeline's instants if the table knows it ("UTC"), None for LOCAL,
+    the zone of the writers. ``base_extension`` has its dot. ``archive_folder`` is the folder of
+    layout 1's archived log files or of layout 2's history.
+    """
+
+    table_name: str
+    table_type: str
+    table_version: int
+    layout: int
+    timezone: str | None
+    partition_fields: tuple[str, ...]
+    record_keys: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
+    metadata_partitions: tuple[str, ...]
+    metadata_partitions_inflight: tuple[str, ...]
+    timeline_folder: str
+    archive_folder: str
+    base_extension: str
+    bootstrap_base: str | None
+    raw: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """The properties in a file's bytes.
+
+        Raises FormatError naming ``path`` when they are damaged, UnsupportedError when they name a
+        table version, a file format or a table format that is not known.
+        """
+        if not data.endswith((b"\n", b"\r")):
+            raise FormatError(path, "its last line has no end: the file may be cut off", _REMEDY)
+        raw = parse_java_properties(data, path)
+        name = raw.get("hoodie.table.name")
+        if not name:
+            raise FormatError(path, "hoodie.table.name is missing", _REMEDY)
+        version = _read_version(raw, path)
+        _check_checksum(raw, name, path)
+        _check_formats(raw, path)
+        layout = _LAYOUTS[version]
+        written = raw.get("hoodie.timeline.layout.version", str(layout))
+        if written != str(layout):
+            raise UnsupportedError(
+                f"{path}: table version {version} with timeline layout {written} is not known"
+            )
+        return cls(
+            table_name=name,
+            table_type=_read_choice(raw, "hoodie.table.type", _TYPES, path),
+            table_version=version,
+            layout=layout,
+            timezone=_read_zone(raw, path),
+            partition_fields=tuple(
+                f.split(":")[0] for f in _read_list(raw, "hoodie.table.partition.fields")
+            ),
+            record_keys=_read_list(raw, "hoodie.table.recordkey.fields"),
+            ordering_fields=_read_list(raw, "hoodie.table.ordering.fields")
+            or _read_list(raw, "hoodie.table.precombine.field"),
+            metadata_partitions=_read_list(raw, "hoodie.table.metadata.partitions"),
+            metadata_partitions_inflight=_read_list(
+                raw, "hoodie.table.metadata.partitions.inflight"
+            ),
+            timeline_folder=_timeline_folder(raw, layout, path),
+            archive_folder=_archive_folder(raw, layout, path),
+            base_extension=".parquet",
+            bootstrap_base=raw.get("hoodie.bootstrap.base.path") or None,
+            raw=raw,
+        )
+
+
+def compute_checksum(raw: Mapping[str, str]) -> int:
+    """The value of ``hoodie.table.compute_checksum`` (HoodieTableConfig.generateChecksum).
+
+    >>> checksum({"hoodie.table.name": "t"})
+    498511606
+    """
+    database = raw.get("hoodie.database.name", "")
+    return zlib.crc32(f"{database}.{raw['hoodie.table.name']}".encode())
+
+
+def parse_java_properties(data: bytes, path: str) -> dict[str, str]:
+    r"""Key and value of every line of a Java properties text; raises FormatError naming ``path``.
+
+    >>> parse_java(b"a\\:b = 1\\u00e9\n", "x")
+    {'a:b': '1é'}
+    """
+    found: dict[str, str] = {}
+    try:
+        for line in _logical_lines(data.decode("iso-8859-1")):
+            key, value = _split_entry(line)
+            found[key] = value
+    except (IndexError, ValueError):
+        raise FormatError(path, "an escape is cut off or is no escape", _REMEDY) from None
+    return found
+
+
+def format_java_properties(raw: Mapping[str, str]) -> bytes:
+    r"""The inverse of ``parse_java_properties``, keys sorted; without Java's comment lines.
+
+    >>> print_java({"a:b": " é"})
+    b'a\\:b=\\ \\u00E9\n'
+    """
+    return "".join(
+        f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n"
+        for key, value in sorted(raw.items())
+    ).encode("ascii")
+
+
+def replace_value(data: bytes, key: str, value: str, path: str) -> bytes:
+    r"""The text with another value of a key that it has; every other byte stays, comments too.
+
+    Raises FormatError naming ``path`` when the key is not there on a line of its own.
+
+    >>> with_value(b"#Tue\na=1,2\nb=3\n", "a", "2", "x")
+    b'#Tue\na=2\nb=3\n'
+    """
+    before = parse_java_properties(data, path)
+    written = f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}"
+    lines = re.split(r"(\r\n|\n|\r)", data.decode("iso-8859-1"))
+    for at, line in enumerate(lines[::2]):
+        is_entry = line.strip(" \t\f") and line.lstrip(" \t\f")[0] not in "#!"
+        if is_entry and not line.endswith("\\") and _split_entry(line.lstrip(" \t\f"))[0] == key:
+            lines[2 * at] = written
+    after = "".join(lines).encode("iso-8859-1")
+    if key not in before or parse_java_properties(after, path) != before | {key: value}:
+        raise FormatError(path, f"{key} is not on a line of its own", _REMEDY)
+    return after
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    begun: str | None = None
+    for natural in re.split(r"\r\n|\n|\r", text):
+        line = natural.lstrip(" \t\f")
+        if begun is None and (not line or line[0] in "#!"):
+            continue
+        line = (begun or "") + line
+        goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        begun = line[:-1] if goes_on else None
+        if not goes_on:
+            yield line
+    if begun is not None:
+        raise ValueError(begun)
+
+
+def _split_entry(line: str) -> tuple[str, str]:
+    found = _LINE.fullmatch(line)
+    assert found is not None  # whatever a line is, it is these parts
+    return _unescape(found[1]), _unescape(found[2])
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        at += 1
+        if char == "\\":
+            char = text[at]
+            at += 1
+            if char == "u":
+                digits = text[at : at + 4]
+                if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+                    raise ValueError(text)
+                char = chr(int(digits, 16))
+                at += 4
+            else:
+                char = _ESCAPES.get(char, char)
+        out.append(char)
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def _escape(text: str, *, is_key: bool) -> str:
+    out: list[str] = []
+    for place, char in enumerate(text):
+        if char == " " and (is_key or place == 0):
+            out.append("\\ ")
+        elif char in "\\=:#!":
+            out.append(f"\\{char}")
+        elif char in "\t\n\r\f":
+            out.append({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}[char])
+        elif " " <= char <= "~":
+            out.append(char)
+        else:
+            units = char.encode("utf-16-be")
+            out += [f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2)]
+    return "".join(out)
+
+
+def _read_list(raw: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in raw.get(key, "").split(",") if part.strip())
+
+
+def _check_checksum(raw: Mapping[str, str], name: str, path: str) -> None:
+    written = raw.get("hoodie.table.checksum")
+    if written is None:
+        raise FormatError(path, "hoodie.table.checksum is missing: the file is cut off", _REMEDY)
+    if written != str(compute_checksum(raw)):
+        raise FormatError(path, f"the checksum is not the one of table {name!r}", _REMEDY)
+
+
+def _read_version(raw: Mapping[str, str], path: str) -> int:
+    written = raw.get("hoodie.table.version")
+    if written is None:
+        raise UnsupportedError(
+            f"{path}: hoodie.table.version is missing; upgrade a table of Hudi before 0.14 with "
+            "Hudi first, or restore the file from a copy if it is damaged"
+        )
+    if written not in {str(version) for version in KNOWN_VERSIONS}:
+        raise UnsupportedError(
+            f"{path}: table version {written!r} is not known; known are "
+            f"{', '.join(map(str, KNOWN_VERSIONS))}"
+        )
+    return int(written)
+
+
+def _check_formats(raw: Mapping[str, str], path: str) -> None:
+    """Raises UnsupportedError for files that this tool could not read for what they are."""
+    base = raw.get("hoodie.table.base.file.format", "PARQUET").upper()
+    if base != "PARQUET":
+        raise _unsupported_error(path, f"base file format {base}", "only PARQUET is")
+    if raw.get("hoodie.table.multiple.base.file.formats.enable", "false").lower() == "true":
+        raise _unsupported_error(
+            path, "a table of several base file formats", "only PARQUET alone is"
+        )
+    log = raw.get("hoodie.table.log.file.format", "HOODIE_LOG").upper()
+    if log != "HOODIE_LOG":
+        raise _unsupported_error(path, f"log file format {log}", "only HOODIE_LOG is")
+    kind = raw.get("hoodie.table.format", "native").lower()
+    if kind != "native":
+        raise _unsupported_error(path, f"table format {kind!r}", "its timeline is kept elsewhere")
+
+
+def _unsupported_error(path: str, what: str, why: str) -> UnsupportedError:
+    return UnsupportedError(f"{path}: {what} is not supported: {why}; the table is left alone")
+
+
+def _read_choice(raw: Mapping[str, str], key: str, known: tuple[str, ...], path: str) -> str:
+    written = raw.get(key, "")
+    if written not in known:
+        raise FormatError(path, f"{key} is {written!r}, not one of {', '.join(known)}", _REMEDY)
+    return written
+
+
+def _read_zone(raw: Mapping[str, str], path: str) -> str | None:
+    written = raw.get("hoodie.table.timeline.timezone", "LOCAL").upper()
+    if written not in ("LOCAL", "UTC"):
+        raise FormatError(path, f"hoodie.table.timeline.timezone is {written!r}", _REMEDY)
+    return "UTC" if written == "UTC" else None
+
+
+def _timeline_folder(raw: Mapping[str, str], layout: int, path: str) -> str:
+    if layout == 1:
+        return ".hoodie"
+    return _join_inside(".hoodie", raw.get("hoodie.timeline.path", "timeline"), path)
+
+
+def _archive_folder(raw: Mapping[str, str], layout: int, path: str) -> str:
+    if layout == 1:
+        name = raw.get("hoodie.archivelog.folder", "archived")
+        return (
+            _join_inside(".hoodie", name, path) if name else ".hoodie"
+        )  # blank in the oldest tables
+    timeline = _timeline_folder(raw, layout, path)
+    return _join_inside(timeline, raw.get("hoodie.timeline.history.path", "history"), path)
+
+
+def _join_inside(folder: str, name: str, path: str) -> str:
+    """``folder/name``; a name that leads out of the table is damage, not a place to read."""
+    parts = name.strip("/").split("/")
+    if not name.strip("/") or any(part in ("", ".", "..") for part in parts) or "\\" in name:
+        raise FormatError(path, f"the folder {name!r} does not lie in the table", _REMEDY)
+    return f"{folder}/{'/'.join(parts)}"

@@ -1,0 +1,103 @@
+"""The archived timeline of layout 1: log files of HoodieArchivedMetaEntry below ``archived/``.
+
+Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x). Three records an instant, one a state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.errors import NotFoundError
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_container import decode_container, parse_file_name, read_strings
+from reconciler.hudi.codecs.log_blocks import BlockType, read_avro_records, read_blocks
+from reconciler.hudi.metadata.own_timeline import ByteSource
+from reconciler.hudi.timeline.instant import Action, Instant, State
+
+_ARCHIVE: Final = re.compile(r"\.commits_\.archive\.([0-9]{1,18}).*")
+_MERGE_PLAN: Final = "mergeArchivePlan"
+#: the fields that hold what a completed write's file held
+_CONTENTS: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedInstant:
+    """One archived instant; ``completed`` is None where the archive doesn't know it."""
+
+    instant: Instant
+    completed: str | None
+
+
+def read_archive(source: ByteSource, folder: str) -> Iterator[ArchivedInstant]:
+    """Every archived state of every instant, in the order of the files; raises FormatError."""
+    for path in _list_files(source, folder):
+        for record in _read_records(source, path):
+            yield _parse_instant(record, path)
+
+
+def read_commit_contents(
+    source: ByteSource, folder: str
+) -> Iterator[tuple[Instant, dict[str, Any], str]]:
+    """Completed archived writes with what their files held and where it is, newest first.
+
+    A file at a time, so who stops early reads little; files hold a stretch of time each. Raises
+    FormatError naming the damaged file.
+    """
+    for path in reversed(_list_files(source, folder)):
+        found = []
+        for record in _read_records(source, path):
+            instant = _parse_instant(record, path).instant
+            content = next((record[key] for key in _CONTENTS if record.get(key)), None)
+            if instant.is_completed and content:
+                found.append((instant, content, path))
+        yield from sorted(found, key=lambda row: row[0].requested, reverse=True)
+
+
+def _list_files(source: ByteSource, folder: str) -> list[str]:
+    """The paths of the archive's files, oldest first."""
+    try:
+        listed = [entry.name for entry in source.list(folder) if not entry.is_folder]
+    except NotFoundError:
+        return []
+    found = sorted(
+        (int(match.group(1)), name) for name in listed if (match := _ARCHIVE.fullmatch(name))
+    )
+    merged = _find_merged_files(source, folder, listed)
+    return [f"{folder}/{name}" for _number, name in found if name not in merged]
+
+
+def _read_records(source: ByteSource, path: str) -> Iterator[dict[str, Any]]:
+    for block in read_blocks(source.read(path), path):
+        if block.type is BlockType.AVRO_DATA:
+            yield from read_avro_records(block)
+
+
+def _parse_instant(record: dict[str, Any], path: str) -> ArchivedInstant:
+    with decoding(path, "an archived instant"):
+        requested = str(record["commitTime"])
+        require(requested.isascii() and requested.isdigit(), f"{requested!r} is no instant time")
+        state = State(record["actionState"] or "COMPLETED")
+        instant = Instant(requested, Action(str(record["actionType"])), state)
+        completed = record.get("stateTransitionTime")
+        return ArchivedInstant(
+            instant, str(completed) if completed and instant.is_completed else None
+        )
+
+
+def _find_merged_files(source: ByteSource, folder: str, listed: list[str]) -> set[str]:
+    """Files whose content stands in a merged file too: the merge stopped before it deleted."""
+    if _MERGE_PLAN not in listed:
+        return set()
+    path = f"{folder}/{_MERGE_PLAN}"
+    data = source.read(path)
+    if not data:  # the merge stopped before it began
+        return set()
+    plan = decode_container(data, "HoodieMergeArchiveFilePlan", path)
+    with decoding(path, "the merge plan"):
+        target, merged = plan["mergedArchiveFileName"], read_strings(plan["candidate"])
+        if not target or parse_file_name(target, path) not in listed:
+            return set()
+        return {parse_file_name(name, path) for name in merged}

@@ -1,0 +1,145 @@
+"""The archived timeline of layout 2: Parquet files below ``history/`` that a manifest lists.
+
+Source: LSMTimeline, ArchivedTimelineV2. One row an instant, completed ones only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.metadata.own_timeline import ByteSource
+from reconciler.hudi.timeline.instant import Action, Instant, State
+
+_FILE: Final = re.compile(r"([0-9]+)_([0-9]+)_[0-9]+\.parquet")
+_MANIFEST: Final = re.compile(r"manifest_([0-9]{1,18})")
+_VERSION: Final = "_version_"
+_COLUMNS: Final = ("instantTime", "completionTime", "action")
+_CONTENT: Final = "metadata"
+
+
+def read_history(
+    source: ByteSource, folder: str, wanted: Collection[str] | None = None
+) -> Iterator[Instant]:
+    """Archived instants with their completion times.
+
+    ``wanted`` narrows it to files whose range of instant times may hold one of these requested
+    times. Raises FormatError naming the damaged file.
+    """
+    for name, path in _list_current_files(source, folder):
+        low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
+        if wanted is None or any(low <= time <= high for time in wanted):
+            yield from _read_instants(source, path, wanted)
+
+
+def read_commit_contents(source: ByteSource, folder: str) -> Iterator[tuple[Instant, bytes, str]]:
+    """Archived instants with what their completed files held and where it is, newest first.
+
+    A file at a time, so who stops early reads little. Raises FormatError naming the damaged file.
+    """
+    files = _list_current_files(source, folder)
+    for _name, path in sorted(files, key=lambda file: _time_range(file[0]), reverse=True):
+        rows = zip(_read_instants(source, path, None), _read_contents(source, path), strict=True)
+        for instant, content in sorted(rows, key=lambda row: row[0].requested, reverse=True):
+            yield instant, content, path
+
+
+def _time_range(name: str) -> tuple[str, str]:
+    """The greatest and the smallest requested time in a file."""
+    low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
+    return high, low
+
+
+def find_newest_time(source: ByteSource, folder: str) -> str | None:
+    """The greatest requested time in the history, from the names of its files alone."""
+    names = [_FILE.fullmatch(name) for name, _path in _list_current_files(source, folder)]
+    return max((match.group(2) for match in names if match), default=None)
+
+
+def _list_current_files(source: ByteSource, folder: str) -> list[tuple[str, str]]:
+    """Names and paths of the files of the current manifest."""
+    try:
+        listed = {entry.name for entry in source.list(folder) if not entry.is_folder}
+    except NotFoundError:
+        return []
+    versions = [int(match.group(1)) for name in listed if (match := _MANIFEST.fullmatch(name))]
+    if not versions:
+        return []
+    path = f"{folder}/manifest_{_find_current_version(source, folder, listed, versions)}"
+    with decoding(path, "the manifest"):
+        manifest = json.loads(source.read(path))
+        names = [str(entry["fileName"]) for entry in manifest["files"]]
+        for name in names:
+            require(_FILE.fullmatch(name) is not None, f"it lists {name!r}")
+    return [(name, f"{folder}/{name}") for name in names]
+
+
+def _find_current_version(
+    source: ByteSource, folder: str, listed: set[str], versions: list[int]
+) -> int:
+    """The version file's number; the greatest manifest when it cannot be read, as in Hudi."""
+    if _VERSION in listed:
+        text = source.read(f"{folder}/{_VERSION}").strip()
+        number = int(text) if _MANIFEST.fullmatch(f"manifest_{text.decode('latin-1')}") else None
+        if number in versions:
+            return number
+    return max(versions)
+
+
+def _read_instants(
+    source: ByteSource, path: str, wanted: Collection[str] | None
+) -> Iterator[Instant]:
+    for requested, completed, action in _read_columns(source, path, wanted):
+        with decoding(path, "an archived instant"):
+            for time in (requested, completed or "0"):
+                require(time.isascii() and time.isdigit(), f"{time!r} is no instant time")
+        try:
+            kind = Action(action)
+        except ValueError:
+            raise UnsupportedError(f"{path}: unknown timeline action {action!r}") from None
+        yield Instant(requested, kind, State.COMPLETED, completed or None)
+
+
+def _read_contents(source: ByteSource, path: str) -> list[bytes]:
+    table = _read_table(source, path, {_CONTENT: "binary"}, None)
+    return [content or b"" for content in table.column(_CONTENT).to_pylist()]
+
+
+def _read_columns(
+    source: ByteSource, path: str, wanted: Collection[str] | None
+) -> Iterator[tuple[str, str | None, str]]:
+    table = _read_table(source, path, dict.fromkeys(_COLUMNS, "string"), wanted)
+    return zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
+
+
+def _read_table(
+    source: ByteSource, path: str, kinds: Mapping[str, str], wanted: Collection[str] | None
+) -> Any:
+    """Columns of a history file by their types' names, of all rows or those of some instants."""
+    import pyarrow as pa  # noqa: PLC0415 (only where there is a history to read)
+    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        data = source.read(path)
+    except NotFoundError:
+        raise FormatError(
+            path, "is listed in the manifest and not there", "restore it from a copy"
+        ) from None
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
+        table = file.read(columns=list(kinds)).select(list(kinds)).cast(schema)
+        table.validate(full=True)
+        if wanted is not None:
+            of_interest = pc.is_in(table["instantTime"], pa.array(sorted(wanted), pa.string()))
+            table = table.filter(of_interest)
+    except (pa.ArrowException, OSError, LookupError, MemoryError, ValueError) as problem:
+        raise FormatError(
+            path, f"is no history file: {problem}", "restore it from a copy"
+        ) from None
+    return table

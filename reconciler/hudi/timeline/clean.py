@@ -1,0 +1,230 @@
+"""What a clean plans and what it did: HoodieCleanerPlan and HoodieCleanMetadata.
+
+Paths inside plans are absolute and of the place and time of their writer, so only file names are
+taken from them. Source: CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_container import (
+    parse_file_name,
+    parse_partition_path,
+    read_strings,
+    read_text_map,
+)
+
+_VERSION: Final = 2
+_PLAN: Final = "HoodieCleanerPlan"
+_PLAN_SCHEMA: Final = "HoodieCleanerPlan.avsc"
+_METADATA: Final = "HoodieCleanMetadata"
+_METADATA_SCHEMA: Final = "HoodieCleanMetadata.avsc"
+
+Names = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerPlan:
+    """The content of ``<time>.clean.requested``.
+
+    ``files``: partition -> names of files of the table. ``bootstrap_files``: partition -> full
+    paths of bootstrap sources, which lie outside the table. ``earliest_instant`` is the boundary's
+    requested time, None under KEEP_LATEST_FILE_VERSIONS; ``earliest_action`` its action.
+    """
+
+    policy: str
+    earliest_instant: str | None
+    earliest_action: str = "commit"
+    last_completed_commit: str = ""
+    files: Names = field(default_factory=dict)
+    bootstrap_files: Names = field(default_factory=dict)
+    delete_partitions: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """The plan in a requested (or inflight) file; raises FormatError naming ``path``."""
+        record = avro_container.decode_container(data, _PLAN, path, schema_file=_PLAN_SCHEMA)
+        with decoding(path, _PLAN):
+            earliest = record["earliestInstantToRetain"]
+            files, sources = _read_files(record, path)
+            return cls(
+                policy=_require_text(record["policy"]),
+                earliest_instant=_require_time(earliest["timestamp"]) if earliest else None,
+                earliest_action=_require_text(earliest["action"]) if earliest else "commit",
+                last_completed_commit=_require_text(record["lastCompletedCommitTimestamp"]),
+                files=files,
+                bootstrap_files=sources,
+                delete_partitions=tuple(
+                    parse_partition_path(one, path)
+                    for one in read_strings(record["partitionsToBeDeleted"])
+                ),
+                extra=read_text_map(record["extraMetadata"]),
+            )
+
+    def encode(self, location: str) -> bytes:
+        """The Avro container; ``location`` is the table's, for the absolute paths that Hudi wants.
+
+        The form is the same in table versions 6, 8 and 9.
+        """
+        base = f"file:{location}" if location.startswith("/") else location
+        earliest = {
+            "timestamp": self.earliest_instant,
+            "action": self.earliest_action,
+            "state": "COMPLETED",
+        }
+        record = {
+            "earliestInstantToRetain": earliest if self.earliest_instant else None,
+            "lastCompletedCommitTimestamp": self.last_completed_commit,
+            "policy": self.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": _VERSION,
+            "filePathsToBeDeletedPerPartition": {
+                partition: _file_infos(
+                    (_join_path(base, partition, name) for name in self.files.get(partition, ())),
+                    self.bootstrap_files.get(partition, ()),
+                )
+                for partition in dict.fromkeys((*self.files, *self.bootstrap_files))
+            },
+            "partitionsToBeDeleted": list(self.delete_partitions),
+            "extraMetadata": dict(self.extra),
+        }
+        return avro_container.encode_record_file(_PLAN_SCHEMA, record)
+
+
+def replace_earliest_instant(data: bytes, path: str, earliest_instant: str, action: str) -> bytes:
+    """The same plan of another boundary, every path as its writer spelled it."""
+    record = dict(avro_container.decode_container(data, _PLAN, path, schema_file=_PLAN_SCHEMA))
+    record["earliestInstantToRetain"] = {
+        "timestamp": earliest_instant,
+        "action": action,
+        "state": "COMPLETED",
+    }
+    return avro_container.encode_record_file(_PLAN_SCHEMA, record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedPartition:
+    """What a clean did in one partition; file names."""
+
+    policy: str
+    planned: tuple[str, ...]
+    deleted: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+    is_folder_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanMetadata:
+    """The content of a completed clean. ``earliest_instant`` is ``""`` where there is no boundary."""
+
+    started: str
+    duration_ms: int
+    earliest_instant: str
+    last_completed_commit: str
+    partitions: Mapping[str, CleanedPartition]
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """The metadata in a completed file; raises FormatError naming ``path``."""
+        record = avro_container.decode_container(
+            data, _METADATA, path, schema_file=_METADATA_SCHEMA
+        )
+        with decoding(path, _METADATA):
+            return cls(
+                started=_require_time(record["startCleanTime"]),
+                duration_ms=int(record["timeTakenInMillis"]),
+                earliest_instant=_require_time(record["earliestCommitToRetain"]),
+                last_completed_commit=_require_text(record["lastCompletedCommitTimestamp"]),
+                partitions={
+                    str(partition): _read_partition(found, path)
+                    for partition, found in record["partitionMetadata"].items()
+                },
+                extra=read_text_map(record["extraMetadata"]),
+            )
+
+    def encode(self) -> bytes:
+        """The Avro container; the form is the same in table versions 6, 8 and 9."""
+        record = {
+            "startCleanTime": self.started,
+            "timeTakenInMillis": self.duration_ms,
+            "totalFilesDeleted": sum(len(p.deleted) for p in self.partitions.values()),
+            "earliestCommitToRetain": self.earliest_instant,
+            "lastCompletedCommitTimestamp": self.last_completed_commit,
+            "partitionMetadata": {
+                path: {
+                    "partitionPath": path,
+                    "policy": found.policy,
+                    "deletePathPatterns": list(found.planned),
+                    "successDeleteFiles": list(found.deleted),
+                    "failedDeleteFiles": list(found.failed),
+                    "isPartitionDeleted": found.is_folder_deleted,
+                }
+                for path, found in self.partitions.items()
+            },
+            "version": _VERSION,
+            "bootstrapPartitionMetadata": {},
+            "extraMetadata": dict(self.extra),
+        }
+        return avro_container.encode_record_file(_METADATA_SCHEMA, record)
+
+
+def _read_files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:
+    """Names by partition and bootstrap sources by partition, from either version of a plan."""
+    files: dict[str, tuple[str, ...]] = {}
+    sources: dict[str, tuple[str, ...]] = {}
+    for partition, old in (record["filesToBeDeletedPerPartition"] or {}).items():
+        files[parse_partition_path(partition, path)] = tuple(
+            parse_file_name(name, path) for name in old
+        )
+    for partition, infos in (record["filePathsToBeDeletedPerPartition"] or {}).items():
+        own = [_require_text(i["filePath"]) for i in infos if not i["isBootstrapBaseFile"]]
+        outside = tuple(_require_text(i["filePath"]) for i in infos if i["isBootstrapBaseFile"])
+        known = files.get(parse_partition_path(partition, path), ())
+        files[partition] = known + tuple(parse_file_name(name, path) for name in own)
+        if outside:
+            sources[partition] = outside
+    return files, sources
+
+
+def _file_infos(own: Iterable[str], outside: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"filePath": name, "isBootstrapBaseFile": False} for name in own] + [
+        {"filePath": name, "isBootstrapBaseFile": True} for name in outside
+    ]
+
+
+def _read_partition(found: Mapping[str, Any], path: str) -> CleanedPartition:
+    return CleanedPartition(
+        policy=_require_text(found["policy"]),
+        planned=tuple(
+            parse_file_name(name, path) for name in read_strings(found["deletePathPatterns"])
+        ),
+        deleted=tuple(
+            parse_file_name(name, path) for name in read_strings(found["successDeleteFiles"])
+        ),
+        failed=tuple(
+            parse_file_name(name, path) for name in read_strings(found["failedDeleteFiles"])
+        ),
+        is_folder_deleted=bool(found["isPartitionDeleted"]),
+    )
+
+
+def _join_path(base: str, partition: str, name: str) -> str:
+    return f"{base}/{partition}/{name}" if partition else f"{base}/{name}"
+
+
+def _require_text(value: Any) -> str:
+    require(isinstance(value, str), f"{value!r} where a text must be")
+    return str(value)
+
+
+def _require_time(value: Any) -> str:
+    text = _require_text(value).strip()
+    require(not text or (text.isascii() and text.isdigit()), f"{text!r} is no instant time")
+    return text

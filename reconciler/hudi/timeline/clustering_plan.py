@@ -1,0 +1,151 @@
+"""The plan of a clustering as its writer announces it: what any Hudi writer may execute.
+
+Source: ClusteringUtils, ClusteringPlanStrategy (buildMetrics, getStrategyParams), 0.15 to 1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_container import parse_partition_path, read_text_map
+from reconciler.hudi.timeline.requested_replace import InputSlice, parse_input_slice
+
+_RECORD: Final = "HoodieRequestedReplaceMetadata"
+_SCHEMA: Final = f"{_RECORD}.avsc"
+#: until version 8 a plan did not say which partitions it had no room for
+_SCHEMA_6: Final = f"{_RECORD}.v6.avsc"
+_EIGHT: Final = 8
+_STRATEGY: Final = (
+    "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+)
+SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringPlanGroup:
+    """Slices that are rewritten together into about ``output_count`` files; log files newest first."""
+
+    slices: tuple[InputSlice, ...]
+    output_count: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringPlan:
+    """The content of a clustering's requested file.
+
+    ``strategy``: options for the executor; Hudi writes the sort columns and nothing else.
+    ``extra``: of the whole request. ``unscheduled_partitions``: partitions that Hudi's incremental planner shall
+    look at the next time; None where it is not told (always before version 8).
+    """
+
+    groups: tuple[ClusteringPlanGroup, ...]
+    strategy: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    unscheduled_partitions: tuple[str, ...] | None = None
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """The plan in a requested file; raises FormatError naming ``path``, also for no plan."""
+        record = avro_container.decode_container(data, _RECORD, path)
+        with decoding(path, _RECORD):
+            plan = record["clusteringPlan"]
+            require(plan is not None, "it holds no clustering plan")
+            strategy, missing = plan["strategy"], plan.get("missingSchedulePartitions")
+            return cls(
+                groups=tuple(_parse_group(found, path) for found in plan["inputGroups"] or ()),
+                strategy=read_text_map(strategy["strategyParams"]) if strategy else {},
+                extra=read_text_map(record["extraMetadata"]),
+                unscheduled_partitions=None if missing is None else tuple(missing),
+            )
+
+    def encode(self, location: str, *, version: int) -> bytes:
+        """The Avro container of a table version.
+
+        ``location`` is the table's, for the absolute paths that Hudi wants.
+        """
+        base = f"file:{location}" if location.startswith("/") else location
+        plan = {
+            "inputGroups": [_encode_group(group, base) for group in self.groups],
+            "strategy": {
+                "strategyClassName": _STRATEGY,
+                "strategyParams": dict(self.strategy),
+                "version": 1,
+            },
+            "extraMetadata": {},
+            "version": 1,
+            "preserveHoodieMetadata": True,
+        }
+        if version >= _EIGHT:
+            plan["missingSchedulePartitions"] = (
+                None if self.unscheduled_partitions is None else [*self.unscheduled_partitions]
+            )
+        record = {
+            "operationType": "CLUSTER",
+            "clusteringPlan": plan,
+            "extraMetadata": dict(self.extra),
+            "version": 1,
+        }
+        return avro_container.encode_record_file(
+            _SCHEMA if version >= _EIGHT else _SCHEMA_6, record
+        )
+
+
+def compute_group_metrics(
+    bases: Iterable[int | None], logs: Iterable[int], target_bytes: int
+) -> dict[str, float]:
+    """What Hudi says of a group: bytes of its slices' base files (None: none) and log files.
+
+    ``target_bytes``: bytes of a new file, what a slice of logs alone counts as.
+
+    >>> metrics([3 << 20, None], [1 << 20, 5], 4 << 20)["TOTAL_IO_MB"]
+    11.0
+    """
+    bases, logs = list(bases), list(logs)
+    read = float((sum(size or 0 for size in bases) + sum(logs)) // _MIB)
+    write = float(sum(target_bytes if size is None else size for size in bases) // _MIB)
+    return {
+        "TOTAL_LOG_FILES": float(len(logs)),
+        "TOTAL_IO_MB": read + write,
+        "TOTAL_IO_READ_MB": read,
+        "TOTAL_LOG_FILES_SIZE": float(sum(logs)),
+        "TOTAL_IO_WRITE_MB": write,
+    }
+
+
+def _parse_group(found: Mapping[str, Any], path: str) -> ClusteringPlanGroup:
+    slices = tuple(parse_input_slice(one, path) for one in found["slices"] or ())
+    for one in slices:
+        parse_partition_path(one.partition, path)
+    return ClusteringPlanGroup(
+        slices=slices,
+        output_count=max(1, int(found["numOutputFileGroups"] or 1)),
+        metrics={str(name): float(value) for name, value in (found["metrics"] or {}).items()},
+    )
+
+
+def _encode_group(group: ClusteringPlanGroup, base: str) -> dict[str, Any]:
+    return {
+        "slices": [_encode_slice(one, base) for one in group.slices],
+        "metrics": dict(group.metrics),
+        "numOutputFileGroups": group.output_count,
+        "extraMetadata": None,
+        "version": 1,
+    }
+
+
+def _encode_slice(one: InputSlice, base: str) -> dict[str, Any]:
+    folder = f"{base}/{one.partition}" if one.partition else base
+    return {
+        "dataFilePath": f"{folder}/{one.base_file}" if one.base_file else "",
+        "deltaFilePaths": [f"{folder}/{name}" for name in one.log_files],
+        "fileId": one.file_id,
+        "partitionPath": one.partition,
+        "bootstrapFilePath": "",
+        "version": 1,
+    }

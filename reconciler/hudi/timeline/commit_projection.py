@@ -1,0 +1,86 @@
+"""The record of a write's file on the timeline, of which only what is asked for is decoded.
+
+JSON on layout 1, Avro on layout 2, told apart by the first byte, because upgraded tables hold both.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from reconciler.hudi.codecs.avro_binary import parse_schema, require
+from reconciler.hudi.codecs.avro_container import decode_with_schema, is_container
+
+#: types of fields that may be null, in Hudi's order
+TEXT: Final = ("null", "string")
+COUNT: Final = ("null", "long")
+
+_NAMESPACE: Final = "org.apache.hudi.avro.model"
+_REPLACES: Final = "HoodieReplaceCommitMetadata"
+_NAMES: Final = frozenset({"HoodieCommitMetadata", _REPLACES})
+_MORE: Final[dict[str, Any]] = {
+    "extraMetadata": ["null", {"type": "map", "values": "string"}],
+    "operationType": ["null", "string"],
+}
+_IDS: Final = ["null", {"type": "map", "values": {"type": "array", "items": "string"}}]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitProjection:
+    """What is read of HoodieCommitMetadata and HoodieReplaceCommitMetadata.
+
+    ``stat_fields``: names and types of fields of a write statistic. ``with_extra``: extra metadata and
+    operation too. ``with_replaced_groups``: the file groups that a replacement takes out. Of an Avro record
+    nothing else is decoded; no field has a default, so a record without one of them is damage.
+    """
+
+    stat_fields: tuple[tuple[str, tuple[str, str]], ...]
+    with_extra: bool = False
+    with_replaced_groups: bool = False
+
+    def read(self, data: bytes, path: str) -> dict[str, Any]:
+        """The record of a file; raises FormatError, or ValueError for ``decoding`` to name it."""
+        return (
+            decode_with_schema(data, path, self._reader_schema)
+            if is_container(data)
+            else _parse_json(data)
+        )
+
+    def _reader_schema(self, name: str, _written: str = "") -> Any:
+        require(name in _NAMES, f"it holds a {name}")
+        return _build_schema(self, name)
+
+
+@cache
+def _build_schema(wanted: CommitProjection, name: str) -> Any:
+    stat = {
+        "type": "record",
+        "name": "HoodieWriteStat",
+        "fields": [{"name": field, "type": [*kinds]} for field, kinds in wanted.stat_fields],
+    }
+    stats = {"type": "map", "values": {"type": "array", "items": stat}}
+    fields: dict[str, Any] = {"partitionToWriteStats": ["null", stats]}
+    fields |= _MORE if wanted.with_extra else {}
+    fields |= (
+        {"partitionToReplaceFileIds": _IDS}
+        if wanted.with_replaced_groups and name == _REPLACES
+        else {}
+    )
+    schema = {
+        "type": "record",
+        "name": name,
+        "namespace": _NAMESPACE,
+        "fields": [{"name": field, "type": kinds} for field, kinds in fields.items()],
+    }
+    return parse_schema(json.dumps(schema), "")
+
+
+def _parse_json(data: bytes) -> dict[str, Any]:
+    require(data[:1] == b"{", "it is neither Avro nor JSON")
+    record = json.loads(data)
+    require(isinstance(record, dict), "it holds no record")
+    require("partitionToWriteStats" in record, "partitionToWriteStats is missing")
+    found: dict[str, Any] = record
+    return found

@@ -1,0 +1,53 @@
+"""What a pending compaction or log compaction is going to read: HoodieCompactionPlan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_container import parse_file_name, read_strings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOperation:
+    """One file slice to compact; ``base_file`` is None for a slice of logs alone."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_file: str | None
+    log_files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPlan:
+    """The content of ``<time>.compaction.requested`` and of ``<time>.logcompaction.requested``."""
+
+    operations: tuple[CompactionOperation, ...]
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """The plan in a requested file; raises FormatError naming ``path``."""
+        record = avro_container.decode_container(data, "HoodieCompactionPlan", path)
+        with decoding(path, "HoodieCompactionPlan"):
+            return cls(
+                operations=tuple(_parse_operation(op, path) for op in record["operations"] or ())
+            )
+
+
+def _parse_operation(found: dict[str, Any], path: str) -> CompactionOperation:
+    partition, file_id, instant = found["partitionPath"], found["fileId"], found["baseInstantTime"]
+    require(isinstance(file_id, str) and bool(file_id), "an operation names no file group")
+    require(isinstance(partition, str), "an operation names no partition")
+    require(isinstance(instant, str), "an operation names no base instant")
+    return CompactionOperation(
+        partition=partition,
+        file_id=file_id,
+        base_instant=instant,
+        base_file=parse_file_name(found["dataFilePath"], path) if found["dataFilePath"] else None,
+        log_files=tuple(
+            parse_file_name(name, path) for name in read_strings(found["deltaFilePaths"])
+        ),
+    )

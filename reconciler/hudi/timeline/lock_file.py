@@ -1,0 +1,33 @@
+"""Hudi's file-system lock: one file whose existence is the lock.
+
+Source: FileSystemBasedLockProvider. Hudi creates the file exclusively, ignores its content, deletes
+it to release, and breaks it when it was modified more than the configured minutes ago (0 = never).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LOCK_FILE: Final = "lock"
+DEFAULT_FOLDER: Final = ".hoodie"
+
+_MINUTE_MS: Final = 60_000
+
+
+def lock_path(folder: str = DEFAULT_FOLDER) -> str:
+    """The lock file in its folder.
+
+    >>> lock_path(), lock_path("locks/orders/"), lock_path("")
+    ('.hoodie/lock', 'locks/orders/lock', 'lock')
+    """
+    folder = folder.rstrip("/")
+    return f"{folder}/{LOCK_FILE}" if folder else LOCK_FILE
+
+
+def is_lock_expired(modified_ms: int, now_ms: int, expire_minutes: int) -> bool:
+    """Hudi's own judgement, which holds for every holder; times in epoch milliseconds.
+
+    >>> has_expired(0, 60_001, 1), has_expired(0, 60_000, 1), has_expired(0, 10**12, 0)
+    (True, False, False)
+    """
+    return expire_minutes > 0 and now_ms - modified_ms > expire_minutes * _MINUTE_MS

@@ -1,0 +1,19 @@
+"""What a rollback is going to undo, by its requested file (HoodieRollbackPlan)."""
+
+from __future__ import annotations
+
+from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.codecs.avro_binary import decoding
+
+
+def parse_rolled_back_time(data: bytes, path: str) -> str:
+    """The requested time of the instant that a rollback undoes. Raises FormatError.
+
+    >>> said = {"commitTime": "20260101000000000", "action": "commit"}
+    >>> plan = {"instantToRollback": said, "RollbackRequests": [], "version": 1}
+    >>> rolls_back(avro.encode("HoodieRollbackPlan.avsc", plan), "x.rollback.requested")
+    '20260101000000000'
+    """
+    plan = avro_container.decode_container(data, "HoodieRollbackPlan", path)
+    with decoding(path, "HoodieRollbackPlan"):
+        return str(plan["instantToRollback"]["commitTime"])

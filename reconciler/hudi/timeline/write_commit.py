@@ -1,0 +1,130 @@
+"""What a write says of itself while it runs and once it is done, as Hudi spells it.
+
+Source: CommitMetadataSerDeV1 (JSON, layout 1) and V2 (Avro, layout 2), CommitUtils.buildMetadata,
+BaseSparkCommitActionExecutor.saveWorkloadProfileMetadataToInflight.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reconciler.hudi.codecs.avro_container import encode_record_file
+
+_COMMIT: Final = "HoodieCommitMetadata.avsc"
+_REPLACE: Final = "HoodieReplaceCommitMetadata.avsc"
+#: the table version from which commits are Avro
+_AVRO_FROM: Final = 8
+#: fields that JSON commits spell out although they are null
+_NULLS: Final = ("cdcStats", "tempPath", "minEventTime", "maxEventTime")
+_NO_TIMES: Final = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
+#: what only Avro commits know
+_ZEROS_OF_AVRO: Final = ("totalLogReadTimeMs", "numUpdates")
+_ONLY_AVRO: Final = "prevBaseFile"
+#: what every write statistic counts
+COUNTS: Final = (
+    "numWrites",
+    "numDeletes",
+    "numUpdateWrites",
+    "numInserts",
+    "totalWriteBytes",
+    "totalWriteErrors",
+    "totalLogRecords",
+    "totalLogFilesCompacted",
+    "totalLogSizeCompacted",
+    "totalUpdatedRecordsCompacted",
+    "totalLogBlocks",
+    "totalCorruptLogBlock",
+    "totalRollbackBlocks",
+    "fileSizeInBytes",
+)
+
+WriteStat = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteCommit:
+    """A completed write.
+
+    ``stats_by_partition``: partition -> write statistics by Hudi's names (``basefile.stat``). ``operation``:
+    Hudi's name of it, as UPSERT. ``replaced``: partition -> ids of the file groups that are gone
+    from now on, as planned; None for a write that replaces none.
+    """
+
+    stats_by_partition: Mapping[str, Sequence[WriteStat]]
+    operation: str
+    replaced: Mapping[str, Sequence[str]] | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self, *, version: int) -> bytes:
+        """The completed file of a table version: JSON before 8, an Avro container from then on."""
+        spelled = _to_avro_stat if version >= _AVRO_FROM else _to_json_stat
+        stats = {
+            path: [spelled(stat) for stat in some] for path, some in self.stats_by_partition.items()
+        }
+        return _encode_commit(stats, self.operation, self.replaced, self.extra, version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadProfile:
+    """What a write is going to do: what its inflight file says before the first data file is there.
+
+    ``inserts``: partition -> how many records are new. ``updates``: partition -> file id -> the
+    instant of the group's base file, and how many records go to it.
+    """
+
+    operation: str
+    inserts: Mapping[str, int]
+    updates: Mapping[str, Mapping[str, tuple[str, int]]] = field(default_factory=dict)
+
+    def encode(self, *, version: int) -> bytes:
+        """The inflight file of a table version."""
+        stats = {}
+        for path in sorted({*self.inserts, *self.updates}):
+            counts = {"numInserts": self.inserts.get(path, 0)}
+            found = [_planned_stat({"fileId": "", "prevCommit": "null", **counts}, version)]
+            for file_id, (instant, count) in sorted(self.updates.get(path, {}).items()):
+                said = {"fileId": file_id, "prevCommit": instant, "numUpdateWrites": count}
+                found.append(_planned_stat(said, version))
+            stats[path] = found
+        return _encode_commit(stats, self.operation, None, {}, version)
+
+
+def _encode_commit(
+    stats: Mapping[str, Sequence[WriteStat]],
+    operation: str,
+    replaced: Mapping[str, Sequence[str]] | None,
+    extra: Mapping[str, str],
+    version: int,
+) -> bytes:
+    record: dict[str, Any] = {
+        "partitionToWriteStats": dict(stats),
+        "compacted": False,
+        "extraMetadata": dict(extra),
+        "operationType": operation,
+    }
+    if replaced is not None:
+        record["partitionToReplaceFileIds"] = {path: [*ids] for path, ids in replaced.items()}
+    if version >= _AVRO_FROM:
+        return encode_record_file(
+            _COMMIT if replaced is None else _REPLACE, record | {"version": None}
+        )
+    return json.dumps(record, indent=2, separators=(",", " : ")).encode()
+
+
+def _to_json_stat(stat: WriteStat) -> dict[str, Any]:
+    known = {name: value for name, value in stat.items() if name != _ONLY_AVRO}
+    return {**dict.fromkeys(_NULLS), **known, "runtimeStats": _NO_TIMES}
+
+
+def _to_avro_stat(stat: WriteStat) -> dict[str, Any]:
+    return {**dict.fromkeys(_ZEROS_OF_AVRO, 0), **stat, "runtimeStats": _NO_TIMES}
+
+
+def _planned_stat(said: WriteStat, version: int) -> dict[str, Any]:
+    if version >= _AVRO_FROM:
+        return {**dict.fromkeys(COUNTS, 0), **dict.fromkeys(_ZEROS_OF_AVRO, 0), **said}
+    nulls = dict.fromkeys((*_NULLS, "path", "partitionPath", "runtimeStats"))
+    return {**nulls, **dict.fromkeys(COUNTS, 0), **said}

@@ -1,0 +1,74 @@
+"""Which file groups a write goes to: of a completed one, or of one that has announced its profile.
+
+A writer that has sorted its records writes down where they go before it begins: for every partition
+first how many are new, without a file group, then each group that gets updates. Source:
+BaseSparkCommitActionExecutor.saveWorkloadProfileMetadataToInflight, HoodieCommitMetadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from reconciler.errors import FormatError
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_container import parse_file_name, read_strings
+from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
+
+_WANTED: Final = CommitProjection(
+    stat_fields=(("fileId", TEXT), ("path", TEXT), ("numInserts", COUNT)),
+    with_extra=True,
+    with_replaced_groups=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFootprint:
+    """``groups``: partition -> file ids that are written or replaced.
+
+    ``insert_partitions``: partitions that get new records without saying into which groups. ``files``:
+    partition and name of every file that is written, where it is said already. ``operation``:
+    Hudi's name of what it does (WriteOperationType).
+    """
+
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    insert_partitions: frozenset[str] = frozenset()
+    files: frozenset[tuple[str, str]] = frozenset()
+    operation: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.groups and not self.insert_partitions
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """What a completed or an inflight file of a write says.
+
+        Raises FormatError naming ``path``, also for an empty file: it says nothing.
+        """
+        if not data:
+            raise FormatError(path, "is empty, so what it writes is not known")
+        with decoding(path, "the commit metadata"):
+            record = _WANTED.read(data, path)
+            operation = record.get("operationType")
+            require(operation is None or isinstance(operation, str), "its operation is no text")
+            groups: dict[str, set[str]] = {}
+            inserts: set[str] = set()
+            files: set[tuple[str, str]] = set()
+            for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+                for stat in stats or ():
+                    if file_id := stat.get("fileId"):
+                        groups.setdefault(partition, set()).add(str(file_id))
+                    elif stat.get("numInserts"):
+                        inserts.add(partition)
+                    if written := stat.get("path"):
+                        files.add((partition, parse_file_name(str(written), path)))
+            for partition, ids in (record.get("partitionToReplaceFileIds") or {}).items():
+                groups.setdefault(partition, set()).update(read_strings(ids))
+            return cls(
+                groups={partition: frozenset(ids) for partition, ids in groups.items()},
+                insert_partitions=frozenset(inserts),
+                files=frozenset(files),
+                operation=operation,
+            )

@@ -1,0 +1,98 @@
+"""The write statistics of a commit, as columns: which files, how many rows and bytes.
+
+The other half of the same files is in ``commit``.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.errors import FormatError
+from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_container import read_text_map
+from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
+
+_WANTED: Final = CommitProjection(
+    stat_fields=(
+        ("path", TEXT),
+        ("numWrites", COUNT),
+        ("numInserts", COUNT),
+        ("totalWriteBytes", COUNT),
+    ),
+    with_extra=True,
+)
+_MOST: Final = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WriteStats:
+    """One element a write statistic, in no order that means anything.
+
+    ``rows``: int64, numWrites. ``bytes``: int64, totalWriteBytes. ``is_base``: bool, the statistic
+    is of a base file (its name does not begin with a dot). ``partition``: int32, index into
+    ``partitions``, paths; ``inserts``: int64, numInserts, rows that were not in the table before.
+    """
+
+    operation: str | None
+    extra: Mapping[str, str]
+    rows: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    is_base: NDArray[np.bool_]
+    partitions: tuple[str, ...]
+    partition: NDArray[np.int32]
+    inserts: NDArray[np.int64]
+
+    def count_new_rows(self) -> dict[str, int]:
+        """Rows that were not in the table before by partition, those that have none left out."""
+        total = np.zeros(len(self.partitions), np.int64)
+        np.add.at(total, self.partition, self.inserts)
+        return {self.partitions[code]: int(total[code]) for code in np.flatnonzero(total)}
+
+    @classmethod
+    def parse(cls, data: builtins.bytes, path: str) -> Self:
+        """The content of a completed commit, deltacommit or replacecommit.
+
+        Raises FormatError naming ``path``, also for an empty file.
+        """
+        if not data:
+            raise FormatError(
+                path,
+                "is empty, so what it wrote is not known",
+                "restore it from a copy or roll the instant back with Hudi",
+            )
+        with decoding(path, "the write statistics"):
+            record = _WANTED.read(data, path)
+            operation = record.get("operationType")
+            require(operation is None or isinstance(operation, str), "its operation is no text")
+            by_partition = record.get("partitionToWriteStats") or {}
+            lists = [found or () for found in by_partition.values()]
+            stats = [stat for found in lists for stat in found]
+            return cls(
+                operation=operation,
+                extra=read_text_map(record.get("extraMetadata")),
+                rows=_read_counts(stats, "numWrites"),
+                bytes=_read_counts(stats, "totalWriteBytes"),
+                is_base=np.array([_is_base(stat.get("path")) for stat in stats], np.bool_),
+                partitions=tuple(by_partition),
+                partition=np.repeat(
+                    np.arange(len(lists), dtype=np.int32), [len(found) for found in lists]
+                ),
+                inserts=_read_counts(stats, "numInserts"),
+            )
+
+
+def _read_counts(stats: list[Mapping[str, Any]], key: str) -> NDArray[np.int64]:
+    values = [stat.get(key) or 0 for stat in stats]
+    whole = all(type(value) is int and 0 <= value <= _MOST for value in values)
+    require(whole, f"a {key} is no count")
+    return np.array(values, np.int64)
+
+
+def _is_base(path: Any) -> bool:
+    return isinstance(path, str) and not path.rpartition("/")[2].startswith(".")

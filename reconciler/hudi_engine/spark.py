@@ -1,0 +1,192 @@
+"""Real Hudi in the JVM of Spark's driver, through the gateway that PySpark has to it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as StillRunningError
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from reconciler.errors import PartialError, ReconcilerError
+from reconciler.hudi_engine.bundles import explain_how_to_add
+from reconciler.hudi_engine.table_options import to_hadoop_path
+from reconciler.hudi_engine.tally import split_groups, tally_part
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
+from reconciler.rewrite.slice_parts import SlicePart
+from reconciler.spark.jobs import run_job_group, ship_package
+from reconciler.storage.api import StorageRef
+from reconciler.storage.redaction import redact_secrets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CLIENT: Final = "org.apache.hudi.client.SparkRDDWriteClient"
+_KRYO: Final = "org.apache.spark.serializer.KryoSerializer"
+_SERIALIZER: Final = "spark.serializer"
+#: seconds that Hudi gets to end when its jobs are cancelled
+_TO_END_S: Final = 60
+
+
+class SparkHudiExecutor:
+    """Hudi's own client on a session's context; one table at a time a thread, as Hudi allows."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._jvm: Any = session._jvm  # noqa: SLF001 (the only way to Java)
+
+    def read_version(self) -> str:
+        return str(self._find_client().getPackage().getImplementationVersion())
+
+    def clean(self, ref: StorageRef, instant: str, options: Mapping[str, str]) -> None:
+        """Past Hudi's client, which would first roll back what it takes for failed writes."""
+        with _translate_errors(ref, f"executing clean {instant}"):
+            engine = self._make_engine_context()
+            table = self._jvm.org.apache.hudi.table.HoodieSparkTable.create(
+                self._make_config(ref, options), engine
+            )
+            self._call_and_wait(partial(table.clean, engine, instant))
+
+    def cluster(
+        self, ref: StorageRef, instant: str, options: Mapping[str, str], *, outputs: int
+    ) -> None:
+        with (
+            _translate_errors(ref, f"executing clustering {instant}"),
+            self._shuffle_settings(outputs),
+        ):
+            client = self._jvm.org.apache.hudi.client.SparkRDDWriteClient(
+                self._make_engine_context(), self._make_config(ref, options)
+            )
+            try:
+                self._call_and_wait(partial(client.cluster, instant, True))
+            finally:
+                client.close()
+
+    def tally_groups(
+        self, ref: StorageRef, work: RewriteJob, groups: Sequence[RewriteGroup]
+    ) -> list[Tally]:
+        context = self._session.sparkContext
+        parts = split_groups(groups)
+        found = {group.number: Tally() for group in groups}
+        if parts:
+            ship_package(context)
+            task = partial(_tally_parts, ref, work)
+            described = f"reconciler: count the rows of {len(groups)} groups"
+            with run_job_group(context, described, lambda said: redact_secrets(said, ref.secrets)):
+                told = context.parallelize(parts, len(parts)).mapPartitions(task).collect()
+            for number, tally in told:
+                found[number] = found[number].add(tally)
+        return [found[group.number] for group in groups]
+
+    def _call_and_wait(self, call: Callable[[], Any]) -> None:
+        """Call Java so that an interruption cancels its jobs and waits until it has given up."""
+        pool = ThreadPoolExecutor(1, "reconciler-hudi")
+        future: Future[Any] = pool.submit(self._call_in_session, call)
+        pool.shutdown(wait=False)
+        try:
+            future.result()
+        except BaseException:
+            if not future.done():
+                self._session.sparkContext.cancelAllJobs()
+                _wait_for_end(future)
+            raise
+
+    def _call_in_session(self, call: Callable[[], Any]) -> Any:
+        """In a thread of its own, which Java takes to be of no session."""
+        java = self._session._jsparkSession  # noqa: SLF001
+        self._jvm.org.apache.spark.sql.SparkSession.setActiveSession(java)
+        return call()
+
+    def _find_client(self) -> Any:
+        """Hudi's client as Java has it, by the loader that knows what was added to a session."""
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415
+
+        java = self._jvm.java.lang
+        try:
+            loader = java.Thread.currentThread().getContextClassLoader()
+            client = getattr(java, "Class").forName(_CLIENT, True, loader)  # noqa: B009
+        except Py4JJavaError:
+            raise ReconcilerError(
+                "--executor hudi needs a Hudi bundle on Spark's class path, and there is none: "
+                f"{explain_how_to_add()}"
+            ) from None
+        if self._session.sparkContext.getConf().get(_SERIALIZER) != _KRYO:
+            raise ReconcilerError(
+                f"Hudi needs another serializer of Spark: add --spark-conf {_SERIALIZER}={_KRYO}"
+            )
+        return client
+
+    def _make_engine_context(self) -> Any:
+        context = self._session.sparkContext._jsc  # noqa: SLF001
+        return self._jvm.org.apache.hudi.client.intersection.HoodieSparkEngineContext(context)
+
+    def _make_config(self, ref: StorageRef, options: Mapping[str, str]) -> Any:
+        properties = self._jvm.java.util.Properties()
+        for key, value in options.items():
+            properties.setProperty(key, value)
+        builder = self._jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder()
+        return builder.withPath(to_hadoop_path(ref.location)).withProperties(properties).build()
+
+    @contextlib.contextmanager
+    def _shuffle_settings(self, outputs: int) -> Iterator[None]:
+        """Sorts that end in so many files: Hudi's linear order has none of its own to say it."""
+        conf = self._session.conf
+        wanted = {
+            "spark.sql.shuffle.partitions": str(
+                max(outputs, int(conf.get("spark.sql.shuffle.partitions") or 1))
+            ),
+            "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        }
+        before = {key: conf.get(key) for key in wanted}
+        try:
+            for key, value in wanted.items():
+                conf.set(key, value)
+            yield
+        finally:
+            with contextlib.suppress(Exception):  # Java itself may be gone
+                for key, old in before.items():
+                    conf.set(key, old or "")
+
+
+@contextlib.contextmanager
+def _translate_errors(ref: StorageRef, doing: str) -> Iterator[None]:
+    """Hudi's own reason, the innermost of those that it wraps; and no secret in it."""
+    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # noqa: PLC0415
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        said = redact_secrets(_find_root_cause(error.java_exception), ref.secrets)
+        raise ReconcilerError(f"Hudi stopped {doing}: {said}") from error
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise ReconcilerError("the Java process of Spark's driver has ended") from error
+    except Py4JError as error:
+        said = redact_secrets(str(error).partition("\n")[0], ref.secrets)
+        raise ReconcilerError(f"Hudi stopped {doing}: {said}") from error
+
+
+def _wait_for_end(future: Future[Any]) -> None:
+    try:
+        future.exception(_TO_END_S)
+    except StillRunningError:
+        raise PartialError(
+            "Hudi goes on although its jobs were cancelled; look at the table when it has ended, "
+            "and run apply again"
+        ) from None
+
+
+def _tally_parts(
+    ref: StorageRef, job: RewriteJob, parts: Iterable[SlicePart]
+) -> Iterator[tuple[int, Tally]]:
+    from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
+
+    storage = open_storage(ref)
+    for part in parts:
+        yield part.group.number, tally_part(part, job, storage)
+
+
+def _find_root_cause(thrown: Any) -> str:
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return str(thrown.toString()).partition("\n")[0]

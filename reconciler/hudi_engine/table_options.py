@@ -1,0 +1,176 @@
+"""The options under which Hudi executes a plan of ours and does nothing else.
+
+Hudi's plans say which groups are rewritten and by which columns; curve, size and everything about
+indexes, locks and services are options of whoever executes them. Source: HoodieWriteConfig,
+HoodieClusteringConfig, HoodieMetadataConfig, HoodieLayoutConfig, HoodieLockConfig; 0.15 to 1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.metadata.sync_decisions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
+from reconciler.hudi.metadata.table import FILES
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi_engine.bundles import NO_UPGRADE_FROM, parse_release
+from reconciler.hudi_engine.layouts import find_strategy
+from reconciler.spec.model import Lock
+from reconciler.state.clustering_layout import ClusteringLayout
+
+#: A file ends when its rows take so many times the target before compression and encoding. Hudi
+#: rolls over by what the rows take in memory, so at the target it would write files of a third of
+#: it; the number of files is the plan's. This only bounds a file whose rows all have one key.
+_ROLLING: Final = 8
+_NOTHING_ELSE: Final = {
+    "hoodie.table.services.enabled": "true",  # false turns off what is asked for, too
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.clustering.inline": "false",
+    "hoodie.clustering.async.enabled": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.write.markers.type": "direct",
+    # nobody else's unfinished write is ours to roll back
+    "hoodie.clean.failed.writes.policy": "NEVER",
+    "hoodie.cleaner.policy.failed.writes": "NEVER",
+}
+_INDEXES: Final = {
+    COLUMN_STATS: "hoodie.metadata.index.column.stats.enable",
+    PARTITION_STATS: "hoodie.metadata.index.partition.stats.enable",
+    BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
+    RECORD_INDEX: "hoodie.metadata.record.index.enable",
+}
+#: columns of Hudi's own, which it indexes unasked
+_META: Final = "_hoodie_"
+_WRITERS: Final = {
+    "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
+    "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
+    "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",
+    "hoodie.table.ordering.fields": "hoodie.datasource.write.precombine.field",
+    "hoodie.table.keygenerator.class": "hoodie.datasource.write.keygenerator.class",
+    "hoodie.table.keygenerator.type": "hoodie.datasource.write.keygenerator.type",
+    "hoodie.compaction.payload.class": "hoodie.datasource.write.payload.class",
+}
+
+
+def make_table_options(
+    properties: TableProperties,
+    *,
+    location: str,
+    lock: Lock | None,
+    bundle: str,
+    schema: str | None = None,
+    indexes: Mapping[str, str],
+) -> dict[str, str]:
+    """What Hudi has to know of a table to execute any plan on it.
+
+    ``schema``: the table's, as Avro, where rows are read. ``indexes``: as
+    ``make_index_options``.
+    """
+    options = {key: value for key, value in properties.raw.items() if value}
+    options |= {there: options[here] for here, there in _WRITERS.items() if here in options}
+    options |= _NOTHING_ELSE | dict(indexes)
+    options["hoodie.datasource.write.table.type"] = properties.table_type
+    if schema is not None:
+        options |= {"hoodie.avro.schema": schema, "hoodie.write.schema": schema}
+    if parse_release(bundle) >= NO_UPGRADE_FROM:
+        options["hoodie.write.auto.upgrade"] = "false"
+        options["hoodie.write.table.version"] = str(properties.table_version)
+    return options | _make_lock_options(lock, location)
+
+
+def make_index_options(
+    live: Collection[str], indexed: Sequence[str] = (), *, by_partition: bool = False
+) -> dict[str, str]:
+    """Options with which Hudi keeps the metadata partitions that are live, and makes none.
+
+    A writer for which an index is off removes it from the table, so none may be left unsaid.
+    ``indexed``: columns of the index on column statistics, none where nobody wrote them down;
+    ``removed_by_partition``: whether the record index has every partition's keys by themselves. Raises
+    UnsupportedError for indexes that Hudi may not keep.
+
+    >>> index_options(["files"])["hoodie.metadata.index.column.stats.enable"]
+    'false'
+    """
+    if unknown := sorted(set(live) - {FILES, *_INDEXES}):
+        raise UnsupportedError(
+            f"the table has the index {', '.join(unknown)}, and it is not known that Hudi keeps it "
+            "when it executes a plan; let a Hudi writer cluster the table"
+        )
+    options = {"hoodie.metadata.enable": _spell_boolean(bool(live))}
+    options |= {key: _spell_boolean(partition in live) for partition, key in _INDEXES.items()}
+    if by_partition and RECORD_INDEX in live:
+        del options[_INDEXES[RECORD_INDEX]]
+        options["hoodie.metadata.record.level.index.enable"] = "true"
+    if indexed and COLUMN_STATS in live:
+        own = (name for name in indexed if not name.startswith(_META))
+        options["hoodie.metadata.index.column.stats.column.list"] = ",".join(own)
+    return options
+
+
+def make_clustering_options(
+    layout: ClusteringLayout, *, target: int, outputs: int, codec: str
+) -> dict[str, str]:
+    """How Hudi lays out a clustering: the layout, bytes of a file, the most files of a group.
+
+    ``codec``: Parquet's. Raises UnsupportedError for a layout that it has not.
+    """
+    options = {
+        "hoodie.layout.optimize.strategy": find_strategy(layout),
+        "hoodie.layout.optimize.curve.build.method": "direct",
+        "hoodie.clustering.plan.strategy.target.file.max.bytes": str(target * _ROLLING),
+        "hoodie.bulkinsert.shuffle.parallelism": str(outputs),
+        "hoodie.parquet.compression.codec": "uncompressed" if codec == "none" else codec,
+    }
+    if layout.columns:  # of the plan alone Hudi's curves know nothing
+        options["hoodie.clustering.plan.strategy.sort.columns"] = ",".join(layout.columns)
+    return options
+
+
+def add_conflict_check(options: Mapping[str, str], lock: Lock | None) -> dict[str, str]:
+    """With Hudi's own check for conflicts when it completes a rewrite.
+
+    It sets another policy for failed writes; a clustering does not look at it.
+    """
+    if lock is None or lock.provider == "none":
+        return dict(options)
+    lazy = dict.fromkeys(
+        ("hoodie.clean.failed.writes.policy", "hoodie.cleaner.policy.failed.writes"), "LAZY"
+    )
+    return {**options, "hoodie.write.concurrency.mode": "optimistic_concurrency_control", **lazy}
+
+
+def _make_lock_options(lock: Lock | None, location: str) -> dict[str, str]:
+    options = {"hoodie.write.concurrency.mode": "single_writer"}
+    if lock is None or lock.provider == "none":
+        return options
+    is_absolute = lock.path.startswith("/") or "://" in lock.path
+    return options | {
+        "hoodie.write.lock.provider": (
+            "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+        ),
+        "hoodie.write.lock.filesystem.path": (
+            to_hadoop_path(lock.path) if is_absolute else f"{to_hadoop_path(location)}/{lock.path}"
+        ),
+        "hoodie.write.lock.filesystem.expire": str(lock.expire),
+    }
+
+
+def to_hadoop_path(location: str) -> str:
+    """A location as Hadoop has it: a local path says that it is one.
+
+    >>> hadoop_path("/lake/t"), hadoop_path("s3://lake/t")
+    ('file:/lake/t', 's3://lake/t')
+    """
+    return f"file:{location}" if location.startswith("/") else location
+
+
+def _spell_boolean(value: bool) -> str:  # noqa: FBT001
+    return str(value).lower()

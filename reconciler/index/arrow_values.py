@@ -1,0 +1,51 @@
+"""Values and truths between Python and Arrow; pyarrow's own ways import pandas (half a second)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.arrays import to_boolean_array, to_numpy_bools
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def make_array(values: Any, kind: Any) -> Any:
+    """Values that may be None as an array of truth values, of numbers or of bytes.
+
+    Raises OverflowError for a number that is none of the kind. An array is cast.
+
+    >>> array_of([3, None], pa.int32()).to_pylist(), array_of([None, b"a"], pa.binary()).to_pylist()
+    ([3, None], [None, b'a'])
+    """
+    if isinstance(values, pa.Array):
+        return values.cast(kind)
+    is_known = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    bits = None if is_known.all() else to_boolean_array(is_known).buffers()[1]
+    if pa.types.is_binary(kind):
+        return _make_bytes_array(values, bits)
+    if pa.types.is_boolean(kind):
+        truths = np.fromiter((value is True for value in values), np.bool_, len(values))
+        return pa.Array.from_buffers(
+            kind, len(values), [bits, to_boolean_array(truths).buffers()[1]]
+        )
+    filled = [0 if value is None else value for value in values]
+    data = pa.py_buffer(np.array(filled, kind.to_pandas_dtype()))
+    return pa.Array.from_buffers(kind, len(values), [bits, data])
+
+
+def _make_bytes_array(values: Sequence[bytes | None], bits: Any) -> Any:
+    whole = [value or b"" for value in values]
+    ends = np.zeros(len(whole) + 1, np.int32)
+    np.cumsum(list(map(len, whole)), out=ends[1:])
+    data = [bits, pa.py_buffer(ends), pa.py_buffer(b"".join(whole))]
+    return pa.Array.from_buffers(pa.binary(), len(whole), data)
+
+
+def is_true(column: Any) -> NDArray[np.bool_]:
+    """Where an array of truth values is true, and not null."""
+    return to_numpy_bools(column) & to_numpy_bools(column.is_valid())

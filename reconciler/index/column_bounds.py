@@ -1,0 +1,195 @@
+"""Which files may hold a value of a set: statistics against spans, for all files at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array, to_numpy_bools
+from reconciler.index.model import ColumnStats
+from reconciler.index.value_sets import HIGHEST, LOWEST, Cut, ValueSet
+
+Mask = NDArray[np.bool_]
+
+#: so many spans are compared one by one, more are searched
+_MAX_COMPARED_SPANS: Final = 4
+#: digits that 64 bits always hold
+_LONG_DIGITS: Final = 18
+_LEAST_LONG: Final = -(1 << 63)
+
+
+class ColumnBounds:
+    """The statistics of a column, ready to be compared with sets."""
+
+    def __init__(self, stats: ColumnStats) -> None:
+        self._least = _make_side(stats.least, is_least=True)
+        self._greatest = _make_side(stats.greatest, is_least=False)
+        self._may_have_null = stats.nulls != 0
+        self._has_values: Mask = ~stats.is_all_null
+        self._may_have_nan = ~stats.is_nan_free & self._has_values
+
+    def may_hold(self, values: ValueSet) -> Mask:
+        """Which files are not proven to hold no value of the set."""
+        found = self._overlaps(values) & self._has_values
+        if values.nan:
+            found |= self._may_have_nan
+        if values.null:
+            found |= self._may_have_null
+        return found
+
+    def _overlaps(self, values: ValueSet) -> Mask:
+        spans = values.spans
+        if len(spans) > _MAX_COMPARED_SPANS:
+            # spans that begin before the greatest value, less those that end before the least
+            begun = self._greatest.count_passed([low for low, _ in spans])
+            ended = self._least.count_passed([high for _, high in spans])
+            return np.asarray(begun > ended)
+        found = np.zeros(len(self._may_have_null), np.bool_)
+        for low, high in spans:
+            found |= self._greatest.is_beyond(low) & ~self._least.is_beyond(high)
+        return found
+
+
+class _Side(ABC):
+    """The least or the greatest values of files."""
+
+    @abstractmethod
+    def is_beyond(self, cut: Cut) -> Mask:
+        """Which of them lie after a cut."""
+
+    @abstractmethod
+    def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+        """How many of the sorted cuts each of them lies after."""
+
+
+def _make_side(column: Any, *, is_least: bool) -> _Side:
+    """Unknown bounds are as far out as the type goes."""
+    kind, types = column.type, pa.types
+    if types.is_floating(kind):
+        filled = column.cast(pa.float64()).fill_null(-np.inf if is_least else np.inf)
+        return _NumberSide(_stored_values(filled, np.float64))
+    if types.is_decimal(kind) and not _is_short(column):
+        return _ArrowSide(column, None if is_least else column.is_null())
+    if types.is_string(kind) or types.is_binary(kind):
+        return _ArrowSide(column.cast(pa.binary()), None if is_least else column.is_null())
+    whole = _whole_numbers(column)
+    if column.null_count:
+        limit = np.iinfo(np.int64)
+        whole = np.where(
+            to_numpy_bools(column.is_null()), limit.min if is_least else limit.max, whole
+        )
+    return _NumberSide(whole)
+
+
+def _is_short(column: Any) -> bool:
+    """Whether 64 bits hold every one of the decimals, and nothing is unknown that they may not."""
+    if column.type.precision <= _LONG_DIGITS:
+        return True
+    words = _decimal_words(column)
+    return not column.null_count and bool(np.all(words[:, 1] == words[:, 0] >> 63))
+
+
+def _decimal_words(column: Any) -> NDArray[np.int64]:
+    words = np.frombuffer(column.buffers()[1] or b"", np.int64).reshape(-1, 2)
+    return words[column.offset : column.offset + len(column)]
+
+
+def _whole_numbers(column: Any) -> NDArray[np.int64]:
+    """Truth values, numbers, short decimals, days and times as what they are stored as."""
+    kind, types = column.type, pa.types
+    if types.is_decimal(kind):
+        return _decimal_words(column)[:, 0]
+    if types.is_date32(kind):
+        column = column.cast(pa.int32())
+    elif types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    return _stored_values(column.cast(pa.int64()), np.int64)
+
+
+def _stored_values(column: Any, kind: type[np.generic]) -> NDArray[Any]:
+    whole: NDArray[Any] = np.frombuffer(column.buffers()[1] or b"", kind)
+    return whole[column.offset : column.offset + len(column)]
+
+
+class _NumberSide(_Side):
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values = values
+
+    def is_beyond(self, cut: Cut) -> Mask:
+        cut = self._clip_cut(cut)
+        if cut in (LOWEST, HIGHEST):
+            return np.full(len(self._values), cut == LOWEST)
+        _, value, is_after = cut
+        return np.asarray(self._values > value if is_after else self._values >= value)
+
+    def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+        plain = [self._clip_cut(cut) for cut in cuts]
+        kind = self._values.dtype
+        ats = np.array([cut[1] for cut in plain if cut[0] == 0 and not cut[2]], kind)
+        pasts = np.array([cut[1] for cut in plain if cut[0] == 0 and cut[2]], kind)
+        found = np.searchsorted(ats, self._values, "right")
+        found += np.searchsorted(pasts, self._values, "left")
+        return found + plain.count(LOWEST)
+
+    def _clip_cut(self, cut: Cut) -> Cut:
+        """A cut that 64 bits hold."""
+        if cut[0] or self._values.dtype != np.int64 or _LEAST_LONG <= cut[1] < -_LEAST_LONG:
+            return cut
+        return LOWEST if cut[1] < 0 else HIGHEST
+
+
+class _ArrowSide(_Side):
+    """Bytes, and decimals of more digits than 64 bits hold; ``is_open``: beyond everything."""
+
+    def __init__(self, column: Any, is_open: Any | None) -> None:
+        self._is_open = None if is_open is None else to_numpy_bools(is_open)
+        self._column, self._files = column, len(column)
+
+    def is_beyond(self, cut: Cut) -> Mask:
+        if cut in (LOWEST, HIGHEST):
+            return np.full(self._files, cut == LOWEST)
+        scalar = self._cut_values([cut])[0]
+        compare = pc.greater if cut[2] else pc.greater_equal
+        found = to_numpy_bools(compare(self._column, scalar).fill_null(False))
+        return found if self._is_open is None else found | self._is_open
+
+    def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+        ats = self._cut_values([cut for cut in cuts if cut[0] == 0 and not cut[2]])
+        pasts = self._cut_values([cut for cut in cuts if cut[0] == 0 and cut[2]])
+        found = self._count_points(ats, pc.less_equal) + self._count_points(pasts, pc.less)
+        found += cuts.count(LOWEST)
+        return found if self._is_open is None else np.where(self._is_open, len(cuts), found)
+
+    def _cut_values(self, cuts: Sequence[Cut]) -> Any:
+        kind = self._column.type
+        if not pa.types.is_decimal(kind):
+            return pa.array([cut[1] for cut in cuts], kind)
+        return pa.array(
+            [_make_decimal(cut[1], kind.scale) for cut in cuts], pa.decimal256(76, kind.scale)
+        )
+
+    def _count_points(self, points: Any, compare: Any) -> NDArray[np.int64]:
+        """How many of the sorted points compare so with each value, by halving; none with null."""
+        low = np.zeros(self._files, np.int64)
+        high = np.full(self._files, len(points))
+        for _ in range(len(points).bit_length()):
+            middle = (low + high) // 2
+            is_in = middle < len(points)
+            tried = points.take(to_integer_array(np.minimum(middle, len(points) - 1)))
+            is_so = to_numpy_bools(compare(tried, self._column).fill_null(False)) & is_in
+            low = np.where(is_so, middle + 1, low)
+            high = np.where(is_so, high, middle)
+        return low
+
+
+def _make_decimal(unscaled: int, scale: int) -> Decimal:
+    """Exactly, whatever the context's precision."""
+    digits = tuple(map(int, str(abs(unscaled))))
+    return Decimal((int(unscaled < 0), digits, -scale))

@@ -1,0 +1,245 @@
+"""Column chunks of one column: what footers say of them, and what that proves of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_integer_array
+from reconciler.index.arrow_values import is_true
+from reconciler.index.file_forms import ABSENT, ColumnPlace
+from reconciler.index.model import UNKNOWN, ColumnStats
+from reconciler.index.nan_free import NAN_FREE, read_nan_free_columns
+from reconciler.index.parquet_kinds import ParquetKind, convert_bounds
+from reconciler.index.parquet_writers import FooterWriter
+from reconciler.index.reduce_chunks import reduce_to_files
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SPARK: Final = b"org.apache.spark.version"
+_LEGACY: Final = b"org.apache.spark.legacyDateTime"
+#: the key-value pairs of a footer that tell anything of its statistics
+STATISTICS_KEYS: Final = frozenset({_SPARK, _LEGACY, NAN_FREE.encode()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FooterFile:
+    """What a footer says of its file: ``rows``, ``groups`` of rows, and ``pairs`` (``STATISTICS_KEYS``)."""
+
+    number: int
+    name: str
+    rows: int
+    groups: int
+    pairs: Mapping[bytes, bytes]
+
+    @property
+    def is_proleptic(self) -> bool:
+        """Whether Spark 3 says that it counts old days as it does; else they may be others."""
+        return self.pairs.get(_SPARK, b"") >= b"3.0.0" and _LEGACY not in self.pairs
+
+
+@dataclass(slots=True)
+class ColumnChunks:
+    """Column chunks of one column: the file of each, its kind, and what its footer says."""
+
+    file: list[int] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    low: list[Any] = field(default_factory=list)
+    high: list[Any] = field(default_factory=list)
+    nulls: list[int] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+    is_nan_free: list[bool] = field(default_factory=list)
+
+    def add_files(
+        self,
+        column: str,
+        place: ColumnPlace,
+        files: Sequence[FooterFile],
+        groups: Sequence[Any],
+        rows: list[int],
+    ) -> None:
+        """The next files, all of one form, and pyarrow's row groups of theirs, in their order.
+
+        ``rows``: of each row group.
+        """
+        if place.kind is None or not place.writer.is_known:
+            for file in files:
+                nulls = file.rows if place.position == ABSENT else UNKNOWN
+                self._add_unknown(file, place, nulls, file.rows)
+            return
+        for file in files:
+            if not file.groups:
+                self._add_unknown(file, place, 0, 0)
+        of = [file for file in files for _ in range(file.groups)]
+        chunks = [group.column(place.position) for group in groups]
+        self._add_known(column, place, of, chunks, rows)
+
+    def _add_unknown(self, file: FooterFile, place: ColumnPlace, nulls: int, values: int) -> None:
+        """A file as if it were one chunk without bounds."""
+        self.file.append(file.number)
+        self.kind.append(place.code)
+        self.low.append(None)
+        self.high.append(None)
+        self.nulls.append(nulls)
+        self.values.append(values)
+        self.is_nan_free.append(nulls >= 0)
+
+    def _add_known(
+        self,
+        column: str,
+        place: ColumnPlace,
+        of: Sequence[FooterFile],
+        chunks: Sequence[Any],
+        values: list[int],
+    ) -> None:
+        """Chunks of files that may be believed; of each its file, and the rows of its group."""
+        kind, writer = place.kind, place.writer
+        assert kind is not None, "only columns that are there have chunks"
+        has_bounds = kind.has_order and (writer.orders_bytes or not kind.is_bytes)
+        nulls, low, high = _read_statistics(
+            chunks, (column, kind.physical), values, has_bounds=has_bounds
+        )
+        if place.hides_nulls:
+            nulls = [
+                UNKNOWN if count != total and chunk.has_dictionary_page else count
+                for chunk, count, total in zip(chunks, nulls, values, strict=True)
+            ]
+        if kind.is_float:
+            is_nan = [a != a or b != b for a, b in zip(low, high, strict=True)]  # noqa: PLR0124
+            low, high = _set_none(low, is_nan), _set_none(high, is_nan)
+        if kind.is_bytes and writer.drops_long:
+            high = _set_none(high, [value == b"" for value in high])
+        if kind.calendar_limits:
+            low, high = _drop_other_calendar(kind.calendar_limits, of, low, high)
+        is_free = [True] * len(of)
+        if kind.is_float:
+            is_free = [
+                count == total
+                or (
+                    least is not None
+                    if writer.shows_nan
+                    else column in read_nan_free_columns(file.pairs, file.name)
+                )
+                for file, count, total, least in zip(of, nulls, values, low, strict=True)
+            ]
+        self.file += [file.number for file in of]
+        self.kind += [place.code] * len(of)
+        self.low += low
+        self.high += high
+        self.nulls += nulls
+        self.values += values
+        self.is_nan_free += is_free
+
+    def file_statistics(
+        self, wanted: Any, kinds: Sequence[tuple[ParquetKind, FooterWriter]], files: int
+    ) -> ColumnStats:
+        """The statistics of so many files."""
+        file = np.array(self.file, np.int64)
+        order = np.argsort(file, kind="stable")
+        is_free = np.array(self.is_nan_free, np.bool_)
+        if not pa.types.is_floating(wanted):
+            is_free[:] = True
+        return reduce_to_files(
+            self._convert_chunks(wanted, kinds, is_free, order), file[order], files
+        )
+
+    def _convert_chunks(
+        self,
+        wanted: Any,
+        kinds: Sequence[tuple[ParquetKind, FooterWriter]],
+        is_free: NDArray[np.bool_],
+        order: NDArray[np.int64],
+    ) -> ColumnStats:
+        """The chunks' statistics in the column's type, converted kind by kind, in this order."""
+        code = np.array(self.kind, np.int64)
+        low: list[Any] = [pa.nulls(0, wanted)]
+        high: list[Any] = [pa.nulls(0, wanted)]
+        exact: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
+        rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        for found in sorted({*self.kind}):
+            at = np.flatnonzero(code == found)
+            rows.append(at)
+            if found < 0:
+                low.append(pa.nulls(len(at), wanted))
+                high.append(pa.nulls(len(at), wanted))
+                exact.append((np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)))
+                continue
+            kind, writer = kinds[found]
+            bounds = convert_bounds(
+                kind, wanted, _select_values(self.low, at), _select_values(self.high, at)
+            )
+            low.append(bounds.least)
+            high.append(bounds.greatest)
+            exact.append((bounds.is_exact_least, bounds.is_exact_greatest))
+            if kind.is_bytes and kind.logical != "DECIMAL" and writer.cuts_text:
+                is_one = is_true(pc.equal(bounds.least, bounds.greatest))
+                exact[-1] = (is_one, is_one)
+        none = np.zeros(0, np.bool_)
+        back = np.argsort(np.concatenate(rows), kind="stable")[order]
+        return ColumnStats(
+            least=pa.concat_arrays(low).take(to_integer_array(back)),
+            greatest=pa.concat_arrays(high).take(to_integer_array(back)),
+            nulls=np.array(self.nulls, np.int64)[order],
+            values=np.array(self.values, np.int64)[order],
+            is_exact_least=np.concatenate([none, *(one for one, _ in exact)])[back],
+            is_exact_greatest=np.concatenate([none, *(one for _, one in exact)])[back],
+            is_nan_free=is_free[order],
+        )
+
+
+def _read_statistics(
+    chunks: Sequence[Any], column: tuple[str, str], values: Sequence[int], *, has_bounds: bool
+) -> tuple[list[int], list[Any], list[Any]]:
+    """Counts of nulls and both bounds of chunks, None where they are not said.
+
+    ``column``: its path and physical type; ``values``: how many each has. Chunks of another one, or
+    of another count, are damage, and so are counts of nulls that cannot be: nothing is known then.
+    Asked for statistics of another type than its schema's, pyarrow ends the process. A hundred
+    thousand times and more, so every call of pyarrow counts here.
+    """
+    nulls, low, high = [], [], []
+    for chunk, total in zip(chunks, values, strict=True):
+        count = least = greatest = None
+        try:
+            is_it = (chunk.path_in_schema, chunk.physical_type) == column
+            stats = chunk.statistics if is_it and chunk.num_values == total else None
+            if stats is not None:
+                count = stats.null_count
+                if count is not None and not 0 <= count < total:
+                    if count != total or stats.has_min_max:  # nothing lies between two bounds
+                        count = None
+                elif has_bounds and stats.has_min_max:
+                    least, greatest = stats.min_raw, stats.max_raw
+        except (pa.ArrowException, OSError, ValueError):  # statistics of other lengths
+            count = least = greatest = None
+        nulls.append(0 if total == 0 else UNKNOWN if count is None else count)
+        low.append(least)
+        high.append(greatest)
+    return nulls, low, high
+
+
+def _drop_other_calendar(
+    calendar: tuple[int, int], of: Sequence[FooterFile], low: Sequence[Any], high: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Bounds of days and times without those that may be of another calendar."""
+    start, sure = calendar
+    is_old = [
+        least is not None and least < start and not file.is_proleptic
+        for file, least in zip(of, low, strict=True)
+    ]
+    is_unsure = [old and most < sure for old, most in zip(is_old, high, strict=True)]
+    return _set_none(low, is_old), _set_none(high, is_unsure)
+
+
+def _set_none(values: Sequence[Any], is_out: Sequence[bool]) -> list[Any]:
+    return [None if out else value for value, out in zip(values, is_out, strict=True)]
+
+
+def _select_values(values: list[Any], at: NDArray[np.int64]) -> list[Any]:
+    return values if len(at) == len(values) else [values[row] for row in at.tolist()]

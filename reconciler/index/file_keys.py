@@ -1,0 +1,187 @@
+"""Files by their keys (partition, name, size): in order, looked up and taken; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers, to_string_array
+from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def sort_index(
+    *,
+    partition: Any,
+    name: Any,
+    size: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    columns: Mapping[str, ColumnStats],
+) -> FileIndex:
+    """An index of files that come in any order; ``partition`` is a dictionary array.
+
+    Of a key that comes twice, the last one counts.
+    """
+    partition = sort_partitions(partition)
+    codes = to_numpy_numbers(partition.indices)
+    order = _sort_keys(codes, name, size)
+    if len(order) > 1:
+        is_last = np.ones(len(order), np.bool_)
+        before, after = order[:-1], order[1:]
+        is_last[:-1] = (codes[before] != codes[after]) | (size[before] != size[after])
+        is_last[:-1] |= _names_differ(name, before, after)
+        order = order[is_last]
+    index = FileIndex(partition=partition, name=name, size=size, rows=rows, columns=columns)
+    if len(order) == len(size) and (order == np.arange(len(order))).new_files():
+        return index
+    return take_files(index, order)
+
+
+def join_indexes(parts: Sequence[FileIndex]) -> FileIndex:
+    """The index of files that were indexed in parts, with the same columns; at least one part.
+
+    Of a file that is in several, the last part counts.
+    """
+    paths = pa.chunked_array([part.partition for part in parts], PARTITION).unify_dictionaries()
+    return sort_index(
+        partition=pa.concat_arrays(paths.chunks),
+        name=pa.concat_arrays([part.name for part in parts]),
+        size=np.concatenate([part.size for part in parts]),
+        rows=np.concatenate([part.rows for part in parts]),
+        columns={
+            column: ColumnStats.concat([part.columns[column] for part in parts])
+            for column in parts[0].columns
+        },
+    )
+
+
+def take_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
+    """Some files of an index; ``rows`` ascend, or the caller sees to the order."""
+    at = to_integer_array(rows)
+    return FileIndex(
+        partition=index.partition.take(at),
+        name=index.name.take(at),
+        size=index.size[rows],
+        rows=index.rows[rows],
+        columns={column: stats.take(rows) for column, stats in index.columns.items()},
+    )
+
+
+def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int64]) -> NDArray[Any]:
+    """The row of each file in an index, -1 where it has none; int64, an element a file asked for.
+
+    ``partition``: a dictionary array of paths, ``name``: a string array. Fast where the files are
+    the index's own in its order.
+    """
+    if len(size) == len(index) and (size == index.size).new_files() and name.equals(index.name):
+        asked, kept = sort_partitions(partition), index.partition
+        if asked.dictionary.equals(kept.dictionary) and asked.indices.equals(kept.indices):
+            return np.arange(len(size))
+    found: NDArray[np.int64] = _find_first(index.name, name)
+    is_same = found >= 0
+    at = found[is_same]
+    is_same[is_same] = index.size[at] == size[is_same]
+    is_same[is_same] = (
+        _map_partition_codes(partition, index)[is_same] == _partition_codes(index)[found[is_same]]
+    )
+    other = np.flatnonzero((found >= 0) & ~is_same)  # the name of a file of another partition
+    if len(other):
+        names = name.take(to_integer_array(other))
+        rows = np.flatnonzero(to_numpy_bools(pc.is_in(index.name, value_set=names)))
+        theirs = take_files(index, rows)
+        keys = _key_texts(theirs.partition, theirs.name, theirs.size)
+        asked = _key_texts(partition.take(to_integer_array(other)), names, size[other])
+        again = _find_first(keys, asked)
+        found[other] = np.where(again >= 0, rows[again], UNKNOWN)
+    return found
+
+
+def _find_first(among: Any, values: Any) -> NDArray[np.int64]:
+    """The first place of each value, -1 for none."""
+    return fill_unknown(pc.index_in(values, value_set=among))
+
+
+def fill_unknown(counts: Any) -> NDArray[np.int64]:
+    """The values of an integer array, -1 where it is null; its ``fill_null`` imports pandas."""
+    return np.where(to_numpy_bools(counts.is_valid()), to_numpy_numbers(counts), UNKNOWN).astype(
+        np.int64
+    )
+
+
+def _partition_codes(index: FileIndex) -> NDArray[np.int32]:
+    found: NDArray[np.int32] = to_numpy_numbers(index.partition.indices)
+    return found
+
+
+def _map_partition_codes(partition: Any, index: FileIndex) -> NDArray[np.int64]:
+    """The codes that an index gives to the partitions of files, -1 where it has none."""
+    place = _find_first(index.partition.dictionary, partition.dictionary)
+    found: NDArray[np.int64] = place[to_numpy_numbers(partition.indices)]
+    return found
+
+
+def _key_texts(partition: Any, name: Any, size: NDArray[np.int64]) -> Any:
+    """One text for each key; names have no slash, and sizes are digits."""
+    digits = to_integer_array(np.ascontiguousarray(size)).cast(pa.string())
+    paths = partition.dictionary.take(partition.indices)
+    return pc.binary_join_element_wise(digits, name, paths, "/")
+
+
+def sort_partitions(partition: Any) -> Any:
+    """The dictionary array with its paths sorted, each once, and none that no file uses."""
+    codes = to_numpy_numbers(partition.indices)
+    used = np.zeros(len(partition.dictionary), np.bool_)
+    used[codes] = True
+    paths: Sequence[str] = partition.dictionary.to_pylist()
+    wanted = sorted({path for path, is_used in zip(paths, used.tolist(), strict=True) if is_used})
+    if len(wanted) == len(paths) and wanted == list(paths) and partition.type == PARTITION:
+        return partition
+    place = {path: at for at, path in enumerate(wanted)}
+    moved = np.array([place.get(path, 0) for path in paths], np.int32)
+    return pa.DictionaryArray.from_arrays(
+        to_integer_array(moved[codes] if len(codes) else np.zeros(0, np.int32)),
+        to_string_array(wanted),
+    )
+
+
+def is_in_order(index: FileIndex) -> bool:
+    """Whether its rows ascend by (partition, name, size), each key once."""
+    codes, name, size = to_numpy_numbers(index.partition.indices), index.name, index.size
+    if len(size) < 2:  # noqa: PLR2004
+        return True
+    is_same = codes[1:] == codes[:-1]
+    rises = to_numpy_bools(pc.less(name[:-1], name[1:]))
+    if (codes[1:] < codes[:-1]).any():
+        return False
+    alike = np.flatnonzero(is_same & ~rises)
+    if not len(alike):
+        return True
+    is_same_name = ~_names_differ(name, alike, alike + 1)
+    return bool((is_same_name & (size[alike] < size[alike + 1])).all())
+
+
+def _sort_keys(codes: NDArray[np.int32], name: Any, size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows sorted by (partition, name, size); equal ones stay in their order."""
+    rows = {
+        "partition": to_integer_array(codes),
+        "name": name,
+        "size": to_integer_array(size),
+        "row": to_integer_array(np.arange(len(size))),
+    }
+    keys = [(key, "ascending") for key in rows]
+    return to_numpy_numbers(pc.sort_indices(pa.table(rows), sort_keys=keys)).astype(np.int64)
+
+
+def _names_differ(
+    name: Any, before: NDArray[np.int64], after: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = to_numpy_bools(
+        pc.not_equal(name.take(to_integer_array(before)), name.take(to_integer_array(after)))
+    )
+    return found

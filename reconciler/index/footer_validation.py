@@ -1,0 +1,235 @@
+"""Column chunks that pyarrow can be asked about: of damaged ones it ends the process.
+
+What it checks of a chunk when it is asked is checked here before: that bounds are as long as the
+column's type is, that histograms of levels have an element a level, that nothing is encrypted.
+Source: ColumnChunkMetaData, SizeStatistics::Validate and MakeColumnStats of parquet-cpp, whose
+exceptions pyarrow does not catch; ColumnChunk in parquet.thrift.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Self
+
+from reconciler.index import thrift_compact, thrift_patterns
+from reconciler.index.thrift_compact import BINARY, LIST, STOP, STRUCT, MalformedError
+
+_I32, _I64 = 5, 6
+#: field of a footer, of a row group, of a chunk, of what that says, and of its statistics
+_GROUPS: Final = 4
+_COLUMNS: Final = 1
+_META, _CRYPTO = 3, 8
+_TYPE, _PATH, _STATISTICS, _SIZES = 1, 3, 12, 16
+_BOUNDS: Final = frozenset({1, 2, 5, 6})
+_BYTES, _REPETITION, _DEFINITION = 1, 2, 3
+_TYPES: Final = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY",
+                 "FIXED_LEN_BYTE_ARRAY")  # fmt: skip
+_LENGTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+_TAIL: Final = 8
+#: bytes, and where in them the column chunks of a row group begin
+ChunkStarts = tuple[bytes, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafColumn:
+    """A column as the schema has it. ``length``: of its values in bytes, None where it varies.
+
+    ``levels``: the greatest repetition and definition level.
+    """
+
+    physical_type: str
+    length: int | None
+    levels: tuple[int, int]
+
+    @classmethod
+    def from_parquet(cls, column: Any) -> Self:
+        """Of pyarrow's ColumnSchema."""
+        physical = column.physical_type
+        fixed = column.length if physical == "FIXED_LEN_BYTE_ARRAY" else None
+        levels = (column.max_repetition_level, column.max_definition_level)
+        return cls(physical, _LENGTHS.get(physical, fixed), levels)
+
+    def are_valid(self, chunks: Iterable[tuple[bytes, int]]) -> bool:
+        """Whether pyarrow may be asked about chunks of this column, which begin at these places."""
+        match = _match_usual_chunk(self)
+        return all(match(data, at) or self._is_valid(data, at) for data, at in chunks)
+
+    def _is_valid(self, data: bytes, at: int) -> bool:
+        try:
+            return self._is_valid_chunk(data, at)
+        except MalformedError:
+            return False
+
+    def _is_valid_chunk(self, data: bytes, at: int) -> bool:
+        for number, kind, start in _walk_fields(data, at):
+            if number == _CRYPTO:
+                return False
+            if (number, kind) == (_META, STRUCT) and not self._is_valid_metadata(data, start):
+                return False
+        return True
+
+    def _is_valid_metadata(self, data: bytes, at: int) -> bool:
+        is_type = False
+        for number, kind, start in _walk_fields(data, at):
+            if (number, kind) == (_TYPE, _I32):
+                named = thrift_compact.decode_zigzag(thrift_compact.read_varint(data, start)[0])
+                is_type = 0 <= named < len(_TYPES) and _TYPES[named] == self.physical_type
+            # nobody asks for statistics of another type
+            elif (number, kind) == (_STATISTICS, STRUCT):
+                if is_type and not self._has_valid_bounds(data, start):
+                    return False
+            elif (number, kind) == (_SIZES, STRUCT) and not self._has_valid_sizes(data, start):
+                return False
+        return True
+
+    def _has_valid_bounds(self, data: bytes, at: int) -> bool:
+        for number, kind, start in _walk_fields(data, at):
+            if number in _BOUNDS and kind == BINARY and self.length is not None:
+                begin, end = thrift_compact.read_binary(data, start)
+                if end - begin != self.length:
+                    return False
+        return True
+
+    def _has_valid_sizes(self, data: bytes, at: int) -> bool:
+        for number, kind, start in _walk_fields(data, at):
+            if (number, kind) == (_BYTES, _I64) and self.physical_type != "BYTE_ARRAY":
+                return False
+            if number in {_REPETITION, _DEFINITION} and kind == LIST:
+                size = thrift_compact.read_list_header(data, start)[0]
+                if size not in {0, self.levels[number - _REPETITION] + 1}:
+                    return False
+        return True
+
+
+def list_leaves(schema: Any) -> tuple[LeafColumn, ...]:
+    """Of all columns of pyarrow's ParquetSchema."""
+    return tuple(LeafColumn.from_parquet(schema.column(at)) for at in range(len(schema)))
+
+
+def is_valid_footer(tail: bytes, schema: Any) -> bool:
+    """Whether pyarrow may be asked about every chunk of a file that it has read the schema of.
+
+    ``tail``: the file's end, from the footer's first byte on or from before it.
+    """
+    leaves = list_leaves(schema)
+    try:
+        groups = find_chunk_starts(tail)
+    except MalformedError:
+        return False
+    return all(
+        len(starts) == len(leaves)
+        and all(leaf.are_valid([(tail, at)]) for leaf, at in zip(leaves, starts, strict=True))
+        for starts in groups
+    )
+
+
+def find_chunk_starts(tail: bytes) -> list[tuple[int, ...]]:
+    """Of every row group of a footer where its chunks begin; raises MalformedError."""
+    at = len(tail) - _TAIL - int.from_bytes(tail[-_TAIL:-4], "little")
+    if at < 0:
+        raise MalformedError("no end of a file")
+    found: list[tuple[int, ...]] = []
+    for number, kind, start in _walk_fields(tail, at):
+        if (number, kind) == (_GROUPS, LIST):
+            size, element, begin = thrift_compact.read_list_header(tail, start)
+            if size and element != STRUCT:
+                raise MalformedError("no row groups")
+            for _ in range(size):
+                begin, starts = thrift_patterns.split_row_group(tail, begin)
+                found.append(starts)
+    return found
+
+
+def read_chunk_path(data: bytes, at: int) -> bytes:
+    """What the chunk that begins here says of its column: its path, with dots."""
+    for number, kind, start in _walk_fields(data, at):
+        if (number, kind) == (_META, STRUCT):
+            for inner, sort, begin in _walk_fields(data, start):
+                if (inner, sort) == (_PATH, LIST):
+                    return b".".join(_read_texts(data, begin))
+    raise MalformedError("a chunk of no column")
+
+
+def _read_texts(data: bytes, at: int) -> Iterator[bytes]:
+    size, kind, at = thrift_compact.read_list_header(data, at)
+    if kind != BINARY:
+        raise MalformedError("a path of another kind")
+    for _ in range(size):
+        begin, at = thrift_compact.read_binary(data, at)
+        if at > len(data):
+            raise MalformedError("a text does not end")
+        yield data[begin:at]
+
+
+def _walk_fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
+    """The fields of a struct: number, kind, and where the value begins."""
+    last = 0
+    while True:
+        last, kind, at = thrift_compact.read_field(data, at, last)
+        if kind == STOP:
+            return
+        yield last, kind, at
+        at = thrift_compact.skip_field(data, at, kind)
+
+
+@lru_cache(maxsize=256)
+def _match_usual_chunk(leaf: LeafColumn) -> thrift_patterns.Matcher:
+    """What matches the chunks of a column as writers usually write them, and no others."""
+    number = (
+        thrift_patterns.field_pattern(*thrift_compact.INTEGERS) + thrift_patterns.NUMBER_PATTERN
+    )
+    plain = thrift_patterns.either_pattern(
+        number, thrift_patterns.field_pattern(LIST) + thrift_patterns.list_pattern()
+    )
+    texts = (
+        thrift_patterns.text_pattern(thrift_patterns.MAX_TEXT)
+        if leaf.length is None
+        else thrift_patterns.sized_text_pattern(leaf.length)
+    )
+    meta = rb"\x15%b(?:%b)*+(?:[\x1c\x2c\x3c]%b)?+(?:%b)*+(?:%b%b\x00)?+\x00" % (
+        re.escape(thrift_compact.encode_varint(2 * _TYPES.index(leaf.physical_type))),
+        plain,
+        thrift_patterns.struct_pattern(thrift_patterns.field_pattern(BINARY) + texts),
+        plain,
+        thrift_patterns.field_pattern(STRUCT),
+        _usual_sizes_pattern(leaf),
+    )
+    chunk = rb"(?:%b)*+%b%b(?:%b)*+\x00" % (
+        number,
+        thrift_patterns.field_pattern(STRUCT),
+        meta,
+        number,
+    )
+    return re.compile(chunk, re.DOTALL).match
+
+
+def _usual_sizes_pattern(leaf: LeafColumn) -> bytes:
+    """Histograms of repetition and of definition levels, and bytes of texts before them."""
+    repetition, definition = (_histogram_pattern(level + 1) for level in leaf.levels)
+    found = [
+        rb"\x29%b\x19%b" % (repetition, definition),
+        rb"\x29" + repetition,
+        rb"\x39" + definition,
+    ]
+    if leaf.physical_type == "BYTE_ARRAY":
+        count = rb"\x16" + thrift_patterns.NUMBER_PATTERN
+        found += [
+            rb"%b\x19%b\x19%b" % (count, repetition, definition),
+            rb"%b\x19%b" % (count, repetition),
+            rb"%b\x29%b" % (count, definition),
+            count,
+        ]
+    return rb"(?:%b|)" % b"|".join(found)
+
+
+def _histogram_pattern(size: int) -> bytes:
+    """A list of so many numbers, or of nothing."""
+    nothing = rb"[\x00-\x0f]"
+    if size >= thrift_compact.LONG_FORM:
+        return nothing
+    return thrift_patterns.either_pattern(
+        nothing, rb"\x%02x(?:%b){%d}" % (size << 4 | _I64, thrift_patterns.NUMBER_PATTERN, size)
+    )

@@ -1,0 +1,281 @@
+"""Bounds as a parquet file stores them into bounds of the table's column, vectorised and pure.
+
+A file may be older than the column's type. Where a reader widens a value, its bounds widen outwards
+with it; where it changes the order of values (numbers as text), bounds are unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_boolean_array, to_numpy_bools
+from reconciler.index.arrow_values import is_true, make_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FIRST_DATE: Final = -141_427  # 1582-10-15 in days since 1970
+_FIRST_TIME: Final = -2_208_988_800  # 1900-01-01 in seconds since 1970
+#: how far a change of calendar may move a day, and more
+_MOVED: Final = 400
+_DAY: Final = 86_400
+_PER_SECOND: Final = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 10**9}
+_MICROS: Final = 1_000_000
+_UNIT: Final = re.compile(r"isAdjustedToUTC=(true|false), timeUnit=(\w+)")
+_TEXT: Final = frozenset({"STRING", "ENUM", "JSON", "NONE"})
+_WHOLE: Final = frozenset({"INT32", "INT64"})
+#: whole numbers up to here are floats exactly
+_EXACT: Final = {pa.float32(): 1 << 24, pa.float64(): 1 << 53}
+_WIDE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetKind:
+    """A column of a file as its footer describes it: ``logical`` is the name of its logical type.
+
+    ``unit``: of times, per second; ``is_utc``: of times, adjusted to UTC.
+    """
+
+    physical: str
+    logical: str
+    scale: int = 0
+    unit: int = 0
+    is_utc: bool = False
+    is_signed: bool = True
+
+    @classmethod
+    def from_parquet(cls, column: Any) -> ParquetKind:
+        """Of pyarrow's ColumnSchema."""
+        logical, said = column.logical_type.type, str(column.logical_type)
+        time = _UNIT.search(said) if logical == "TIMESTAMP" else None
+        return cls(
+            physical=column.physical_type,
+            logical=logical,
+            scale=column.scale if logical == "DECIMAL" else 0,
+            unit=_PER_SECOND.get(time[2], 0) if time else 0,
+            is_utc=bool(time) and time[1] == "true" if time else False,
+            is_signed="isSigned=false" not in said,
+        )
+
+    @property
+    def is_float(self) -> bool:
+        return self.physical in {"FLOAT", "DOUBLE"}
+
+    @property
+    def is_bytes(self) -> bool:
+        return self.physical in {"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}
+
+    @property
+    def has_order(self) -> bool:
+        """Whether its bounds mean anything; those of 96-bit times and unsigned numbers don't."""
+        return self.physical != "INT96" and self.is_signed
+
+    @property
+    def calendar_limits(self) -> tuple[int, int] | None:
+        """From which value on every calendar counts alike, and from which one a bound surely is so.
+
+        None where no calendar matters.
+        """
+        if self.logical == "DATE":
+            return _FIRST_DATE, _FIRST_DATE + _MOVED
+        if self.unit:
+            return _FIRST_TIME * self.unit, (_FIRST_TIME + _MOVED * _DAY) * self.unit
+        return None
+
+
+INT64: Final = ParquetKind(physical="INT64", logical="NONE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChunkBounds:
+    """Of chunks: the least and the greatest values, null where unknown, and which are values."""
+
+    least: Any
+    greatest: Any
+    is_exact_least: NDArray[np.bool_]
+    is_exact_greatest: NDArray[np.bool_]
+
+
+def convert_bounds(kind: ParquetKind, wanted: Any, low: Any, high: Any) -> ChunkBounds:
+    """The bounds of chunks of one kind as a column of type ``wanted`` (``indexed_type``) has them.
+
+    ``low``, ``high``: as pyarrow's raw statistics, None where there are none; of numbers an Arrow
+    array will do.
+    """
+    least = _convert_side(kind, wanted, low, is_least=True)
+    greatest = _convert_side(kind, wanted, high, is_least=False)
+    if least is None or greatest is None:
+        unknown = pa.nulls(len(low), wanted)
+        never = np.zeros(len(low), np.bool_)
+        return ChunkBounds(
+            least=unknown, greatest=unknown, is_exact_least=never, is_exact_greatest=never
+        )
+    return _drop_inconsistent(least, greatest)
+
+
+def _drop_inconsistent(
+    least: tuple[Any, NDArray[np.bool_]], greatest: tuple[Any, NDArray[np.bool_]]
+) -> ChunkBounds:
+    """Bounds in the wrong order are damage; bounds that are the same are a value."""
+    (low, is_low), (high, is_high) = least, greatest
+    is_wrong = is_true(pc.greater(low, high))
+    if is_wrong.any():
+        wrong = to_boolean_array(is_wrong)
+        low = pc.if_else(wrong, pa.scalar(None, low.type), low)
+        high = pc.if_else(wrong, pa.scalar(None, high.type), high)
+    is_one = is_true(pc.equal(low, high))
+    return ChunkBounds(
+        least=low,
+        greatest=high,
+        is_exact_least=(is_low | is_one) & to_numpy_bools(low.is_valid()),
+        is_exact_greatest=(is_high | is_one) & to_numpy_bools(high.is_valid()),
+    )
+
+
+def _convert_side(
+    kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
+) -> tuple[Any, NDArray[np.bool_]] | None:
+    """One side, and which of it are values that the file holds; None: not comparable."""
+    types = pa.types
+    found: Any = None
+    is_exact = np.ones(len(values), np.bool_)
+    if kind.physical == "BOOLEAN" and types.is_boolean(wanted):
+        found = make_array(values, pa.bool_())
+    elif kind.is_float and types.is_floating(wanted):
+        return _convert_floats(kind, wanted, values, is_least=is_least)
+    elif kind.logical == "DECIMAL":
+        found = _convert_decimals(kind, wanted, values) if types.is_decimal(wanted) else None
+    elif kind.is_bytes and kind.logical in _TEXT:
+        is_text = types.is_string(wanted) or types.is_binary(wanted)
+        found = _cast(make_array(values, pa.binary()), wanted) if is_text else None
+    elif kind.logical == "DATE":
+        found = make_array(values, pa.int32()).cast(wanted) if types.is_date32(wanted) else None
+    elif kind.logical == "TIMESTAMP":
+        return _convert_times(kind, wanted, values, is_least=is_least)
+    elif kind.physical in _WHOLE and kind.logical in {"NONE", "INT"}:
+        if types.is_floating(wanted):
+            return _round_integers(wanted, values, is_least=is_least)
+        is_whole = types.is_signed_integer(wanted)
+        found = _cast(make_array(values, pa.int64()), wanted) if is_whole else None
+    return None if found is None else (found, is_exact)
+
+
+def _cast(column: Any, wanted: Any) -> Any:
+    """As the wanted type; what does not fit is unknown."""
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid:
+        return pa.concat_arrays([_cast_one(value, wanted) for value in column])
+
+
+def _cast_one(value: Any, wanted: Any) -> Any:
+    try:
+        return pa.array([value.cast(wanted).as_py()], wanted)
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return pa.nulls(1, wanted)
+
+
+def _convert_floats(
+    kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
+) -> tuple[Any, NDArray[np.bool_]] | None:
+    """Without NaN; zeros outwards. A float as a double has half a step to either side.
+
+    Hudi makes a double of a float's shortest text, others of its bits.
+    """
+    if kind.physical == "DOUBLE" and pa.types.is_float32(wanted):
+        return None
+    is_wider = kind.physical == "FLOAT" and pa.types.is_float64(wanted)
+    column = make_array(values, pa.float32() if kind.physical == "FLOAT" else pa.float64())
+    plain = _fill_nulls(column, np.nan)
+    is_known = ~np.isnan(plain)
+    zero = plain.dtype.type(-0.0 if is_least else 0.0)
+    plain = np.where(plain == 0, zero, plain)
+    is_exact = is_known.copy()
+    if is_wider:
+        outwards = np.float32(-np.inf if is_least else np.inf)
+        plain = np.nextafter(plain, outwards).astype(np.float64)
+        is_exact[:] = False
+    return _make_array(plain, is_known, wanted), is_exact
+
+
+def _round_integers(
+    wanted: Any, values: Sequence[Any], *, is_least: bool
+) -> tuple[Any, NDArray[np.bool_]]:
+    """Whole numbers as floats; those that no float is are rounded outwards."""
+    column = make_array(values, pa.int64())
+    whole = _fill_nulls(column, 0)
+    kind = np.dtype(np.float32 if pa.types.is_float32(wanted) else np.float64)
+    plain = whole.astype(kind)
+    is_exact = (whole >= -_EXACT[wanted]) & (whole <= _EXACT[wanted])
+    away = np.nextafter(plain, kind.type(-np.inf if is_least else np.inf))
+    plain = np.where(is_exact, plain, away)
+    plain = np.where(plain == 0, kind.type(-0.0 if is_least else 0.0), plain)
+    return _make_array(plain, to_numpy_bools(column.is_valid()), wanted), is_exact
+
+
+def _convert_decimals(kind: ParquetKind, wanted: Any, values: Sequence[Any]) -> Any:
+    """Of whole numbers, or of big-endian bytes in two's complement, at the file's scale."""
+    if kind.scale > wanted.scale:
+        return None
+    is_known = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    if kind.physical in _WHOLE:
+        raw = [b"" if v is None else v.to_bytes(_WIDE, "little", signed=True) for v in values]
+    else:
+        try:
+            raw = [
+                b""
+                if v is None
+                else int.from_bytes(v, "big", signed=True).to_bytes(_WIDE, "little", signed=True)
+                for v in values
+            ]
+        except OverflowError:
+            return None
+    data = b"".join(value or bytes(_WIDE) for value in raw)
+    bits = to_boolean_array(is_known).buffers()[1]
+    stored = pa.decimal128(38, kind.scale)
+    column = pa.Array.from_buffers(stored, len(values), [bits, pa.py_buffer(data)])
+    return _cast(column, wanted)
+
+
+def _convert_times(
+    kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
+) -> tuple[Any, NDArray[np.bool_]] | None:
+    """In microseconds, outwards; what is beyond 64 bits is unknown."""
+    if not (pa.types.is_timestamp(wanted) and kind.unit and kind.is_utc == bool(wanted.tz)):
+        return None
+    column = make_array(values, pa.int64())
+    is_known = to_numpy_bools(column.is_valid())
+    plain = _fill_nulls(column, 0)
+    is_exact = is_known
+    if kind.unit < _MICROS:
+        times = _MICROS // kind.unit
+        most = np.iinfo(np.int64).max // times
+        is_known &= (plain >= -most) & (plain <= most)
+        plain = np.where(is_known, plain, 0) * times
+    elif kind.unit > _MICROS:
+        by = kind.unit // _MICROS
+        is_exact = is_known & (plain % by == 0)
+        plain = plain // by if is_least else -(-plain // by)
+    return _make_array(plain, is_known, wanted), is_exact
+
+
+def _fill_nulls(column: Any, value: float) -> NDArray[Any]:
+    """The values of an array of numbers, with another one in place of nulls."""
+    kind = np.dtype(column.type.to_pandas_dtype())
+    whole: NDArray[Any] = np.frombuffer(column.buffers()[1] or b"", kind)
+    whole = whole[column.offset : column.offset + len(column)]
+    return np.where(to_numpy_bools(column.is_valid()), whole, kind.type(value))
+
+
+def _make_array(values: NDArray[Any], is_known: NDArray[np.bool_], wanted: Any) -> Any:
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(
+        wanted, len(values), [to_boolean_array(is_known).buffers()[1], data]
+    )

@@ -1,0 +1,123 @@
+"""Which columns a predicate speaks of; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from reconciler.diagnostics import did_you_mean
+from reconciler.index.model import indexed_type
+from reconciler.index.predicates.parse import parse
+from reconciler.index.predicates.syntax import Predicate, find_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_META: Final = "_hoodie_"
+#: what Spark takes for something else where a table has no column of the name: functions that are
+#: called without parentheses, and what it tells of files
+#: (LiteralFunctionResolution, FileFormat.METADATA_NAME)
+_SPARK_NAMES: Final = frozenset({"user", "session_user", "grouping__id", "_metadata"})
+
+
+def find_predicate_columns(predicate: Predicate, schema: Any) -> tuple[str, ...]:
+    """The columns of a schema that may be indexed and that a predicate speaks of, as they come.
+
+    With dots into structs, each once; whatever the spelling of their letters. What is not
+    understood of the predicate names nothing.
+
+    >>> named_columns(parse("ID > 1 AND s.a = 2 AND hash(t) = 7"), pa.schema(
+    ...     [("id", pa.int64()), ("s", pa.struct([("a", pa.int8())])), ("t", pa.string())]))
+    ('id', 's.a')
+    """
+    found: dict[str, None] = {}
+    for column in find_columns(predicate):
+        name = _resolve_name(column.parts, list(schema))
+        if name is not None:
+            found[name] = None
+    return tuple(found)
+
+
+def find_query_columns(wheres: Sequence[str], schema: Any) -> tuple[str, ...]:
+    """Those of several predicates, given by their texts; each once.
+
+    >>> asked_columns(["A.b = 1 or not c < 2", "d = 3", "c > 9"], pa.schema([
+    ...     ("a", pa.struct([("b", pa.int32())])), ("C", pa.int32())]))
+    ('a.b', 'C')
+    """
+    found = (name for where in wheres for name in find_predicate_columns(parse(where), schema))
+    return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownName:
+    """A name that no column has. ``suggestion``: the one that is close to it, None where none is."""
+
+    name: str
+    suggestion: str | None
+    available: str
+
+    @property
+    def message(self) -> str:
+        hint = f"did you mean {self.suggestion!r}?" if self.suggestion else self.available
+        return f"the table has no column {self.name!r}; {hint}"
+
+
+def find_unknown_names(where: str, schema: Any) -> tuple[UnknownName, ...]:
+    """The names in a predicate that no column of a schema has, nor any field of one; each once.
+
+    Whatever the spelling of letters. Nothing is said of what is not understood of the predicate.
+
+    >>> of = pa.schema([("id", pa.int64()), ("address", pa.struct([("city", pa.string())]))])
+    >>> for found in unknown_names("idd = 1 or f(x) = 2 or Address.zip = 3 or id.x = 1", of):
+    ...     print(found.says)
+    the table has no column 'idd'; did you mean 'id'?
+    the table has no column 'Address.zip'; the fields of address are city
+    the table has no column 'id.x'; id is of type int64
+    """
+    parts = (column.parts for column in find_columns(parse(where)))
+    found = (check_name(one, schema) for one in dict.fromkeys(parts))
+    return tuple(one for one in found if one is not None)
+
+
+def check_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
+    """One name, given by its parts; None where a schema may have it."""
+    name, path, fields = ".".join(parts), "", list(schema)
+    if parts[0].lower() in _SPARK_NAMES:
+        return None
+    for nth, part in enumerate(parts, start=1):
+        found = [field for field in fields if field.name.lower() == part.lower()]
+        if not found:
+            return _describe_unknown(name, path, part, [field.name for field in fields])
+        path, kind = f"{path}{found[0].name}.", found[0].type
+        is_struct = pa.types.is_struct(kind)
+        if len(found) > 1 or (pa.types.is_nested(kind) and not is_struct):
+            return None  # elements of lists and maps may be called anything
+        if not is_struct and nth < len(parts):
+            return UnknownName(name, None, f"{path[:-1]} is of type {kind}")
+        fields = list(kind) if is_struct else []
+    return None
+
+
+def _describe_unknown(name: str, path: str, part: str, names: Sequence[str]) -> UnknownName:
+    """``path``: the struct that lacks the part, with a dot; empty for the table itself."""
+    known = [one for one in names if path or not one.startswith(_META)]
+    near = did_you_mean(part, known)
+    what = f"the fields of {path[:-1]}" if path else "its columns"
+    return UnknownName(name, near and path + near, f"{what} are {', '.join(known)}")
+
+
+def _resolve_name(parts: Sequence[str], fields: Sequence[Any]) -> str | None:
+    """The name of the one column that is meant; None where there is none, or its type is odd."""
+    names: list[str] = []
+    kind: Any = None
+    for part in parts:
+        found = [field for field in fields if field.name.lower() == part.lower()]
+        if len(found) != 1:
+            return None
+        names.append(found[0].name)
+        kind = found[0].type
+        fields = list(kind) if pa.types.is_struct(kind) else []
+    return ".".join(names) if indexed_type(kind) is not None else None

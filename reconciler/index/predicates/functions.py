@@ -1,0 +1,92 @@
+"""Functions of Spark by name, where no session has put its own in their place.
+
+Sources: Spark's FunctionRegistry; those listed are null for a null in any of their arguments
+(StartsWith, Substring and the like are null-safe binary and ternary expressions), which holds of
+few others: coalesce, concat_ws and hash answer for nulls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from reconciler.index.predicates.arithmetic import (
+    Expression,
+    is_null,
+    make_opaque,
+    make_strict,
+    make_sum,
+)
+from reconciler.index.predicates.syntax import Cast, Column, Like, Literal, LiteralKind, Predicate
+from reconciler.index.predicates.tokens import UnknownSyntaxError, split_tokens
+
+_TEXT_SEARCHES: Final = frozenset({"startswith", "endswith", "contains"})
+_DATE_SHIFTS: Final = {"date_add": "+", "date_sub": "-"}
+#: those of which anything is known
+KNOWN_FUNCTIONS: Final = (
+    _TEXT_SEARCHES
+    | _DATE_SHIFTS.keys()
+    | {"to_date", "year", "month", "day", "dayofmonth", "abs", "round", "floor", "ceil"}
+    | {"length", "char_length", "character_length", "upper", "ucase", "lower", "lcase"}
+    | {"trim", "ltrim", "rtrim", "substring", "substr"}
+)
+_NULL: Final = Literal(kind=LiteralKind.NULL)
+_SPECIAL: Final = re.compile(r"[\\%_]")
+
+
+def apply_function(name: str, arguments: Sequence[Expression]) -> Expression:
+    """What a function of ``KNOWN_FUNCTIONS`` makes of at least one argument.
+
+    ``date_add(d, 1)`` is ``d + 1`` and ``to_date(t)`` is ``cast(t as date)``. Raises NotPlainError
+    where nothing is sure.
+
+    >>> called("date_sub", [Column(parts=("d",)), Literal(kind=Kind.INTEGER, value=1, bits=32)])
+    Sum(of=Column(parts=('d',)), times=1, plus=-1, bits=32)
+    """
+    first = arguments[0]
+    if isinstance(first, Column | Cast):
+        if name in _DATE_SHIFTS and len(arguments) == 2:  # noqa: PLR2004 - a day and a number
+            return make_sum(first, _DATE_SHIFTS[name], arguments[1])
+        if name == "to_date" and len(arguments) == 1:
+            return Cast(of=first, to="date")
+    found = make_opaque(*arguments)
+    if not found.columns and not found.is_null:
+        raise UnknownSyntaxError
+    return (
+        replace(found, predicate=_text_search(name, arguments)) if name in _TEXT_SEARCHES else found
+    )
+
+
+def find_functions(where: str) -> tuple[str, ...]:
+    """The functions of ``KNOWN_FUNCTIONS`` that a predicate calls by name, sorted, in lower case.
+
+    >>> functions_in("NOT StartsWith(a, 'length(b)') OR f(c) = 1")
+    ('startswith',)
+    """
+    try:
+        words = [token.word for token in split_tokens(where)]
+    except UnknownSyntaxError:
+        return ()  # nothing of it is understood
+    named = {word for word, following in pairwise(words) if following == "("}
+    return tuple(sorted(named & KNOWN_FUNCTIONS))
+
+
+def _text_search(name: str, arguments: Sequence[Expression]) -> Predicate:
+    """What a text that is looked for in another says of rows."""
+    if any(map(is_null, arguments)):
+        return _NULL
+    match name, *arguments:
+        case "startswith", Column() | Cast() as subject, Literal(kind=LiteralKind.STRING) as begin:
+            if not begin.is_double_quoted:  # else a session may take it for a column
+                return _prefix_like(subject, str(begin.value))
+        case _:
+            pass
+    return make_strict(*arguments)
+
+
+def _prefix_like(operand: Column | Cast, begin: str) -> Like:
+    pattern = _SPECIAL.sub(r"\\\g<0>", begin) + "%"
+    return Like(of=operand, pattern=Literal(kind=LiteralKind.STRING, value=pattern))

@@ -1,0 +1,389 @@
+"""The parser of Spark SQL predicates, by recursive descent.
+
+Anything that is not understood, up to the next AND, OR or closing parenthesis of its own depth, is
+one Unknown; where even that end is in doubt the whole predicate is. Errors of syntax are Unknown
+too: Spark reports them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final
+
+from reconciler.index.predicates.arithmetic import (
+    Expression,
+    Opaque,
+    make_comparison,
+    make_opaque,
+    make_strict,
+    make_sum,
+    negate,
+)
+from reconciler.index.predicates.functions import KNOWN_FUNCTIONS, apply_function
+from reconciler.index.predicates.syntax import (
+    And,
+    Cast,
+    Column,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    LiteralKind,
+    Not,
+    Or,
+    Predicate,
+    Sign,
+    Unknown,
+)
+from reconciler.index.predicates.tokens import (
+    Token,
+    UnknownSyntaxError,
+    parse_bytes,
+    parse_number,
+    parse_text,
+    split_tokens,
+)
+
+_SIGNS: Final = {"==": "=", "<>": "!=", "!=": "!="} | {sign.value: sign.value for sign in Sign}
+_TIMES: Final = {
+    "date": LiteralKind.DATE,
+    "timestamp": LiteralKind.TIMESTAMP,
+    "timestamp_ltz": LiteralKind.TIMESTAMP,
+    "timestamp_ntz": LiteralKind.TIMESTAMP_NTZ,
+}
+_CONSTANTS: Final = {
+    "true": Literal(kind=LiteralKind.BOOLEAN, value=True),
+    "false": Literal(kind=LiteralKind.BOOLEAN, value=False),
+    "null": Literal(kind=LiteralKind.NULL),
+}
+_WIDTHS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32,
+                  "bigint": 64, "long": 64}  # fmt: skip
+_FLOATING: Final = {"double": LiteralKind.DOUBLE, "float": LiteralKind.FLOAT}
+_DOUBLES: Final = {"nan": "nan", "infinity": "inf", "-infinity": "-inf"}
+#: what cannot be the name of a column without quotes, here
+_RESERVED: Final = frozenset(
+    {"and", "or", "not", "between", "in", "like", "ilike", "rlike", "regexp", "is", "null"}
+    | {"true", "false", "case", "when", "then", "else", "end", "exists", "interval", "any"}
+    | {"some", "all", "escape", "distinct", "from", "div", "cast", "try_cast", "select"}
+    | {"current_date", "current_timestamp", "current_user", "localtimestamp"}
+)
+_CALLABLE: Final = KNOWN_FUNCTIONS | {"cast"}
+#: parentheses and negations within each other
+_MAX_DEPTH: Final = 60
+#: of a number in the name of a type
+_MAX_TYPE_DIGITS: Final = 2
+
+
+def parse(where: str) -> Predicate:
+    """What a predicate says; whatever isn't understood is Unknown.
+
+    >>> parse("5 < a.b OR hash(c) = 1")
+    Or(parts=(Compare(left=Column(parts=('a', 'b')), sign=<Sign.ABOVE: '>'>, \
+right=Literal(kind=<Kind.INTEGER: 'integer'>, value=5, is_double_quoted=False)), \
+Unknown(text='hash(c) = 1')))
+    """
+    if "${" in where:  # Spark puts a setting's value there first, inside of texts too
+        return Unknown(text=where)
+    try:
+        parser = _Parser(where)
+        found = parser.parse_or()
+        is_whole = parser.next.kind == "end"
+    except UnknownSyntaxError:
+        is_whole = False
+    return found if is_whole else Unknown(text=where)
+
+
+class _Parser:
+    def __init__(self, where: str) -> None:
+        self._where, self._at, self._depth = where, 0, 0
+        self._tokens = list(split_tokens(where))
+        self._end = Token(kind="end", text="", begin=len(where), end=len(where))
+
+    @property
+    def next(self) -> Token:
+        return self._peek(0)
+
+    def _peek(self, ahead: int) -> Token:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else self._end
+
+    def _take(self, *words: str) -> bool:
+        found = self.next.word in words
+        self._at += found
+        return found
+
+    def _expect(self, word: str) -> None:
+        if not self._take(word):
+            raise UnknownSyntaxError
+
+    @property
+    def _is_boundary(self) -> bool:
+        return self.next.kind == "end" or self.next.word in ("and", "or", ")")
+
+    def parse_or(self) -> Predicate:
+        parts = [self._parse_and()]
+        while self._take("or"):
+            parts.append(self._parse_and())
+        return parts[0] if len(parts) == 1 else Or(parts=tuple(parts))
+
+    def _parse_and(self) -> Predicate:
+        parts = [self._parse_term()]
+        while self._take("and"):
+            parts.append(self._parse_term())
+        return parts[0] if len(parts) == 1 else And(parts=tuple(parts))
+
+    def _parse_term(self) -> Predicate:
+        start, depth = self._at, self._depth
+        if depth > _MAX_DEPTH:
+            raise UnknownSyntaxError
+        self._depth += 1
+        try:
+            found = Not(of=self._parse_term()) if self._take("not", "!") else self._parse_plain()
+        except UnknownSyntaxError:
+            found = None
+        self._depth = depth
+        if found is not None and self._is_boundary:
+            return found
+        self._at = start
+        return self._skip_unknown()
+
+    def _skip_unknown(self) -> Unknown:
+        """All up to the next AND, OR or closing parenthesis; the AND of a BETWEEN is none."""
+        begin, depth, betweens, end = self.next.begin, 0, 0, self.next.begin
+        while self.next.kind != "end":
+            word = self.next.word
+            if depth == 0:
+                if word in ("or", ")") or (word == "and" and not betweens):
+                    break
+                betweens += (word == "between") - (word == "and")
+            if word in ("case", "end"):
+                raise UnknownSyntaxError
+            depth += (word in ("(", "[")) - (word in (")", "]"))
+            end = self.next.end
+            self._at += 1
+        return Unknown(text=self._where[begin:end])
+
+    def _parse_plain(self) -> Predicate:
+        if self.next.word == "(":
+            start = self._at
+            self._at += 1
+            inside = self.parse_or()
+            self._expect(")")
+            if self._is_boundary:
+                return inside
+            self._at = start  # the beginning of a value
+        found = self._parse_operand()
+        if not self._is_boundary:
+            return self._parse_comparison(found)
+        if not isinstance(found, Opaque):
+            return found
+        if found.predicate is None:
+            raise UnknownSyntaxError
+        return found.predicate
+
+    def _parse_comparison(self, left: Expression) -> Predicate:
+        """What follows an operand."""
+        sign = _SIGNS.get(self.next.text) if self.next.kind == "sign" else None
+        if sign is not None:
+            self._at += 1
+            return make_comparison(left, sign, self._parse_operand())
+        if self._take("is"):
+            return self._parse_is(left)
+        is_not = self._take("not")
+        found = self._parse_in_or_like(left)
+        return Not(of=found) if is_not else found
+
+    def _parse_is(self, operand: Expression) -> Predicate:
+        if isinstance(operand, Literal | Opaque):
+            raise UnknownSyntaxError
+        is_not = self._take("not")
+        found: Predicate
+        if self._take("null", "unknown"):
+            found = IsNull(of=operand)
+        elif self._take("distinct"):
+            self._expect("from")
+            found = Not(of=make_comparison(operand, "<=>", self._parse_operand()))
+        elif self.next.word in ("true", "false"):
+            found = make_comparison(operand, "<=>", self._parse_operand())
+        else:
+            raise UnknownSyntaxError
+        return Not(of=found) if is_not else found
+
+    def _parse_in_or_like(self, left: Expression) -> Predicate:
+        if self._take("between"):
+            low = self._parse_operand()
+            self._expect("and")
+            high = self._parse_operand()
+            return And(parts=(make_comparison(left, ">=", low), make_comparison(left, "<=", high)))
+        if isinstance(left, Literal):
+            raise UnknownSyntaxError
+        if self._take("in"):
+            values = self._parse_list()
+            return (
+                make_strict(left, *values)
+                if isinstance(left, Opaque)
+                else In(of=left, values=values)
+            )
+        if self._take("ilike", "rlike", "regexp"):
+            return make_strict(left, self._parse_operand())
+        self._expect("like")
+        pattern, escape = self._parse_operand(), "\\"
+        if self._take("escape"):
+            escape = self._parse_escape()
+        if isinstance(left, Opaque):
+            return make_strict(left, pattern)
+        if not isinstance(pattern, Literal):
+            raise UnknownSyntaxError
+        return Like(of=left, pattern=pattern, escape=escape)
+
+    def _parse_escape(self) -> str:
+        found = self._parse_operand()
+        if isinstance(found, Literal) and isinstance(found.value, str) and len(found.value) == 1:
+            return found.value
+        raise UnknownSyntaxError
+
+    def _parse_list(self) -> tuple[Literal, ...]:
+        found = self._parse_elements()
+        values = tuple(value for value in found if isinstance(value, Literal))
+        if len(values) < len(found):
+            raise UnknownSyntaxError
+        return values
+
+    def _parse_elements(self) -> tuple[Expression, ...]:
+        self._expect("(")
+        found = [self._parse_element()]
+        while self._take(","):
+            found.append(self._parse_element())
+        self._expect(")")
+        return tuple(found)
+
+    def _parse_element(self) -> Expression:
+        """Of a list, which may be long: most are single words."""
+        return self._parse_primary() if self._peek(1).word in (",", ")") else self._parse_operand()
+
+    def _parse_operand(self) -> Expression:
+        """A value: of all operators these bind least."""
+        if self._depth > _MAX_DEPTH:
+            raise UnknownSyntaxError
+        self._depth += 1
+        found = self._parse_sum()
+        while self._take("&", "^", "|"):
+            found = make_opaque(found, self._parse_sum())
+        self._depth -= 1
+        return found
+
+    def _parse_sum(self) -> Expression:
+        found = self._parse_product()
+        while (sign := self.next.word) in ("+", "-", "||"):
+            self._at += 1
+            found = make_sum(found, sign, self._parse_product())
+        return found
+
+    def _parse_product(self) -> Expression:
+        found = self._parse_signed()
+        while self._take("*", "/", "%", "div"):
+            found = make_opaque(found, self._parse_signed())
+        return found
+
+    def _parse_signed(self) -> Expression:
+        if self.next.word not in ("-", "+", "~"):
+            return self._parse_primary()
+        if self.next.word == "-" and self._peek(1).kind == "number":
+            self._at += 2
+            return parse_number(self._peek(-1).text, is_negative=True)
+        sign = self.next.word
+        self._at += 1
+        found = self._parse_primary()
+        return negate(found) if sign == "-" else make_opaque(found)
+
+    def _parse_primary(self) -> Expression:
+        if self._take("("):
+            found = self._parse_operand()
+            self._expect(")")
+            return found
+        if self._peek(1).word == "(" and self.next.word in _CALLABLE:
+            return self._parse_call()
+        token, following = self.next, self._peek(1)
+        if token.kind == "name" and following.kind == "text":
+            self._at += 2
+            return self._parse_typed_literal(token.word, following)
+        self._at += 1
+        if token.kind == "text" and following.kind != "text":  # two in a row are one
+            return parse_text(token.text)
+        if token.kind == "number":
+            return parse_number(token.text)
+        if token.kind != "name" or token.word in _RESERVED - _CONSTANTS.keys():
+            raise UnknownSyntaxError
+        return _CONSTANTS.get(token.word) or Column(parts=token.parts)
+
+    def _parse_typed_literal(self, word: str, text: Token) -> Literal:
+        """DATE '…' and the like."""
+        if self.next.kind == "text":
+            raise UnknownSyntaxError
+        if word == "x":
+            return parse_bytes(text.text)
+        if word not in _TIMES:
+            raise UnknownSyntaxError
+        return Literal(kind=_TIMES[word], value=parse_text(text.text).value)
+
+    def _parse_call(self) -> Expression:
+        self._at += 1
+        name = self._peek(-1).word
+        return (
+            self._parse_cast() if name == "cast" else apply_function(name, self._parse_elements())
+        )
+
+    def _parse_cast(self) -> Expression:
+        self._expect("(")
+        of = self._parse_operand()
+        self._expect("as")
+        kind = self._parse_type()
+        self._expect(")")
+        if isinstance(of, Literal):
+            return _cast_literal(of, kind)
+        return Cast(of=of, to=kind) if isinstance(of, Column | Cast) else make_opaque(of)
+
+    def _parse_type(self) -> str:
+        found = self.next.word
+        if self.next.kind != "name":
+            raise UnknownSyntaxError
+        self._at += 1
+        if not self._take("("):
+            return found
+        parts = [self._parse_digits()]
+        while self._take(","):
+            parts.append(self._parse_digits())
+        self._expect(")")
+        return f"{found}({','.join(parts)})"
+
+    def _parse_digits(self) -> str:
+        token = self.next
+        self._at += 1
+        if token.kind != "number" or len(token.text) > _MAX_TYPE_DIGITS or not token.text.isdigit():
+            raise UnknownSyntaxError
+        return token.text
+
+
+def _cast_literal(literal: Literal, kind: str) -> Literal | Opaque:
+    """A literal as another type, where that is sure; a null that has a type gives it to a list."""
+    value = literal.value
+    if literal.kind is LiteralKind.NULL:
+        return Opaque(columns=(), is_null=True)
+    match literal.kind:
+        case LiteralKind.STRING if kind == "string":
+            return literal
+        case LiteralKind.STRING if kind in _TIMES:
+            return Literal(kind=_TIMES[kind], value=value)
+        case LiteralKind.STRING if kind in _FLOATING and str(value).lower() in _DOUBLES:
+            return Literal(kind=_FLOATING[kind], value=float(_DOUBLES[str(value).lower()]))
+        case LiteralKind.INTEGER if kind in _WIDTHS and isinstance(value, int):
+            half = 1 << (_WIDTHS[kind] - 1)
+            if -half <= value < half:
+                return replace(literal, bits=_WIDTHS[kind])
+        case LiteralKind.INTEGER | LiteralKind.DECIMAL | LiteralKind.DOUBLE if kind == "double":
+            if isinstance(value, (int, float, Decimal)):
+                return Literal(kind=LiteralKind.DOUBLE, value=float(value))
+        case _:
+            pass
+    raise UnknownSyntaxError

@@ -1,0 +1,131 @@
+"""Sets of the values of one column: spans of its order, and whether NaN and null belong to them.
+
+A cut is a place between values: just before one or just after it. Spans lie between two cuts, so
+open and closed ends need no cases. Values are what ``index.bounds`` compares: whole numbers for
+truth values, numbers, unscaled decimals, days and microseconds, floats, and bytes for text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+#: (0, value, 0) lies just before a value, (0, value, 1) just after it
+Cut = tuple[Any, ...]
+Span = tuple[Cut, Cut]
+
+LOWEST: Final[Cut] = (-1,)
+HIGHEST: Final[Cut] = (1,)
+
+
+def cut_before(value: Any) -> Cut:
+    return (0, value, 0)
+
+
+def cut_after(value: Any) -> Cut:
+    return (0, value, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueSet:
+    """Sorted spans that neither touch nor are empty; ``nan`` means nothing for types without it."""
+
+    spans: tuple[Span, ...] = ()
+    nan: bool = False
+    null: bool = False
+
+    @property
+    def inverse(self) -> ValueSet:
+        """All other values but null: those for which a comparison is false, not null."""
+        cuts = [LOWEST, *(cut for span in self.spans for cut in span), HIGHEST]
+        return ValueSet(
+            spans=_merge_spans(zip(cuts[::2], cuts[1::2], strict=True)), nan=not self.nan
+        )
+
+    def union(self, other: ValueSet) -> ValueSet:
+        return ValueSet(
+            spans=_merge_spans(self.spans + other.spans),
+            nan=self.nan or other.nan,
+            null=self.null or other.null,
+        )
+
+    def intersection(self, other: ValueSet) -> ValueSet:
+        found, mine, its = [], list(self.spans), list(other.spans)
+        i = j = 0
+        while i < len(mine) and j < len(its):
+            found.append((max(mine[i][0], its[j][0]), min(mine[i][1], its[j][1])))
+            if mine[i][1] < its[j][1]:
+                i += 1
+            else:
+                j += 1
+        return ValueSet(
+            spans=_merge_spans(found),
+            nan=self.nan and other.nan,
+            null=self.null and other.null,
+        )
+
+
+NO_VALUES: Final = ValueSet()
+ONLY_NULL: Final = ValueSet(null=True)
+ANY_VALUE: Final = ValueSet(spans=((LOWEST, HIGHEST),), nan=True)
+
+
+def make_value_set(found: Iterable[Span]) -> ValueSet:
+    """Spans in any order, overlapping as they like.
+
+    >>> spans([(before(3), after(4)), (before(1), before(3)), (after(9), after(9))]).spans
+    (((0, 1, 0), (0, 4, 1)),)
+    """
+    return ValueSet(spans=_merge_spans(found))
+
+
+def undo_sum(found: ValueSet, *, times: int, plus: int, bits: int) -> ValueSet:
+    """The whole numbers n of so many bits for which ``times * n + plus`` is in a set.
+
+    The sum goes round at the ends, as Java's does. ``times``: 1 or -1.
+
+    >>> unsummed(spans([(before(-128), after(-127))]), times=1, plus=1, bits=8).spans
+    (((0, -128, 0), (0, -127, 0)), ((0, 127, 0), (0, 128, 0)))
+    """
+    half, size = 1 << (bits - 1), 1 << bits
+    back: list[Span] = []
+    for low, high in found.spans:
+        first = max(-half, _first_integer(low, -half))
+        count = min(half, _first_integer(high, half)) - first
+        if count <= 0:
+            continue
+        begin = first - plus if times > 0 else plus - first - count + 1
+        begin = (begin + half) % size - half
+        back.append((cut_before(begin), cut_before(min(begin + count, half))))
+        back.append((cut_before(-half), cut_before(begin + count - size)))
+    return ValueSet(spans=_merge_spans(back), nan=found.nan, null=found.null)
+
+
+def find_first_number(is_so: Callable[[int], bool], most: int) -> int:
+    """The first of the numbers from -most to most from which on it is so, or the next one."""
+    low, high = -most, most + 1
+    while low < high:
+        middle = (low + high) // 2
+        if is_so(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _first_integer(cut: Cut, end: int) -> int:
+    """The first whole number beyond a cut."""
+    return end if cut in (LOWEST, HIGHEST) else int(cut[1]) + cut[2]
+
+
+def _merge_spans(found: Iterable[Span]) -> tuple[Span, ...]:
+    plain: list[Span] = []
+    for low, high in sorted(found):
+        if low >= high:
+            continue
+        if plain and low <= plain[-1][1]:
+            plain[-1] = (plain[-1][0], max(plain[-1][1], high))
+        else:
+            plain.append((low, high))
+    return tuple(plain)

@@ -1,0 +1,134 @@
+"""Z-order and Hilbert keys of ranks: bits of several columns in one number.
+
+A key is one or more lanes of 64 bits, the most significant first, of which rows compare as the
+curve visits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.layout.curves.lanes import Lane
+
+_BYTE: Final = 8
+_LANE: Final = 64
+_MAX_RANK_BITS: Final = 16  # bits, at most
+_BLOCK_ROWS: Final = 1 << 15  # at a time, so that everything stays in the cache
+
+
+def interleave_bits(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
+    """Bit by bit, the first column's first: an array of lanes by rows, numbers at their right end.
+
+    >>> interleaved([np.array([0b10]), np.array([0b11])], 2).tolist() == [[0b1101]]
+    True
+    """
+    if bits <= _MAX_RANK_BITS and len(columns) <= _BYTE and len(columns) * bits <= _LANE:
+        return _interleave_by_table(columns, bits)[np.newaxis]
+    lanes = -(-len(columns) * bits // 64)
+    found = np.empty((lanes, len(columns[0])), np.uint64)
+    for part in _row_blocks(len(columns[0])):
+        found[:, part] = _interleave_unpacked([column[part] for column in columns], bits, lanes)
+    return found
+
+
+def _row_blocks(count: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK_ROWS) for start in range(0, count, _BLOCK_ROWS))
+
+
+@cache
+def _spread_table(apart: int) -> Lane:
+    """Per byte its bits, each ``apart`` from the next."""
+    byte = np.arange(256, dtype=np.uint64)
+    found = np.zeros(256, np.uint64)
+    for bit in range(8):
+        found |= ((byte >> np.uint64(bit)) & np.uint64(1)) << np.uint64(bit * apart)
+    return found
+
+
+def _interleave_by_table(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
+    """By table: a byte of a column at a time."""
+    found = np.empty(len(columns[0]), np.uint64)
+    apart = len(columns)
+    table = _spread_table(apart)
+    for part in _row_blocks(len(found)):
+        key = np.zeros(len(found[part]), np.uint64)
+        for nth, column in enumerate(columns):
+            values = column[part].astype(np.uint16)
+            bit = np.uint64(apart - 1 - nth)
+            key |= table.take(values & np.uint16(0xFF)) << bit
+            if bits > _BYTE:
+                key |= table.take(values >> np.uint16(_BYTE)) << (bit + np.uint64(_BYTE * apart))
+        found[part] = key
+    return found
+
+
+def _interleave_unpacked(columns: Sequence[NDArray[Any]], bits: int, lanes: int) -> Lane:
+    """By unpacked bits: any number of columns and bits."""
+    words = np.stack(columns, axis=1).astype(">u8")
+    each = np.unpackbits(words.view(np.uint8).reshape(len(words), -1, 8), axis=2)[:, :, 64 - bits :]
+    key = each.transpose(0, 2, 1).reshape(len(words), -1)
+    missing = lanes * 64 - key.shape[1]
+    key = np.pad(key, ((0, 0), (missing, 0)))
+    found: Lane = np.packbits(key, axis=1).view(">u8").astype(np.uint64).T
+    return found
+
+
+def hilbert_keys(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
+    """Where Hilbert's curve through a cube of ``2**bits`` a side passes each row.
+
+    An array of lanes by rows. Source: J. Skilling, Programming the Hilbert curve (2004), as in
+    the library that Hudi uses; one column is in its own order.
+
+    >>> hilbert([np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])], 1).tolist()
+    [[0, 1, 2, 3]]
+    """
+    if len(columns) == 1:
+        return interleave_bits(columns, bits)
+    narrow = np.dtype(np.uint16 if bits <= _MAX_RANK_BITS else np.uint64)
+    turned = [np.empty(len(columns[0]), narrow) for _ in columns]
+    for part in _row_blocks(len(columns[0])):
+        axes = [column[part].astype(narrow) for column in columns]
+        _axes_to_hilbert(axes, bits)
+        for whole, axis in zip(turned, axes, strict=True):
+            whole[part] = axis
+    return interleave_bits(turned, bits)
+
+
+def _axes_to_hilbert(axes: Sequence[NDArray[Any]], bits: int) -> None:
+    """Coordinates to the bits of the curve's index, column by column, in place."""
+    kind = axes[0].dtype.type
+    first, others = axes[0], axes[1:]
+    for bit in range(bits - 1, 0, -1):
+        below = kind((1 << bit) - 1)
+        first ^= _bit_masks(first, bit) & below
+        for axis in others:
+            is_set = _bit_masks(axis, bit)
+            turn = first ^ axis
+            turn |= is_set
+            turn &= below
+            first ^= turn
+            np.invert(is_set, out=is_set)
+            turn &= is_set
+            np.bitwise_xor(axis, turn, out=axis)
+    for before, axis in pairwise(axes):
+        np.bitwise_xor(axis, before, out=axis)
+    flip = np.zeros_like(first)
+    for bit in range(bits - 1, 0, -1):
+        flip ^= _bit_masks(axes[-1], bit) & kind((1 << bit) - 1)
+    for axis in axes:
+        np.bitwise_xor(axis, flip, out=axis)
+
+
+def _bit_masks(axis: NDArray[Any], bit: int) -> NDArray[Any]:
+    """All bits where that bit is set, none elsewhere."""
+    width = 8 * axis.itemsize
+    signed = axis.view(np.dtype(f"i{axis.itemsize}"))
+    kind = signed.dtype.type
+    found: NDArray[Any] = (signed << kind(width - 1 - bit)) >> kind(width - 1)
+    return found.view(axis.dtype)

@@ -1,0 +1,183 @@
+"""Hudi's own mapping of values to a curve, bit for bit and faults included, to compare with.
+
+Zeros sort below negatives, NaN and nulls stand among values, an int beside a long decides nothing,
+short text is padded on the left, Hilbert's curve takes -x for x. Columns are taken in the order of
+a Java hash map of their places in the file. Source: ZOrderingUtil, SpaceCurveSortingHelper and
+HilbertCurveUtils, the same in 0.15 and 1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.errors import UnsupportedError
+from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
+from reconciler.layout.curves.lanes import (
+    SIGN,
+    Flags,
+    Lane,
+    double_values,
+    is_null,
+    is_text,
+    text_bytes,
+    to_plain_array,
+    truncate_decimals,
+    unordered_column_error,
+)
+
+#: Hudi cuts a Hilbert key to 63 bytes
+MAX_HILBERT_COLUMNS: Final = 8
+
+_LONG_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
+_INT_SIGN: Final = np.uint64(1 << 31)
+_NAN: Final = np.uint64(0x7FF8_0000_0000_0000)
+_DAY: Final = 86_400_000
+_GREGORIAN: Final = -141_427  # days: 1582-10-15
+#: what takes four bytes, and null there
+_INTS: Final = {pa.bool_(): 0, pa.int16(): 0x7FFF, pa.int32(): 0x7FFF_FFFF}
+_FLOAT_MAX: Final = float(np.finfo(np.float32).max)
+_DOUBLE_MAX: Final = float(np.finfo(np.float64).max)
+
+
+def column_order(positions: Sequence[int]) -> tuple[int, ...]:
+    """The order of columns, by their places among all columns of a file, meta columns first.
+
+    >>> dimensions([17, 11, 10])
+    (0, 2, 1)
+    """
+    size = 16
+    while len(positions) > size * 3 // 4:
+        size *= 2
+    return tuple(sorted(range(len(positions)), key=lambda nth: positions[nth] % size))
+
+
+def z_order_keys(columns: Sequence[Any], names: Sequence[str], zone: str) -> Lane:
+    """The key of each row: 64 bits a column."""
+    return interleave_bits(
+        [_z_order_word(to_plain_array(c), n, zone) for c, n in zip(columns, names, strict=True)], 64
+    )
+
+
+def hilbert_order_keys(columns: Sequence[Any], names: Sequence[str], zone: str) -> Lane:
+    """The key of each row: 63 bits a column."""
+    if len(columns) > MAX_HILBERT_COLUMNS:
+        raise UnsupportedError(
+            f"Hudi's Hilbert keys hold {MAX_HILBERT_COLUMNS} columns, not {len(columns)}: "
+            "declare mapping rank"
+        )
+    words = [_hilbert_word(to_plain_array(c), n, zone) for c, n in zip(columns, names, strict=True)]
+    return hilbert_keys(words, 63)
+
+
+def _z_order_word(column: Any, name: str, zone: str) -> Lane:
+    """Eight bytes a value, as z-order takes them."""
+    kind, nulls = column.type, is_null(column)
+    if is_text(kind):
+        return _padded_text(column, nulls, 0)
+    if pa.types.is_floating(kind):
+        greatest = _DOUBLE_MAX if pa.types.is_float64(kind) else _FLOAT_MAX
+        values = np.where(nulls, greatest, double_values(column))
+        bits = _double_bits(values)
+        return np.where(values > 0, bits ^ SIGN, np.where(values < 0, ~bits, bits))
+    if pa.types.is_int8(kind):
+        return _whole_numbers(column, nulls, 0x7F).astype(np.uint8).astype(np.uint64)
+    if kind in _INTS:
+        return _int_words(_whole_numbers(column, nulls, _INTS[kind]))
+    return _long_values(column, name, zone, nulls).view(np.uint64) ^ SIGN
+
+
+def _hilbert_word(column: Any, name: str, zone: str) -> Lane:
+    """A long a value, as Hilbert's curve takes them."""
+    kind, nulls = column.type, is_null(column)
+    if is_text(kind):
+        return _padded_text(column, nulls, _LONG_MAX)
+    if pa.types.is_floating(kind):
+        return np.where(nulls, np.uint64(_LONG_MAX), _double_bits(double_values(column)))
+    if pa.types.is_boolean(kind):
+        return (_whole_numbers(column, nulls, 0) * _LONG_MAX).view(np.uint64)
+    if pa.types.is_int8(kind):
+        return _whole_numbers(column, nulls, _LONG_MAX).astype(np.uint8).astype(np.uint64)
+    return _long_values(column, name, zone, nulls).view(np.uint64)
+
+
+def _double_bits(values: NDArray[np.float64]) -> Lane:
+    """As Double.doubleToLongBits: one NaN."""
+    return np.where(np.isnan(values), _NAN, values.astype(np.float64).view(np.uint64))
+
+
+def _int_words(values: NDArray[np.int64]) -> Lane:
+    """The low four bytes; the high ones are zero."""
+    return (values.view(np.uint64) & np.uint64(0xFFFF_FFFF)) ^ _INT_SIGN
+
+
+def _whole_numbers(column: Any, nulls: Flags, null: int) -> NDArray[np.int64]:
+    values = column.cast(pa.int8() if pa.types.is_boolean(column.type) else pa.int64())
+    stored = np.frombuffer(values.buffers()[1] or b"", f"<i{values.type.bit_width // 8}")
+    stored = stored[values.offset : values.offset + len(values)].astype(np.int64)
+    return np.where(nulls, np.int64(null), stored)
+
+
+def _padded_text(column: Any, nulls: Flags, null: int) -> Lane:
+    """The first eight bytes, fewer at the right end."""
+    values = text_bytes(column)
+    missing = np.uint64(8) - np.minimum(values.lengths(), np.uint64(8))
+    return np.where(nulls, np.uint64(null), values.lane(0) >> (missing * np.uint64(8)))
+
+
+def _long_values(column: Any, name: str, zone: str, nulls: Flags) -> NDArray[np.int64]:
+    kind = column.type
+    if pa.types.is_date(kind):
+        days = _whole_numbers(column.cast(pa.date32()).view(pa.int32()), nulls, 0)
+        values = _midnight_millis(_to_java_calendar(days), zone)
+    elif pa.types.is_timestamp(kind) and kind.tz is not None:
+        micros = _whole_numbers(column.cast(pa.timestamp("us", kind.tz)).view(pa.int64()), nulls, 0)
+        millis = micros // 1000
+        days = millis // _DAY
+        values = millis + (_to_java_calendar(days) - days) * _DAY
+    elif pa.types.is_decimal(kind):
+        values = truncate_decimals(column)
+    elif pa.types.is_signed_integer(kind):
+        values = _whole_numbers(column, nulls, 0)
+    else:
+        raise unordered_column_error(name, kind)
+    return np.where(nulls, np.int64(_LONG_MAX), values)
+
+
+def _to_java_calendar(days: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Days whose date in Java's calendar, Julian before 1582-10-15, is that of the given days."""
+    if not (days < _GREGORIAN).any():
+        return days
+    dates = pa.array(days.astype(np.int32)).cast(pa.date32())
+    year, month, day = (
+        np.asarray(part(dates)).astype(np.int64) for part in (pc.year, pc.month, pc.day)
+    )
+    late = (14 - month) // 12
+    years, months = year + 4800 - late, month + 12 * late - 3
+    number = day + (153 * months + 2) // 5 + 365 * years + years // 4 - 32083
+    julian = np.minimum(number - 2_440_588, _GREGORIAN)  # the ten days that were not
+    return np.where(days < _GREGORIAN, julian, days)
+
+
+def _midnight_millis(days: NDArray[np.int64], zone: str) -> NDArray[np.int64]:
+    """Milliseconds of each day's midnight in a zone."""
+    different, which = np.unique(days, return_inverse=True)
+    begins = np.array([_midnight_of_day(int(day), zone) for day in different], np.int64)
+    return begins[which] if len(days) else days
+
+
+def _midnight_of_day(day: int, zone: str) -> int:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    try:
+        local = (epoch + timedelta(days=day)).replace(tzinfo=ZoneInfo(zone))
+        offset = local.utcoffset()
+    except OverflowError:
+        offset = None
+    return day * _DAY - (int(offset.total_seconds() * 1000) if offset else 0)

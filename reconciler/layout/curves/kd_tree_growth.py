@@ -1,0 +1,224 @@
+"""Where a tree cuts: every leaf of the same size, and as few leaves as can be for a query.
+
+Without queries a box is halved along the column in which it is widest, as a share of the rows.
+With queries each cut is the one, of any column and any whole number of leaves, after which the
+boxes of the values that the two sides hold meet the queries' boxes least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.layout.curves.kd_tree import TIE_BITS, KdTree, add_leaf_grid
+from reconciler.layout.curves.lanes import Lane
+from reconciler.layout.curves.query_workload import QueryBoxes
+from reconciler.layout.curves.rank_scale import make_step_scale
+from reconciler.layout.curves.sorted_sample import SampledColumn
+
+#: a cut moves to where another value begins if that is not farther, as a share of a leaf
+SNAP_DISTANCE: Final = 0.03
+#: another column is cut if a cut is farther off than that, as a share of a leaf
+FAR_DISTANCE: Final = 0.1
+
+_TIE_SHIFT: Final = np.uint64(TIE_BITS)
+_MAX_NODE_ROWS: Final = 20_000  # rows of a node, and at least so many a leaf
+_ROWS_PER_LEAF: Final = 80
+_MAX_CUTS: Final = 64  # that are compared, a column
+
+Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """Per column: where each row stands (run and tie), and the shares of rows below and up to."""
+
+    places: Sequence[Lane]
+    lows: Floats
+    highs: Floats
+    sizes: Floats
+    has_ties: bool
+    boxes: QueryBoxes | None
+
+
+@dataclass(slots=True)
+class _TreeBuilder:
+    """Nodes so far; a cut is a run and a tie."""
+
+    column: list[int] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
+    below: list[int] = field(default_factory=list)
+    above: list[int] = field(default_factory=list)
+    leaves: int = 0
+
+
+def grow_tree(
+    samples: Sequence[SampledColumn],
+    leaves: int,
+    *,
+    ties: Lane | None,
+    sizes: Floats | None,
+    boxes: QueryBoxes | None,
+) -> KdTree:
+    """A tree of so many leaves, or fewer where values do not tell rows apart and no ties do.
+
+    ``ties`` are 64 bits a row of the sample that part rows of one value; ``sizes`` their bytes.
+    """
+    rows = samples[0].rows
+    part = np.uint64(0) if ties is None else ties >> np.uint64(64 - TIE_BITS)
+    sample = _Sample(
+        places=[one.run.astype(np.uint64) << _TIE_SHIFT | part for one in samples],
+        lows=np.stack([one.shares_below() for one in samples]),
+        highs=np.stack([one.shares_up_to() for one in samples]),
+        sizes=np.ones(rows) if sizes is None else sizes,
+        has_ties=ties is not None,
+        boxes=boxes,
+    )
+    growing = _TreeBuilder()
+    waiting = [(np.arange(rows), leaves, -1, growing.below)]
+    while waiting:
+        node, count, parent, side = waiting.pop()
+        cut = _choose_cut(sample, node, count) if count > 1 else None
+        if cut is None:
+            _attach_node(side, parent, ~growing.leaves)
+            growing.leaves += 1
+            continue
+        column, place, first = cut
+        _attach_node(side, parent, len(growing.column))
+        here = len(growing.column)
+        growing.column.append(column)
+        growing.cut.append(place)
+        growing.below.append(0)
+        growing.above.append(0)
+        goes_above = sample.places[column][node] >= np.uint64(place)
+        waiting.append((node[goes_above], count - first, here, growing.above))
+        waiting.append((node[~goes_above], first, here, growing.below))
+    return _build_tree(samples, growing)
+
+
+def _attach_node(side: list[int], parent: int, node: int) -> None:
+    if parent >= 0:  # all but the root
+        side[parent] = node
+
+
+def _choose_cut(sample: _Sample, rows: Rows, leaves: int) -> tuple[int, int, int] | None:
+    """The column, the place in it, and how many leaves are below; None where nothing differs."""
+    best, least = None, np.inf
+    for column, first in _list_candidates(sample, rows, leaves):
+        place, off = _place_cut(sample, rows, column, first, leaves)
+        if off < least:
+            best, least = (column, place, first), off
+        if off <= FAR_DISTANCE:
+            break
+    return best
+
+
+def _list_candidates(sample: _Sample, rows: Rows, leaves: int) -> list[tuple[int, int]]:
+    """Cuts to try, best first: the chosen one, then the middle along the others, widest first."""
+    lows, highs = sample.lows[:, rows], sample.highs[:, rows]
+    wide = highs.max(axis=1, initial=0) - lows.min(axis=1, initial=1)
+    wide[lows.max(axis=1, initial=0) == lows.min(axis=1, initial=1)] = 0
+    widest = [(int(column), leaves // 2) for column in np.argsort(-wide, kind="stable")]
+    if sample.boxes is None or not len(rows):
+        return widest
+    step = max(len(rows) // max(_MAX_NODE_ROWS, _ROWS_PER_LEAF * leaves), 1)
+    best = _cheapest_cut(sample, sample.boxes, rows[::step], leaves)
+    return widest if best is None else [best, *widest]
+
+
+def _cheapest_cut(
+    sample: _Sample, boxes: QueryBoxes, rows: Rows, leaves: int
+) -> tuple[int, int] | None:
+    """The cut with the least leaves read; None where the queries do not tell."""
+    low, high = sample.lows[:, rows].min(axis=1), sample.highs[:, rows].max(axis=1)
+    boxes = boxes.select_meeting(low[:, np.newaxis], high[:, np.newaxis])
+    total = float(boxes.weights.sum()) * leaves
+    firsts = np.unique(
+        np.linspace(1, leaves - 1, min(leaves - 1, _MAX_CUTS)).round().astype(np.int64)
+    )
+    best, found = total * (1 - 1e-9), None
+    for column in range(len(low)):
+        order = rows[np.argsort(sample.places[column][rows])]
+        filled = np.cumsum(sample.sizes[order])
+        bounds = np.searchsorted(filled, filled[-1] * firsts / leaves) + 1
+        bounds = np.concatenate([[0], np.clip(bounds, 1, len(order) - 1)])
+        if len(order) < 2 or (np.diff(bounds) <= 0).any():  # noqa: PLR2004 - nothing to cut
+            continue
+        below, above = _hulls(sample.lows[:, order], sample.highs[:, order], bounds)
+        cost = firsts * boxes.meeting_weights(*below) + (leaves - firsts) * boxes.meeting_weights(
+            *above
+        )
+        nth = int(cost.argmin())
+        if cost[nth] < best:
+            best, found = float(cost[nth]), (column, int(firsts[nth]))
+    return found
+
+
+def _hulls(
+    lows: Floats, highs: Floats, bounds: Rows
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """What is below and above each bound but the first: lowest and highest, columns by bounds."""
+    low = np.minimum.reduceat(lows, bounds, axis=1)
+    high = np.maximum.reduceat(highs, bounds, axis=1)
+    below = np.minimum.accumulate(low, axis=1), np.maximum.accumulate(high, axis=1)
+    above = (
+        np.minimum.accumulate(low[:, ::-1], axis=1)[:, ::-1],
+        np.maximum.accumulate(high[:, ::-1], axis=1)[:, ::-1],
+    )
+    return (below[0][:, :-1], below[1][:, :-1]), (above[0][:, 1:], above[1][:, 1:])
+
+
+def _place_cut(
+    sample: _Sample, rows: Rows, column: int, first: int, leaves: int
+) -> tuple[int, float]:
+    """Where ``first`` of the leaves are below, and by how much of a leaf it is off.
+
+    A cut is where a value begins if that is near, or if there are no ties.
+    """
+    places = sample.places[column][rows]
+    order = np.argsort(places)
+    places = places[order]
+    filled = np.concatenate([[0.0], np.cumsum(sample.sizes[rows][order])])
+    if not len(places):
+        return 0, np.inf
+    leaf = filled[-1] / leaves
+    wanted = leaf * first
+    nth = min(int(np.searchsorted(filled, wanted)), len(places) - 1)
+    run = places[nth] >> _TIE_SHIFT
+    begin, end = np.searchsorted(places, [run << _TIE_SHIFT, (run + np.uint64(1)) << _TIE_SHIFT])
+    near = [at for at in (int(begin), int(end)) if 0 < at < len(places)]
+    off = {at: abs(float(filled[at]) - wanted) / leaf for at in near}
+    nearest = min(near, key=off.__getitem__, default=nth)
+    if nearest in off and (off[nearest] <= SNAP_DISTANCE or not sample.has_ties):
+        return int(places[nearest] >> _TIE_SHIFT) << TIE_BITS, off[nearest]
+    inside = sample.has_ties and places[nth] > places[0]
+    return int(places[nth]), 0.0 if inside else np.inf
+
+
+def _build_tree(seen: Sequence[SampledColumn], growing: _TreeBuilder) -> KdTree:
+    """The nodes with ranks for runs."""
+    column = np.array(growing.column, np.int16)
+    cut = np.array(growing.cut, np.uint64)
+    runs, tie = (cut >> _TIE_SHIFT).astype(np.int64), cut & np.uint64((1 << TIE_BITS) - 1)
+    rank = np.zeros(len(cut), np.uint64)
+    rulers = []
+    for nth, one in enumerate(seen):
+        own = column == nth
+        stops = np.union1d(runs[own], runs[own & (tie > 0)] + 1)
+        rulers.append(make_step_scale(one, stops))
+        stops = stops[stops < len(one.first)]
+        rank[own] = np.searchsorted(stops, runs[own]) + 1
+    tree = KdTree(
+        scales=tuple(rulers),
+        column=column,
+        cut=(rank << _TIE_SHIFT | tie).astype(np.uint32),
+        below=np.array(growing.below, np.int32),
+        above=np.array(growing.above, np.int32),
+        leaves=growing.leaves,
+    )
+    return add_leaf_grid(tree)

@@ -1,0 +1,138 @@
+"""What a query's SQL predicate bounds: ranges of columns, where it is made of plain comparisons.
+
+Understood are comparisons of a column with a literal, BETWEEN, IN, LIKE with a leading text, AND,
+OR and parentheses. Anything else bounds nothing, so what is read stays a superset of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import Final, assert_never
+
+from reconciler.index.predicates.parse import parse
+from reconciler.index.predicates.syntax import (
+    And,
+    Column,
+    Compare,
+    In,
+    Like,
+    Operand,
+    Or,
+    Predicate,
+    Sign,
+)
+from reconciler.index.predicates.syntax import Literal as Said
+
+BoundValue = str | int | Decimal | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRange:
+    """Values from ``low`` to ``high``, both included unless said; None is no bound."""
+
+    low: BoundValue | None = None
+    high: BoundValue | None = None
+    excludes_low: bool = False
+    excludes_high: bool = False
+
+
+#: ranges of one column that hold together; by the column's name in lower case
+Box = Mapping[str, tuple[ValueRange, ...]]
+
+#: alternatives of one query; more are taken for no bound at all
+MAX_BOXES: Final = 64
+
+_ANYTHING: Final[tuple[Box, ...]] = ({},)
+_HIGHEST: Final = "\U0010ffff"
+
+
+def find_boxes(where: str) -> tuple[Box, ...]:
+    """The alternatives of a predicate; a row that it is true for is in one of them.
+
+    >>> boxes_of("a = 1 and b < 2")
+    ({'a': (Range(low=1, high=1, above=False, below=False),), \
+'b': (Range(low=None, high=2, above=False, below=True),)},)
+    >>> boxes_of("f(a) > 1")
+    ({},)
+    """
+    return _limit_boxes(_predicate_boxes(parse(where)))
+
+
+def _limit_boxes(found: tuple[Box, ...]) -> tuple[Box, ...]:
+    return found if len(found) <= MAX_BOXES and all(found) else _ANYTHING
+
+
+def _predicate_boxes(predicate: Predicate) -> tuple[Box, ...]:
+    """An AND keeps what is understood on either side."""
+    match predicate:
+        case Or(parts=parts):
+            return _limit_boxes(tuple(box for part in parts for box in _predicate_boxes(part)))
+        case And(parts=parts):
+            return reduce(_combine_boxes, map(_predicate_boxes, parts))
+        case Compare(left=left, sign=sign, right=right):
+            return _column_boxes(left, [_comparison_range(sign, _literal_value(right))])
+        case In(of=of, values=values):
+            return _column_boxes(
+                of, [_comparison_range(Sign.EQUAL, _literal_value(one)) for one in values]
+            )
+        case Like(of=of, pattern=pattern, escape=escape):
+            return _column_boxes(of, [_prefix_range(_literal_value(pattern), escape)])
+        case _:
+            return _ANYTHING
+
+
+def _combine_boxes(left: Sequence[Box], right: Sequence[Box]) -> tuple[Box, ...]:
+    if len(left) * len(right) > MAX_BOXES:
+        return tuple(left)
+    return tuple(
+        {**one, **{name: one.get(name, ()) + ranges for name, ranges in other.items()}}
+        for one in left
+        for other in right
+    )
+
+
+def _column_boxes(of: Operand, ranges: Sequence[ValueRange | None]) -> tuple[Box, ...]:
+    """A box a range; the values of a column that is cast are others."""
+    if not isinstance(of, Column):
+        return _ANYTHING
+    name = ".".join(of.parts).lower()
+    return tuple({} if one is None else {name: (one,)} for one in ranges)
+
+
+def _comparison_range(sign: Sign, value: BoundValue | None) -> ValueRange | None:
+    if value is None:
+        return None
+    match sign:
+        case Sign.EQUAL | Sign.SAME:
+            return ValueRange(low=value, high=value)
+        case Sign.BELOW | Sign.AT_MOST:
+            return ValueRange(high=value, excludes_high=sign is Sign.BELOW)
+        case Sign.ABOVE | Sign.AT_LEAST:
+            return ValueRange(low=value, excludes_low=sign is Sign.ABOVE)
+        case _:
+            assert_never(sign)
+
+
+def _prefix_range(pattern: BoundValue | None, escape: str) -> ValueRange | None:
+    """Text that begins as a pattern does."""
+    known = re.match(rf"[^%_{re.escape(escape)}]*", str(pattern))
+    begin = known[0] if known else ""
+    if not isinstance(pattern, str) or not begin:
+        return None
+    return ValueRange(low=begin, high=begin if begin == pattern else begin + _HIGHEST)
+
+
+def _literal_value(said: Said) -> BoundValue | None:
+    """Numbers exactly, days and times as their text; None for what has no place in an order."""
+    value = said.value
+    if value is None or isinstance(value, bytes | bool | str):
+        return None if isinstance(value, bytes) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    number = Decimal(str(value))
+    return int(number) if number == number.to_integral_value() else number

@@ -1,0 +1,192 @@
+"""The queries that a layout is for, as boxes among a sample's rows.
+
+A declared query counts twice, with the same weight: as it is, and as one of its kind, with ranges
+as narrow on the same columns, anywhere that there are rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.layout.curves.lanes import is_text
+from reconciler.layout.curves.query_boxes import BoundValue, Box, ValueRange, find_boxes
+from reconciler.layout.curves.sorted_sample import SampledColumn
+
+_MAX_SIMILAR_BOXES: Final = 4000  # boxes that stand for the kinds of all queries
+_GOLDEN: Final = 0.6180339887498949
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueryBoxes:
+    """Boxes by columns: shares of the rows, from ``low`` to ``high``, and how much each counts."""
+
+    low: Floats
+    high: Floats
+    weights: Floats
+
+    def boundary_shares(self) -> Floats:
+        """Per column the share of the weight that is on boxes with ends there."""
+        ends = (self.low > 0) | (self.high < 1)
+        found: Floats = ends @ self.weights / self.weights.sum()
+        return found
+
+    def select_meeting(self, low: Floats, high: Floats) -> QueryBoxes:
+        """Those that meet the box of these rows, columns by one."""
+        met = self._find_meeting(low, high)[0]
+        return QueryBoxes(low=self.low[:, met], high=self.high[:, met], weights=self.weights[met])
+
+    def meeting_weights(self, low: Floats, high: Floats) -> Floats:
+        """The weight of those that meet each of the given boxes, columns by boxes."""
+        return self._find_meeting(low, high) @ self.weights
+
+    def _find_meeting(self, low: Floats, high: Floats) -> NDArray[np.bool_]:
+        found = np.ones((low.shape[1], len(self.weights)), np.bool_)
+        for column in range(len(low)):
+            found &= self.low[column] < high[column][:, np.newaxis]
+            found &= self.high[column] > low[column][:, np.newaxis]
+        return found
+
+
+def build_query_boxes(
+    queries: Sequence[str], samples: Sequence[SampledColumn]
+) -> QueryBoxes | None:
+    """Of SQL predicates; None where none of them bounds a column of the layout."""
+    if not samples[0].rows:
+        return None
+    found = [spans for where in queries if (spans := _find_box_shares(where, samples))]
+    if not found:
+        return None
+    lows, highs, weights = [], [], []
+    count = sum(map(len, found))
+    anywhere = iter(_pick_spread_rows(samples, count, max(_MAX_SIMILAR_BOXES // count, 4)))
+    for spans in found:
+        for span in spans:
+            for low, high in (
+                _exact_box(span, len(samples)),
+                _similar_boxes(span, samples, next(anywhere)),
+            ):
+                lows.append(low)
+                highs.append(high)
+                weights.append(np.full(low.shape[1], 1 / (len(spans) * low.shape[1])))
+    return QueryBoxes(
+        low=np.concatenate(lows, axis=1),
+        high=np.concatenate(highs, axis=1),
+        weights=np.concatenate(weights),
+    )
+
+
+#: by column, the shares of the rows between which a query looks
+_BoxShares = Mapping[int, tuple[float, float]]
+
+
+def _find_box_shares(where: str, seen: Sequence[SampledColumn]) -> list[_BoxShares]:
+    """Nothing where an alternative is not bounded on any column of the layout."""
+    found = [_box_shares(box, seen) for box in find_boxes(where)]
+    return found if all(found) else []
+
+
+def _box_shares(box: Box, seen: Sequence[SampledColumn]) -> _BoxShares:
+    found = {}
+    for nth, column in enumerate(seen):
+        ends = [_range_shares(one, column) for one in box.get(column.name.lower(), ())]
+        known = [end for end in ends if end is not None]
+        if known:
+            low = max(low for low, _ in known)
+            found[nth] = (low, max(low, min(high for _, high in known)))
+    return found
+
+
+def _range_shares(bounds: ValueRange, seen: SampledColumn) -> tuple[float, float] | None:
+    """The shares of the rows below a range and up to its end; None for what does not compare."""
+    try:
+        low = (
+            0
+            if bounds.low is None
+            else _count_below(seen, bounds.low, or_equal=bounds.excludes_low)
+        )
+        high = bounds.high
+        up_to = (
+            seen.valid
+            if high is None
+            else _count_below(seen, high, or_equal=not bounds.excludes_high)
+        )
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        pa.ArrowTypeError,
+        ValueError,
+        OverflowError,
+    ):
+        return None
+    return low / seen.rows, max(low, up_to) / seen.rows
+
+
+def _count_below(seen: SampledColumn, value: BoundValue, *, or_equal: bool) -> int:
+    """Rows with a smaller value, or one that is the same."""
+    compare = pc.less_equal if or_equal else pc.less
+    kind = seen.column.type
+    column = seen.column
+    if pa.types.is_decimal(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.float64(), safe=False)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    return int(pc.sum(compare(column, _to_scalar(value, column.type))).as_py() or 0)
+
+
+def _to_scalar(value: BoundValue, kind: pa.DataType) -> Any:
+    if isinstance(value, Decimal | int) and pa.types.is_floating(kind):
+        return pa.scalar(float(value), kind)
+    if isinstance(value, str) and pa.types.is_timestamp(kind):
+        moment = datetime.fromisoformat(value)
+        if kind.tz is not None and moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return pa.scalar(moment, kind)
+    if isinstance(value, str) and is_text(kind) and not _is_string(kind):
+        return pa.scalar(value.encode(), kind)
+    return pa.scalar(value).cast(kind)
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _exact_box(span: _BoxShares, columns: int) -> tuple[Floats, Floats]:
+    low, high = np.full((columns, 1), -1.0), np.full((columns, 1), 2.0)
+    for column, ends in span.items():
+        low[column], high[column] = ends
+    return low, high
+
+
+def _pick_spread_rows(seen: Sequence[SampledColumn], count: int, each: int) -> NDArray[np.int64]:
+    """So many times some rows from all over the sample, the same ones in whatever order it is."""
+    order = np.lexsort([column.run for column in reversed(seen)])
+    shares = np.arange(1, count * each + 1) * _GOLDEN % 1
+    found: NDArray[np.int64] = order[(shares * len(order)).astype(np.int64)]
+    return found.reshape(count, each)
+
+
+def _similar_boxes(
+    span: _BoxShares, seen: Sequence[SampledColumn], rows: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Boxes of the same sides around some rows of the sample."""
+    low, high = np.full((len(seen), len(rows)), -1.0), np.full((len(seen), len(rows)), 2.0)
+    for column, (begin, end) in span.items():
+        width = end - begin
+        starts = seen[column].starts / seen[column].rows
+        run = seen[column].run[rows]
+        middle = (starts[run] + starts[run + 1]) / 2
+        low[column] = np.clip(middle - width / 2, 0, 1 - width)
+        high[column] = low[column] + width
+    return low, high

@@ -1,0 +1,135 @@
+"""A column's values as small whole numbers: which quantile of a sample each is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.layout.curves.lanes import (
+    NAN,
+    Flags,
+    Lane,
+    double_values,
+    fixed_lanes,
+    is_null,
+    to_plain_array,
+)
+from reconciler.layout.curves.mark_search import (
+    MarkSearch,
+    MarkTrie,
+    build_search,
+    build_trie,
+    count_marks,
+    count_trie_marks,
+)
+from reconciler.layout.curves.sorted_sample import SampledColumn, make_lane_reader, read_marks
+
+Ranks = NDArray[np.uint16]
+
+#: quantiles of a column; more change nothing that a file's or a row group's statistics show
+MAX_QUANTILES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RankScale:
+    """``ranks`` is the rank from each mark on: of what is below all, between each, above, and null.
+
+    ``kind`` is the type of the sample's column, to which others are cast; ``lanes`` those of a
+    mark.
+    """
+
+    name: str
+    kind: pa.DataType
+    search: MarkSearch | MarkTrie
+    lanes: int
+    ranks: Ranks
+
+
+def make_quantile_scale(sample: SampledColumn, bits: int) -> RankScale:
+    """Ranks from 0 to ``2**bits - 1``, each value's the share of sampled rows below it.
+
+    Values of a share of their own get a rank of their own; NaN has the next to last rank or less,
+    null the last or less, and neither shares it with another value.
+    """
+    top, rows = 1 << bits, max(sample.rows, 1)
+    runs = _quantile_runs(sample, min(MAX_QUANTILES, top - 3))
+    at = sample.starts[runs] * top // rows
+    null = min(max(sample.valid * top // rows, 2), top - 1)
+    marks = read_marks(sample, runs)
+    if not pa.types.is_floating(sample.column.type):
+        return _make_scale(sample, marks, [0], np.minimum(at, null - 1), [null])
+    is_number = marks[0] < NAN
+    nan = min(max(_count_numbers(sample) * top // rows, 1), top - 2)
+    marks = np.append(marks[:, is_number], [[NAN]], axis=1)
+    return _make_scale(
+        sample, marks, [0], np.minimum(at[is_number], nan - 1), [nan, max(null, nan + 1)]
+    )
+
+
+def make_step_scale(sample: SampledColumn, runs: NDArray[np.int64]) -> RankScale:
+    """Ranks that count the given runs that a value has reached; null reaches one more."""
+    runs = runs[runs < len(sample.first)]
+    return _make_scale(sample, read_marks(sample, runs), np.arange(len(runs) + 2))
+
+
+def _make_scale(
+    seen: SampledColumn, marks: Lane, *at: Sequence[int] | NDArray[np.int64]
+) -> RankScale:
+    one = len(marks) == 1
+    return RankScale(
+        name=seen.name,
+        kind=seen.column.type,
+        search=build_search(marks[0]) if one else build_trie(marks),
+        lanes=len(marks),
+        ranks=np.concatenate(at).astype(np.uint16),
+    )
+
+
+def _count_numbers(seen: SampledColumn) -> int:
+    """Rows with a value that is not NaN."""
+    last = seen.first[-1:]
+    is_nan = bool(np.isnan(double_values(seen.column)[last]).any())
+    return int(seen.starts[len(seen.first) - 1]) if is_nan else seen.valid
+
+
+def _run_sizes(seen: SampledColumn) -> NDArray[np.int64]:
+    """Rows of each run with values."""
+    return np.diff(seen.starts)[: len(seen.first)]
+
+
+def _quantile_runs(seen: SampledColumn, most: int) -> NDArray[np.int64]:
+    """Runs where quantiles begin, all where they are few; the run after a heavy one too."""
+    count = len(seen.first)
+    if count <= most:
+        return np.arange(count)
+    step = seen.valid / most
+    places = (np.arange(1, most) * step).astype(np.int64)
+    found = np.searchsorted(seen.starts, places, "right") - 1
+    heavy = found[_run_sizes(seen)[found] > step]
+    runs = np.union1d(found, heavy + 1)
+    return runs[runs < count]
+
+
+def rank_values(scale: RankScale, column: Any) -> Ranks:
+    """The rank of each value; raises ArrowInvalid for one that the sample's type cannot hold."""
+    column = to_plain_array(column)
+    if column.type != scale.kind:
+        column = to_plain_array(column.cast(scale.kind))
+    return scale.ranks[_find_ranks(scale, column, is_null(column))]
+
+
+def _find_ranks(ruler: RankScale, column: Any, nulls: Flags) -> NDArray[np.int64]:
+    match ruler.search:
+        case MarkSearch():
+            found = count_marks(ruler.search, fixed_lanes(column, ruler.name)[0])
+        case MarkTrie():
+            lanes = make_lane_reader(column, ruler.name, ruler.lanes)
+            found = count_trie_marks(ruler.search, len(column), lanes)
+    if nulls.any():
+        found[nulls] = len(ruler.ranks) - 1
+    return found

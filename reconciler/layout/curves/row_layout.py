@@ -1,0 +1,318 @@
+"""How rows are laid out in files: fitted to a sample, then a key a row and a file a key.
+
+    layout = fit(sample, columns, curve="kd-tree", files=12, queries=wheres, ties=ties(keys, "id"))
+    key = keys(layout, batch, ties=ties(batch["id"], "id"))
+    file = files(layout, key, ties=...)     # which of the 12
+    rows = order(key)                       # the rows inside a file, for row groups to skip
+
+A layout is a value: pickled, it is some hundred kilobytes, and gives the same keys elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, assert_never
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.errors import UnsupportedError
+from reconciler.layout.curves import direct_mapping
+from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
+from reconciler.layout.curves.file_boundaries import (
+    FileBoundaries,
+    find_boundaries,
+    find_files,
+    make_leaf_boundaries,
+)
+from reconciler.layout.curves.kd_tree import KdTree, find_leaves
+from reconciler.layout.curves.kd_tree_growth import grow_tree
+from reconciler.layout.curves.lanes import Lane, fixed_lanes, is_null, is_text, to_plain_array
+from reconciler.layout.curves.leaf_parts import DEPTH, LeafParts, find_parts, split_leaves
+from reconciler.layout.curves.query_workload import QueryBoxes, build_query_boxes
+from reconciler.layout.curves.rank_scale import Ranks, RankScale, make_quantile_scale, rank_values
+from reconciler.layout.curves.sorted_sample import (
+    SampledColumn,
+    make_lane_reader,
+    read_marks,
+    sort_rows,
+    sort_sample,
+)
+
+Curve = Literal["linear", "z-order", "hilbert", "kd-tree"]
+ValueMapping = Literal["rank", "direct"]
+
+#: where nothing is declared; docs/layouts.md has the measurements that say so
+DEFAULT_CURVE: Final[Curve] = "kd-tree"
+#: a leaf has 16 bits of a key
+MAX_FILES: Final = 1 << 16
+
+_LEAF_SHIFT: Final = 48  # bits below a leaf's number
+_PART_SHIFT: Final = _LEAF_SHIFT - DEPTH  # bits below a part's number
+_MAX_INNER_COLUMNS: Final = 12  # columns that order rows inside a leaf
+_MAX_TEXT_LANES: Final = 16  # lanes of text
+_TOP: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinearPath:
+    """By the columns one after another, nulls last; ``kinds`` and ``lanes`` of each.
+
+    Text is in order as far as its lanes go: those that tell the sample's values apart, zeros at
+    the end left out. The two greatest values of 64 bits count as one.
+    """
+
+    kinds: tuple[pa.DataType, ...]
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CurvePath:
+    """Along a curve through the columns' ranks, which have so many bits."""
+
+    curve: Literal["z-order", "hilbert"]
+    scales: tuple[RankScale, ...]
+    bits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DirectPath:
+    """Along the curve that Hudi makes of the values' bytes, the columns in its own order."""
+
+    curve: Literal["z-order", "hilbert"]
+    column_order: tuple[int, ...]
+    zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreePath:
+    """Leaf by leaf of a tree, inside a leaf part by part, inside a part by z-order."""
+
+    tree: KdTree
+    parts: LeafParts
+    inside: CurvePath
+
+
+LayoutPath = LinearPath | CurvePath | DirectPath | TreePath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowLayout:
+    """``columns`` in the order declared, the way through them, and where files begin on it."""
+
+    columns: tuple[str, ...]
+    path: LayoutPath
+    boundaries: FileBoundaries
+
+    @property
+    def file_count(self) -> int:
+        """How many files; fewer than asked for where rows cannot be told apart."""
+        return self.boundaries.count + 1
+
+    @property
+    def needs_ties(self) -> bool:
+        """Whether rows of the same values go to different files, by their ties."""
+        in_tree = isinstance(self.path, TreePath) and self.path.tree.needs_ties
+        return in_tree or self.boundaries.needs_ties
+
+
+def needed_sample_rows(files: int) -> int:
+    """How many rows a sample needs: with a thousand a file, files differ by a few percent."""
+    return max(100_000, 2000 * files)
+
+
+def fit_layout(  # noqa: PLR0913 - what a layout depends on
+    sample: pa.Table,
+    columns: Sequence[str],
+    *,
+    files: int,
+    curve: Curve = DEFAULT_CURVE,
+    mapping: ValueMapping = "rank",
+    queries: Sequence[str] = (),
+    ties: Lane | None = None,
+    sizes: NDArray[np.float64] | None = None,
+    positions: Sequence[int] | None = None,
+    zone: str = "UTC",
+) -> RowLayout:
+    """A layout of so many files of the same bytes, for rows of which ``sample`` are some.
+
+    ``queries`` are SQL predicates (only the kd-tree heeds them). ``ties`` are 64 random bits a row
+    and part rows that are alike; ``sizes`` are bytes a row, where rows differ. ``positions`` of the
+    columns in the file and the session's ``zone`` are for mapping ``direct``, which changes
+    z-order and Hilbert alone. Raises UnsupportedError for columns that have no order, and for what
+    a mapping cannot do.
+    """
+    if files > MAX_FILES:
+        raise UnsupportedError(f"a layout has at most {MAX_FILES} files, not {files}")
+    if curve == "kd-tree" and mapping == "direct":
+        raise UnsupportedError("a kd-tree splits ranks: declare mapping rank")
+    if curve in ("z-order", "hilbert") and mapping == "direct" and len(columns) > 1:
+        dimensions = direct_mapping.column_order(positions or range(len(columns)))
+        path: LayoutPath = DirectPath(curve=curve, column_order=dimensions, zone=zone)
+        return _cut_into_files(sample, columns, path, files, ties, sizes)
+    seen = [sort_sample(sample.column(name), name) for name in columns]
+    match curve:
+        case "linear":
+            path = LinearPath(
+                kinds=tuple(one.column.type for one in seen), lanes=tuple(map(_count_lanes, seen))
+            )
+        case "z-order" | "hilbert":
+            path = _fit_curve_path(seen, curve, min(max(64 // len(seen), 8), 12))
+        case "kd-tree":
+            boxes = build_query_boxes(queries, seen)
+            tree = grow_tree(seen, files, ties=ties, sizes=sizes, boxes=boxes)
+            path = _fit_tree_path(sample, seen, tree, boxes, ties)
+            leaf = make_leaf_boundaries(tree.leaves, _LEAF_SHIFT)
+            return RowLayout(columns=tuple(columns), path=path, boundaries=leaf)
+        case _:
+            assert_never(curve)
+    return _cut_into_files(sample, columns, path, files, ties, sizes)
+
+
+def _cut_into_files(
+    sample: pa.Table,
+    columns: Sequence[str],
+    path: LayoutPath,
+    files: int,
+    ties: Lane | None,
+    sizes: NDArray[np.float64] | None,
+) -> RowLayout:
+    """The layout whose files have the same bytes on the way."""
+    uncut = RowLayout(columns=tuple(columns), path=path, boundaries=make_leaf_boundaries(1, 0))
+    found = find_boundaries(compute_keys(uncut, sample), files, ties=ties, sizes=sizes)
+    return RowLayout(columns=tuple(columns), path=path, boundaries=found)
+
+
+def _fit_tree_path(
+    sample: pa.Table,
+    seen: Sequence[SampledColumn],
+    tree: KdTree,
+    boxes: QueryBoxes | None,
+    ties: Lane | None,
+) -> TreePath:
+    """The way inside the leaves of a tree."""
+    columns = [sample.column(one.name) for one in seen]
+    inside = _fit_curve_path(
+        seen[:_MAX_INNER_COLUMNS],
+        "z-order",
+        min(_PART_SHIFT // min(len(seen), _MAX_INNER_COLUMNS), 12),
+    )
+    halves = split_leaves(
+        find_leaves(tree, columns, ties),
+        _rank_columns(inside, columns),
+        tree.leaves,
+        np.ones(len(inside.scales))
+        if boxes is None
+        else boxes.boundary_shares()[: len(inside.scales)],
+    )
+    return TreePath(tree=tree, parts=halves, inside=inside)
+
+
+def _count_lanes(seen: SampledColumn) -> int:
+    """How many lanes a column has; of text, those that tell its sampled values apart."""
+    if not is_text(seen.column.type):
+        return len(fixed_lanes(seen.column[:0], seen.name))
+    return min(len(read_marks(seen, np.arange(len(seen.first)))) - 1, _MAX_TEXT_LANES)
+
+
+def _fit_curve_path(
+    seen: Sequence[SampledColumn], curve: Literal["z-order", "hilbert"], bits: int
+) -> CurvePath:
+    return CurvePath(
+        curve=curve, scales=tuple(make_quantile_scale(s, bits) for s in seen), bits=bits
+    )
+
+
+def compute_keys(
+    layout: RowLayout, batch: pa.Table | pa.RecordBatch, *, ties: Lane | None = None
+) -> Lane:
+    """The key of each row: lanes by rows, the most significant first.
+
+    ``ties`` are asked for where ``layout.needs_ties``.
+    """
+    columns = [batch.column(name) for name in layout.columns]
+    path = layout.path
+    match path:
+        case LinearPath():
+            return _linear_keys(path, layout.columns, columns)
+        case CurvePath():
+            return _curve_keys(path, columns)
+        case DirectPath():
+            first = [columns[nth] for nth in path.column_order]
+            names = [layout.columns[nth] for nth in path.column_order]
+            along = (
+                direct_mapping.z_order_keys
+                if path.curve == "z-order"
+                else direct_mapping.hilbert_order_keys
+            )
+            return along(first, names, path.zone)
+        case TreePath():
+            leaf, found = find_leaves(path.tree, columns, ties), _rank_columns(path.inside, columns)
+            key = interleave_bits(found, path.inside.bits)
+            key |= find_parts(path.parts, leaf, found) << np.uint64(_PART_SHIFT)
+            key |= leaf.astype(np.uint64) << np.uint64(_LEAF_SHIFT)
+            return key
+        case _:
+            assert_never(path)
+
+
+def _rank_columns(path: CurvePath, columns: Sequence[Any]) -> list[Ranks]:
+    """Of the columns that the path goes through: inside a leaf, of the first ones alone."""
+    return [rank_values(ruler, column) for ruler, column in zip(path.scales, columns, strict=False)]
+
+
+def _curve_keys(path: CurvePath, columns: Sequence[Any]) -> Lane:
+    found = _rank_columns(path, columns)
+    return (
+        interleave_bits(found, path.bits)
+        if path.curve == "z-order"
+        else hilbert_keys(found, path.bits)
+    )
+
+
+def _linear_keys(path: LinearPath, names: Sequence[str], columns: Sequence[Any]) -> Lane:
+    found: list[Lane] = []
+    for kind, count, name, column in zip(path.kinds, path.lanes, names, columns, strict=True):
+        own = to_plain_array(column if column.type == kind else column.cast(kind))
+        lane_of = make_lane_reader(own, name, count + 1)  # one more is the length of text
+        lanes = np.stack([lane_of(depth, None) for depth in range(count)])
+        lanes[1:, lanes[0] == _TOP] = _TOP
+        lanes[0] = np.minimum(lanes[0], _TOP - np.uint64(1))
+        lanes[:, is_null(own)] = _TOP
+        found.extend(lanes)
+    return np.stack(found)
+
+
+def assign_files(layout: RowLayout, key: Lane, *, ties: Lane | None = None) -> NDArray[np.int32]:
+    """The file of each row, from 0 on, by its key; ``ties`` as for :func:`keys`."""
+    return find_files(layout.boundaries, key, ties)
+
+
+def sort_by_key(key: Lane) -> NDArray[np.int64]:
+    """The rows in the order of their keys; rows of one key stay in the order they are in."""
+    return sort_rows(list(key))
+
+
+def row_group_starts(layout: RowLayout, key: Lane, count: int) -> NDArray[np.int64]:
+    """Where row groups of a file begin, of the rows in order, and where the last one ends.
+
+    They have the same number of rows, or up to a quarter more or less where that lets one begin
+    with a part of a leaf: its statistics then are those of few parts.
+    """
+    rows = key.shape[1]
+    starts: NDArray[np.int64] = np.arange(count + 1) * rows // max(count, 1)
+    if not isinstance(layout.path, TreePath) or not rows:
+        return starts
+    part = key[0] >> np.uint64(_PART_SHIFT)
+    begins = np.append(np.flatnonzero(np.diff(part, prepend=part[:1])), rows)
+    after = np.minimum(np.searchsorted(begins, starts), len(begins) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(
+        starts - begins[before] <= begins[after] - starts, begins[before], begins[after]
+    )
+    is_near = np.abs(nearest - starts) * 8 <= rows // max(count, 1)
+    is_near[[0, -1]] = False
+    starts[is_near] = nearest[is_near]
+    return starts

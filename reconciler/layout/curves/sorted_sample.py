@@ -1,0 +1,171 @@
+"""A sampled column in order: which values it has, and where each begins among the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.layout.curves.lanes import (
+    Lane,
+    fixed_lanes,
+    is_null,
+    is_text,
+    sort_text,
+    text_bytes,
+    to_plain_array,
+)
+from reconciler.layout.curves.mark_search import stored_lanes
+
+_WORD: Final = 8
+_LANE: Final = 64
+_MAX_TEXT_LANES: Final = 128  # lanes of text: a kilobyte
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SampledColumn:
+    """``runs`` are the different values, rising, and null as the last one where there is one.
+
+    ``run`` is each row's; run r is at the places ``starts[r]`` to ``starts[r + 1]`` of the rows in
+    order, of which the first ``valid`` have values; ``first`` is a row of each run with values.
+    """
+
+    name: str
+    column: Any
+    run: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    first: NDArray[np.int64]
+    valid: int
+
+    @property
+    def rows(self) -> int:
+        return len(self.run)
+
+    @property
+    def runs(self) -> int:
+        return len(self.starts) - 1
+
+    def shares_below(self) -> NDArray[np.float64]:
+        """Per row the share of rows below its value; infinity for null, which no range meets."""
+        return self._share(self.starts[:-1], np.inf)
+
+    def shares_up_to(self) -> NDArray[np.float64]:
+        """Per row the share of rows not above its value; minus infinity for null."""
+        return self._share(self.starts[1:], -np.inf)
+
+    def _share(self, places: NDArray[np.int64], null: float) -> NDArray[np.float64]:
+        shares = places / max(self.rows, 1)
+        shares[len(self.first) :] = null
+        return shares[self.run]
+
+
+def sort_sample(column: Any, name: str) -> SampledColumn:
+    """Raises UnsupportedError for a column that has no order."""
+    column = to_plain_array(column)
+    order, is_new = (_sort_text_values if is_text(column.type) else _sort_fixed_values)(
+        column, name
+    )
+    valid = len(order)
+    order = np.concatenate([order, np.flatnonzero(is_null(column))])
+    is_new = np.concatenate([is_new, np.arange(len(order) - valid) == 0])
+    begins = np.flatnonzero(is_new)
+    run = np.empty(len(order), np.int64)
+    run[order] = np.cumsum(is_new) - 1
+    return SampledColumn(
+        name=name,
+        column=column,
+        run=run,
+        starts=np.append(begins, len(order)),
+        first=order[begins[begins < valid]],
+        valid=valid,
+    )
+
+
+def _sort_fixed_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The rows with values in order, and which of them begin another value."""
+    rows = np.flatnonzero(~is_null(column))
+    lanes = [lane[rows] for lane in fixed_lanes(column, name)]
+    order = sort_rows(lanes)
+    is_new = np.zeros(len(rows), np.bool_)
+    is_new[:1] = True
+    for lane in lanes:
+        is_new[1:] |= np.diff(lane[order]) != 0
+    return rows[order], is_new
+
+
+def _sort_text_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    del name  # text always has an order
+    column = column.cast(pa.large_binary())
+    order = np.frombuffer(sort_text(column).buffers()[1] or b"", np.uint64).astype(np.int64)
+    order = order[: len(column) - column.null_count]
+    ordered = text_bytes(column.take(to_integer_array(order)))
+    is_new = np.zeros(len(order), np.bool_)
+    is_new[:1] = True
+    same = np.flatnonzero(ordered.lengths()[1:] == ordered.lengths()[:-1])
+    is_new[1:] = True
+    is_new[same + 1] = False
+    depth = 0
+    while len(same):
+        same = same[ordered.lengths(same) > np.uint64(_WORD * depth)]
+        differs = ordered.lane(depth, same) != ordered.lane(depth, same + 1)
+        is_new[same[differs] + 1] = True
+        same, depth = same[~differs], depth + 1
+    return order, is_new
+
+
+def read_marks(sample: SampledColumn, runs: NDArray[np.int64]) -> Lane:
+    """The values of some runs, rising, as lanes by values: what a value must reach to be as high.
+
+    Text is cut where it differs from the one before it and eight bytes later; its last lane is
+    its length, which tells zeros from nothing.
+    """
+    rows = sample.first[runs]
+    if not is_text(sample.column.type):
+        return np.stack([lane[rows] for lane in fixed_lanes(sample.column, sample.name)])
+    values = text_bytes(sample.column.take(to_integer_array(rows)))
+    same = np.arange(max(len(rows) - 1, 0))
+    lanes: list[Lane] = []
+    while len(lanes) < _MAX_TEXT_LANES:
+        lanes.append(values.lane(len(lanes)))
+        if not len(same):
+            break
+        same = same[lanes[-1][same] == lanes[-1][same + 1]]
+        same = same[values.lengths(same + 1) > np.uint64(_WORD * len(lanes))]
+    length = np.minimum(values.lengths(), np.uint64(_WORD * len(lanes)))
+    return np.stack([*lanes, length])
+
+
+def make_lane_reader(column: Any, name: str, depths: int) -> Any:
+    """A column's lanes for :func:`~reconciler.curves.search.place_deep`, as marks have them."""
+    if not is_text(column.type):
+        return stored_lanes(fixed_lanes(column, name))
+    values = text_bytes(column)
+
+    def lane(depth: int, rows: NDArray[np.int64] | None) -> Lane:
+        return values.lengths(rows) if depth == depths - 1 else values.lane(depth, rows)
+
+    return lane
+
+
+def sort_rows(lanes: Sequence[Lane]) -> NDArray[np.int64]:
+    """The rows in the order of their lanes, most significant first; equal ones stay as they are."""
+    if len(lanes) > 1:
+        rows: NDArray[np.int64] = np.lexsort(lanes[::-1])
+        return rows
+    lane = lanes[0]
+    if not len(lane):
+        return np.zeros(0, np.int64)
+    low = lane.min()
+    bits = (len(lane) - 1).bit_length()
+    if (int(lane.max()) - int(low)).bit_length() + bits > _LANE:
+        return np.argsort(lane, kind="stable")
+    packed = (lane - low) << np.uint64(bits) | np.arange(len(lane), dtype=np.uint64)
+    packed.sort()  # five times as fast as sorting places
+    packed &= np.uint64((1 << bits) - 1)
+    places: NDArray[np.int64] = packed.view(np.int64)
+    return places

@@ -1,0 +1,58 @@
+"""A number a row that looks random and is always the same: what parts rows of one key."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.layout.curves.lanes import (
+    Lane,
+    fixed_lanes,
+    is_null,
+    is_text,
+    text_bytes,
+    to_plain_array,
+)
+
+_FIRST: Final = np.uint64(0xBF58_476D_1CE4_E5B9)
+_SECOND: Final = np.uint64(0x94D0_49BB_1331_11EB)
+_STEP: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
+
+
+def make_tie_breakers(column: Any, name: str) -> Lane:
+    """64 bits of each value, all of it counted: of record keys no two rows are likely to agree.
+
+    Raises UnsupportedError for a column without an order.
+    """
+    column = to_plain_array(column)
+    if not is_text(column.type):
+        found = np.zeros(len(column), np.uint64)
+        for lane in fixed_lanes(column, name):
+            found = _mix_bits(found ^ lane)
+    else:
+        found = _text_tie_breakers(column)
+    return np.where(is_null(column), np.uint64(0), found)
+
+
+def _text_tie_breakers(column: Any) -> Lane:
+    values = text_bytes(column)
+    lengths = values.lengths()
+    found = _mix_bits(lengths)
+    rows: NDArray[np.int64] = np.flatnonzero(lengths)
+    depth = 0
+    while len(rows):
+        found[rows] = _mix_bits(found[rows] ^ values.lane(depth, rows))
+        depth += 1
+        rows = rows[lengths[rows] > np.uint64(8 * depth)]
+    return found
+
+
+def _mix_bits(bits: Lane) -> Lane:
+    """Every bit of the result depends on every bit given (the finish of splitmix64)."""
+    bits = bits + _STEP
+    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
+    found: Lane = bits ^ (bits >> np.uint64(31))
+    return found

@@ -1,0 +1,96 @@
+"""Which file groups of a partition may take new rows, and in which order.
+
+Source: UpsertPartitioner, SparkUpsertDeltaCommitPartitioner (0.15.0, 1.2.0).
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.layout.sizing.assignment_rules import (
+    AssignmentRule,
+    CopyOnWrite,
+    FileSizeLimits,
+    HudiRule,
+    MergeOnRead,
+    SteadyRule,
+    TableKind,
+)
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.layout.sizing.hash_order import sort_as_hash_set
+
+Rows = NDArray[np.int64]
+
+
+def find_small_files(
+    groups: FileGroupSizes,
+    partition: str,
+    kind: TableKind,
+    rule: AssignmentRule,
+    *,
+    has_commits: bool = True,
+) -> Rows:
+    """The groups of a partition that may take rows, as indexes into ``groups``, in order.
+
+    None without a completed write, or where ``small`` is 0. Never one that a pending compaction or
+    clustering is going to rewrite. By Hudi's rule in the order of its view, where rows are merged
+    into base files of a merge-on-read table by size; else by size, then file id.
+    """
+    if rule.sizes.small <= 0 or not has_commits:
+        return np.zeros(0, np.int64)
+    place = groups.partition_range(partition)
+    match rule:
+        case HudiRule():
+            return _find_by_hudi(groups, place, kind, rule.sizes)
+        case SteadyRule():
+            return _find_steadily(groups, place, kind, rule.sizes)
+        case _:
+            assert_never(rule)
+
+
+def _find_by_hudi(
+    groups: FileGroupSizes, place: slice, kind: TableKind, sizes: FileSizeLimits
+) -> Rows:
+    base = groups.base[place]
+    at = sort_as_hash_set(groups.file_id[place], (base < 0) & (groups.log_files[place] > 0))
+    at = at[_takes_rows(groups, place, kind, sizes)[at]]
+    if isinstance(kind, MergeOnRead) and not kind.indexes_logs:
+        at = at[np.argsort(base[at], kind="stable")][: kind.max_candidates]
+    # after the limit: of the few smallest, those that a clustering holds are not replaced by others
+    found: Rows = at[~groups.is_clustering[place][at]] + place.start
+    return found
+
+
+def _find_steadily(
+    groups: FileGroupSizes, place: slice, kind: TableKind, sizes: FileSizeLimits
+) -> Rows:
+    is_whole = groups.base[place] != 0  # an empty base file is a damaged one
+    is_free = ~groups.is_clustering[place]
+    at = np.flatnonzero(_takes_rows(groups, place, kind, sizes) & is_whole & is_free) + place.start
+    ids = groups.file_id.take(to_integer_array(at)).to_pylist()
+    size = groups.size[at].tolist()
+    order = sorted(range(len(at)), key=lambda nth: (size[nth], ids[nth]))
+    found: Rows = at[np.array(order, np.int64)]
+    return found
+
+
+def _takes_rows(
+    groups: FileGroupSizes, place: slice, kind: TableKind, sizes: FileSizeLimits
+) -> NDArray[np.bool_]:
+    """Whether a group is small, of the kind that takes rows; clusterings are not looked at."""
+    base = groups.base[place]
+    is_open: NDArray[np.bool_] = groups.is_live[place] & ~groups.is_compacting[place]
+    match kind:
+        case CopyOnWrite():
+            is_open &= (base >= 0) & (base < sizes.small)
+        case MergeOnRead(indexes_logs=True):
+            is_open &= groups.size[place] < sizes.target
+        case MergeOnRead():
+            is_open &= (base >= 0) & (base < sizes.small) & (groups.log_files[place] == 0)
+        case _:
+            assert_never(kind)
+    return is_open

@@ -1,0 +1,137 @@
+"""Which of a partition's buckets each new row goes to, by its record key alone.
+
+By the key, so that a task that Spark runs again, or twice, puts the same rows into the same files,
+whatever order rows come in. Hudi cuts the range of a hash where buckets should end if hashes were
+spread evenly; steady routing cuts it where the write's own rows reach their number, so that files
+get the rows that were planned for them. Rows of one key are never parted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Hashes = NDArray[np.uint64]
+
+_FIRST: Final = np.uint64(0xBF58_476D_1CE4_E5B9)
+_SECOND: Final = np.uint64(0x94D0_49BB_1331_11EB)
+_STEP: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
+_WORD: Final = 8
+_BITS: Final = 64
+#: bins for every bucket: a cut is off by half a bin at most, a file by one, 0.4 % of a bucket
+_BINS_PER_BUCKET: Final = 256
+_MIN_BITS: Final = 12
+
+
+def route_by_md5(keys: Any, inserts: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The bucket of each record key by Hudi's rule: its place among those that take rows.
+
+    ``keys``: string array without nulls. ``inserts``: planned rows of the partition's buckets in
+    order, together those of the partition. Source: UpsertPartitioner.getPartition, NumericUtils.
+    """
+    total = max(int(inserts.sum()), 1)
+    digests = b"".join(
+        hashlib.md5(key.encode(), usedforsecurity=False).digest()[:_WORD]
+        for key in keys.to_pylist()
+    )
+    hashes = np.frombuffer(digests, "<i8")
+    share = np.mod(hashes, np.int64(total)) / total
+    ends = np.cumsum(inserts / total)
+    found = np.searchsorted(ends, share, "left")
+    return np.where(found < len(inserts), found, 0).astype(np.int32)
+
+
+def hash_record_keys(keys: Any) -> Hashes:
+    """64 bits of each record key, all of it counted; ``keys``: strings without nulls.
+
+    >>> len(set(key_hashes(pa.array(["", "a", "aa", "a long record key"])).tolist()))
+    4
+    """
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    width = np.int64 if pa.types.is_large_string(keys.type) else np.int32
+    if not len(keys):
+        return np.zeros(0, np.uint64)
+    ends = np.frombuffer(keys.buffers()[1], width)[keys.offset : keys.offset + len(keys) + 1]
+    lengths = np.diff(ends).astype(np.int64)
+    starts = ends[:-1].astype(np.int64) - int(ends[0])
+    # spare bytes, so that the last word of the last key may be read past its end
+    own = memoryview(keys.buffers()[2] or b"")[int(ends[0]) : int(ends[-1])]
+    data = bytes(own) + bytes(_WORD)
+    whole = np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
+    found = _mix_bits(lengths.astype(np.uint64))
+    rows: NDArray[np.int64] = np.flatnonzero(lengths)
+    depth = 0
+    while len(rows):
+        left = lengths[rows] - depth
+        word = whole[starts[rows] + depth]
+        unused = np.uint64(8) * (np.uint64(_WORD) - np.minimum(left, _WORD).astype(np.uint64))
+        found[rows] = _mix_bits(found[rows] ^ ((word << unused) >> unused))
+        depth += _WORD
+        rows = rows[left > _WORD]
+    return found
+
+
+def histogram_bits(buckets: int) -> int:
+    """How fine a histogram cuts so many buckets apart: it has 2 to the power of this bins.
+
+    >>> bits_for(1), bits_for(100)
+    (12, 15)
+    """
+    return max(_MIN_BITS, (buckets * _BINS_PER_BUCKET - 1).bit_length())
+
+
+def count_hashes(hashes: Hashes, bits: int) -> NDArray[np.int64]:
+    """Rows of each bin of the hashes' range; those of several tasks add up."""
+    places = (hashes >> np.uint64(_BITS - bits)).astype(np.int64)
+    found: NDArray[np.int64] = np.bincount(places, minlength=1 << bits).astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteBoundaries:
+    """Where in the range of hashes each bucket but the first begins: uint64, ascending."""
+
+    starts: Hashes
+
+    def route(self, hashes: Hashes) -> NDArray[np.int32]:
+        """The bucket of each row: its place among those that take rows."""
+        return np.searchsorted(self.starts, hashes, "right").astype(np.int32)
+
+
+def find_route_boundaries(counts: NDArray[np.int64], inserts: NDArray[np.int64]) -> RouteBoundaries:
+    """Cuts by a histogram of a partition's new rows; each cut is where a bin begins.
+
+    ``inserts``: planned rows of the partition's buckets in order. A bucket's rows are its number
+    but for those of a bin.
+    """
+    before = np.cumsum(counts) - counts
+    ends = np.cumsum(inserts)[:-1]
+    above = np.searchsorted(before, ends, "left").clip(1, len(counts) - 1)
+    below = above - 1
+    nearest = np.where(ends - before[below] <= before[above] - ends, below, above)
+    bits = len(counts).bit_length() - 1
+    return RouteBoundaries(nearest.astype(np.uint64) << np.uint64(_BITS - bits))
+
+
+def find_exact_boundaries(hashes: Hashes, inserts: NDArray[np.int64]) -> RouteBoundaries:
+    """Cuts by all hashes of a partition's new rows: every bucket has its number.
+
+    But for rows of one key, which go together to the later of the buckets that they would be in.
+    """
+    assert len(hashes) == inserts.sum(), "the rows are those that were planned for"
+    return RouteBoundaries(np.sort(hashes)[np.cumsum(inserts)[:-1]])
+
+
+def _mix_bits(bits: Hashes) -> Hashes:
+    """Every bit of the result depends on every bit given (the finish of splitmix64)."""
+    bits = bits + _STEP
+    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
+    found: Hashes = bits ^ (bits >> np.uint64(31))
+    return found

@@ -1,0 +1,149 @@
+"""What the next rows will do to a table's files, on partitions as the last ones fell on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assignment_rules import AssignmentRule, MergeOnRead, TableKind
+from reconciler.layout.sizing.buckets import BucketAssignment, make_insert_workload
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextInsert:
+    """The rows that come next. ``partition`` None: they fall as those of the last writes did."""
+
+    rows: int
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRange:
+    """The bytes of the smallest and of the biggest of some files."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertForecast:
+    """What so many new ``rows`` do to a partition; None: to several together.
+
+    ``filled``: small files that take some of them, and ``filled_rows``; ``rewritten``: bytes of
+    those files, 0 where rows are appended as log files; ``new``: files that the rest makes;
+    ``filled_sizes``, ``new_sizes``: how big these are then, None where there are none; ``small``: how
+    many of all of them are small then.
+    """
+
+    partition: str | None
+    rows: int
+    filled: int
+    filled_rows: int
+    filled_sizes: SizeRange | None
+    rewritten: int
+    new: int
+    new_sizes: SizeRange | None
+    small: int
+
+
+def sum_by_partition(recent: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """New rows by partition of the last writes together, partitions without any left out.
+
+    >>> shares_of([{"p=1": 10, "p=2": 0}, {"p=1": 5, "p=3": 5}])
+    {'p=1': 15, 'p=3': 5}
+    """
+    total: Counter[str] = Counter()
+    for rows in recent:
+        total.update(rows)
+    return {partition: total[partition] for partition in sorted(total) if total[partition] > 0}
+
+
+def apportion_rows(rows: int, shares: Mapping[str, int]) -> dict[str, int]:
+    """So many rows by partition, as nearly in these proportions as whole rows can be.
+
+    By the largest remainders, of equal ones the first partition's. Empty without shares.
+
+    >>> apportioned(10, {"a": 1, "b": 1, "c": 1})
+    {'a': 4, 'b': 3, 'c': 3}
+    """
+    weight = sum(shares.values())
+    if weight <= 0:
+        return {}
+    whole = {partition: rows * share // weight for partition, share in shares.items()}
+    rest = sorted(shares, key=lambda partition: (-(rows * shares[partition] % weight), partition))
+    for partition in rest[: rows - sum(whole.values())]:
+        whole[partition] += 1
+    return whole
+
+
+def simulate_inserts(
+    groups: FileGroupSizes,
+    rows: Mapping[str, int],
+    kind: TableKind,
+    rule: AssignmentRule,
+    *,
+    has_commits: bool = True,
+) -> tuple[InsertForecast, ...]:
+    """What the writer will do with new rows by partition, in their order.
+
+    ``has_commits``: a write was completed on the table.
+    """
+    workload = make_insert_workload(dict(rows))
+    assigned = assign_rows(groups, workload, kind, rule, has_commits=has_commits)
+    appends = isinstance(kind, MergeOnRead) and kind.indexes_logs
+    return tuple(
+        _forecast_partition(
+            partition, assigned, assigned.insert_buckets(code), rule, appends=appends
+        )
+        for code, partition in enumerate(workload.partitions)
+    )
+
+
+def combine_forecasts(outlooks: Sequence[InsertForecast]) -> InsertForecast:
+    """The outlook of several partitions as one."""
+    return InsertForecast(
+        partition=None,
+        rows=sum(one.rows for one in outlooks),
+        filled=sum(one.filled for one in outlooks),
+        filled_rows=sum(one.filled_rows for one in outlooks),
+        filled_sizes=_combine_ranges([one.filled_sizes for one in outlooks]),
+        rewritten=sum(one.rewritten for one in outlooks),
+        new=sum(one.new for one in outlooks),
+        new_sizes=_combine_ranges([one.new_sizes for one in outlooks]),
+        small=sum(one.small for one in outlooks),
+    )
+
+
+def _combine_ranges(spans: Sequence[SizeRange | None]) -> SizeRange | None:
+    found = [span for span in spans if span is not None]
+    if not found:
+        return None
+    return SizeRange(least=min(span.least for span in found), most=max(span.most for span in found))
+
+
+def _forecast_partition(
+    partition: str, assigned: BucketAssignment, place: slice, rule: AssignmentRule, *, appends: bool
+) -> InsertForecast:
+    is_new, inserts = assigned.is_new[place], assigned.inserts[place]
+    expected = assigned.expected_size[place]
+    return InsertForecast(
+        partition=partition,
+        rows=int(inserts.sum()),
+        filled=int(np.count_nonzero(~is_new)),
+        filled_rows=int(inserts[~is_new].sum()),
+        filled_sizes=_size_range(expected[~is_new]),
+        rewritten=0 if appends else int(assigned.size[place].sum()),
+        new=int(np.count_nonzero(is_new)),
+        new_sizes=_size_range(expected[is_new]),
+        small=int(np.count_nonzero(expected < rule.sizes.small)),
+    )
+
+
+def _size_range(sizes: NDArray[np.int64]) -> SizeRange | None:
+    return SizeRange(least=int(sizes.min()), most=int(sizes.max())) if len(sizes) else None

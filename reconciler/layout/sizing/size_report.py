@@ -1,0 +1,158 @@
+"""How big a table's files are, where the small ones lie, and which operations made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.layout.sizing.assignment_rules import FileSizeLimits
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.layout.sizing.filling import MAX_OVERFILL
+
+#: where the bars of a histogram end, as shares of the target; ``small`` is one more end
+_BAR_ENDS: Final = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, MAX_OVERFILL)
+#: what is said of files whose instant is archived, or says no operation
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramBar:
+    """Base files of at least ``least`` and less than ``below`` bytes; None: the biggest."""
+
+    least: int
+    below: int | None
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSmallFiles:
+    """The small files of a partition that has so many ``files``.
+
+    ``pinned``: of ``small``, those that a pending service is going to rewrite; ``bytes``: of the
+    small ones.
+    """
+
+    partition: str
+    files: int
+    small: int
+    pinned: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationFiles:
+    """Base files whose slices began with an operation, and how many of them are small."""
+
+    operation: str
+    files: int
+    small: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSizeState:
+    """The base files of newest slices. ``partitions``: those with small files, most first.
+
+    ``operations``: those that made the files, most small ones first. ``log_only``: slices without a
+    base file.
+    """
+
+    files: int
+    bytes: int
+    small: int
+    log_only: int
+    histogram: tuple[HistogramBar, ...]
+    partitions: tuple[PartitionSmallFiles, ...]
+    operations: tuple[OperationFiles, ...]
+
+
+def measure_file_sizes(
+    groups: FileGroupSizes, sizes: FileSizeLimits, operations: Mapping[str, str] | None = None
+) -> FileSizeState:
+    """The state of a table's file sizes.
+
+    ``operations``: by requested time the operation of each write whose record is still there
+    (INSERT, UPSERT, CLUSTER, …).
+    """
+    is_base = groups.is_live & (groups.base >= 0)
+    size = groups.base[is_base]
+    is_small = size < sizes.small
+    return FileSizeState(
+        files=len(size),
+        bytes=int(size.sum()),
+        small=int(is_small.sum()),
+        log_only=int((groups.is_live & (groups.base < 0)).sum()),
+        histogram=_build_histogram(size, sizes),
+        partitions=_count_by_partition(groups, is_base, is_small),
+        operations=_count_by_operation(groups, is_base, is_small, operations or {}),
+    )
+
+
+def _build_histogram(size: NDArray[np.int64], sizes: FileSizeLimits) -> tuple[HistogramBar, ...]:
+    ends = sorted(
+        {round(share * sizes.target) for share in _BAR_ENDS}
+        | ({sizes.small} if sizes.small > 0 else set())
+    )
+    at = np.searchsorted(ends, size, "right")
+    files = np.bincount(at, minlength=len(ends) + 1).tolist()
+    total = _sum_sizes(at, size, len(ends) + 1)
+    return tuple(
+        HistogramBar(least=least, below=below, files=files[nth], bytes=total[nth])
+        for nth, (least, below) in enumerate(zip([0, *ends], [*ends, None], strict=True))
+    )
+
+
+def _count_by_partition(
+    groups: FileGroupSizes, is_base: NDArray[np.bool_], is_small: NDArray[np.bool_]
+) -> tuple[PartitionSmallFiles, ...]:
+    count = len(groups.partitions)
+    partition = groups.partition[is_base]
+    is_pinned = (groups.is_compacting | groups.is_clustering)[is_base] & is_small
+    files = np.bincount(partition, minlength=count).tolist()
+    small = np.bincount(partition[is_small], minlength=count)
+    pinned = np.bincount(partition[is_pinned], minlength=count).tolist()
+    total = _sum_sizes(partition[is_small], groups.base[is_base][is_small], count)
+    order = np.argsort(-small, kind="stable")[: np.count_nonzero(small)].tolist()
+    return tuple(
+        PartitionSmallFiles(
+            partition=groups.partitions[code],
+            files=files[code],
+            small=int(small[code]),
+            pinned=pinned[code],
+            bytes=total[code],
+        )
+        for code in order
+    )
+
+
+def _count_by_operation(
+    groups: FileGroupSizes,
+    is_base: NDArray[np.bool_],
+    is_small: NDArray[np.bool_],
+    operations: Mapping[str, str],
+) -> tuple[OperationFiles, ...]:
+    of_instant = [operations.get(instant, UNKNOWN) for instant in groups.instants]
+    names = sorted(set(of_instant))
+    codes = np.array([names.index(name) for name in of_instant], np.int64)
+    made = codes[groups.slice_start[is_base]] if len(codes) else np.zeros(0, np.int64)
+    files = np.bincount(made, minlength=len(names)).tolist()
+    small = np.bincount(made[is_small], minlength=len(names)).tolist()
+    total = _sum_sizes(made, groups.base[is_base], len(names))
+    order = sorted(range(len(names)), key=lambda nth: (-small[nth], -files[nth], names[nth]))
+    return tuple(
+        OperationFiles(operation=names[nth], files=files[nth], small=small[nth], bytes=total[nth])
+        for nth in order
+        if files[nth]
+    )
+
+
+def _sum_sizes(at: NDArray[Any], sizes: NDArray[np.int64], count: int) -> list[int]:
+    """Whole sums, which those of floats are not beyond 2**53."""
+    found = np.zeros(count, np.int64)
+    np.add.at(found, at, sizes)
+    return [int(total) for total in found]

@@ -1,0 +1,162 @@
+"""Assign rows as they come, when nobody knows how many will: state kept from write to write.
+
+Small files are filled one after the other, then one new file after the other. What is known of a
+partition's small files is kept until a checkpoint is done, since files that are being written are
+not in the table yet. Source: Flink's BucketAssigner, BucketAssignFunction and WriteProfile of Hudi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self, assert_never
+
+import numpy as np
+
+from reconciler.arrays import to_integer_array
+from reconciler.layout.sizing.assignment_rules import (
+    AssignmentRule,
+    HudiRule,
+    SteadyRule,
+    TableKind,
+)
+from reconciler.layout.sizing.candidates import find_small_files
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.layout.sizing.filling import rows_per_full_file
+from reconciler.layout.sizing.flink_tasks import StreamTask
+
+
+@dataclass(frozen=True, slots=True)
+class FreeSpace:
+    """How many rows more a file takes."""
+
+    file_id: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowShare:
+    """Rows that go to a file. ``is_new``: the file group is not in the table yet."""
+
+    file_id: str
+    rows: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAssigner:
+    """What one task knows; every method gives what it knows then, and changes nothing.
+
+    ``rows_per_file``: rows of a new file. ``small``: the room left in small files of the partitions that
+    were looked at since the last completed checkpoint. ``new``: the new file of each partition that
+    takes rows. ``new_ids``: ids of those begun since the last checkpoint began. ``completed_checkpoints``: of
+    checkpoints, 1 if the new files of a partition stay until one more.
+    """
+
+    rows_per_file: int
+    small: Mapping[str, tuple[FreeSpace, ...]] = field(default_factory=dict)
+    new: Mapping[str, FreeSpace] = field(default_factory=dict)
+    new_ids: frozenset[str] = frozenset()
+    completed_checkpoints: int = 0
+
+    def __post_init__(self) -> None:
+        assert self.rows_per_file > 0, "a file has rows"
+
+    def assign_inserts(
+        self,
+        partition: str,
+        rows: int,
+        *,
+        find_free_space: Callable[[], Sequence[FreeSpace]],
+        new_file_id: Callable[[], str],
+    ) -> tuple[Self, tuple[RowShare, ...]]:
+        """Put so many new rows of a partition into files, in the order of the shares.
+
+        The same as as many calls for one row each. ``find_free_space`` gives the room in the partition's small
+        files (``list_free_space``), and is called once for a partition between two completed checkpoints;
+        ``new_file_id`` gives the id of a new file of this task.
+        """
+        small = list(self.small[partition] if partition in self.small else find_free_space())
+        new, begun, shares = self.new.get(partition), set(self.new_ids), []
+        while rows > 0:
+            while small and small[0].rows <= 0:
+                small.pop(0)
+            if small:
+                room = small[0]
+            elif new is not None and new.rows > 0:
+                room = new
+            else:
+                room = FreeSpace(new_file_id(), self.rows_per_file)
+                begun.add(room.file_id)
+            taken = min(room.rows, rows)
+            rows -= taken
+            left = FreeSpace(room.file_id, room.rows - taken)
+            if small:
+                small[0] = left
+            else:
+                new = left
+            is_new = room.file_id in begun
+            shares.append(RowShare(file_id=room.file_id, rows=taken, is_new=is_new))
+        known = replace(
+            self,
+            small={**self.small, partition: tuple(small)},
+            new=self.new if new is None else {**self.new, partition: new},
+            new_ids=frozenset(begun),
+        )
+        return known, tuple(shares)
+
+    def start_checkpoint(self) -> Self:
+        """What was assigned so far is being written: its new files count as being there."""
+        return replace(self, new_ids=frozenset())
+
+    def complete_checkpoint(self, rows_per_file: int | None = None) -> Self:
+        """Look at small files anew, with ``rows_per_file`` by what is known of record sizes now.
+
+        New files are let go at every second notification only: the first one may come before what
+        was written is committed, and rows in between would begin another file each time.
+        """
+        is_second = self.completed_checkpoints > 0
+        return replace(
+            self,
+            rows_per_file=self.rows_per_file if rows_per_file is None else rows_per_file,
+            small={},
+            new={} if is_second else self.new,
+            completed_checkpoints=0 if is_second else 1,
+        )
+
+
+def list_free_space(
+    groups: FileGroupSizes,
+    partition: str,
+    kind: TableKind,
+    rule: AssignmentRule,
+    task: StreamTask = StreamTask(),  # noqa: B008
+) -> tuple[FreeSpace, ...]:
+    """The room in the small files of a partition that are this task's, in the rule's order.
+
+    A cap on rewriting has no say: nobody knows what a file will get. Groups of pending compactions
+    take no rows; Flink's writers would append to them.
+    """
+    at = find_small_files(groups, partition, kind, rule)
+    ids = groups.file_id.take(to_integer_array(at))
+    left = np.maximum(rule.sizes.target - groups.size[at], 0)
+    match rule:
+        case HudiRule():
+            rows = left // rule.average
+        case SteadyRule():
+            rows = np.floor(left / rule.record_size.per_row).astype(np.int64)
+        case _:
+            assert_never(rule)
+    keep = np.flatnonzero(task.owns(ids) & (groups.size[at] > 0) & (rows > 0)).tolist()
+    return tuple(FreeSpace(ids[nth].as_py(), int(rows[nth])) for nth in keep)
+
+
+def rows_per_new_file(rule: AssignmentRule) -> int:
+    """How many rows a new file takes, at least one; by Hudi's rule rounded down, as Flink does."""
+    match rule:
+        case HudiRule():
+            return max(rule.split_rows or rule.sizes.target // rule.average, 1)
+        case SteadyRule():
+            return rows_per_full_file(rule)
+        case _:
+            assert_never(rule)

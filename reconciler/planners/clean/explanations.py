@@ -1,0 +1,148 @@
+"""Why a clean does nothing, or less than its policy says; pure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reconciler.arrays import sort_unique
+from reconciler.hudi.timeline.instant import WRITES, Action
+from reconciler.planners.clean.boundary import count_commits_since_clean, find_last_clean
+from reconciler.planners.clean.kept_files import explain_held_boundary
+from reconciler.planners.clean.planner import CleanDecision, describe_retention
+from reconciler.planners.reasons import pluralize
+from reconciler.plans.model import KEEP_RULES, Note
+from reconciler.spec.model import Policy, Retention
+from reconciler.state.model import TableState
+
+NOTHING_TO_DO = "nothingToDo"
+_HOLDER_PHRASES = {
+    "pendingCompaction": "pending compactions read",
+    "pendingClustering": "pending clusterings read",
+    "pendingWrite": "a pending write holds back",
+    "readers": "readers may still read",
+    "cap": "retention.maxCommitsPerRun holds back",
+}
+
+
+def check_after_commits(retention: Retention, state: TableState) -> Note | None:
+    """The trigger that isn't met, None when a clean may be planned (Hudi's needsCleaning)."""
+    needed = retention.after_commits
+    done = count_commits_since_clean(state)
+    if needed is None or done >= needed:
+        return None
+    last = find_last_clean(state)
+    since = f"since clean {last.instant}" if last else "yet"
+    return Note(
+        NOTHING_TO_DO,
+        f"nothing to do: only {pluralize(done, 'completed commit')} {since}, and "
+        f"retention.afterCommits waits for {needed}",
+    )
+
+
+def collect_warnings(
+    retention: Retention, state: TableState, decision: CleanDecision
+) -> tuple[Note, ...]:
+    """Everything that holds a clean back, and why nothing happens when nothing does."""
+    notes = [
+        _warn_of_pending_write(decision),
+        _warn_of_v6_logs(decision),
+        _warn_of_folders(state, decision),
+    ]
+    if decision.step is None and not decision.is_resumed.any():
+        notes.append(_explain_nothing(retention, state, decision))
+    return tuple(note for note in notes if note is not None)
+
+
+def warn_of_resumes(retention: Retention, decision: CleanDecision) -> tuple[Note, ...]:
+    """What pending cleans remove although the policy of the spec would keep it."""
+    beyond = decision.is_resumed & ~decision.expired.by_policy[decision.view.row_slice]
+    if not beyond.any():
+        return ()
+    return (
+        Note(
+            "pendingClean",
+            f"pending cleans remove {pluralize(int(beyond.sum()), 'file')} that {describe_retention(retention)} "
+            "would keep; any writer of the table may finish them too",
+        ),
+    )
+
+
+def _warn_of_pending_write(decision: CleanDecision) -> Note | None:
+    bounds = decision.expired.boundary
+    if bounds.blocking_write is None or not decision.expired.is_held_back.any():
+        return None
+    way_out = {
+        Action.COMPACTION: "run or unschedule it",
+        Action.CLUSTERING: "run it or roll it back",
+    }.get(bounds.blocking_write.action, "roll it back or let its writer finish")
+    return Note(
+        "pendingWrite",
+        f"{explain_held_boundary(bounds.blocking_write, bounds.effective)} instead of {bounds.policy}: {way_out}",
+    )
+
+
+def _warn_of_v6_logs(decision: CleanDecision) -> Note | None:
+    count = decision.logs_read_by_hudi_1x
+    if not count:
+        return None
+    return Note(
+        "completionTimes",
+        f"{pluralize(count, 'log file')} of expired file slices stay: Hudi 1.x derives completion "
+        "times from the modification times of the timeline's files, which say that a later file "
+        "slice has them; was the table copied?",
+    )
+
+
+def _warn_of_folders(state: TableState, decision: CleanDecision) -> Note | None:
+    waiting = decision.waiting_partitions
+    if not waiting:
+        return None
+    first = state.timeline.pending(WRITES)[0]
+    return Note(
+        "pendingWrite",
+        f"{pluralize(len(waiting), 'partition folder')} with no file left (such as {waiting[0]}) can "
+        f"go when no write is pending; {first.action} {first.requested} is",
+    )
+
+
+def _explain_nothing(retention: Retention, state: TableState, decision: CleanDecision) -> Note:
+    pinned = _explain_kept(decision)
+    if pinned is not None:
+        return Note(NOTHING_TO_DO, f"nothing to do: {pinned}")
+    commits = len(state.timeline.commits)
+    if retention.policy is Policy.COMMITS and commits <= retention.keep:
+        return Note(
+            NOTHING_TO_DO,
+            f"nothing to do: only {pluralize(commits, 'completed commit')} on the active timeline, "
+            f"retention keeps {retention.keep}",
+        )
+    if retention.policy is Policy.HOURS and commits and decision.expired.boundary.policy is None:
+        return Note(
+            "idle",
+            f"nothing to do: the newest commit {state.timeline.commits[-1].requested} is older "
+            f"than the window of {describe_retention(retention)}, and Hudi keeps all files of idle tables",
+        )
+    return Note(
+        NOTHING_TO_DO, f"nothing to do: no file slice is beyond {describe_retention(retention)}"
+    )
+
+
+def _explain_kept(decision: CleanDecision) -> str | None:
+    """What saves the slices that the policy alone would remove: the first reason, and its share."""
+    kept, view = decision.kept, decision.view
+    if not len(kept):
+        return None
+    slices = view.row_slice[decision.is_kept]
+    rule = KEEP_RULES[int(np.bincount(kept.rule).argmax())]
+    count = len(sort_unique(slices[kept.rule == KEEP_RULES.index(rule)]))
+    more = (
+        f", and other rules {pluralize(n, 'more')}"
+        if (n := len(sort_unique(slices)) - count)
+        else ""
+    )
+    many = pluralize(count, "slice")
+    if rule == "savepoint":
+        codes = sort_unique(decision.protection.savepoint[slices])
+        names = [decision.protection.savepoints[code] for code in codes if code >= 0]
+        return f"savepoint {', '.join(names)} pins {many}{more}"
+    return f"{_HOLDER_PHRASES[rule]} {many}{more}"

@@ -1,0 +1,109 @@
+"""The files that the policy alone would remove and that stay, each with the rule that saves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.hudi.files.view import FileView
+from reconciler.hudi.timeline.instant import Instant
+from reconciler.planners.clean.expired_slices import ExpiredSlices
+from reconciler.planners.protection import Protection
+from reconciler.planners.reasons import RowReasons
+from reconciler.plans.columns import build_dictionary
+from reconciler.plans.model import KEEP_RULES, KeptFiles
+from reconciler.spec.model import Retention
+
+_COUNTED_AS_VERSION = "the output of a pending compaction of its file group counts as one version"
+_AWAITS_COMPACTION = "the newer slice of its file group waits for a pending compaction"
+
+
+def list_kept_files(
+    retention: Retention,
+    view: FileView,
+    protection: Protection,
+    expired: ExpiredSlices,
+    is_kept: NDArray[np.bool_],
+) -> KeptFiles:
+    """The rows of ``is_indexed_when_named`` with the first rule of KEEP_RULES that applies to each."""
+    rows = np.flatnonzero(is_kept)
+    slices = view.row_slice[rows]
+    if view.row_slice_1x is not None:
+        slices = np.where(expired.is_removed[slices], view.row_slice_1x[rows], slices)
+    rules, because = _assign_reasons(retention, view, protection, expired)
+    files = view.files
+    return KeptFiles(
+        partition=build_dictionary(files.partition[rows], files.partitions),
+        name=files.name.take(to_integer_array(rows)),
+        rule=rules[slices],
+        because=because.build_column(slices.astype(np.int64)),
+    )
+
+
+def explain_held_boundary(holder: Instant, boundary: str | None) -> str:
+    """Which pending write holds the boundary back, and to where."""
+    where = f"at {boundary}" if boundary else "before the first commit"
+    return (
+        f"pending {holder.action} {holder.requested} holds the earliest instant to retain {where}"
+    )
+
+
+def _assign_reasons(
+    retention: Retention, view: FileView, guard: Protection, verdict: ExpiredSlices
+) -> tuple[NDArray[np.int8], RowReasons]:
+    """Per slice the rule that saves it, were it to be saved, and the sentence."""
+    rules = np.full(len(view), -1, np.int8)
+    because = RowReasons(len(view))
+    pending = guard.pending
+
+    def save(
+        rule: str,
+        where: NDArray[np.bool_],
+        sentence: Callable[[int], str] | str,
+        about: NDArray[Any] | None = None,
+    ) -> None:
+        rules[where & (rules < 0)] = KEEP_RULES.index(rule)
+        say = (lambda _: sentence) if isinstance(sentence, str) else sentence
+        because.assign(where, np.zeros(len(view), np.int32) if about is None else about, say)
+
+    save(
+        "savepoint",
+        guard.savepoint >= 0,
+        lambda code: f"savepoint {guard.savepoints[code]} pins its file slice",
+        guard.savepoint,
+    )
+    save(
+        "pendingCompaction",
+        guard.compaction >= 0,
+        lambda code: f"pending compaction {pending[code]} reads its file slice",
+        guard.compaction,
+    )
+    save("pendingCompaction", (guard.clustering < 0) & verdict.is_displaced, _COUNTED_AS_VERSION)
+    save("pendingCompaction", view.is_newest & view.is_live, _AWAITS_COMPACTION)
+    save(
+        "pendingClustering",
+        guard.clustering >= 0,
+        lambda code: f"pending clustering {pending[code]} reads its file slice",
+        guard.clustering,
+    )
+    bounds = verdict.boundary
+    if bounds.blocking_write is not None:
+        save(
+            "pendingWrite",
+            verdict.is_held_back,
+            explain_held_boundary(bounds.blocking_write, bounds.effective),
+        )
+    save("readers", guard.by_readers.is_read, guard.by_readers.explain, guard.by_readers.reason_key)
+    save("cap", np.ones(len(view), np.bool_), _explain_cap(retention, verdict))
+    return rules, because
+
+
+def _explain_cap(retention: Retention, verdict: ExpiredSlices) -> str:
+    return (
+        f"this run stops at {verdict.earliest}: retention.maxCommitsPerRun is "
+        f"{retention.max_commits_per_run}"
+    )

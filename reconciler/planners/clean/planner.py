@@ -1,0 +1,201 @@
+"""Which files a clean removes, which stay and why; pure.
+
+The rules are Hudi 1.2.0's with the deviations that the documentation lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.hudi.files.view import FileView
+from reconciler.hudi.timeline.instant import WRITES
+from reconciler.planners.clean.boundary import find_boundary
+from reconciler.planners.clean.expired_slices import ExpiredSlices, find_expired_slices
+from reconciler.planners.clean.kept_files import list_kept_files
+from reconciler.planners.protection import Protection, build_table_view, find_protection
+from reconciler.planners.reader_window import ReaderWindow
+from reconciler.planners.reasons import RowReasons
+from reconciler.plans.columns import build_dictionary
+from reconciler.plans.model import CleanStep, KeptFiles, RemovedFiles
+from reconciler.spec.model import Policy, Retention
+from reconciler.state.model import TableState
+
+_RETENTION, _REPLACED = 0, 1
+RETENTION_UNITS = {
+    Policy.COMMITS: "commit",
+    Policy.HOURS: "hour",
+    Policy.FILE_VERSIONS: "file version",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CleanDecision:
+    """A clean and what it was decided on. ``step`` is None when there is nothing to do.
+
+    ``expired`` has masks over the slices of ``view``; ``is_removed``, ``is_indexed_when_named``, ``is_resumed``
+    are per row of the state's files. Resumed rows belong to pending cleans. ``logs_read_by_hudi_1x``
+    counts files that stay because Hudi 1.x reads them with a later slice. ``waiting_partitions``
+    hold nothing any more and stay while a write is pending.
+    """
+
+    step: CleanStep | None
+    kept: KeptFiles
+    view: FileView
+    protection: Protection
+    expired: ExpiredSlices
+    is_removed: NDArray[np.bool_]
+    is_kept: NDArray[np.bool_]
+    is_resumed: NDArray[np.bool_]
+    logs_read_by_hudi_1x: int
+    waiting_partitions: tuple[str, ...] = ()
+
+
+def plan_clean(
+    retention: Retention,
+    state: TableState,
+    *,
+    cutoff: str | None = None,
+    resumed: NDArray[np.bool_] | None = None,
+    view: FileView | None = None,
+    window: ReaderWindow | None = None,
+) -> CleanDecision:
+    """Decide about every file; the trigger (``afterCommits``) is the caller's.
+
+    ``cutoff``: the instant at which the window of KEEP_LATEST_BY_HOURS starts, in the zone of the
+    timeline. ``resumed``: per row of ``state.files``, a pending clean removes it already. ``view``
+    is the state's, where the caller has it. ``window``: what was superseded in it stays.
+    """
+    view = build_table_view(state) if view is None else view
+    guard = find_protection(state, view, window)
+    bounds = find_boundary(retention, state.timeline, cutoff)
+    verdict = find_expired_slices(retention, state, view, guard, bounds)
+    if resumed is None:
+        resumed = np.zeros(len(view.files), np.bool_)
+    by_policy = _mark_files(view, verdict.by_policy) & ~resumed
+    is_removed = _mark_files(view, verdict.is_removed) & ~resumed
+    removed = _removed_files(retention, view, verdict, is_removed)
+    empty = _find_emptied_partitions(retention, state, view, verdict, is_removed | resumed)
+    # a writer may be about to use the folder: apply removes none while a write is pending
+    is_quiet = not state.timeline.pending(WRITES)
+    partitions = empty if is_quiet else ()
+    step = CleanStep(
+        policy=retention.policy,
+        earliest_instant_to_retain=verdict.earliest,
+        files=removed,
+        delete_partitions=partitions,
+    )
+    later = _is_read_by_later_slice(view, verdict)
+    return CleanDecision(
+        step=step if len(removed) or partitions else None,
+        kept=list_kept_files(retention, view, guard, verdict, by_policy & ~is_removed),
+        view=view,
+        protection=guard,
+        expired=verdict,
+        is_removed=is_removed,
+        is_kept=by_policy & ~is_removed,
+        is_resumed=resumed,
+        logs_read_by_hudi_1x=int(later.sum()),
+        waiting_partitions=() if is_quiet else empty,
+    )
+
+
+def _mark_files(view: FileView, of_slices: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Per file: its slice is marked, and so is the one that Hudi 1.x reads it with."""
+    rows: NDArray[np.bool_] = of_slices[view.row_slice]
+    if view.row_slice_1x is not None:
+        rows = rows & of_slices[view.row_slice_1x]
+    return rows
+
+
+def _is_read_by_later_slice(view: FileView, verdict: ExpiredSlices) -> NDArray[np.bool_]:
+    """Logs of version 6 that are removable by name and still read by Hudi 1.x."""
+    if view.row_slice_1x is None:
+        return np.zeros(0, np.bool_)
+    waits: NDArray[np.bool_] = (
+        verdict.is_removed[view.row_slice] & ~verdict.by_policy[view.row_slice_1x]
+    )
+    return waits
+
+
+def _removed_files(
+    retention: Retention, view: FileView, verdict: ExpiredSlices, is_removed: NDArray[np.bool_]
+) -> RemovedFiles:
+    rows = np.flatnonzero(is_removed)
+    slices = view.row_slice[rows]
+    is_replaced = ~view.is_live
+    because = RowReasons(len(view))
+    marked = verdict.is_removed
+    because.assign(
+        marked & is_replaced,
+        view.replaced[view.group],
+        lambda code: _explain_replaced(retention, verdict.earliest, view.times[code]),
+    )
+    because.assign(
+        marked,
+        view.newer,
+        lambda code: _explain_superseded(retention, verdict.earliest, view.times[code]),
+    )
+    files = view.files
+    return RemovedFiles(
+        partition=build_dictionary(files.partition[rows], files.partitions),
+        name=files.name.take(to_integer_array(rows)),
+        bytes=files.size[rows],
+        kind=files.kind[rows],
+        rule=np.where(is_replaced[slices], _REPLACED, _RETENTION).astype(np.int8),
+        because=because.build_column(slices.astype(np.int64)),
+    )
+
+
+def _explain_replaced(retention: Retention, earliest: str | None, when: str) -> str:
+    if earliest is None:
+        return f"its file group was replaced at {when}; retention.fileVersions keeps none of those"
+    return (
+        f"its file group was replaced at {when}, before {_describe_boundary(retention, earliest)}"
+    )
+
+
+def _explain_superseded(retention: Retention, earliest: str | None, newer: str) -> str:
+    if earliest is None:
+        return f"superseded by {newer}; its file group keeps its newest {describe_retention(retention)}"
+    return f"superseded by {newer}, which is itself older than {_describe_boundary(retention, earliest)}"
+
+
+def _describe_boundary(retention: Retention, earliest: str) -> str:
+    return f"the earliest instant to retain {earliest} ({describe_retention(retention)})"
+
+
+def describe_retention(retention: Retention) -> str:
+    """What the policy keeps, in words: ``10 commits``."""
+    return f"{retention.keep} {RETENTION_UNITS[retention.policy]}" + (
+        "" if retention.keep == 1 else "s"
+    )
+
+
+def _find_emptied_partitions(
+    retention: Retention,
+    state: TableState,
+    view: FileView,
+    verdict: ExpiredSlices,
+    is_gone: NDArray[np.bool_],
+) -> tuple[str, ...]:
+    """Scanned partitions without a live group, all of whose files go now.
+
+    Unlike in Hudi a partition stays with any file of a replaced group, savepointed ones above all.
+    """
+    by_versions = retention.policy is Policy.FILE_VERSIONS
+    if not state.is_partitioned or (verdict.earliest is None and not by_versions):
+        return ()
+    fewest = retention.keep if retention.policy is Policy.COMMITS else 0
+    if not by_versions and len(state.commits_timeline) <= fewest:
+        return ()
+    files = view.files
+    stays = np.zeros(len(files.partitions), np.bool_)
+    stays[files.partition[~is_gone]] = True
+    stays[files.group_partition[view.replaced == view.never_code]] = True
+    full = {path for path, stay in zip(files.partitions, stays, strict=True) if stay}
+    removable = set(state.partitions) - full - state.stray_partitions - {""}
+    return tuple(path for path in verdict.scanned if path in removable)

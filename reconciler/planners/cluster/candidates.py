@@ -1,0 +1,173 @@
+"""The slices that a clustering may rewrite: the newest one of every live group, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.files.names import LogName
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, find_group_codes
+from reconciler.hudi.timeline.instant import Action
+from reconciler.state.model import TableState
+
+NO_HOLDER = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CandidateSlices:
+    """One element a slice, sorted by partition and within it by file group.
+
+    ``group``: int32, into the groups of the view's files; ``partition``: int32, into their
+    partitions. ``base_row``: int64, the row of the base file in the files, -1 for a slice of logs
+    alone. ``base``, ``logs``: int64, bytes of the base file and of the log files.
+    ``log_row``, ``log_slice``: int64, rows of the log files in merge order, slice by slice, and the
+    slice each belongs to. ``holder``: int32 into ``holders``, the pending service or write that has
+    the group in hand, -1 where there is none; ``holders`` are pairs of a rule and an instant.
+    """
+
+    view: FileView
+    group: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    base_row: NDArray[np.int64]
+    base: NDArray[np.int64]
+    logs: NDArray[np.int64]
+    log_row: NDArray[np.int64]
+    log_slice: NDArray[np.int64]
+    holder: NDArray[np.int32]
+    holders: tuple[tuple[str, str], ...]
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    @property
+    def has_base(self) -> NDArray[np.bool_]:
+        has: NDArray[np.bool_] = self.base_row >= 0
+        return has
+
+    @property
+    def bytes(self) -> NDArray[np.int64]:
+        """What reading the slice reads."""
+        return self.base + self.logs
+
+
+def find_candidates(state: TableState, view: FileView) -> CandidateSlices:
+    """The newest slice with files of every group that is not replaced.
+
+    Log files of writes that are not completed are no part of a slice from version 8 on; in version
+    6 a log file holds blocks of several writes. Source: Hudi's getLatestFileSlices (1.2.0).
+    """
+    files = view.files
+    seen = np.flatnonzero(view.is_visible & (view.file_counts > 0) & view.is_live)
+    is_last = np.append(np.diff(view.group[seen]) != 0, True)[: len(seen)]
+    newest = seen[is_last]
+    place = np.full(len(view), NO_HOLDER, np.int64)
+    place[newest] = np.arange(len(newest))
+    of_row = place[view.row_slice]
+    bases = np.flatnonzero((files.kind == FileKind.BASE) & (of_row >= 0))
+    base_row = np.full(len(newest), NO_HOLDER, np.int64)
+    base_row[of_row[bases]] = bases  # of two attempts at one file the last name counts
+    is_log = (files.kind == FileKind.LOG) & (of_row >= 0)
+    logs = np.flatnonzero(is_log & _is_committed(state, view)[files.instant])
+    log_row = _sort_logs(logs, of_row, view)
+    holder, holders = _find_holders(state, view)
+    group = view.group[newest]
+    base = np.where(base_row >= 0, files.size[base_row], 0) if len(files) else base_row
+    return CandidateSlices(
+        view=view,
+        group=group,
+        partition=files.group_partition[group],
+        base_row=base_row,
+        base=base,
+        logs=_sum_by_slice(of_row[log_row], files.size[log_row], len(newest)),
+        log_row=log_row,
+        log_slice=of_row[log_row],
+        holder=holder[group],
+        holders=holders,
+    )
+
+
+def _sort_logs(
+    logs: NDArray[np.int64], of_row: NDArray[np.int64], view: FileView
+) -> NDArray[np.int64]:
+    """Rows of log files by slice, instant and version; attempts at one file by their tokens."""
+    files = view.files
+    keys = np.stack([of_row[logs], files.instant[logs], files.version[logs]])
+    order = np.lexsort(keys[::-1])
+    keys, rows = keys[:, order], logs[order]
+    same = (keys[:, 1:] == keys[:, :-1]).new_files(axis=0)
+    ends = np.append(np.flatnonzero(~same) + 1, len(rows))
+    for end in ends[np.diff(ends, prepend=0) > 1].tolist():
+        start = end - 1
+        while start > 0 and same[start - 1]:
+            start -= 1
+        rows[start:end] = sorted(
+            rows[start:end], key=lambda row: _log_order(files.name[row].as_py())
+        )
+    return rows
+
+
+def _log_order(name: str) -> tuple[object, ...]:
+    log = LogName.parse(name)
+    assert log is not None, "files holds names of the grammar only"
+    return log.order
+
+
+def _sum_by_slice(
+    which: NDArray[np.int64], values: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    """The sum of the values of each slice; ``which`` is ascending."""
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
+    found = np.searchsorted(which, np.arange(count + 1))
+    sums: NDArray[np.int64] = np.diff(ends[found])
+    return sums
+
+
+def _is_committed(state: TableState, view: FileView) -> NDArray[np.bool_]:
+    """Per instant of the files: what a log file of that instant holds is committed, or may be."""
+    instants = view.files.instants
+    if state.table_version < LOGS_BY_COMPLETION:
+        return np.ones(len(instants), np.bool_)
+    start = state.timeline.start or ""
+    done = {instant.requested for instant in state.timeline.commits}
+    return np.array([i in done or i < start for i in instants], np.bool_)
+
+
+def _find_holders(
+    state: TableState, view: FileView
+) -> tuple[NDArray[np.int32], tuple[tuple[str, str], ...]]:
+    """Per group who has it in hand; a compaction before a clustering before a write."""
+    rules = {Action.COMPACTION: "pendingCompaction", Action.LOGCOMPACTION: "pendingLogCompaction"}
+    claims = [
+        ((rules[op.action], op.instant), (op.partition, op.file_id)) for op in state.compactions
+    ]
+    claims += [
+        (("pendingClustering", given.instant), (given.partition, given.file_id))
+        for given in state.clusterings
+    ]
+    writes = _groups_of_pending_writes(state, view)
+    holders = sorted({holder for holder, _ in claims} | {holder for holder, _ in writes})
+    code = {holder: number for number, holder in enumerate(holders)}
+    found = np.full(len(view.files.group_partition), NO_HOLDER, np.int32)
+    for holder, groups in writes:
+        found[groups] = code[holder]
+    codes = find_group_codes(view.files, [group for _, group in claims])
+    for (holder, _), group in reversed(list(zip(claims, codes.tolist(), strict=True))):
+        if group >= 0:
+            found[group] = code[holder]
+    return found, tuple(holders)
+
+
+def _groups_of_pending_writes(
+    state: TableState, view: FileView
+) -> list[tuple[tuple[str, str], NDArray[np.int32]]]:
+    """The groups that hold files of each pending write."""
+    files = view.files
+    pending = {i.requested for i in state.timeline.writes if not i.is_completed}
+    return [
+        (("pendingWrite", instant), files.group[files.instant == code])
+        for code, instant in enumerate(files.instants)
+        if instant in pending
+    ]

@@ -1,0 +1,245 @@
+"""What the clustering block of a spec comes to: a step, what it changes, what is in its way.
+
+Pure. Only tables whose spec has the block come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from reconciler.diagnostics import did_you_mean
+from reconciler.errors import BusyError, UnsupportedError
+from reconciler.hudi.files.view import FileView
+from reconciler.hudi.metadata.sync_decisions import SyncDecision, decide_rewrite_sync
+from reconciler.planners.cluster.known_statistics import (
+    KnownStatistics,
+    collect_statistics,
+    decide_clustering,
+)
+from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
+from reconciler.planners.cluster.planner import ClusteringDecision
+from reconciler.planners.cluster.slice_verdicts import RULES
+from reconciler.planners.drift import UnclusteredSlices
+from reconciler.planners.reasons import pluralize
+from reconciler.plans import columns
+from reconciler.plans.model import (
+    ClusterStep,
+    LayoutChange,
+    LayoutFigures,
+    Note,
+    Sampled,
+    Untouched,
+)
+from reconciler.plans.refusals import warn_of_unlocked_writes
+from reconciler.spec.model import TableSpec
+from reconciler.state.clustering_facts import ClusteringFacts
+from reconciler.state.clustering_layout import ClusteringLayout
+from reconciler.state.model import TableState
+
+if TYPE_CHECKING:
+    from reconciler.planners.prediction.forecast import Forecast
+
+_META: Final = "_hoodie_"
+_INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterPlan:
+    """``step``, ``layout`` and ``unclustered`` are None where nothing is rewritten."""
+
+    step: ClusterStep | None = None
+    layout: LayoutChange | None = None
+    unclustered: UnclusteredSlices | None = None
+    refusals: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+
+
+def plan_cluster_step(
+    spec: TableSpec, state: TableState, view: FileView, forecast: Forecast | None = None
+) -> ClusterPlan:
+    """The clustering of a table; ``spec`` has a clustering block and ``view`` is the state's.
+
+    ``forecast``: where the spec has queries, what was decided with regard to them.
+    """
+    known = collect_statistics(spec, state)
+    decision = forecast.decision if forecast else None
+    if decision is None:
+        decision = decide_clustering(spec, state, view, known)
+    notes = (*_collect_warnings(decision, known.facts), *_warn_of_pending(state))
+    wrong = tuple(_find_wrong_columns(decision.layout, known.facts))
+    never = (*decision.refusals, *_refuse_consistent_hashing(known.facts))
+    if never or not len(decision.groups):
+        return ClusterPlan(refusals=never, warnings=(*wrong, *notes))
+    refusals, drops = _check_metadata_indexes(state, decision, known)
+    if refusals := (*wrong, *refusals):
+        return ClusterPlan(refusals=refusals, warnings=notes)
+    layout = decision.layout
+    return ClusterPlan(
+        step=ClusterStep(
+            columns=layout.columns,
+            curve=layout.curve,
+            mapping=layout.mapping,
+            groups=decision.groups,
+        ),
+        layout=_describe_change(decision, known, forecast.sampled if forecast else None),
+        unclustered=_measure_unclustered(decision, known),
+        warnings=(*notes, *drops, *warn_of_unlocked_writes(spec, state)),
+    )
+
+
+# --- what stands in the way ----------------------------------------------------------------------
+
+
+def _collect_warnings(decision: ClusteringDecision, evidence: ClusteringFacts) -> Iterator[Note]:
+    """What is not known, said by whoever looked for it, and why nothing is done."""
+    found = [Note(doubt.rule, doubt.because) for doubt in evidence.warnings]
+    said = {note.rule for note in found}
+    yield from found
+    yield from (note for note in decision.warnings if note.rule not in said)
+
+
+def _refuse_consistent_hashing(evidence: ClusteringFacts) -> Iterator[Note]:
+    """Writers would go on writing to the file groups that the clustering has replaced."""
+    if evidence.is_consistently_hashed:
+        yield Note(
+            "bucketIndex",
+            "the table has a consistent-hashing bucket index: it names the file group of every "
+            "key, and what is written to one that clustering has replaced is read by nobody; let "
+            "Hudi resize the buckets",
+        )
+
+
+def _find_wrong_columns(layout: ClusteringLayout, evidence: ClusteringFacts) -> Iterator[Note]:
+    """Columns that rows cannot be ordered by: every file of the rewrite would fail on them."""
+    known = evidence.columns
+    if known is None:
+        return
+    for name in layout.columns:
+        if name.startswith(_META):
+            continue
+        if name not in known:
+            near = did_you_mean(name, known)
+            hint = f"did you mean {near!r}?" if near else f"its columns are {', '.join(known)}"
+            yield Note("columns", f"clustering.columns: the table has no column {name!r}; {hint}")
+        elif known[name]:
+            said = f"{name} is a {known[name]}, which has no order; leave it out"
+            yield Note("columns", f"clustering.columns: {said}")
+
+
+def _warn_of_pending(state: TableState) -> Iterator[Note]:
+    """Clusterings that have file groups in hand: nobody else may rewrite or, often, write them."""
+    counts: dict[str, int] = {}
+    told = {pending.instant for pending in state.pending_clusterings}  # with more to say
+    for given in state.clusterings:
+        if given.instant not in told:
+            counts[given.instant] = counts.get(given.instant, 0) + 1
+    for instant, count in counts.items():
+        yield Note(
+            "pendingClustering",
+            f"clustering {instant} is pending and has {pluralize(count, 'file group')} in hand; they "
+            "are left alone until it is run or rolled back",
+        )
+
+
+def _check_metadata_indexes(
+    state: TableState, decision: ClusteringDecision, known: KnownStatistics
+) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
+    """Indexes that refuse a rewrite, and those that are dropped for it."""
+    bases = decision.candidates.base_row[decision.group_of >= 0]
+    rows = int(known.facts.rows[bases[bases >= 0]].sum())
+    inflight = state.properties.get(_INFLIGHT, "")
+    try:
+        verdicts = decide_rewrite_sync(
+            state.metadata_partitions,
+            table_version=state.table_version,
+            rows=rows,
+            inflight=tuple(name for name in inflight.split(",") if name),
+        )
+    except BusyError as error:
+        return (), (Note("metadata", str(error)),)
+    except UnsupportedError as error:
+        return (Note("metadata", f"no clustering: {error}"),), ()
+    return (), tuple(
+        Note(
+            "metadata",
+            f"the clustering drops {partition} of the metadata table, which a Hudi writer builds "
+            f"anew: {verdict.because}",
+        )
+        for partition, verdict in verdicts.items()
+        if verdict.decision is SyncDecision.DROP
+    )
+
+
+# --- what it changes -----------------------------------------------------------------------------
+
+
+def _describe_change(
+    decision: ClusteringDecision, known: KnownStatistics, sampled: Sampled | None
+) -> LayoutChange:
+    found = predict_layout(decision, known.files, known.sizes, known.ranges)
+    return LayoutChange(
+        below=tuple(found.before.sizes.upper_bounds.tolist()),
+        before=_sum_figures(found.before),
+        after=_sum_figures(found.after),
+        untouched=_list_untouched(decision),
+        sampled=sampled,
+    )
+
+
+def _sum_figures(figures: PartitionFigures) -> LayoutFigures:
+    overlap = figures.table_overlap
+    return LayoutFigures(
+        files=int(figures.files.sum()),
+        small=int(figures.small.sum()),
+        bytes=int(figures.bytes.sum()),
+        overlap=None if isnan(overlap) else round(overlap, 2),
+        sizes=tuple(figures.sizes.files.tolist()),
+    )
+
+
+def _list_untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
+    """By rule, with the sentence that most of its slices have."""
+    code, texts = columns.dictionary_codes(decision.because), decision.because.dictionary
+    found = []
+    for number, rule in enumerate(RULES):
+        here = code[decision.rule == number]
+        if rule != "group" and len(here):
+            most = int(np.bincount(here).argmax())
+            found.append(Untouched(rule, len(here), str(texts[most].as_py())))
+    return tuple(sorted(found, key=lambda each: (-each.slices, each.rule)))
+
+
+def _measure_unclustered(decision: ClusteringDecision, known: KnownStatistics) -> UnclusteredSlices:
+    """What of the partitions that are rewritten is not as declared."""
+    found, fired = decision.candidates, decision.triggers
+    member = decision.group_of >= 0
+    touched = np.unique(found.partition[member])
+    bases = found.base[member & found.has_base]
+    small = found.has_base & (found.base < known.files.small)
+    if fired is not None:
+        share = fired.when.small_file_share_above
+        is_above = np.zeros(len(fired.files), np.bool_)
+        if share is not None:
+            is_above = fired.small > share * fired.files
+        touched_small = touched[is_above[touched]]
+        worst = fired.overlap[touched] if fired.when.overlap_above is not None else np.zeros(0)
+        worst = worst[~np.isnan(worst)]
+    else:
+        touched_small, worst = touched, np.zeros(0)
+    here = np.isin(found.partition, touched_small)
+    past = known.facts.clusterings
+    return UnclusteredSlices(
+        layout=decision.layout,
+        past=past[-1] if past else None,
+        slices=int(member.sum()),
+        partitions=len(touched_small),
+        mean_bytes=int(bases.mean()) if len(bases) else 0,
+        small=int((small & here).sum()),
+        files=int((found.has_base & here).sum()),
+        overlap=round(float(worst.max()), 2) if len(worst) else None,
+    )

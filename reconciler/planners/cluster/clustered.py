@@ -1,0 +1,44 @@
+"""Which file slices an earlier clustering laid out as declared; pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.layout.sizing.record_size import LOG_RATIO
+from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.spec.model import Clustering
+from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
+
+#: log files of a settled slice bring at most so much of what its base file has
+_MAX_LOG_SHARE: Final = 0.5
+
+
+def declared_layout(clustering: Clustering) -> ClusteringLayout:
+    """How rows are to be ordered."""
+    if not clustering.columns:
+        return ClusteringLayout()
+    return ClusteringLayout(
+        columns=clustering.columns, curve=clustering.curve, mapping=clustering.mapping
+    )
+
+
+def is_clustered(
+    candidates: CandidateSlices, past: tuple[PastClustering, ...], declared: ClusteringLayout
+) -> NDArray[np.bool_]:
+    """Slices whose base file a clustering wrote as declared; packing needs no order of rows."""
+    files = candidates.view.files
+    done = {p.instant for p in past if not declared.columns or p.layout == declared}
+    is_done = np.array([instant in done for instant in files.instants], np.bool_)
+    if not len(files):
+        return np.zeros(len(candidates), np.bool_)
+    laid: NDArray[np.bool_] = is_done[files.instant[candidates.base_row]] & candidates.has_base
+    return laid
+
+
+def has_few_logs(candidates: CandidateSlices) -> NDArray[np.bool_]:
+    """Slices whose log files don't say much else than their base file."""
+    light: NDArray[np.bool_] = candidates.logs * LOG_RATIO <= candidates.base * _MAX_LOG_SHARE
+    return light

@@ -1,0 +1,284 @@
+"""The groups that are worth rewriting: small files together, what overlaps, what is read; pure.
+
+Hudi takes whatever is small, again and again. Here a partition has to need it, files that an
+earlier clustering laid out as declared stay out of it, and only what is new makes a group: so what
+is left over once is left over again, and a second run finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler import units
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.planners.cluster.grouping import (
+    SliceGroups,
+    concatenate_groups,
+    form_groups,
+    pack_next_fit,
+)
+from reconciler.planners.cluster.overlap import ColumnRanges
+from reconciler.planners.cluster.passes import PassCounts, max_group_bytes
+from reconciler.planners.cluster.repeated_clustering import (
+    find_slices_to_combine,
+    group_overlapping_clusterings,
+)
+from reconciler.planners.cluster.slice_order import sort_slices
+from reconciler.planners.cluster.slice_verdicts import SliceVerdicts
+from reconciler.planners.cluster.small_files import add_small_files
+from reconciler.planners.cluster.triggers import Triggers
+from reconciler.planners.prediction.current_reads import MaxScanDemand
+from reconciler.spec.model import Clustering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusteringInput:
+    """What is asked for, and of which slices. ``target``: bytes of a file.
+
+    ``is_clustered``: per slice, an earlier clustering laid its base file out as declared, and
+    ``is_settled``: its log files don't say much else. ``row_bytes``: int64 per slice, bytes of rows it
+    brings into new files. ``passes``: how often they were laid out as declared. ``max_scan``: what is
+    read too much, None where nothing is.
+    """
+
+    clustering: Clustering
+    target: int
+    candidates: CandidateSlices
+    triggers: Triggers
+    is_clustered: NDArray[np.bool_]
+    is_settled: NDArray[np.bool_]
+    passes: PassCounts
+    row_bytes: NDArray[np.int64]
+    sizes: RecordSize
+    ranges: ColumnRanges | None
+    max_scan: MaxScanDemand | None = None
+
+    @property
+    def max_group_bytes(self) -> int:
+        """The most bytes of a group of several slices."""
+        return max_group_bytes(self.clustering)
+
+    def count_outputs(self, groups: SliceGroups) -> NDArray[np.int64]:
+        return self.sizes.count_files(groups.sum_values(self.row_bytes), self.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChosenGroups:
+    """``groups`` that are worth it; ``is_for_query``: bool a group, it is for the sake of a query."""
+
+    groups: SliceGroups
+    is_for_query: NDArray[np.bool_]
+
+
+def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroups:
+    """Groups in the order in which they gain most for their bytes.
+
+    The slices of no group are decided about in ``verdicts``; those of a group stay open.
+    """
+    found = need.candidates
+    verdicts.decide(
+        "logs",
+        ~found.has_base,
+        0,
+        lambda _: "it is log files alone: a compaction gives it a base file",
+    )
+    is_open = verdicts.is_open
+    own = is_open & need.triggers.is_selected(found.partition)
+    read = is_open & need.max_scan.is_read if need.max_scan is not None else np.zeros_like(own)
+    settled = is_open & need.is_settled
+    settled &= ~find_slices_to_combine(need, own & ~settled, settled & own & need.triggers.is_wide)
+    fresh, is_asked, left = _group_new_slices(need, own & ~settled, read & ~settled)
+    fresh = add_small_files(need, fresh, settled & need.triggers.is_small)
+    settled[fresh.members] = False
+    again = group_overlapping_clusterings(
+        need, np.flatnonzero(settled & own & need.triggers.is_wide)
+    )
+    settled[again.members] = False
+    better = _group_slow_slices(need, np.flatnonzero(settled & read))
+    settled[better.members] = False
+    groups = concatenate_groups([fresh, again, better])
+    is_open[groups.members] = False
+    _explain_untriggered(need, verdicts, is_open)
+    _explain_enough_passes(need, verdicts, is_open & own & need.passes.is_done)
+    _explain_ungrouped(need, verdicts, left)
+    _explain_clustered(need, verdicts, settled & own)
+    none, all_ = np.zeros(len(again), np.bool_), np.ones(len(better), np.bool_)
+    is_asked = np.concatenate([is_asked, none, all_])
+    order = _sort_by_gain(need, groups)
+    return ChosenGroups(groups=groups.take(order), is_for_query=is_asked[order])
+
+
+def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.int64]:
+    """The numbers of the groups, those with the smallest slices first."""
+    mean = groups.sum_values(need.candidates.bytes) / np.maximum(groups.sizes, 1)
+    first = np.argsort(groups.first_members, kind="stable")
+    found: NDArray[np.int64] = first[np.argsort(mean[first], kind="stable")]
+    return found
+
+
+def _group_new_slices(
+    need: ClusteringInput, own: NDArray[np.bool_], read: NDArray[np.bool_]
+) -> tuple[SliceGroups, NDArray[np.bool_], NDArray[np.int64]]:
+    """Groups of what is not laid out as declared, which are for a query, and what is left.
+
+    ``own``: what triggers ask for; ``read``: what a query reads too much. Where a query reads
+    something both are laid out together, as far as that gains; then what triggers ask for alone;
+    then what is left for the query alone: so a second plan has nothing else to look at.
+    """
+    partition = need.candidates.partition
+    is_near = np.zeros(len(need.triggers.fires), np.bool_)
+    is_near[partition[read]] = True
+    open_ = (own | read) & is_near[partition]
+
+    def settled(
+        which: NDArray[np.bool_], worth: _WorthCheck, near: NDArray[np.bool_]
+    ) -> list[SliceGroups]:
+        found, _ = form_groups(
+            sort_slices(need, np.flatnonzero(which), near),
+            lambda order: pack_next_fit(
+                order, partition, need.candidates.bytes, need.max_group_bytes
+            ),
+            worth,
+            partition,
+        )
+        for groups in found:
+            open_[groups.members] = False
+            own[groups.members] = False
+        return found
+
+    both = settled(open_, lambda groups: _is_worth_for_queries(need, groups, own), is_near)
+    is_asked = [~_are_all(groups, need.triggers.is_selected(partition)) for groups in both]
+    alone = settled(own, lambda groups: _is_worth(need, groups), np.zeros_like(is_near))
+    is_asked += [np.zeros(len(groups), np.bool_) for groups in alone]
+    none = np.zeros_like(own)
+    rest = settled(open_, lambda groups: _is_worth_for_queries(need, groups, none), is_near)
+    is_asked += [np.ones(len(groups), np.bool_) for groups in rest]
+    flags = np.concatenate([np.zeros(0, np.bool_), *is_asked])
+    return concatenate_groups([*both, *alone, *rest]), flags, np.flatnonzero(own)
+
+
+_WorthCheck = Callable[[SliceGroups], "NDArray[np.bool_]"]
+
+
+def _are_all(groups: SliceGroups, is_one: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Per group whether all its slices are such."""
+    found: NDArray[np.bool_] = groups.sum_values(is_one.astype(np.int64)) == groups.sizes
+    return found
+
+
+def _is_worth_for_queries(
+    need: ClusteringInput, groups: SliceGroups, own: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """As ``_is_worth``; with more than what is its ``own``, a query has to gain by it."""
+    found = _is_worth(need, groups)
+    asked = np.flatnonzero(found & ~_are_all(groups, own))
+    found[asked] = _reduces_reads(need, groups.take(asked))
+    return found
+
+
+def _reduces_reads(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
+    assert need.max_scan is not None, "something is read too much"
+    if need.max_scan.gains is None or not len(groups):
+        return np.ones(len(groups), np.bool_)
+    return need.max_scan.gains(groups, need.count_outputs(groups), need.is_clustered)
+
+
+def _group_slow_slices(need: ClusteringInput, settled: NDArray[np.int64]) -> SliceGroups:
+    """Groups of what is laid out as declared, and is read less when it is so again."""
+    partition = need.candidates.partition
+    is_near = np.ones(len(need.triggers.fires), np.bool_)
+    order = sort_slices(need, settled, is_near)
+    groups = pack_next_fit(order, partition, need.candidates.bytes, need.max_group_bytes)
+    groups = groups.take(np.flatnonzero(need.passes.needs_pass(groups)))
+    return groups.take(np.flatnonzero(_reduces_reads(need, groups))) if len(groups) else groups
+
+
+def _explain_untriggered(
+    need: ClusteringInput, standing: SliceVerdicts, stays: NDArray[np.bool_]
+) -> None:
+    """What of those that stay no trigger asks for."""
+    found, triggers = need.candidates, need.triggers
+    fires = triggers.fires[found.partition]
+    standing.decide("when", stays & ~fires, found.partition, triggers.explain)
+    limit = units.format_size(triggers.limit)
+    measured = ~np.isnan(triggers.overlap[found.partition])
+    share = " and few files cover its rows" if measured.any() else ""
+    standing.decide(
+        "large",
+        stays & ~(triggers.is_small | triggers.is_wide),
+        measured,
+        lambda is_measured: (
+            f"its base file is not below files.small ({limit})" + (share if is_measured else "")
+        ),
+    )
+
+
+def _is_worth(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
+    """Fewer files come out, or several that are laid out anew; a lone small one if it may.
+
+    Of columns the passes are counted, and what has made enough is no reason.
+    """
+    outputs = need.count_outputs(groups)
+    if not need.clustering.columns:
+        return outputs < groups.sizes
+    worth: NDArray[np.bool_] = (groups.sizes > 1) | (outputs > 1)
+    if need.clustering.single_file:
+        worth |= need.triggers.is_small[groups.first_members]
+    return worth & need.passes.needs_pass(groups)
+
+
+def _explain_ungrouped(
+    need: ClusteringInput, standing: SliceVerdicts, left: NDArray[np.int64]
+) -> None:
+    if not need.clustering.columns:
+        no_gain = "packing it with others of its partition would make no fewer files"
+    else:
+        no_gain = "by itself it would cover as many rows as before"
+        standing.decide(
+            "singleFile",
+            left[need.triggers.is_small[left]],
+            0,
+            lambda _: "nothing else of its partition is rewritten with it (clustering.singleFile)",
+        )
+    standing.decide("noGain", left, 0, lambda _: no_gain)
+
+
+def _explain_enough_passes(
+    need: ClusteringInput, standing: SliceVerdicts, done: NDArray[np.bool_]
+) -> None:
+    """Of what was laid out as declared often enough, whatever is the matter with it."""
+    found, files = need.candidates, need.candidates.view.files
+    parts = max(len(files.partitions), 1)
+
+    def says(code: int) -> str:
+        instant, partition = divmod(code, parts)
+        return (
+            f"clustering {files.instants[instant]} laid it out as declared, and its partition has "
+            f"had {need.passes.limits[partition]} passes of that: only new rows are a reason for "
+            "another"
+        )
+
+    standing.decide("clustered", done, _base_instants(found) * parts + found.partition, says)
+
+
+def _base_instants(found: CandidateSlices) -> NDArray[np.int64]:
+    """Per slice the code of its base file's instant."""
+    files = found.view.files
+    return files.instant[found.base_row].astype(np.int64) if len(files) else found.base_row
+
+
+def _explain_clustered(
+    need: ClusteringInput, standing: SliceVerdicts, laid: NDArray[np.bool_]
+) -> None:
+    instants = need.candidates.view.files.instants
+    standing.decide(
+        "clustered",
+        laid,
+        _base_instants(need.candidates),
+        lambda code: f"clustering {instants[code]} laid it out as declared",
+    )

@@ -1,0 +1,306 @@
+"""What a clustering changes, as figures: sizes of files, their number, what covers a row; pure.
+
+The figures before are facts, those after are predicted: the sizes from what rows take, the overlap
+from the bounds of the files alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import sort_unique
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.planners.cluster.overlap import ColumnRanges, FileBoxes
+from reconciler.planners.cluster.planner import ClusteringDecision
+from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap, predict_overlap
+from reconciler.plans.columns import build_dictionary
+from reconciler.plans.columns import dictionary_codes as codes_of
+from reconciler.plans.model import Rewrites
+from reconciler.spec.model import FileSizes
+
+#: files measured at once
+_AT_ONCE: Final = 2**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SizeHistogram:
+    """A histogram of base files by size, int64 each.
+
+    ``upper_bounds``: upper ends, bytes, ascending; a file is in the first class that it is below, and the
+    last class has no end. ``files``, ``bytes``: one more than ends.
+    """
+
+    upper_bounds: NDArray[np.int64]
+    files: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PartitionFigures:
+    """The newest slices of a table, an element a partition that has any, in their order.
+
+    ``partition``: pyarrow dictionary<int32, string>. ``files``, ``small``, ``bytes``: int64, base
+    files, those below ``files.small``, and the bytes of all. ``rows``: int64, their records, 0
+    where nobody knows. ``overlap``: float64, the mean number of files that cover a row on the
+    clustering columns; NaN where it is not known. ``sizes``: of the whole table.
+    """
+
+    partition: Any
+    files: NDArray[np.int64]
+    small: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    overlap: NDArray[np.float64]
+    sizes: SizeHistogram
+
+    @property
+    def table_overlap(self) -> float:
+        """The overlap of a row of the table, of those partitions where it is known; else NaN."""
+        known = ~np.isnan(self.overlap)
+        weight = np.maximum(self.rows[known], 1)
+        return float(np.average(self.overlap[known], weights=weight)) if known.any() else math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayoutForecast:
+    """A table before a clustering and after it, the same partitions in both.
+
+    ``groups``, ``sum_by_partition``: int64 a partition, groups and bytes of base and log files read.
+    """
+
+    before: PartitionFigures
+    after: PartitionFigures
+    groups: NDArray[np.int64]
+    rewritten: NDArray[np.int64]
+
+    @property
+    def bytes_rewritten(self) -> int:
+        return int(self.rewritten.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RewriteTotals:
+    """What the groups of a step come to, an element a partition that has any; a plan tells as much.
+
+    ``partition``: pyarrow dictionary<int32, string>. ``groups``, ``slices``, ``outputs``,
+    ``bytes``: int64; ``bytes`` are those that are read.
+    """
+
+    partition: Any
+    groups: NDArray[np.int64]
+    slices: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+
+
+def sum_by_partition(groups: Rewrites) -> RewriteTotals:
+    """The sums of a step's groups by partition, in the order of the groups."""
+    codes = codes_of(groups.partition)
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    paths = groups.partition.dictionary.to_pylist()
+
+    def sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
+        found: NDArray[np.int64] = np.diff(ends[np.append(starts, len(values))])
+        return found
+
+    return RewriteTotals(
+        partition=build_dictionary(codes[starts], paths),
+        groups=sums(np.ones(len(groups), np.int64)),
+        slices=sums(np.diff(groups.starts)),
+        outputs=sums(groups.outputs),
+        bytes=sums(groups.bytes),
+    )
+
+
+def size_classes(files: FileSizes) -> NDArray[np.int64]:
+    """The ends of the classes that files are counted in, by what the spec calls small and a target.
+
+    >>> from reconciler.spec.model import FileSizes
+    >>> size_classes(FileSizes(target=120, small=96)).tolist()
+    [6, 24, 96, 120, 240]
+    """
+    ends = [files.small // 16, files.small // 4, files.small, files.target, 2 * files.target]
+    found: NDArray[np.int64] = sort_unique(np.array([end for end in ends if end > 0], np.int64))
+    return found
+
+
+def measure_layout(
+    candidates: CandidateSlices,
+    files: FileSizes,
+    ranges: ColumnRanges | None = None,
+    *,
+    known: NDArray[np.float64] | None = None,
+) -> PartitionFigures:
+    """How the newest slices are.
+
+    ``ranges``: statistics on the clustering columns; None: no overlap is measured. ``known``:
+    float64 per partition of the files, overlaps that were measured before, else NaN.
+    """
+    has_base = candidates.has_base
+    codes = sort_unique(candidates.partition)
+    overlap = np.full(len(candidates.view.files.partitions), np.nan)
+    if known is not None:
+        overlap[:] = known
+    if ranges is not None:
+        _measure_overlap(candidates, ranges, overlap)
+    rows = np.zeros(len(candidates), np.int64)
+    if ranges is not None:
+        rows[has_base] = ranges.rows[candidates.base_row[has_base]]
+    return _build_figures(
+        candidates,
+        codes,
+        files,
+        partition=candidates.partition[has_base],
+        size=candidates.base[has_base],
+        count=np.ones(int(has_base.sum()), np.int64),
+        rows=_sum_by_partition(candidates.partition, rows, codes),
+        overlap=overlap[codes],
+    )
+
+
+def predict_layout(
+    decision: ClusteringDecision,
+    files: FileSizes,
+    sizes: RecordSize,
+    ranges: ColumnRanges | None = None,
+) -> LayoutForecast:
+    """What the decision's groups change. ``sizes``, ``ranges``: what it was planned with.
+
+    A group's files come out equally big, and where its slices were they cover a row as often as
+    files along the curve do (``estimate_curve_overlap``); the other files stay as they are. Rows that are
+    alike in all columns may lie in more files than that: bounds don't tell.
+    """
+    found, groups = decision.candidates, decision.groups
+    known = decision.triggers.overlap if decision.triggers is not None else None
+    before = measure_layout(found, files, ranges, known=known)
+    codes = sort_unique(found.partition)
+    member = np.flatnonzero(decision.group_of >= 0)
+    number = decision.group_of[member]
+    count = len(groups)
+    data = _sum_by_key(number, sizes.data_bytes(found.base[member], found.logs[member]), count)
+    first = np.full(count, len(found), np.int64)
+    np.minimum.at(first, number, member)
+    of_group = found.partition[np.minimum(first, max(len(found) - 1, 0))]
+    stays = np.flatnonzero(found.has_base & (decision.group_of < 0))
+    overlap = before.overlap.copy()
+    if ranges is not None:
+        _predict_overlap(decision, ranges, codes, overlap)
+    after = _build_figures(
+        found,
+        codes,
+        files,
+        partition=np.concatenate([found.partition[stays], of_group]),
+        size=np.concatenate([found.base[stays], sizes.fixed + data // groups.outputs]),
+        count=np.concatenate([np.ones(len(stays), np.int64), groups.outputs]),
+        rows=before.rows,
+        overlap=overlap,
+    )
+    return LayoutForecast(
+        before=before,
+        after=after,
+        groups=_sum_by_partition(of_group, np.ones(count, np.int64), codes),
+        rewritten=_sum_by_partition(of_group, groups.bytes, codes),
+    )
+
+
+def _build_figures(  # noqa: PLR0913
+    found: CandidateSlices,
+    codes: NDArray[np.int32],
+    files: FileSizes,
+    *,
+    partition: NDArray[np.int32],
+    size: NDArray[np.int64],
+    count: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    overlap: NDArray[np.float64],
+) -> PartitionFigures:
+    """The figures of files that are given as ``count`` alike ones of a ``size``."""
+    is_small = size < files.small
+    below = size_classes(files)
+    place = np.searchsorted(below, size, side="right")
+    return PartitionFigures(
+        partition=build_dictionary(codes, found.view.files.partitions),
+        files=_sum_by_partition(partition, count, codes),
+        small=_sum_by_partition(partition, np.where(is_small, count, 0), codes),
+        bytes=_sum_by_partition(partition, count * size, codes),
+        rows=rows,
+        overlap=overlap,
+        sizes=SizeHistogram(
+            upper_bounds=below,
+            files=_sum_by_key(place, count, len(below) + 1),
+            bytes=_sum_by_key(place, count * size, len(below) + 1),
+        ),
+    )
+
+
+def _sum_by_key(
+    which: NDArray[np.int64], values: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, which, values)
+    return sums
+
+
+def _sum_by_partition(
+    partition: NDArray[np.int32], values: NDArray[np.int64], codes: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    return _sum_by_key(np.searchsorted(codes, partition), values, len(codes))
+
+
+def _measure_overlap(
+    found: CandidateSlices, ranges: ColumnRanges, overlap: NDArray[np.float64]
+) -> None:
+    """Fill in the overlap of the partitions that have none yet, many of equally many files at once.
+
+    Source: as in ``triggers``, which measures only where something may fire.
+    """
+    bases = np.flatnonzero(found.has_base)
+    ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
+    is_known = ranges.is_known[found.base_row[bases]]
+    told = np.bincount(found.partition[bases], weights=is_known, minlength=len(overlap))
+    counts = np.where(np.isnan(overlap) & (told > 0), np.diff(ends), 0)
+    overlap[counts == 1] = 1.0
+    for count in sort_unique(counts[counts > 1]).tolist():
+        alike = np.flatnonzero(counts == count)
+        step = max(_AT_ONCE // count, 1)
+        for first in range(0, len(alike), step):
+            partitions = alike[first : first + step]
+            here = bases[ends[partitions][:, None] + np.arange(count)]
+            for boxes in FileBoxes.on_scales(ranges, found.base_row[here]):
+                covered = boxes.covered_shares(boxes.sample_points()).sum(axis=1)
+                overlap[partitions] = np.fmax(overlap[partitions], covered)
+
+
+def _predict_overlap(
+    decision: ClusteringDecision,
+    ranges: ColumnRanges,
+    codes: NDArray[np.int32],
+    overlap: NDArray[np.float64],
+) -> None:
+    """Overwrite the overlap of the partitions that are rewritten with what it will be."""
+    found, layout = decision.candidates, decision.layout
+    covering = np.array(
+        [
+            estimate_curve_overlap(layout.curve, len(layout.columns), files)
+            for files in decision.groups.outputs.tolist()
+        ]
+    )
+    bases = np.flatnonzero(found.has_base)
+    every = np.arange(len(found.view.files.partitions) + 1)
+    ends = np.searchsorted(found.partition[bases], every)
+    touched = sort_unique(found.partition[decision.group_of >= 0])
+    for partition in touched.tolist():
+        here = bases[ends[partition] : ends[partition + 1]]
+        place = int(np.searchsorted(codes, partition))
+        if not np.isnan(overlap[place]):
+            overlap[place] = max(
+                predict_overlap(boxes, decision.group_of[here], covering)
+                for boxes in FileBoxes.on_scales(ranges, found.base_row[here][None])
+            )

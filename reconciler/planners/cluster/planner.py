@@ -1,0 +1,395 @@
+"""Which slices a clustering rewrites together, into how many files, and why the others stay; pure.
+
+With ``when: always`` the groups are those of Hudi 1.2.0 (PartitionAwareClusteringPlanStrategy).
+Else a partition has to need it, and what is clustered the declared way stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler import units
+from reconciler.hudi.files.view import FileView
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
+from reconciler.planners.cluster.clustered import declared_layout, has_few_logs, is_clustered
+from reconciler.planners.cluster.group_choice import ClusteringInput, choose_groups
+from reconciler.planners.cluster.grouping import SliceGroups, find_first_in_partition, pack_next_fit
+from reconciler.planners.cluster.notes import (
+    refuse_bucket_index,
+    warn_of_damaged_files,
+    warn_of_pending_writes,
+)
+from reconciler.planners.cluster.overlap import ColumnRanges
+from reconciler.planners.cluster.passes import count_passes
+from reconciler.planners.cluster.rewrites import build_rewrites
+from reconciler.planners.cluster.slice_verdicts import (
+    RULES,
+    SliceVerdicts,
+    explain_no_groups,
+    format_slices,
+)
+from reconciler.planners.cluster.triggers import Triggers, evaluate_triggers
+from reconciler.planners.protection import build_table_view
+from reconciler.planners.reasons import format_bytes, pluralize
+from reconciler.plans.model import Note, Rewrites
+from reconciler.spec.model import Clustering, FileSizes, TableSpec
+from reconciler.spec.partition_filter import find_excluded_partitions
+from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
+from reconciler.state.measured_queries import ClusteringContext
+from reconciler.state.model import PLAN_DIGEST, TableState
+
+if TYPE_CHECKING:
+    from reconciler.planners.prediction.current_reads import MaxScanDemand
+
+NOTHING_TO_DO: Final = "nothingToDo"
+_HOLDER_SENTENCES: Final = {
+    "pendingCompaction": "compaction {} is going to rewrite its file group",
+    "pendingLogCompaction": "log compaction {} is going to rewrite its log files",
+    "pendingClustering": "clustering {} is going to rewrite its file group",
+    "pendingWrite": "{} has written to its file group and is still pending",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusteringDecision:
+    """What is rewritten, and the verdict on every candidate.
+
+    ``layout``: how rows will be ordered. ``groups``: in the order of partitions.
+    ``rule``: int8 per slice of ``candidates``, into RULES; ``because``: a dictionary array of sentences,
+    one a slice. ``group_of``: int64 per slice, its group, -1 for none.
+    ``triggers``: what was measured in the partitions; None under ``when: always``.
+    ``members``: int64, the slices of the groups, group by group in the order of their rows.
+    ``is_clustered``: bool per slice, an earlier clustering laid its base file out as declared.
+    """
+
+    layout: ClusteringLayout
+    groups: Rewrites
+    candidates: CandidateSlices
+    rule: NDArray[np.int8]
+    because: Any
+    group_of: NDArray[np.int64]
+    triggers: Triggers | None
+    members: NDArray[np.int64]
+    is_clustered: NDArray[np.bool_]
+    refusals: tuple[Note, ...]
+    warnings: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ClusteringRun:
+    """One planning: what is asked for, what there is, and what is decided so far."""
+
+    spec: TableSpec
+    clustering: Clustering
+    files: FileSizes
+    state: TableState
+    candidates: CandidateSlices
+    verdicts: SliceVerdicts
+    sizes: RecordSize
+    past: tuple[PastClustering, ...]
+    ranges: ColumnRanges | None
+    max_scan: MaxScanDemand | None
+    damaged: Mapping[int, str]
+
+
+def plan_clustering(  # noqa: PLR0913
+    spec: TableSpec,
+    state: TableState,
+    *,
+    sizes: RecordSize | None = None,
+    past: tuple[PastClustering, ...] = (),
+    ranges: ColumnRanges | None = None,
+    view: FileView | None = None,
+    max_scan: MaxScanDemand | None = None,
+    damaged: Mapping[int, str] = MappingProxyType({}),
+) -> ClusteringDecision:
+    """Decide about the newest slice of every file group.
+
+    The spec has a clustering block. ``sizes``: the table's record sizes (None: files have no fixed
+    cost). ``past``: completed clusterings of the active timeline. ``ranges``: statistics of base
+    files on the clustering columns, without which no overlap is measured. ``view`` is the state's,
+    where the caller has it. ``max_scan``: what is to be rewritten for a query's ``maxScan``; nothing
+    under ``when: always``. ``damaged``: why base files cannot be read, by their rows of the state's
+    files: no rewrite of them comes to an end, so they stay.
+    """
+    if spec.clustering is None:
+        raise ValueError("the spec has no clustering block")
+    found = find_candidates(state, build_table_view(state) if view is None else view)
+    files = spec.files or FileSizes()
+    table = _ClusteringRun(
+        spec=spec,
+        clustering=spec.clustering,
+        files=files,
+        state=state,
+        candidates=found,
+        verdicts=SliceVerdicts(len(found)),
+        sizes=sizes or RecordSize(fixed=0, per_row=float(files.record_size), because="declared"),
+        past=past,
+        ranges=ranges if spec.clustering.columns else None,
+        max_scan=max_scan if spec.clustering.columns else None,
+        damaged=damaged,
+    )
+    _exclude_pending(table)
+    _exclude_partitions(table)
+    _exclude_damaged(table)
+    gate = _check_after_commits(table)
+    if spec.clustering.when.always:
+        groups, weight = _group_like_hudi(table), _hudi_weight(table)
+        outputs = np.maximum(-(-groups.sum_values(weight) // files.target), 1)
+        chosen = _take_within_budget(table, groups)
+        why = ["whatever is small is rewritten (when: always)"] * len(chosen)
+        return _build_decision(table, None, groups.take(chosen), outputs[chosen], why, gate)
+    need = _build_input(table)
+    worth = choose_groups(need, table.verdicts)
+    chosen = _take_within_budget(table, worth.groups)
+    groups, outputs = worth.groups.take(chosen), need.count_outputs(worth.groups)[chosen]
+    query = max_scan.reason if max_scan is not None else ""
+    why = [
+        need.triggers.explain(partition, query if is_asked else "")
+        for partition, is_asked in zip(
+            found.partition[groups.first_members].tolist(),
+            worth.is_for_query[chosen].tolist(),
+            strict=True,
+        )
+    ]
+    return _build_decision(table, need.triggers, groups, outputs, why, gate)
+
+
+def _exclude_pending(table: _ClusteringRun) -> None:
+    """Groups of pending services; of pending writes too, where Hudi's own rule is not asked for."""
+    found = table.candidates
+    is_held = found.holder >= 0
+    for rule, word in _HOLDER_SENTENCES.items():
+        if rule == "pendingWrite" and table.clustering.when.always:
+            continue
+        codes = [code for code, (by, _) in enumerate(found.holders) if by == rule]
+        table.verdicts.decide(
+            rule,
+            is_held & np.isin(found.holder, codes),
+            found.holder,
+            lambda code, word=word: word.format(found.holders[code][1]),  # type: ignore[misc]
+        )
+
+
+def _exclude_partitions(table: _ClusteringRun) -> None:
+    files = table.candidates.view.files
+    reasons = find_excluded_partitions(table.state.partitions, table.clustering.partitions)
+    texts = [reasons.get(path, "") for path in files.partitions]
+    is_out = np.array([bool(text) for text in texts], np.bool_)
+    known = set(table.state.partitions)
+    for code, path in enumerate(files.partitions):
+        if path not in known:
+            is_out[code], texts[code] = True, "its folder is no partition of the table"
+    partition = table.candidates.partition
+    table.verdicts.decide("partition", is_out[partition], partition, texts.__getitem__)
+
+
+def _exclude_damaged(table: _ClusteringRun) -> None:
+    if table.damaged:
+        rows = np.array(sorted(table.damaged), np.int64)
+        table.verdicts.decide(
+            "damaged",
+            np.isin(table.candidates.base_row, rows),
+            table.candidates.base_row,
+            table.damaged.__getitem__,
+        )
+
+
+def _check_after_commits(table: _ClusteringRun) -> Note | None:
+    """The trigger that is not met; then nothing that is still open is rewritten.
+
+    Commits count after the newest clustering, a pending one included. Source: Hudi's
+    ClusteringPlanActionExecutor (1.2.0). Where more than Hudi's own rule is asked for, one of ours
+    with which what is declared is not yet done does not count.
+    """
+    always, declared = table.clustering.when.always, declared_layout(table.clustering)
+    times = [past.instant for past in table.past if always or not _is_unfinished(past, declared)]
+    times += [given.instant for given in table.state.clusterings]
+    last = max(times, default=None)
+    commits = table.state.timeline.commits
+    done = sum(last is None or i.requested > last for i in commits)
+    if done >= table.clustering.after_commits:
+        return None
+    since = f"since clustering {last}" if last else "yet"
+    says = (
+        f"only {pluralize(done, 'completed commit')} {since}, and clustering.afterCommits waits for "
+        f"{table.clustering.after_commits}"
+    )
+    table.verdicts.decide("afterCommits", table.verdicts.is_open, 0, lambda _: says)
+    return Note(NOTHING_TO_DO, f"no clustering: {says}")
+
+
+def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
+    """Whether a clustering of ours left slices to another run, or was declared otherwise."""
+    if PLAN_DIGEST not in past.extra:
+        return False
+    how = ClusteringContext.read(past.extra)
+    return past.layout != declared or (how is not None and how.remaining_slices > 0)
+
+
+def _hudi_weight(table: _ClusteringRun) -> NDArray[np.int64]:
+    """What Hudi takes slices to weigh: base files alone, the target for a slice of logs alone."""
+    found = table.candidates
+    weight: NDArray[np.int64] = np.where(found.has_base, found.base, table.files.target)
+    return weight
+
+
+def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
+    """The groups of Hudi 1.2.0, in its order: small base files, the biggest first."""
+    found, asked, standing = table.candidates, table.clustering, table.verdicts
+    limit = units.format_size(table.files.small)
+    standing.decide(
+        "large",
+        found.base >= table.files.small,
+        0,
+        lambda _: f"its base file is not below files.small ({limit})",
+    )
+    slices, weight = np.flatnonzero(standing.is_open), _hudi_weight(table)
+    order = slices[np.lexsort((slices, -weight[slices], found.partition[slices]))]
+    groups = pack_next_fit(order, found.partition, weight, asked.budget.per_group)
+    among = find_first_in_partition(groups, found.partition, asked.budget.groups)
+    _exclude_over_budget(table, groups.take(np.flatnonzero(~among)))
+    groups = groups.take(np.flatnonzero(among))
+    if asked.single_file:
+        return groups
+    is_single = (groups.sizes == 1) & (groups.sum_values(weight) <= table.files.target)
+    standing.decide(
+        "singleFile",
+        groups.take(np.flatnonzero(is_single)).members,
+        0,
+        lambda _: "nothing else of its partition is rewritten with it (clustering.singleFile)",
+    )
+    return groups.take(np.flatnonzero(~is_single))
+
+
+def _build_input(table: _ClusteringRun) -> ClusteringInput:
+    found, asked = table.candidates, table.clustering
+    laid = is_clustered(found, table.past, declared_layout(asked))
+    settled = laid & has_few_logs(found)
+    return ClusteringInput(
+        clustering=asked,
+        target=table.files.target,
+        candidates=found,
+        triggers=evaluate_triggers(found, table.files.small, asked.when, table.ranges),
+        is_clustered=laid,
+        is_settled=settled,
+        passes=count_passes(found, table.spec, asked, settled, table.past),
+        row_bytes=table.sizes.data_bytes(found.base, found.logs),
+        sizes=table.sizes,
+        ranges=table.ranges,
+        max_scan=table.max_scan,
+    )
+
+
+def _take_within_budget(table: _ClusteringRun, groups: SliceGroups) -> NDArray[np.int64]:
+    """As many of the groups as one run may rewrite, the first ones first; then by partition."""
+    budget = table.clustering.budget
+    left = np.inf if budget.rewrite is None else budget.rewrite
+    taken: list[int] = []
+    for number, size in enumerate(groups.sum_values(table.candidates.bytes).tolist()):
+        if len(taken) == budget.groups:
+            break
+        if size <= left:
+            taken.append(number)
+            left -= size
+    is_taken = np.zeros(len(groups), np.bool_)
+    is_taken[taken] = True
+    _exclude_over_budget(table, groups.take(np.flatnonzero(~is_taken)))
+    chosen = np.array(taken, np.int64)
+    found: NDArray[np.int64] = chosen[
+        np.argsort(table.candidates.partition[groups.first_members[chosen]], kind="stable")
+    ]
+    return found
+
+
+def _exclude_over_budget(table: _ClusteringRun, groups: SliceGroups) -> None:
+    budget = table.clustering.budget
+    rewrite = "" if budget.rewrite is None else f", {units.format_size(budget.rewrite)} of them"
+    says = (
+        f"one run rewrites {pluralize(budget.groups, 'group')} at most{rewrite} (clustering.budget)"
+    )
+    table.verdicts.decide("budget", groups.members, 0, lambda _: says)
+
+
+def _build_decision(
+    table: _ClusteringRun,
+    fired: Triggers | None,
+    groups: SliceGroups,
+    outputs: NDArray[np.int64],
+    why: list[str],
+    gate: Note | None,
+) -> ClusteringDecision:
+    found, standing = table.candidates, table.verdicts
+    because = _explain_groups(table, groups, outputs, why)
+    group_of = np.full(len(found), -1, np.int64)
+    group_of[groups.members] = groups.number_members()
+    standing.decide("group", groups.members, group_of, because.__getitem__)
+    return ClusteringDecision(
+        layout=declared_layout(table.clustering),
+        groups=build_rewrites(found, groups, outputs, because),
+        candidates=found,
+        rule=standing.rule,
+        because=standing.because,
+        group_of=group_of,
+        triggers=fired,
+        members=groups.members,
+        is_clustered=is_clustered(found, table.past, declared_layout(table.clustering)),
+        refusals=tuple(refuse_bucket_index(found)),
+        warnings=tuple(_collect_warnings(table, groups, gate)),
+    )
+
+
+def _explain_groups(
+    table: _ClusteringRun, groups: SliceGroups, outputs: NDArray[np.int64], why: list[str]
+) -> list[str]:
+    sums = groups.sum_values(table.candidates.bytes).tolist()
+    found = []
+    for slices, size, files, reason in zip(
+        groups.sizes.tolist(), sums, outputs.tolist(), why, strict=True
+    ):
+        become = f"{pluralize(slices, 'file slice')} of {format_bytes(size)} become" + (
+            "s" if slices == 1 else ""
+        )
+        found.append(f"{become} {pluralize(files, 'file')}: {reason}")
+    return found
+
+
+def _collect_warnings(
+    table: _ClusteringRun, groups: SliceGroups, gate: Note | None
+) -> Iterable[Note]:
+    asked, rule = table.clustering, table.verdicts.rule
+    yield from warn_of_damaged_files(table.candidates, rule, table.damaged)
+    if gate is not None:
+        yield gate
+        return
+    if _needs_ranges(table):
+        yield Note(
+            "overlap",
+            "clustering.when.overlapAbove is not judged: the statistics of the base files on "
+            f"{', '.join(asked.columns)} are not known",
+        )
+    over = int((rule == RULES.index("budget")).sum())
+    if over:
+        yield Note(
+            "budget",
+            format_slices("{} wait for another run: clustering.budget ends this one", over),
+        )
+    yield from warn_of_pending_writes(table.candidates, groups)
+    if not len(groups):
+        yield Note(NOTHING_TO_DO, f"no clustering: {explain_no_groups(rule)}")
+
+
+def _needs_ranges(table: _ClusteringRun) -> bool:
+    """Whether a partition has so many base files that too many may overlap, and nothing tells."""
+    asked, found, above = table.clustering, table.candidates, table.clustering.when.overlap_above
+    if not asked.columns or asked.when.always or above is None or table.ranges is not None:
+        return False
+    is_in = found.has_base & (table.verdicts.rule != RULES.index("partition"))
+    return bool(np.bincount(found.partition[is_in], minlength=1).max() > above)

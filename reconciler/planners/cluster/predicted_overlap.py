@@ -1,0 +1,59 @@
+"""How many files cover a row once some of them are laid out along a curve; pure."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.planners.cluster.overlap import FileBoxes
+
+#: points times files that are looked at together
+_CHUNK: Final = 2**21
+#: boxes of files along a curve overlap each other: so much more with every doubling of the files,
+#: and no more than that; measured with uniform rows (tests/unit/planners/test_outlook.py)
+_GROWTH: Final = {"z-order": 0.64, "hilbert": 0.28}
+_HILBERT: Final = (1.5, 1.8)  # of two columns, of more
+
+
+def estimate_curve_overlap(curve: str | None, columns: int, files: int) -> float:
+    """How many of so many files that one curve laid out cover a row on average.
+
+    A kd-tree's leaves and slices of the first column don't overlap; pieces of a curve are no boxes,
+    so their bounds do.
+
+    >>> side_by_side("kd-tree", 2, 30), round(side_by_side("z-order", 2, 30), 1)
+    (1.0, 2.3)
+    """
+    growth = _GROWTH.get(curve or "", 0.0)
+    if columns < 2 or files <= 2 or not growth:  # noqa: PLR2004 - halves don't overlap
+        return 1.0
+    most = columns + 0.3 if curve == "z-order" else _HILBERT[columns > 2]  # noqa: PLR2004
+    return min(1.0 + growth * math.log2(files), most)
+
+
+def predict_overlap(
+    boxes: FileBoxes, group: NDArray[np.int64], covering: NDArray[np.float64]
+) -> float:
+    """The mean overlap of one partition once its groups are rewritten.
+
+    ``group``: of each file, -1 where it stays. ``covering``: per group how many of its new files
+    cover a row that it covers.
+    """
+    points = boxes.sample_points()
+    order = np.argsort(group, kind="stable")
+    stays = int(np.count_nonzero(group < 0))
+    members = order[stays:]
+    of = group[members]
+    starts = np.flatnonzero(np.diff(of, prepend=-1))
+    total = 0.0
+    step = max(_CHUNK // len(group), 1)
+    for first in range(0, points.shape[-1], step):
+        covered = boxes.covers(points[:, :, first : first + step])[0]
+        total += int(np.count_nonzero(covered[:, order[:stays]]))
+        if len(starts):
+            is_in = np.logical_or.reduceat(covered[:, members], starts, axis=1)
+            total += float((is_in * covering[of[starts]]).sum())
+    return total / int(points.shape[-1])

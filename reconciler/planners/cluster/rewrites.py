@@ -1,0 +1,49 @@
+"""The groups that a clustering rewrites, as columns: everything that doing it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_boolean_array, to_integer_array
+from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.planners.cluster.grouping import SliceGroups
+from reconciler.plans.columns import build_dictionary
+from reconciler.plans.model import Rewrites
+
+
+def build_rewrites(
+    candidates: CandidateSlices, groups: SliceGroups, outputs: NDArray[np.int64], because: list[str]
+) -> Rewrites:
+    """The columns of some groups; ``because`` is a sentence a group."""
+    files, members = candidates.view.files, groups.members
+    rows = candidates.base_row[members]
+    return Rewrites(
+        partition=build_dictionary(candidates.partition[groups.first_members], files.partitions),
+        outputs=outputs,
+        bytes=groups.sum_values(candidates.bytes),
+        because=build_dictionary(np.arange(len(groups), dtype=np.int32), because),
+        starts=groups.starts,
+        file_id=files.group_id.take(to_integer_array(candidates.group[members])),
+        base=files.name.take(_nullable_indices(rows)),
+        logs=_log_lists(candidates, members),
+    )
+
+
+def _nullable_indices(rows: NDArray[np.int64]) -> Any:
+    """Rows as Arrow integers, null where there is none."""
+    known = to_boolean_array(rows >= 0).buffers()[1]
+    return pa.Array.from_buffers(pa.int64(), len(rows), [known, pa.py_buffer(rows)])
+
+
+def _log_lists(found: CandidateSlices, members: NDArray[np.int64]) -> Any:
+    """The log files of some slices, a list a slice."""
+    starts = np.searchsorted(found.log_slice, members)
+    counts = np.searchsorted(found.log_slice, members, side="right") - starts
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], counts)
+    names = found.view.files.name.take(to_integer_array(found.log_row[places]))
+    return pa.ListArray.from_arrays(to_integer_array(ends.astype(np.int32)), names)

@@ -1,0 +1,79 @@
+"""Values of a column as numbers whose distances say something; pure.
+
+Ranks tell what lies before what, and not how far: the ends of files that all cover the same spread
+over half of them. As numbers the ends lie close together, or they do so on a scale of magnitudes,
+as where few values are far greater than the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_numpy_numbers
+
+#: letters of a text that make a number
+_LETTERS: Final = 7
+
+
+def scale_values(values: Any, ranks: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """The values by their distances and by their magnitudes, float64, NaN where the rank is.
+
+    None of it where there are no numbers, or where they do not keep different values apart.
+
+    >>> found = scales(pa.array([1, None, 1000, -1000]), np.array([2.0, np.nan, 3.0, 1.0]))
+    >>> [scale.round(1).tolist() for scale in found]
+    [[1.0, nan, 1000.0, -1000.0], [0.9, nan, 7.6, -7.6]]
+    >>> scales(pa.array(["a", "b"]), np.array([1.0, 2.0]))[0].tolist() != [1.0, 2.0]
+    True
+    """
+    found = _to_numbers(values, ranks)
+    if found is None:
+        return []
+    found[np.isnan(ranks)] = np.nan
+    sizes = np.abs(found[~np.isnan(found) & (found != 0)])
+    with np.errstate(over="ignore", invalid="ignore"):  # what has no distances is not kept
+        by_size = np.arcsinh(found / sizes.min()) if len(sizes) else found
+        keep = [scale for scale in (found, by_size) if _is_faithful(scale, ranks)]
+    return keep if len(keep) == 2 else keep * 2  # noqa: PLR2004 (both, or one for both)
+
+
+def _to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    kind, types = values.type, pa.types
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return to_numpy_numbers(values.cast(pa.float64(), safe=False)).copy()
+    if types.is_string(kind) or types.is_large_binary(kind) or types.is_binary(kind):
+        return _text_to_numbers(values.cast(pa.large_binary()), ranks)
+    return None
+
+
+def _text_to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """The letters behind those that all texts begin with, as digits."""
+    known = np.flatnonzero(~np.isnan(ranks))
+    if not len(known):
+        return None
+    order = known[np.argsort(ranks[known])]
+    first, last = values[int(order[0])].as_py(), values[int(order[-1])].as_py()
+    same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    start = values.offset
+    ends = np.frombuffer(values.buffers()[1], np.int64)[start : start + len(values) + 1]
+    data = np.frombuffer(values.buffers()[2] or b"\0", np.uint8)
+    found = np.zeros(len(values))
+    for letter in range(_LETTERS):
+        at = ends[:-1] + same + letter
+        digit = np.where(at < ends[1:], data[np.minimum(at, len(data) - 1)], 0)
+        found = found * 256 + digit
+    return found
+
+
+def _is_faithful(scale: NDArray[np.float64], ranks: NDArray[np.float64]) -> bool:
+    """Where ranks differ the scale rises, and from end to end it is no infinite way."""
+    known = np.flatnonzero(~np.isnan(ranks))
+    order = known[np.argsort(ranks[known], kind="stable")]
+    ordered = scale[order]
+    if len(ordered) and not np.isfinite(ordered[-1] - ordered[0]):
+        return False
+    return bool(((np.diff(ordered) > 0) | (np.diff(ranks[order]) == 0)).all())

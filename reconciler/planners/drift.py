@@ -1,0 +1,193 @@
+"""Where a table differs from its spec: facts, no remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from reconciler import units
+from reconciler.spec.model import Clustering, FileSizes, Policy, Retention, TableSpec
+from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
+from reconciler.state.model import TableState
+
+RETENTION_FIELDS = {
+    Policy.COMMITS: "retention.commits",
+    Policy.HOURS: "retention.hours",
+    Policy.FILE_VERSIONS: "retention.fileVersions",
+}
+_SECONDS = 14  # digits of an instant down to seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """One difference: what the spec says, what the table has, and how we know."""
+
+    field: str
+    desired: Any
+    actual: Any
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcessSlices:
+    """File slices beyond a retention that nothing else holds.
+
+    ``oldest`` is the instant of the oldest; ``versions`` the most versions a live group has, and
+    ``cutoff`` the instant at which a window of hours starts.
+    """
+
+    slices: int
+    files: int
+    oldest: str
+    versions: int
+    cutoff: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnclusteredSlices:
+    """File slices that don't lie as declared and are rewritten.
+
+    ``layout``: what is declared; ``past``: the newest completed clustering. ``mean_bytes``: bytes of a
+    base file among the slices. In the ``partitions`` with too many small base files ``small`` of
+    ``files`` are. ``overlap``: the greatest of a partition, None where that is not asked or known.
+    """
+
+    layout: ClusteringLayout
+    past: PastClustering | None
+    slices: int
+    partitions: int
+    mean_bytes: int
+    small: int
+    files: int
+    overlap: float | None
+
+
+def find_drift(
+    spec: TableSpec,
+    state: TableState,
+    excess: ExcessSlices | None,
+    unclustered: UnclusteredSlices | None = None,
+) -> tuple[Drift, ...]:
+    """Every difference.
+
+    ``excess`` is None when no slice exceeds the retention, ``unclustered`` when none is to be clustered.
+    """
+    found = []
+    if spec.retention is not None:
+        if excess is not None:
+            found.append(_describe_excess(spec.retention, state, excess))
+        by_writers = _find_foreign_policy(spec.retention, state)
+        found += [by_writers] if by_writers else []
+    if unclustered is not None and spec.clustering is not None:
+        found += _find_layout_drift(spec.clustering, spec.files or FileSizes(), unclustered)
+    return tuple(found)
+
+
+def _find_layout_drift(
+    clustering: Clustering, files: FileSizes, misfit: UnclusteredSlices
+) -> Iterator[Drift]:
+    if clustering.columns:
+        yield from _find_order_drift(misfit)
+    if misfit.small:
+        partitions = f"{misfit.partitions} partition" + ("" if misfit.partitions == 1 else "s")
+        is_or_are = "is" if misfit.small == 1 else "are"
+        yield Drift(
+            field="files.target",
+            desired=files.target,
+            actual=misfit.mean_bytes,
+            because=f"{misfit.small} of {misfit.files} base files in {partitions} {is_or_are} "
+            f"below files.small, {units.format_size(files.small)}",
+        )
+    above = clustering.when.overlap_above
+    if misfit.overlap is not None and above is not None and misfit.overlap > above:
+        yield Drift(
+            field="clustering.when.overlapAbove",
+            desired=above,
+            actual=misfit.overlap,
+            because="so many files cover a row on average where they overlap most",
+        )
+
+
+def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Drift]:
+    """The order of the rows, where the newest clustering had another or there was none."""
+    declared, past = misfit.layout, misfit.past
+    if past is None:
+        because = "no clustering of the active timeline has laid out its rows"
+        yield Drift(
+            field="clustering.columns",
+            desired=list(declared.columns),
+            actual=None,
+            because=because,
+        )
+    elif past.layout is None:
+        yield Drift(
+            field="clustering.columns",
+            desired=list(declared.columns),
+            actual=None,
+            because=f"nobody wrote down how clustering {past.instant} laid out its rows",
+        )
+    else:
+        because = f"clustering {past.instant} laid out its rows so"
+        for name in ("columns", "curve", "mapping"):
+            desired, actual = getattr(declared, name), getattr(past.layout, name)
+            if desired != actual:
+                yield Drift(
+                    field=f"clustering.{name}",
+                    desired=list(desired) if name == "columns" else desired,
+                    actual=list(actual) if name == "columns" else actual,
+                    because=because,
+                )
+                return
+
+
+def _describe_excess(retention: Retention, state: TableState, excess: ExcessSlices) -> Drift:
+    slices = f"{excess.slices} file slice" + ("" if excess.slices == 1 else "s")
+    files = f"{excess.files} file" + ("" if excess.files == 1 else "s")
+    exceed = "exceeds" if excess.slices == 1 else "exceed"
+    return Drift(
+        field=RETENTION_FIELDS[retention.policy],
+        desired=retention.keep,
+        actual=_measure_retention(retention, state, excess),
+        because=f"{slices} in {files} {exceed} it, the oldest of {excess.oldest}",
+    )
+
+
+def _measure_retention(retention: Retention, state: TableState, excess: ExcessSlices) -> int:
+    match retention.policy:
+        case Policy.COMMITS:
+            return sum(i.requested >= excess.oldest for i in state.timeline.commits)
+        case Policy.HOURS:
+            return retention.keep + _hours_between(excess.oldest, excess.cutoff or excess.oldest)
+        case Policy.FILE_VERSIONS:
+            return excess.versions
+
+
+def _hours_between(earlier: str, later: str) -> int:
+    """Whole hours between two instants, rounded up; 0 where one is no time (bootstrap)."""
+    try:
+        start, end = (
+            datetime.strptime(i[:_SECONDS], "%Y%m%d%H%M%S")  # noqa: DTZ007 (difference only)
+            for i in (earlier, later)
+        )
+    except ValueError:
+        return 0
+    return max(0, -int(-(end - start).total_seconds() // 3600))
+
+
+def _find_foreign_policy(retention: Retention, state: TableState) -> Drift | None:
+    """The policy by which another writer cleans the table, where it contradicts the spec."""
+    for clean in reversed(state.cleans):
+        if clean.is_blank or clean.policy is None or "reconciler.plans.digest" in clean.extra:
+            continue
+        if clean.policy == retention.policy.value:
+            return None
+        return Drift(
+            field="retention.policy",
+            desired=retention.policy.value,
+            actual=clean.policy,
+            because=f"another writer's clean {clean.instant} used it; the table has two retentions "
+            "while its writers clean by themselves (hoodie.clean.automatic)",
+        )
+    return None

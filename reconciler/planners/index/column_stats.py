@@ -1,0 +1,241 @@
+"""Whether Hudi's own index column_stats must be built for the declared columns, and whether we can.
+
+Pure. It is built of the columns that writers keep, not of the declared ones alone: readers of
+version 6 believe that every column has its entries, and a writer of a later version writes its own
+columns down as the index's, whatever older files have entries of. A file without an entry of a
+column then loses its rows, and a column of which no writer makes entries goes with the next write.
+Source: HoodieTableMetadataUtil.getColumnsToIndex, ColumnStatsIndexSupport,
+PartitionStatsIndexSupport (0.15 to 1.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from reconciler.hudi.metadata.bound_encoding import (
+    MAX_ENTRIES,
+    find_bound_encoding,
+    is_indexed_by_hudi,
+)
+from reconciler.hudi.metadata.own_timeline import KNOWN_VERSIONS, VERSION_8
+from reconciler.hudi.metadata.table import FILES
+from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
+from reconciler.planners.reasons import pluralize
+
+if TYPE_CHECKING:
+    from reconciler.hudi.timeline.active import Timeline
+    from reconciler.state.index_state import IndexState
+    from reconciler.state.model import TableState
+
+__all__ = [
+    "MAX_COLUMNS",
+    "ColumnStatsNeed",
+    "find_busy_instant",
+    "list_indexed_columns",
+    "is_indexed_when_named",
+    "assess_column_stats",
+]
+
+_INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
+_BOOTSTRAP: Final = "hoodie.bootstrap.base.path"
+#: from version 8 on, a writer's own columns (HoodieTableMetadataUtil.META_COLS_TO_ALWAYS_INDEX)
+_ALWAYS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+_META: Final = frozenset(
+    {*_ALWAYS, "_hoodie_commit_seqno", "_hoodie_file_name", "_hoodie_operation"}
+)
+#: and how many more by itself (hoodie.metadata.index.column.stats.max.columns.to.index)
+MAX_COLUMNS: Final = 32
+#: plans that may wait for ever; who carries one out reads the table's properties first
+_WAITING: Final = frozenset(
+    {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING, Action.CLEAN, Action.ROLLBACK}
+)
+_INDEX_CHANGING: Final = WRITES | {Action.INDEXING, Action.ROLLBACK, Action.RESTORE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStatsNeed:
+    """``missing``: declared columns that the index has not. ``files_without_entries``: base files that it lacks.
+
+    Of the missing it has no place for those of ``unsupported``, which no writer indexes by itself, and
+    writers have taken those of ``removed_by_writers`` out of it again. ``columns``: all that it is built of,
+    declared or not; ``files``: how many base files get entries. ``because``: why it cannot be built
+    here, None where it can or there is nothing to do.
+    """
+
+    missing: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    removed_by_writers: tuple[str, ...] = ()
+    files_without_entries: int = 0
+    columns: tuple[str, ...] = ()
+    files: int = 0
+    because: str | None = None
+
+    @property
+    def buildable(self) -> tuple[str, ...]:
+        """The declared columns for which it is worth to be built."""
+        never = {*self.unsupported, *self.removed_by_writers}
+        return tuple(column for column in self.missing if column not in never)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a step of it belongs into a plan."""
+        return self.because is None and bool(self.buildable or self.files_without_entries)
+
+
+def assess_column_stats(state: TableState, columns: Sequence[str]) -> ColumnStatsNeed:
+    """What the declared columns ask of Hudi's index, of a state with ``state.index``.
+
+    ``columns``: those of them that can be indexed at all.
+    """
+    known = state.index_state
+    assert known is not None, "a spec with an index block has one"
+    if known.hudi_problem is not None:
+        return ColumnStatsNeed(
+            missing=tuple(columns), because=_explain_unbuildable(known.hudi_problem)
+        )
+    have = known.hudi_columns or ()
+    every = list_indexed_columns(known.schema, state.table_version, known.hudi_defined)
+    missing = tuple(column for column in columns if column not in have)
+    found = ColumnStatsNeed(
+        missing=missing,
+        unsupported=tuple(column for column in missing if column not in every),
+        removed_by_writers=tuple(
+            c for c in missing if c in every and c in known.hudi_removed_by_writers
+        ),
+        files_without_entries=known.hudi_files_without_entries,
+        columns=tuple(every),
+        files=len(known.files),
+    )
+    if not found.is_due:
+        return found if missing else ColumnStatsNeed()
+    why = next(_find_obstacles(state), None)
+    logs = len(state.files) if state.is_merge_on_read else 0
+    files = max(len(known.files), logs)
+    if why is None and files * len(every) > MAX_ENTRIES:
+        why = (
+            f"{files} files with {len(every)} columns are more than {MAX_ENTRIES} entries; "
+            "let a Hudi writer build it"
+        )
+    return (
+        found
+        if why is None
+        else replace(found, because=_explain_unbuildable(why, found.files_without_entries))
+    )
+
+
+def list_indexed_columns(
+    schema: Any, table_version: int, defined: Collection[str] = ()
+) -> dict[str, Any]:
+    """Every column that the index is built of: by name, with dots into structs, its Arrow type.
+
+    ``defined``: those that writers have written down as the index's, which stay in it.
+    """
+    return {
+        name: kind
+        for name, kind in _columns_of_writers(schema, table_version, defined)
+        if find_bound_encoding(kind, table_version) is not None
+    }
+
+
+def is_indexed_when_named(state: TableState, column: str) -> bool:
+    """Whether the index has entries of a column where a writer names it."""
+    assert state.index_state is not None, "a spec with an index block has one"
+    return column in list_indexed_columns(state.index_state.schema, state.table_version, (column,))
+
+
+def _columns_of_writers(
+    schema: Any, table_version: int, defined: Collection[str]
+) -> Iterator[tuple[str, Any]]:
+    """The columns of which writers make entries, as far as that can be known."""
+    top = {part.name: _plain_type(part.type) for part in schema}
+    if table_version < VERSION_8:
+        yield from top.items()
+        return
+    others = (
+        name
+        for name, kind in top.items()
+        if name not in _META and is_indexed_by_hudi(kind, table_version)
+    )
+    by_itself = [*(name for name in _ALWAYS if name in top), *islice(others, MAX_COLUMNS)]
+    yield from ((name, top[name]) for name in by_itself)
+    if not set(defined) <= set(by_itself):
+        every = dict(_list_leaves(schema))
+        more = dict.fromkeys(name for name in defined if name in every)
+        yield from ((name, every[name]) for name in more if name not in by_itself)
+
+
+def find_busy_instant(timeline: Timeline) -> Instant | None:
+    """A pending instant of somebody who may be counting on the indexes as they were.
+
+    None where there is none: plans that nobody has begun don't count.
+    """
+    for instant in timeline.instants:
+        is_waiting = instant.state is State.REQUESTED and instant.action in _WAITING
+        if not instant.is_completed and instant.action in _INDEX_CHANGING and not is_waiting:
+            return instant
+    return None
+
+
+def _explain_unbuildable(why: str, gaps: int = 0) -> str:
+    said = f"index.hudi: build: column_stats cannot be built here: {why}"
+    if not gaps:
+        return said
+    files = pluralize(gaps, "base file")
+    return f"{said}; it has not all entries of {files}, whose rows Hudi's readers may lose"
+
+
+def _find_obstacles(state: TableState) -> Iterator[str]:
+    """Why not, the first reason first."""
+    if state.table_version not in KNOWN_VERSIONS:
+        versions = ", ".join(map(str, KNOWN_VERSIONS))
+        yield f"the table is of version {state.table_version}, and only {versions} are known"
+    if not state.metadata_partitions:
+        yield ("the table has no metadata table; write to it once with hoodie.metadata.enable=true")
+    elif FILES not in state.metadata_partitions:
+        yield f"its metadata table does not list the {FILES}"
+    building = state.properties.get(_INFLIGHT, "").strip()
+    if building:
+        yield f"the metadata partitions {building} are being built by another"
+    if state.properties.get(_BOOTSTRAP):
+        yield "the table was bootstrapped, so columns of its files lie in others"
+    busy = find_busy_instant(state.timeline)
+    if busy is not None:
+        yield f"{busy.file_name} is pending and may be counting on the indexes as they are"
+    assert state.index_state is not None, "a spec with an index block has one"
+    if state.index_state.renamed:
+        yield (
+            f"older files hold column {min(state.index_state.renamed)} under another name; rewrite them "
+            "with Hudi, for example by clustering"
+        )
+    yield from _find_unknown_columns(state.index_state, state.table_version)
+
+
+def _find_unknown_columns(known: IndexState, table_version: int) -> Iterator[str]:
+    """Columns that Hudi indexes and we cannot: files would lack entries of them."""
+    for name, kind in _columns_of_writers(known.schema, table_version, known.hudi_defined):
+        if find_bound_encoding(kind, table_version) is None:
+            yield (
+                f"its readers count on entries of column {name}, of type {kind}, and how they are "
+                "kept is not known; let a Hudi writer build the index"
+            )
+
+
+def _list_leaves(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Columns and, for structs, their fields with dots; a struct itself comes before them."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    for part in schema:
+        kind = _plain_type(part.type)
+        yield part.name, kind
+        if pa.types.is_struct(kind):
+            for name, below in _list_leaves(kind):
+                yield f"{part.name}.{name}", below
+
+
+def _plain_type(kind: Any) -> Any:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,0 +1,166 @@
+"""What rows take once they lie in another order, beside other rows: encoded, not estimated; pure.
+
+Keys and times that came in order compress worse among others, texts that belong together better,
+and each of more files has its own dictionaries. So whole rows are encoded as the rewrite will do
+it: in the new order, as many together as a new file has.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.file_slices.base_file.parquet import EncodedSize, measure_encoded_size
+from reconciler.layout.curves.pseudo_random import pseudo_random_bits
+from reconciler.layout.curves.row_layout import RowLayout, assign_files, compute_keys, sort_by_key
+from reconciler.planners.prediction.sampled_group import SimulatedGroup
+
+if TYPE_CHECKING:
+    from reconciler.state.sampling.model import WholeRows
+
+#: fewer rows than this tell nothing of a group
+MIN_ROWS: Final = 1000
+_TIES: Final = 7
+#: one of so many rows is encoded again, to see what rows take that are further apart
+_THINNING: Final = 4
+#: so much at least, and at most, of what sampled rows take, all rows are said to take
+_DENSITY_RANGE: Final = (0.85, 1.0)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SizeGrowth:
+    """Bytes of rows in new files, of those that they take today.
+
+    ``by_file``: float64 a new file, where rows of it were encoded, else as ``overall``.
+    ``footer_bytes``: by how many bytes the footers of new files are longer than those of today's,
+    which may tell of more row groups. ``share``: of the group's rows that were encoded.
+    """
+
+    overall: float
+    by_file: Floats
+    footer_bytes: int = 0
+    share: float = 1.0
+
+
+class GrowthEstimator:
+    """The whole rows of a group. They are encoded once, in the first layout that is asked for."""
+
+    def __init__(self, group: SimulatedGroup, whole: WholeRows | None) -> None:
+        self._group, self._whole = group, whole
+        self._here = np.zeros(0, np.int64)
+        if whole is not None:
+            self._here = np.flatnonzero(np.isin(whole.file, group.members))
+        #: bytes of each row in a new file, and those of the file's footer
+        self._then: tuple[Floats, float] | None = None
+
+    def estimate_growth(self, layout: RowLayout | None) -> SizeGrowth | None:
+        """How much the rows grow in a layout; None where too few of them are known whole.
+
+        Raises what ``curves.layout.keys`` and pyarrow raise.
+        """
+        whole, here, group = self._whole, self._here, self._group
+        if whole is None or len(here) < MIN_ROWS:
+            return None
+        file, by = self._lay_out_rows(whole, layout)
+        if self._then is None:
+            self._then = self._encode_rows(whole, file, by)
+        then, footer = self._then
+        took = whole.stored_bytes[here]
+        of_all = float(then.sum() / max(took.sum(), 1.0))
+        before = np.bincount(file, took, group.outputs)
+        after = np.bincount(file, then, group.outputs)
+        is_there = before > 0
+        return SizeGrowth(
+            overall=of_all,
+            by_file=np.where(is_there, after / np.where(is_there, before, 1.0), of_all),
+            footer_bytes=round(footer - whole.footer),
+            share=min(1.0, len(here) / max(group.rows, 1)),
+        )
+
+    def _lay_out_rows(
+        self, whole: WholeRows, layout: RowLayout | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The new file of each row, and the rows in the order of the files."""
+        here = self._here
+        if layout is None:
+            return np.zeros(len(here), np.int64), np.arange(len(here))
+        asked = (
+            whole.query_columns.take(to_integer_array(here))
+            .select(list(layout.columns))
+            .combine_chunks()
+        )
+        ties = pseudo_random_bits(len(here), _TIES) if layout.needs_ties else None
+        lanes = compute_keys(layout, asked, ties=ties)
+        file = assign_files(layout, lanes, ties=ties).astype(np.int64)
+        by = sort_by_key(lanes).astype(np.int64)
+        return file, by[np.argsort(file[by], kind="stable")]
+
+    def _encode_rows(
+        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
+    ) -> tuple[Floats, float]:
+        counts, found = self._encode_pieces(whole, file, by)
+        each = np.array([one.row_bytes for one in found]) / counts
+        then = np.zeros(len(by))
+        then[by] = np.repeat(each, counts) * self._density_factor(
+            whole, file, by, _weighted_mean(each, counts)
+        )
+        return then, float(np.mean([one.footer_bytes for one in found]))
+
+    def _density_factor(
+        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64], mean: float
+    ) -> float:
+        """What all rows take of what these take, which lie further apart than all of them will.
+
+        The fewer rows there are in the order, the less neighbours have in common: by how much for
+        every doubling, a quarter of the rows tells.
+        """
+        doublings = math.log2(max(self._group.rows / len(by), 1.0))
+        thin = by[::_THINNING]
+        if not doublings or len(thin) < MIN_ROWS or mean <= 0:
+            return 1.0
+        counts, found = self._encode_pieces(whole, file, thin)
+        sparse = _weighted_mean(np.array([one.row_bytes for one in found]) / counts, counts)
+        slope = (sparse - mean) / math.log2(_THINNING)
+        return float(np.clip(1 - slope * doublings / mean, *_DENSITY_RANGE))
+
+    def _encode_pieces(
+        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], list[EncodedSize]]:
+        """The rows of each piece, and their bytes."""
+        piece = _split_pieces(file[by], max(self._group.rows // self._group.outputs, 1))
+        starts = np.flatnonzero(np.diff(piece, prepend=-1))
+        counts = np.diff(np.append(starts, len(piece)))
+        found = [
+            measure_encoded_size(
+                whole.rows.take(to_integer_array(self._here[by[at : at + count]])), whole.form
+            )
+            for at, count in zip(starts.tolist(), counts.tolist(), strict=True)
+        ]
+        return counts, found
+
+
+def _weighted_mean(each: Floats, counts: NDArray[np.int64]) -> float:
+    return float((each * counts).sum() / max(counts.sum(), 1))
+
+
+def _split_pieces(file: NDArray[np.int64], each: int) -> NDArray[np.int64]:
+    """What is encoded together, ascending: rows of files as they follow, about ``each`` of them.
+
+    >>> _pieces(np.array([0, 0, 0, 1, 1, 1, 2, 2]), 3).tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2]
+    >>> _pieces(np.array([0, 0, 1, 1, 2, 3]), 4).tolist()
+    [0, 0, 0, 0, 1, 1]
+    """
+    if not file[-1]:
+        return np.arange(len(file)) // each
+    counts = np.bincount(file)
+    middle = np.cumsum(counts) - counts / 2
+    found: NDArray[np.int64] = (middle // each).astype(np.int64)[file]
+    return found

@@ -1,0 +1,205 @@
+"""How big a table's files are beside what is declared, and what the next rows will do; pure.
+
+Nothing is decided by it: people look at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_boolean_array
+from reconciler.hudi.files.view import FileView
+from reconciler.hudi.timeline.instant import Action
+from reconciler.layout.sizing.assignment_rules import (
+    AssignmentRule,
+    CopyOnWrite,
+    FileSizeLimits,
+    MergeOnRead,
+    SteadyRule,
+)
+from reconciler.layout.sizing.choose_rule import choose_rule
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
+from reconciler.layout.sizing.simulate_inserts import (
+    NextInsert,
+    apportion_rows,
+    combine_forecasts,
+    simulate_inserts,
+    sum_by_partition,
+)
+from reconciler.layout.sizing.size_report import measure_file_sizes
+from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.plans.file_sizes import FileSizeReport, InsertReport
+from reconciler.plans.model import Note
+from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.state.model import TableState
+
+#: the rule of a plan's warning that past writes could not be read
+WARNING_RULE: Final = "fileSizes"
+#: partitions that a plan names, the worst first
+_MAX_PARTITIONS: Final = 20
+#: a simulation of more files than that says nothing to anybody
+_MAX_FILES: Final = 1_000_000
+#: Hudi's names of what writes rows again that are in the table already
+_SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
+#: file ids that begin with the number of a bucket, as a bucket index makes them
+_BUCKET: Final = r"^0000\d{4}-"
+
+
+def report_file_sizes(
+    spec: TableSpec, state: TableState, view: FileView, next_insert: NextInsert | None = None
+) -> FileSizeReport | None:
+    """The files of a table; None where its past writes were not asked for.
+
+    ``view`` is the table's; ``next_insert``: rows whose way is simulated.
+    """
+    if state.recent_writes is None:
+        return None
+    groups = measure_groups(
+        view,
+        compacting=[(one.partition, one.file_id) for one in state.compactions],
+        clustering=[(one.partition, one.file_id) for one in state.clusterings],
+    )
+    files = spec.files or FileSizes()
+    sizes = FileSizeLimits(target=files.target, small=files.small)
+    found = measure_file_sizes(groups, sizes, _find_operations(state))
+    return FileSizeReport(
+        target=sizes.target,
+        small_below=sizes.small,
+        state=replace(found, partitions=found.partitions[:_MAX_PARTITIONS]),
+        small_partitions=len(found.partitions),
+        next_insert=None
+        if next_insert is None
+        else _simulate_inserts(next_insert, state, groups, files, sizes),
+    )
+
+
+def warn_of_writes(state: TableState) -> tuple[Note, ...]:
+    """What could not be found out about past writes."""
+    if state.recent_writes is None or state.recent_writes.warning is None:
+        return ()
+    return (Note(WARNING_RULE, state.recent_writes.warning.because),)
+
+
+def _find_operations(state: TableState) -> dict[str, str]:
+    """By instant what wrote it: of the newest writes, and of every clustering that is known."""
+    found = dict.fromkeys(
+        (one.instant for one in state.clustering_facts.clusterings)
+        if state.clustering_facts
+        else (),
+        "CLUSTER",
+    )
+    written = state.recent_writes.newest if state.recent_writes else ()
+    return found | {one.instant: one.operation for one in written if one.operation}
+
+
+def _simulate_inserts(
+    insert: NextInsert,
+    state: TableState,
+    groups: FileGroupSizes,
+    files: FileSizes,
+    sizes: FileSizeLimits,
+) -> InsertReport:
+    assert state.recent_writes is not None, "past writes were asked for"
+    written = state.recent_writes.newest
+    rows, spread = _spread_rows(insert, state, written)
+    if not rows:
+        return _skip_simulation(insert, spread)
+    if _has_bucket_index(groups):
+        return _skip_simulation(
+            insert,
+            "the table's file groups are buckets of record keys (a bucket index), into which rows "
+            "go by their keys, however big the files are",
+        )
+    rule = choose_rule(
+        "hudi" if state.is_merge_on_read else files.assign,
+        sizes,
+        written,
+        footers=state.recent_writes.footers,
+        declared=files.record_size,
+    )
+    if insert.rows * _bytes_per_row(rule) > _MAX_FILES * sizes.target:
+        return _skip_simulation(insert, "so many rows make more than a million files")
+    outlooks = simulate_inserts(
+        groups,
+        rows,
+        MergeOnRead() if state.is_merge_on_read else CopyOnWrite(),
+        rule,
+        has_commits=bool(state.timeline.commits),
+    )
+    worst = sorted(outlooks, key=lambda one: -one.rows)[:_MAX_PARTITIONS]
+    return InsertReport(
+        rows=insert.rows,
+        because=f"{spread}; {_explain_row_size(rule, state)}"
+        if spread
+        else _explain_row_size(rule, state),
+        partition_count=len(outlooks),
+        total=combine_forecasts(outlooks),
+        partitions=tuple(worst),
+    )
+
+
+def _skip_simulation(insert: NextInsert, why: str) -> InsertReport:
+    return InsertReport(rows=insert.rows, because=f"not simulated: {why}")
+
+
+def _spread_rows(
+    insert: NextInsert, state: TableState, written: Sequence[PastWrite]
+) -> tuple[dict[str, int], str]:
+    """The rows by partition and how they came there; no rows and why not."""
+    is_partitioned = state.is_partitioned or any(state.partitions)
+    if insert.partition is not None:
+        if not is_partitioned:
+            return {}, "the table has no partitions; name none"
+        return {insert.partition: insert.rows}, f"all of them into {insert.partition}"
+    recent = [one.inserts for one in written if one.inserts and not _is_table_service(one, state)]
+    shares = sum_by_partition(recent)
+    if not is_partitioned:
+        return {"": insert.rows}, ""
+    if not shares:
+        return {}, (
+            "the newest writes tell of no new rows, so that nobody knows into which partitions "
+            "the next ones go; name one, as N,PARTITION"
+        )
+    found = {path: rows for path, rows in apportion_rows(insert.rows, shares).items() if rows}
+    writes = "write" if len(recent) == 1 else f"{len(recent)} writes"
+    return found, f"on partitions as the new rows of the last {writes}"
+
+
+def _is_table_service(written: PastWrite, state: TableState) -> bool:
+    """Whether what an instant wrote was in the table before; a compaction ends as a commit."""
+    is_compaction = state.is_merge_on_read and written.action is Action.COMMIT
+    return is_compaction or (written.operation or "").upper() in _SERVICES
+
+
+def _has_bucket_index(groups: FileGroupSizes) -> bool:
+    ids = groups.file_id.filter(to_boolean_array(groups.is_live))
+    return bool(len(ids)) and bool(pc.all(pc.match_substring_regex(ids, _BUCKET)).as_py())
+
+
+def _bytes_per_row(rule: AssignmentRule) -> float:
+    return rule.record_size.per_row if isinstance(rule, SteadyRule) else float(rule.average)
+
+
+def _explain_row_size(rule: AssignmentRule, state: TableState) -> str:
+    """How big a row is taken for, and whose rule that is."""
+    if isinstance(rule, SteadyRule):
+        fixed = f" beside {rule.record_size.fixed} of every file" if rule.record_size.fixed else ""
+        weighed = (
+            "; so few rows tell nothing sure, and a write weighs its own" * rule.needs_row_sizes
+        )
+        return f"{_format_bytes(rule.record_size.per_row)} a row{fixed} ({rule.record_size.because}{weighed})"
+    size = f"{_format_bytes(rule.average)} a row by Hudi's rule"
+    if not state.is_merge_on_read:
+        return size
+    return (
+        f"{size}, since Hudi's writers write tables that merge on read; their index is taken for "
+        "one that finds no rows in log files (bloom, simple, record index)"
+    )
+
+
+def _format_bytes(count: float) -> str:
+    return "1 byte" if round(count) == 1 else f"{count:.0f} bytes"

@@ -1,0 +1,202 @@
+"""Layouts of a whole table tried in miniature: what queries would read of each; pure.
+
+The groups are those that a clustering of everything would rewrite: newest slices of a partition, of
+at most ``perGroup`` bytes, each laid out by itself. Tried are the few of which queries read most;
+of the others as much is saved of what they read today.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from reconciler.layout.curves.pseudo_random import count_sample_rows
+from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
+from reconciler.planners.prediction.layout_candidates import (
+    LayoutCandidate,
+    LayoutTrial,
+    QueryReads,
+)
+from reconciler.planners.prediction.sampled_group import SimulatedGroup
+from reconciler.planners.prediction.sampled_layout import SimulationInput
+from reconciler.planners.prediction.simulated_rewrite import (
+    ExpectedReads,
+    estimate_size_error,
+    extrapolate_reads,
+    relative_error,
+    simulate_group,
+)
+from reconciler.state.clustering_layout import ClusteringLayout
+from reconciler.state.sampling.model import ForecastInput, SampleRequest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.layout.sizing.record_size import RecordSize
+    from reconciler.planners.cluster.candidates import CandidateSlices
+    from reconciler.planners.prediction.current_reads import CurrentReads
+
+#: groups that are tried at most
+MAX_GROUPS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WholeTable:
+    """A table that is to be laid out anew, in ``groups`` of its newest slices ``candidates``.
+
+    ``current``: what the queries read of the slices today; ``rows``: int64 per file of the table, its
+    records. ``sizes``: what rows take; ``target``: bytes of a file.
+    """
+
+    candidates: CandidateSlices
+    current: CurrentReads
+    groups: SliceGroups
+    rows: NDArray[np.int64]
+    sizes: RecordSize
+    target: int
+
+    @classmethod
+    def build(
+        cls,
+        found: CandidateSlices,
+        now: CurrentReads,
+        *,
+        rows: NDArray[np.int64],
+        sizes: RecordSize,
+        target: int,
+        per_group: int,
+    ) -> Self:
+        """All slices in their order, in groups of at most so many bytes."""
+        groups = pack_next_fit(np.arange(len(found)), found.partition, found.bytes, per_group)
+        return cls(
+            candidates=found, current=now, groups=groups, rows=rows, sizes=sizes, target=target
+        )
+
+    @property
+    def outputs(self) -> NDArray[np.int64]:
+        """Files that each group becomes."""
+        return self.sizes.count_files(self.groups.sum_values(self._row_bytes), self.target)
+
+    @property
+    def bytes(self) -> int:
+        """Of all files then."""
+        return int(self._row_bytes.sum() + self.outputs.sum() * self.sizes.fixed)
+
+    @property
+    def _row_bytes(self) -> NDArray[np.int64]:
+        return self.sizes.data_bytes(self.candidates.base, self.candidates.logs)
+
+    def measure_reads(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Files and bytes that queries read of the groups, queries by groups."""
+        kept, bytes_ = self.current.reads.kept, self.candidates.bytes
+        files = [self.groups.sum_values(mask.astype(np.int64)) for mask in kept]
+        sizes = [self.groups.sum_values(np.where(mask, bytes_, 0)) for mask in kept]
+        return np.stack(files), np.stack(sizes)
+
+    @property
+    def tried_groups(self) -> NDArray[np.int64]:
+        """The groups that are tried, ascending: those with base files that queries read most of."""
+        has_base = self.groups.sum_values(self.candidates.has_base.astype(np.int64)) > 0
+        read = np.where(has_base, self.measure_reads()[1].sum(axis=0), -1)
+        most = np.argsort(-read, kind="stable")[:MAX_GROUPS]
+        found: NDArray[np.int64] = np.sort(most[has_base[most]])
+        return found
+
+    def build_group(self, number: int) -> SimulatedGroup:
+        """A group as it is rewritten in miniature."""
+        slices, found = self.groups[number], self.candidates
+        based = slices[found.has_base[slices]]
+        return SimulatedGroup(
+            members=found.base_row[based],
+            sizes=found.base[based],
+            rows=int(self.rows[found.base_row[based]].sum()),
+            row_bytes=int(self._row_bytes[slices].sum()),
+            outputs=int(self.outputs[number]),
+            partition=int(found.partition[slices[0]]),
+            is_whole=bool((found.logs[slices] == 0).all()) and len(based) == len(slices),
+        )
+
+    def choose_samples(self, max_rows: int) -> tuple[SampleRequest, ...]:
+        """What to read of the groups that are tried, for layouts fitted to ``max_rows`` rows in all."""
+        groups = [self.build_group(number) for number in self.tried_groups.tolist()]
+        each = max(max_rows // max(len(groups), 1), 1)
+        return tuple(_build_request(group, each) for group in groups)
+
+
+def _build_request(group: SimulatedGroup, rows: int) -> SampleRequest:
+    total = float(group.sizes.sum()) or 1.0
+    wanted = [count_sample_rows(rows, size, total) for size in group.sizes.tolist()]
+    return SampleRequest(files=group.members, fit_rows=np.array(wanted, np.int64))
+
+
+def try_layout(
+    table: WholeTable, forecast_input: ForecastInput, candidate: LayoutCandidate
+) -> LayoutTrial | None:
+    """What the queries would read of the table laid out so; None where no row of it is known."""
+    ask = SimulationInput(
+        queries=tuple(query.where for query in table.current.queries),
+        forecast_input=forecast_input,
+        layout=ClusteringLayout(
+            columns=candidate.columns, curve=candidate.curve, mapping=candidate.mapping
+        ),
+        sizes=table.sizes,
+        target=table.target,
+    )
+    numbers = table.tried_groups.tolist()
+    groups = [table.build_group(number) for number in numbers]
+    counts = [simulate_group(ask, group) for group in groups]
+    known = [nth for nth, found in enumerate(counts) if found is not None]
+    told = extrapolate_reads(
+        [found for found in counts if found is not None],
+        [_planned_output(table, groups[nth]) for nth in known],
+    )
+    if not told:
+        return None
+    both = _extrapolate(table, told, np.array([numbers[nth] for nth in known], np.int64))
+    none = np.zeros(len(ask.queries))
+    reads = zip(both.files.tolist(), both.bytes.tolist(), strict=True)
+    return LayoutTrial(
+        candidate=candidate,
+        reads=tuple(QueryReads(files=round(files), bytes=round(size)) for files, size in reads),
+        errors=tuple(relative_error(both, none, none, estimate_size_error(ask)).round(3).tolist()),
+        table_bytes=table.bytes,
+    )
+
+
+def _planned_output(whole: WholeTable, group: SimulatedGroup) -> tuple[int, float]:
+    """Files that a group becomes, and their bytes."""
+    return group.outputs, float(group.row_bytes + group.outputs * whole.sizes.fixed)
+
+
+def _extrapolate(
+    whole: WholeTable, told: list[ExpectedReads], groups: NDArray[np.int64]
+) -> ExpectedReads:
+    """What is read of all groups: of those that were not tried, the same share of today."""
+    files_now, bytes_now = whole.measure_reads()
+    files = sum(one.files for one in told)
+    sizes = sum(one.bytes for one in told)
+    by_files = _change_factor(np.asarray(files), files_now, groups)
+    by_bytes = _change_factor(np.asarray(sizes), bytes_now, groups)
+    return ExpectedReads(
+        files=files + by_files * _sum_others(files_now, groups),
+        bytes=sizes + by_bytes * _sum_others(bytes_now, groups),
+        files_variance=np.asarray(sum(one.files_variance for one in told)),
+        bytes_variance=np.asarray(sum(one.bytes_variance for one in told)),
+    )
+
+
+def _change_factor(
+    then: NDArray[np.float64], now: NDArray[np.int64], groups: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Per query what is read then of what is read now; of one that reads nothing, as of all."""
+    before = now[:, groups].sum(axis=1).astype(np.float64)
+    every = then.sum() / before.sum() if before.sum() else 1.0
+    found: NDArray[np.float64] = np.where(before > 0, then / np.maximum(before, 1.0), every)
+    return found
+
+
+def _sum_others(now: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = now.sum(axis=1) - now[:, groups].sum(axis=1)
+    return found

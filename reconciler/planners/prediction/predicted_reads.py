@@ -1,0 +1,183 @@
+"""What queries read once the groups of a decision are rewritten; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.files.view import FileView
+from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.planners.cluster.known_statistics import KnownStatistics, decide_clustering
+from reconciler.planners.cluster.planner import ClusteringDecision
+from reconciler.planners.prediction.current_reads import CurrentReads, MaxScanDemand
+from reconciler.planners.prediction.sampled_group import SimulatedGroup
+from reconciler.planners.prediction.sampled_layout import SimulationInput
+from reconciler.planners.prediction.simulated_rewrite import (
+    ExpectedReads,
+    SimulatedReads,
+    estimate_size_error,
+    extrapolate_reads,
+    relative_error,
+    simulate_group,
+)
+from reconciler.spec.model import TableSpec
+from reconciler.state.clustering_layout import ClusteringLayout
+from reconciler.state.model import TableState
+from reconciler.state.sampling.model import ForecastInput
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastContext:
+    """What one planning starts from."""
+
+    spec: TableSpec
+    state: TableState
+    forecast_input: ForecastInput
+    known: KnownStatistics
+    current: CurrentReads
+    view: FileView
+
+    def build_question(self, layout: ClusteringLayout) -> SimulationInput:
+        return SimulationInput(
+            queries=tuple(query.where for query in self.spec.queries),
+            forecast_input=self.forecast_input,
+            layout=layout,
+            sizes=self.known.sizes,
+            target=self.known.files.target,
+        )
+
+    def decide_clustering(self, scans: MaxScanDemand) -> ClusteringDecision:
+        return decide_clustering(self.spec, self.state, self.view, self.known, scans)
+
+
+class SimulationCache:
+    """Groups rewritten in miniature, each once."""
+
+    def __init__(self, ask: SimulationInput) -> None:
+        self.question = ask
+        self._known: dict[tuple[bytes, int], SimulatedReads | None] = {}
+
+    def simulate(self, group: SimulatedGroup) -> SimulatedReads | None:
+        key = (group.members.tobytes(), group.outputs)
+        if key not in self._known:
+            self._known[key] = simulate_group(self.question, group)
+        return self._known[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PredictedReads:
+    """What queries read once the groups of a decision are rewritten; an element a query.
+
+    ``kept_files``, ``kept_bytes``: of slices that stay. ``by_group``: of each group, None of one that
+    was not sampled; ``new_files``: of all groups. ``table_bytes``: bytes of the table then; ``size_error``: the
+    share of their bytes that new files may be off.
+    """
+
+    kept_files: Floats
+    kept_bytes: Floats
+    by_group: tuple[ExpectedReads | None, ...]
+    new_files: ExpectedReads
+    table_bytes: float
+    size_error: float
+    has_logs: bool
+
+    @classmethod
+    def predict(
+        cls, look: ForecastContext, decision: ClusteringDecision, miniatures: SimulationCache
+    ) -> PredictedReads:
+        found, kept = decision.candidates, look.current.reads.kept
+        stays = decision.group_of < 0
+        groups = list(build_groups(look, decision))
+        counts = [miniatures.simulate(group) for group in groups]
+        limits = [planned_output(look, *pair) for pair in zip(groups, counts, strict=True)]
+        some = [(c, limit) for c, limit in zip(counts, limits, strict=True) if c is not None]
+        told = iter(extrapolate_reads([c for c, _ in some], [limit for _, limit in some]))
+        new = tuple(None if c is None else next(told) for c in counts)
+        written = sum(size for _, size in limits)
+        return cls(
+            kept_files=kept[:, stays].sum(axis=1).astype(np.float64),
+            kept_bytes=(kept[:, stays] @ found.bytes[stays]).astype(np.float64),
+            by_group=new,
+            new_files=_sum_groups(new, limits, len(kept)),
+            table_bytes=float(found.bytes[stays].sum()) + written,
+            size_error=estimate_size_error(miniatures.question),
+            has_logs=any(not group.is_whole for group in groups),
+        )
+
+    @property
+    def is_unknown(self) -> bool:
+        return bool(self.by_group) and all(one is None for one in self.by_group)
+
+    @property
+    def files(self) -> Floats:
+        return self.kept_files + self.new_files.files
+
+    @property
+    def bytes(self) -> Floats:
+        return self.kept_bytes + self.new_files.bytes
+
+    @property
+    def error(self) -> Floats:
+        return relative_error(self.new_files, self.kept_files, self.kept_bytes, self.size_error)
+
+
+def build_groups(look: ForecastContext, decision: ClusteringDecision) -> Iterator[SimulatedGroup]:
+    """The groups of a decision, in its order."""
+    starts = decision.groups.starts.tolist()
+    for outputs, (start, end) in zip(
+        decision.groups.outputs.tolist(), pairwise(starts), strict=True
+    ):
+        yield build_group(look, decision.candidates, decision.members[start:end], int(outputs))
+
+
+def build_group(
+    look: ForecastContext, found: CandidateSlices, slices: NDArray[np.int64], outputs: int
+) -> SimulatedGroup:
+    """Slices that are rewritten together into so many files."""
+    rows, sizes = look.known.facts.rows, look.known.sizes
+    based = slices[found.has_base[slices]]
+    return SimulatedGroup(
+        members=found.base_row[based],
+        sizes=found.base[based],
+        rows=int(rows[found.base_row[based]].sum()),
+        row_bytes=int(sizes.data_bytes(found.base[slices], found.logs[slices]).sum()),
+        outputs=outputs,
+        partition=int(found.partition[slices[0]]),
+        is_whole=bool((found.logs[slices] == 0).all()) and len(based) == len(slices),
+    )
+
+
+def planned_output(
+    look: ForecastContext, group: SimulatedGroup, count: SimulatedReads | None
+) -> tuple[float, float]:
+    """Files that a group becomes, and their bytes: as planned where it was not sampled."""
+    if count is not None and count.output is not None:
+        return count.output
+    return group.outputs, float(group.row_bytes + group.outputs * look.known.sizes.fixed)
+
+
+def _sum_groups(
+    new: Sequence[ExpectedReads | None], limits: Sequence[tuple[float, float]], queries: int
+) -> ExpectedReads:
+    """All groups; those that were not sampled are read as the others are, on average."""
+    none = np.zeros(queries)
+    known = [(one, limit) for one, limit in zip(new, limits, strict=True) if one is not None]
+    files, size = (sum(limit[at] for _, limit in known) for at in (0, 1))
+    more = (
+        [limits[nth][0] if one is None else 0 for nth, one in enumerate(new)],
+        [limits[nth][1] if one is None else 0.0 for nth, one in enumerate(new)],
+    )
+    grow_files = 1 + sum(more[0]) / max(files, 1)
+    grow_bytes = 1 + sum(more[1]) / max(size, 1.0)
+    return ExpectedReads(
+        files=grow_files * sum((one.files for one, _ in known), none),
+        bytes=grow_bytes * sum((one.bytes for one, _ in known), none),
+        files_variance=grow_files**2 * sum((one.files_variance for one, _ in known), none),
+        bytes_variance=grow_bytes**2 * sum((one.bytes_variance for one, _ in known), none),
+    )

@@ -1,0 +1,167 @@
+"""What is said of the declared queries: predictions, drift, limits out of reach; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from reconciler.index.predicate_columns import find_unknown_names
+from reconciler.planners.cluster.planner import ClusteringDecision
+from reconciler.planners.cluster.slice_verdicts import RULES
+from reconciler.planners.prediction.current_reads import WARNING_RULE, CurrentReads, format_percent
+from reconciler.planners.prediction.group_benefit import PastResult, find_helped
+from reconciler.planners.prediction.layout_candidates import find_query_columns
+from reconciler.planners.prediction.predicted_reads import PredictedReads
+from reconciler.planners.reasons import pluralize
+from reconciler.plans.model import Finding, Note
+from reconciler.state.sampling.model import ForecastInput
+
+_BUDGET: Final = RULES.index("budget")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueryReport:
+    """What there is to say of the queries that read more than their ``maxScan``.
+
+    ``decision``: what is rewritten, None without a clustering block, and ``predicted``: what comes of
+    it. ``predicted_if_all``: what comes of all that may be rewritten, None where nothing was looked for.
+    ``forecast_input``: what is known of the columns.
+    """
+
+    current: CurrentReads
+    forecast_input: ForecastInput
+    decision: ClusteringDecision | None = None
+    predicted: PredictedReads | None = None
+    predicted_if_all: PredictedReads | None = None
+    memory: PastResult = field(default_factory=PastResult)
+
+    def find_drift(self) -> Iterator[Finding]:
+        """Drift: the queries that what is rewritten brings below their limit, or a tenth nearer."""
+        now, after = self.current, self.predicted
+        if after is None or not after.by_group or after.is_unknown:
+            return
+        limits = np.array([query.max_scan or 0.0 for query in now.queries])
+        shares = now.reads.bytes / max(now.table_bytes, 1)
+        is_helped = find_helped(shares, after.bytes / max(after.table_bytes, 1.0), limits)
+        for nth in now.exceeding.tolist():
+            if is_helped[nth]:
+                yield Finding(
+                    f"queries.{now.queries[nth].name}.maxScan",
+                    now.queries[nth].max_scan,
+                    round(now.share(nth), 4),
+                    f"it reads {pluralize(int(now.reads.files[nth]), 'file')} and "
+                    f"{format_percent(now.share(nth))} of the table's bytes: {now.queries[nth].where}",
+                )
+
+    def warn_of_unreached(self) -> Iterator[Note]:
+        """The queries that stay above their ``maxScan``: the best that was tried, and why."""
+        for nth in self.current.exceeding.tolist():
+            says = self._explain_unreached(nth)
+            if says:
+                yield Note(WARNING_RULE, says)
+
+    def _explain_unreached(self, nth: int) -> str:
+        now, decision, tried = self.current, self.decision, self.predicted_if_all
+        name, limit = now.queries[nth].name, format_percent(now.queries[nth].max_scan or 0.0)
+        reads = f"it reads {format_percent(now.share(nth))} of the table's bytes today"
+        if decision is None:
+            return (
+                f"query {name!r} is to read at most {limit} (maxScan), and {reads}: the spec has "
+                "no clustering block that could lay the table out for it"
+            )
+        goal = f"{name!r} below {limit} (maxScan)"
+        after = self.predicted
+        best = after if after is not None and after.by_group else tried
+        if best is None or not best.by_group or best.is_unknown:
+            is_read = now.reads.kept[nth]
+            if decision.is_clustered[is_read].all() and decision.layout.columns:
+                return self._explain(nth, goal, "all is laid out as declared", reads)
+            if best is not None and best.is_unknown:
+                return (
+                    f"query {name!r} is to read at most {limit} (maxScan), and {reads}: what a "
+                    "clustering makes of that is not known, since no row of the files could be "
+                    "sampled"
+                )
+            return (
+                f"query {name!r} stays above {limit} (maxScan), and {reads}: nothing can be "
+                "rewritten for it, for the reasons that the slices left as they are have"
+            )
+        share = float(best.bytes[nth]) / max(best.table_bytes, 1.0)
+        if best is after and share <= (now.queries[nth].max_scan or 0.0):
+            return ""
+        wide = format_percent(float(best.error[nth]) * share)
+        return self._explain(nth, goal, f"predicted {format_percent(share)} ±{wide}", reads)
+
+    def _explain(self, nth: int, goal: str, predicted: str, reads: str) -> str:
+        decision = self.decision
+        assert decision is not None, "it was tried"
+        waits = int((decision.rule == _BUDGET).sum())
+        if waits and len(decision.groups):
+            return (
+                f"this clustering does not yet get query {goal}: {predicted}; {reads}; "
+                f"clustering.budget leaves {pluralize(waits, 'file slice')} to another run"
+            )
+        columns = decision.layout.columns
+        layout = f"no layout on {', '.join(columns)}" if columns else "packing small files never"
+        return (
+            f"{layout} gets query {goal}: {predicted}; {reads}"
+            f"{self._describe_measured(nth)}{self._describe_logs(nth)}; {self._suggest_remedy(nth, columns)}"
+        )
+
+    def _suggest_remedy(self, nth: int, declared: Sequence[str]) -> str:
+        """What helps the query, and is not there already."""
+        query, foresight = self.current.queries[nth], self.forecast_input
+        if find_unknown_names(query.where, foresight.schema):
+            return "put the names of its predicate right first"
+        bounded = find_query_columns(
+            (query,), foresight.schema, tuple(foresight.partition_values)
+        ).columns
+        there = {name.lower() for name in declared}
+        more = [name for name in bounded if name.lower() not in there]
+        if more:
+            too = " too" if len(more) < len(bounded) else ""
+            return f"raise its maxScan, or declare {', '.join(more)} under clustering.columns{too}"
+        if bounded:
+            return "raise its maxScan: what its predicate bounds is in clustering.columns already"
+        return (
+            "raise its maxScan, or compare a column that rows can be ordered by with a value in "
+            "every alternative of its predicate"
+        )
+
+    def _describe_measured(self, nth: int) -> str:
+        """What the last clustering of this declaration came to, where that was looked at."""
+        memory, where = self.memory, self.current.queries[nth].where
+        if memory.clustering is None or where not in (memory.shares or {}):
+            return ""
+        share = (memory.shares or {})[where]
+        return f", and {format_percent(share)} was measured after clustering {memory.clustering.instant}"
+
+    def _describe_logs(self, nth: int) -> str:
+        """Slices that it reads for their log files alone."""
+        more = int((self.current.reads.kept[nth] & ~self.current.kept_by_base[nth]).sum())
+        if not more:
+            return ""
+        return f"; it reads {pluralize(more, 'file slice')} for their log files alone: compact them"
+
+
+def build_predictions(
+    current: CurrentReads, predicted: PredictedReads | None
+) -> tuple[dict[str, Any], ...]:
+    """As the plan document has them; without a clustering nothing changes."""
+    found = []
+    for nth, query in enumerate(current.queries):
+        files, size = int(current.reads.files[nth]), int(current.reads.bytes[nth])
+        found.append(
+            {
+                "query": query.name,
+                "filesBefore": files,
+                "filesAfter": files if predicted is None else round(float(predicted.files[nth])),
+                "bytesBefore": size,
+                "bytesAfter": size if predicted is None else round(float(predicted.bytes[nth])),
+                "error": 0.0 if predicted is None else round(float(predicted.error[nth]), 3),
+            }
+        )
+    return tuple(found)

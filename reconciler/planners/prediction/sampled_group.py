@@ -1,0 +1,102 @@
+"""The sampled rows of base files that are rewritten together, and what each stands for; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.state.sampling.model import RowSample
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulatedGroup:
+    """What is rewritten together: base files by their rows of the state's files, in their order.
+
+    ``sizes``: bytes of each. ``rows``: of all of them; ``row_bytes``: bytes of rows, with those of logs.
+    ``partition``: its number; ``is_whole``: no log files come to them.
+    """
+
+    members: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    rows: int
+    row_bytes: int
+    outputs: int
+    partition: int
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SampledGroup:
+    """``weight``: bytes that each row stands for. ``counts``: rows of each member, 0 of others.
+
+    ``position``: where a row lies among the bytes of the group. ``is_all``: no row is missing.
+    ``fit_counts``: how often each row, and ``fitted_rows``: how many rows of each member the rewrite's layout
+    is fitted to; ``is_fit_known``: that is all of them.
+    """
+
+    rows: Any
+    weight: Floats
+    counts: NDArray[np.int64]
+    position: Floats
+    is_all: bool
+    fit_counts: NDArray[np.int8]
+    fitted_rows: NDArray[np.int64]
+    is_fit_known: bool
+
+    @classmethod
+    def draw(cls, sample: RowSample, group: SimulatedGroup) -> SampledGroup:
+        starts = np.searchsorted(sample.file, group.members)
+        counts = np.searchsorted(sample.file, group.members, side="right") - starts
+        parts = [
+            sample.rows.slice(start, count)
+            for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
+        ]
+        sizes = np.maximum(group.sizes, 1).astype(np.float64)
+        stands = _share_bytes(sizes, counts > 0)
+        begins = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
+        each = np.maximum(counts, 1)
+        inside = np.concatenate([(np.arange(n) + 0.5) / max(n, 1) for n in counts.tolist()])
+        place = np.repeat(begins, counts) + inside * np.repeat(sizes, counts)
+        at = np.searchsorted(sample.files, group.members)
+        at = np.minimum(at, max(len(sample.files) - 1, 0))
+        known = group.is_whole and len(sample.files) > 0
+        known = known and bool((sample.files[at] == group.members).all())
+        times = np.concatenate(
+            [
+                sample.fit_counts[start : start + count]
+                for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
+            ]
+        )
+        member = np.repeat(np.arange(len(counts)), counts)
+        return cls(
+            rows=pa.concat_tables(parts).combine_chunks() if parts else sample.rows.slice(0, 0),
+            weight=np.repeat(stands / each, counts),
+            counts=counts,
+            position=place / sizes.sum(),
+            is_all=known and bool((sample.total[at] == counts).all()),
+            fit_counts=times,
+            fitted_rows=np.bincount(member, times, len(counts)).astype(np.int64),
+            is_fit_known=known and bool(sample.is_whole[at].all()),
+        )
+
+
+def _share_bytes(sizes: Floats, is_there: NDArray[np.bool_]) -> Floats:
+    """Bytes that each member stands for: its own, and those of the ones next to it that are not.
+
+    >>> _stands_for(np.array([1.0, 2.0, 4.0, 8.0]), np.array([False, True, False, True]))
+    array([0., 7., 0., 8.])
+    """
+    there = np.flatnonzero(is_there)
+    if not len(there):
+        return sizes
+    middle = np.cumsum(sizes) - sizes / 2
+    ends = (middle[there][1:] + middle[there][:-1]) / 2
+    nearest = there[np.searchsorted(ends, middle)]
+    found: Floats = np.bincount(nearest, sizes, len(sizes)).astype(np.float64)
+    return found

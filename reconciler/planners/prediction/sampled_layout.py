@@ -1,0 +1,173 @@
+"""Layouts of sampled rows as the rewrite will fit its own, and the files that they make; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.layout.curves.lanes import Lane
+from reconciler.layout.curves.pseudo_random import pick_spread_rows, pseudo_random_bits
+from reconciler.layout.curves.row_layout import (
+    Curve,
+    RowLayout,
+    assign_files,
+    compute_keys,
+    fit_layout,
+    needed_sample_rows,
+    sort_by_key,
+)
+from reconciler.layout.curves.row_layout import ValueMapping as Way
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.planners.prediction.encoded_size import SizeGrowth
+from reconciler.planners.prediction.sampled_group import SampledGroup, SimulatedGroup
+from reconciler.state.clustering_layout import ClusteringLayout as Declared
+from reconciler.state.sampling.model import ForecastInput
+
+#: what the rewrite does: bytes of a part of it, and the most of a file
+_PART_BYTES: Final = 64 * 1024 * 1024
+_MAX_SIZE_FACTOR: Final = 1.15
+#: a file's footer that takes more of it than this does not get less by making more files
+_MAX_FOOTER_SHARE: Final = 0.5
+_FOOTER_BYTES: Final = 10_000
+#: layouts that are tried where the rewrite's own sample is not known
+TRIES: Final = 3
+
+#: of so few rows all are in every try
+_FEW_ROWS: Final = 100
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulationInput:
+    """What all groups have in common. ``queries``: predicates; ``target``: bytes of a file."""
+
+    queries: tuple[str, ...]
+    forecast_input: ForecastInput
+    layout: Declared
+    sizes: RecordSize
+    target: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulatedFiles:
+    """The new file of each row, int64, and the bytes of each file, 0 of one without rows."""
+
+    file: NDArray[np.int64]
+    size: Floats
+
+
+def fit_layouts(
+    question: SimulationInput, group: SimulatedGroup, sample: SampledGroup
+) -> Iterator[RowLayout | None]:
+    """The rewrite's own layout where its sample is known, else some that it may come to."""
+    if not question.layout.columns:
+        yield None
+        return
+    if sample.is_fit_known and bool((group.sizes <= _PART_BYTES).all()):
+        yield _fit_layout(question, group, sample, *_rows_of_rewrite(group, sample))
+        return
+    wanted, count = needed_sample_rows(group.outputs), len(sample.rows)
+    third = pseudo_random_bits(count, 0) % np.uint64(TRIES)
+    for nth in range(TRIES):
+        # each of rows that no other has: tries that share some would come out too alike
+        rows = np.flatnonzero(third == nth) if count > _FEW_ROWS else np.arange(count)
+        if len(rows) > wanted:
+            rows = rows[pick_spread_rows(len(rows), wanted, nth)]
+        yield _fit_layout(
+            question, group, sample, rows, sample.weight[rows], pseudo_random_bits(len(rows), nth)
+        )
+
+
+def _rows_of_rewrite(
+    group: SimulatedGroup, drawn: SampledGroup
+) -> tuple[NDArray[np.int64], Floats, Any]:
+    """The rows that the rewrite fits its layout to, their bytes and their ties.
+
+    Source: rewrite.sampling, of parts that are whole files.
+    """
+    found = np.repeat(np.arange(len(drawn.fit_counts)), drawn.fit_counts)
+    sizes = np.maximum(group.sizes, 1) / np.maximum(drawn.fitted_rows, 1)
+    given = int((drawn.fitted_rows > 0).sum())
+    return found, np.repeat(sizes, drawn.fitted_rows), pseudo_random_bits(len(found), given)
+
+
+def _fit_layout(
+    ask: SimulationInput,
+    group: SimulatedGroup,
+    drawn: SampledGroup,
+    rows: NDArray[np.int64],
+    sizes: Floats,
+    ties: Any,
+) -> RowLayout:
+    columns = [name for name in ask.layout.columns if name in drawn.rows.schema.names]
+    names = ask.forecast_input.schema.names
+    picked = drawn.rows.select(columns).take(to_integer_array(rows)).combine_chunks()
+    return fit_layout(
+        picked,
+        columns,
+        files=group.outputs,
+        curve=cast("Curve", ask.layout.curve or "kd-tree"),
+        mapping=cast("Way", ask.layout.mapping or "rank"),
+        queries=ask.queries,
+        ties=ties,
+        sizes=sizes,
+        positions=[names.index(name.partition(".")[0]) for name in columns] or None,
+        zone=ask.forecast_input.zone,
+    )
+
+
+class FileCutter:
+    """A layout's files before and after those that are too big are split."""
+
+    def __init__(
+        self,
+        ask: SimulationInput,
+        group: SimulatedGroup,
+        drawn: SampledGroup,
+        layout: RowLayout | None,
+        grown: SizeGrowth | None,
+    ) -> None:
+        self._ask, self._drawn, self._outputs = ask, drawn, group.outputs
+        self._fixed = ask.sizes.fixed if grown is None else ask.sizes.fixed + grown.footer_bytes
+        self._lanes: Lane | None = None
+        if layout is None:
+            place = np.minimum(drawn.position * group.outputs, group.outputs - 1)
+            self._file = place.astype(np.int64)
+        else:
+            ties = pseudo_random_bits(len(drawn.rows), TRIES) if layout.needs_ties else None
+            self._lanes = compute_keys(layout, drawn.rows.select(list(layout.columns)), ties=ties)
+            self._file = assign_files(layout, self._lanes, ties=ties).astype(np.int64)
+        each = drawn.weight if grown is None else drawn.weight * grown.by_file[self._file]
+        self._each = each / drawn.weight.sum() * group.row_bytes
+        self._size = self._fixed + np.bincount(self._file, self._each, group.outputs)
+
+    def count_parts(self, times: float = 1.0) -> NDArray[np.int64]:
+        """How many files each becomes, its bytes being so many times what is expected."""
+        target, size = self._ask.target, self._size * times
+        found = np.ones(self._outputs, np.int64)
+        if max(self._fixed, _FOOTER_BYTES) > _MAX_FOOTER_SHARE * target:
+            return found
+        room = max(target - self._fixed, 1)
+        needed = np.maximum(2, np.round((size - self._fixed) / room + 0.45)).astype(np.int64)
+        found = np.where(size > _MAX_SIZE_FACTOR * target, needed, found)
+        rows = np.bincount(self._file, minlength=self._outputs)
+        return np.minimum(found, np.maximum(rows, 1))
+
+    def cut_files(self, parts: NDArray[np.int64]) -> SimulatedFiles:
+        """The files when each has become so many."""
+        file, count = self._file.copy(), self._outputs
+        for big in np.flatnonzero(parts > 1).tolist():
+            rows = np.flatnonzero(file == big)
+            if self._lanes is not None:
+                rows = rows[sort_by_key(self._lanes[:, rows])]
+            part = np.arange(len(rows)) * parts[big] // len(rows)
+            file[rows[part > 0]] = count + part[part > 0] - 1
+            count += int(parts[big]) - 1
+        data = np.bincount(file, self._each, count)
+        return SimulatedFiles(file=file, size=np.where(data > 0, self._fixed + data, 0.0))

@@ -1,0 +1,264 @@
+"""A rewrite in miniature: sampled rows of a group mapped and cut into files as it will; pure.
+
+The bounds of a file's sampled rows are narrower than those of all its rows. How fast they widen is
+seen in the sample: of its halves and quarters queries read fewer files than of all of it, and that
+growth goes on, slower from doubling to doubling, until all rows are counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.errors import UnsupportedError
+from reconciler.layout.curves.row_layout import RowLayout
+from reconciler.planners.prediction.encoded_size import GrowthEstimator, SizeGrowth
+from reconciler.planners.prediction.file_reads import add_partition_values, find_reads
+from reconciler.planners.prediction.sample_statistics import QUARTERS, SampleStatistics
+from reconciler.planners.prediction.sampled_group import SampledGroup, SimulatedGroup
+from reconciler.planners.prediction.sampled_layout import (
+    FileCutter,
+    SimulatedFiles,
+    SimulationInput,
+    fit_layouts,
+)
+
+#: between these the growth of one doubling is of that before
+_RATE_RANGE: Final = (0.0, 0.95)
+#: sizes of files come from an estimate: so much of all bytes they may be off, and so much of those
+#: of columns that order the rows, which take less where like values lie together
+_SIZE_ERROR: Final = 0.1
+_ORDERED_COLUMN_ERROR: Final = 0.25
+#: so much the size of a file may be off, and more for each doubling from the rows that were encoded
+#: to all: one that is nearly too big may be split or not
+_FILE_SIZE_ERROR: Final = (0.02, 0.015)
+#: half-width of an error bar in standard deviations
+_DEVIATIONS: Final = 2.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulatedReads:
+    """What queries read of a group's files, by layout tried, of quarters, halves and all rows.
+
+    ``files``, ``bytes``: float64, (layouts, 3, queries). ``share``: of the rows that were sampled.
+    ``output``: files that the group becomes, and their bytes, None where that is as planned.
+    ``growth``: bytes of rows in new files, of those that they take today; None where no whole rows
+    tell. ``unsure``: float64, (2, queries), by how much files and bytes may be off because files
+    that are nearly too big are split or not.
+    """
+
+    files: Floats
+    bytes: Floats
+    share: float
+    output: tuple[float, float] | None = None
+    growth: float | None = None
+    split_error: Floats = field(default_factory=lambda: np.zeros((2, 1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExpectedReads:
+    """What queries will read, and the variances of that; float64 a query."""
+
+    files: Floats
+    bytes: Floats
+    files_variance: Floats
+    bytes_variance: Floats
+
+
+def simulate_group(question: SimulationInput, group: SimulatedGroup) -> SimulatedReads | None:
+    """The group rewritten in miniature; None where no rows of it were read, or none can be."""
+    sample = question.forecast_input.sample
+    if sample is None or not len(group.members):
+        return None
+    drawn = SampledGroup.draw(sample, group)
+    if not len(drawn.rows):
+        return None
+    try:
+        cells = SampleStatistics.build(drawn.rows, question.queries)
+        asking = _Simulation(question, group, drawn, cells, GrowthEstimator(group, sample.whole))
+        found = [asking.try_layout(layout) for layout in fit_layouts(question, group, drawn)]
+    except (UnsupportedError, pa.ArrowException, OverflowError):
+        return None
+    grown = [one.growth for one in found if one.growth is not None]
+    return SimulatedReads(
+        files=np.stack([one.files for one in found]),
+        bytes=np.stack([one.bytes for one in found]),
+        share=min(1.0, len(drawn.rows) / max(group.rows, 1)) if not drawn.is_all else 1.0,
+        output=(_mean(one.output[0] for one in found), _mean(one.output[1] for one in found)),
+        growth=_mean(grown) if grown else None,
+        split_error=np.mean([one.split_error for one in found], axis=0),
+    )
+
+
+def _mean(of: Iterable[float]) -> float:
+    return float(np.mean(list(of)))
+
+
+def extrapolate_reads(
+    groups: Sequence[SimulatedReads], outputs: Sequence[tuple[float, float]]
+) -> list[ExpectedReads]:
+    """What is to be expected of each group; ``outputs``: its files and their bytes."""
+    found = []
+    slower = [_growth_rate([g.files for g in groups]), _growth_rate([g.bytes for g in groups])]
+    grown = [g.growth for g in groups if g.growth is not None]
+    for group, most in zip(groups, outputs, strict=True):
+        doublings = max(-math.log2(max(group.share, 1e-9)), 0.0)
+        both = [
+            _extrapolate(counts, doublings, rate, limit)
+            for counts, rate, limit in zip((group.files, group.bytes), slower, most, strict=True)
+        ]
+        (files_, of_files), (bytes_, of_bytes) = both
+        unsure = (group.split_error / _DEVIATIONS) ** 2
+        times = _mean(grown) if group.growth is None and grown else 1.0
+        found.append(
+            ExpectedReads(
+                files=files_,
+                bytes=times * bytes_,
+                files_variance=of_files + unsure[0],
+                bytes_variance=times**2 * of_bytes + unsure[1],
+            )
+        )
+    return found
+
+
+def estimate_size_error(question: SimulationInput) -> float:
+    """The share of their bytes that new files may be off."""
+    sample = question.forecast_input.sample
+    shares = sample.column_shares if sample is not None else {}
+    return _SIZE_ERROR + _ORDERED_COLUMN_ERROR * sum(
+        shares.get(name, 0.0) for name in question.layout.columns
+    )
+
+
+def relative_error(
+    expected: ExpectedReads, kept_files: Floats, kept_bytes: Floats, size_error: float = _SIZE_ERROR
+) -> Floats:
+    """The relative half-width of what is read in all, ``kept`` being what stays as it is.
+
+    ``unsure``: as ``estimate_size_error`` has it.
+    """
+    files_ = (
+        _DEVIATIONS
+        * np.sqrt(expected.files_variance)
+        / np.maximum(expected.files + kept_files, 1.0)
+    )
+    spread_ = _DEVIATIONS * np.sqrt(expected.bytes_variance) + size_error * expected.bytes
+    bytes_ = spread_ / np.maximum(expected.bytes + kept_bytes, 1.0)
+    found: Floats = np.maximum(files_, bytes_)
+    return found
+
+
+def _growth_rate(counts: Sequence[Floats]) -> float:
+    """The growth of one doubling of rows, of that of the doubling before; of all queries."""
+    if not counts:
+        return 0.0
+    first = sum(float((c[:, 1] - c[:, 0]).sum()) for c in counts)
+    second = sum(float((c[:, 2] - c[:, 1]).sum()) for c in counts)
+    return float(np.clip(second / first, *_RATE_RANGE)) if first > 0 else 0.0
+
+
+def _extrapolate(
+    counts: Floats, doublings: float, rate: float, most: float
+) -> tuple[Floats, Floats]:
+    """Counts of so many more doublings, and their variance."""
+    last = counts[:, 2].mean(axis=0)
+    growth = np.maximum(counts[:, 2] - counts[:, 1], 0.0).mean(axis=0)
+    times = rate * (1 - rate**doublings) / (1 - rate) if rate else 0.0
+    added = np.minimum(growth * times, most - np.minimum(last, most))
+    tries = len(counts)
+    if tries == 1:
+        return last + added, (added / 2) ** 2
+    own = counts[:, 2].var(axis=0, ddof=1)
+    # a few tries tell little of one query: what all queries show counts as much, as chance has it
+    usual = own.sum() / max(last.sum(), 1e-9) * last
+    return last + added, (own + usual) / 2 * (1 + 1 / tries) + (added / 2) ** 2
+
+
+# --- what is read of the files -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LayoutReads:
+    """One layout: as ``SimulatedReads`` has it."""
+
+    files: Floats
+    bytes: Floats
+    output: tuple[float, float]
+    growth: float | None
+    split_error: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Simulation:
+    question: SimulationInput
+    group: SimulatedGroup
+    sample: SampledGroup
+    statistics: SampleStatistics
+    estimator: GrowthEstimator
+
+    def try_layout(self, layout: RowLayout | None) -> _LayoutReads:
+        grown = self.estimator.estimate_growth(layout)
+        cutting = FileCutter(self.question, self.group, self.sample, layout, grown)
+        parts = cutting.count_parts()
+        made = cutting.cut_files(parts)
+        files_, bytes_ = self._count_reads(made)
+        unsure = np.zeros((2, len(self.question.queries)))
+        nearly = _file_size_error(grown)
+        for times in (1 - nearly, 1 + nearly):
+            other = cutting.count_parts(times)
+            if (other != parts).make_one():
+                both = self._count_reads(cutting.cut_files(other))
+                off = [np.abs(both[0][2] - files_[2]), np.abs(both[1][2] - bytes_[2])]
+                unsure = np.maximum(unsure, off)
+        return _LayoutReads(
+            files=files_,
+            bytes=bytes_,
+            output=(float((made.size > 0).sum()), float(made.size.sum())),
+            growth=None if grown is None else grown.overall,
+            split_error=unsure,
+        )
+
+    def _count_reads(self, made: SimulatedFiles) -> tuple[Floats, Floats]:
+        """Files and bytes that queries read of quarters, halves and all rows: (3, queries)."""
+        ask, count = self.question, len(made.size)
+        index, has_rows = self.statistics.build_index(made.file, count)
+        at = to_integer_array(np.full(len(index), self.group.partition))
+        said = {
+            name: column.take(at) for name, column in ask.forecast_input.partition_values.items()
+        }
+        found = find_reads(
+            ask.queries,
+            add_partition_values(index, said),
+            np.zeros(len(index), np.int64),
+            schema=ask.forecast_input.schema,
+            zone=ask.forecast_input.zone,
+        )
+        kept = (found.kept & has_rows).reshape(len(ask.queries), 2 * QUARTERS - 1, count)
+        files_, bytes_ = kept.sum(axis=2).astype(np.float64), kept @ made.size
+        return _level_means(files_), _level_means(bytes_)
+
+
+def _file_size_error(grown: SizeGrowth | None) -> float:
+    """The share that the size of one new file may be off."""
+    if grown is None:
+        return _SIZE_ERROR
+    return min(
+        _FILE_SIZE_ERROR[0] - _FILE_SIZE_ERROR[1] * math.log2(max(grown.share, 1e-9)), _SIZE_ERROR
+    )
+
+
+def _level_means(cells: Floats) -> Floats:
+    """Of quarters, halves and all, by query."""
+    half = QUARTERS + 2
+    return np.stack(
+        [cells[:, :QUARTERS].mean(axis=1), cells[:, QUARTERS:half].mean(axis=1), cells[:, half]]
+    )

@@ -1,0 +1,144 @@
+"""What protects file slices from a clean, and the view that a clean decides on.
+
+Source: Hudi's CleanPlanner (savepoints, pending compactions), and DESIGN's deliberate deviations
+(pending clusterings, half-made savepoints).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array, to_numpy_bools, to_string_array
+from reconciler.hudi.files.table_files import TableFiles
+from reconciler.hudi.files.view import FileView, find_group_codes
+from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, find_slices_read
+from reconciler.state.model import PendingClusteringSlice, TableState
+from reconciler.state.slice_view import build_table_view
+
+__all__ = ["Protection", "find_protection", "build_table_view"]
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Protection:
+    """Per slice what must not lose its files; codes into the tuples beside them, -1 for nothing.
+
+    ``savepoint`` into ``savepoints``; ``compaction`` and ``clustering`` into ``pending``.
+    ``is_compacted``: per slice, its group is in a pending compaction or log compaction.
+    ``by_readers``: what readers may still read.
+    """
+
+    savepoints: tuple[str, ...]
+    pending: tuple[str, ...]
+    savepoint: NDArray[np.int32]
+    compaction: NDArray[np.int32]
+    clustering: NDArray[np.int32]
+    is_compacted: NDArray[np.bool_]
+    by_readers: ReaderProtection
+
+    @property
+    def is_protected(self) -> NDArray[np.bool_]:
+        protected: NDArray[np.bool_] = (
+            (self.savepoint >= 0)
+            | (self.compaction >= 0)
+            | (self.clustering >= 0)
+            | self.by_readers.is_read
+        )
+        return protected
+
+
+def find_protection(
+    state: TableState, view: FileView, window: ReaderWindow | None = None
+) -> Protection:
+    """Everything on the timeline that keeps slices alive, and what readers need of it."""
+    pending = sorted(
+        {op.instant for op in state.compactions} | {given.instant for given in state.clusterings}
+    )
+    compaction, is_compacted = _protect_by_compaction(state, view, pending)
+    return Protection(
+        savepoints=tuple(savepoint.instant for savepoint in state.savepoints),
+        pending=tuple(pending),
+        savepoint=_protect_by_savepoint(state, view),
+        compaction=compaction,
+        clustering=_protect_by_clustering(state, view, pending),
+        is_compacted=is_compacted,
+        by_readers=find_slices_read(state, view, window),
+    )
+
+
+def _protect_by_savepoint(state: TableState, view: FileView) -> NDArray[np.int32]:
+    """A slice of which a savepoint names any file stays whole; names match in any partition.
+
+    The files of a half-made savepoint aren't known: it protects what one made then would pin.
+    """
+    saved = np.full(len(view), _NONE, np.int32)
+    for code, savepoint in reversed(list(enumerate(state.savepoints))):
+        if savepoint.completed:
+            rows = _find_named_rows(view.files, savepoint.files)
+            saved[view.row_slice[rows]] = code
+        else:
+            after = bisect_right(view.times, savepoint.instant)
+            is_read = view.is_visible & (view.key < after) & (view.newer >= after)
+            saved[is_read & (view.replaced[view.group] >= after)] = code
+    return saved
+
+
+def _find_named_rows(files: TableFiles, names: Iterable[str]) -> NDArray[np.int64]:
+    """Rows whose name is among the names, in whatever partition."""
+    wanted = to_string_array(sorted(names))
+    if not len(wanted) or not len(files):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(to_numpy_bools(pc.is_in(files.name, value_set=wanted)))
+
+
+def _protect_by_compaction(
+    state: TableState, view: FileView, pending: list[str]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Slices at or after the base of a pending (log) compaction's operation are its input."""
+    needed = np.full(len(view), _NONE, np.int32)
+    count = len(view.files.group_partition)
+    in_plan = np.zeros(count, np.bool_)
+    groups = find_group_codes(view.files, [(op.partition, op.file_id) for op in state.compactions])
+    oldest = np.full(count, view.never_code + 1, np.int32)
+    instant = np.full(count, _NONE, np.int32)
+    for group, op in zip(groups, state.compactions, strict=True):
+        base = view.time_code(op.base_instant)
+        if group >= 0 and base < oldest[group]:
+            oldest[group], instant[group] = base, pending.index(op.instant)
+    in_plan[groups[groups >= 0]] = True
+    if len(view):
+        is_input = view.key >= oldest[view.group]
+        needed[is_input] = instant[view.group][is_input]
+    return needed, in_plan[view.group]
+
+
+def _protect_by_clustering(
+    state: TableState, view: FileView, pending: list[str]
+) -> NDArray[np.int32]:
+    """Slices named in a pending clustering plan are its input."""
+    read = np.full(len(view), _NONE, np.int32)
+    if not state.clusterings or not len(view):
+        return read
+    names = {name for given in state.clusterings for name in _slice_names(given)}
+    rows = _find_named_rows(view.files, names)
+    found = view.files.name.take(to_integer_array(rows)).to_pylist()
+    paths = [view.files.partitions[code] for code in view.files.partition[rows]]
+    here = dict(zip(zip(paths, found, strict=True), rows.tolist(), strict=True))
+    for given in state.clusterings:
+        for name in _slice_names(given):
+            row = here.get((given.partition, name))
+            if row is not None:
+                read[view.row_slice[row]] = pending.index(given.instant)
+    return read
+
+
+def _slice_names(given: PendingClusteringSlice) -> tuple[str, ...]:
+    base = (given.base_file,) if given.base_file else ()
+    return (*base, *given.log_files)

@@ -1,0 +1,202 @@
+"""How far back the table can be read, before and after a plan; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import sort_unique
+from reconciler.hudi.files.table_files import FileKind, TableFiles, build_files
+from reconciler.hudi.files.view import (
+    LOGS_BY_COMPLETION,
+    FileView,
+    assign_by_completion,
+    find_group_codes,
+)
+from reconciler.state.model import TableState
+
+
+def find_earliest_readable(
+    state: TableState, view: FileView, is_removed: NDArray[np.bool_]
+) -> tuple[str | None, str | None]:
+    """The smallest completed write whose read misses no file, before and after the removal.
+
+    ``is_removed``: per row of the state's files. A slice of key b is needed by reads as of b up to
+    the next slice of its group, among those that are there and those removed, or up to the group's
+    replacement. Removals are known from the completed cleans of the active timeline.
+    """
+    found = _count_missing_slices(state, view, is_removed)
+    if found is None:
+        return None, None
+    writes, before, after = found
+    return _first_uncovered(writes, before), _first_uncovered(writes, after)
+
+
+def find_readable_writes(
+    state: TableState, view: FileView
+) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
+    """The completed writes, oldest first, and whether a read as of each misses no file.
+
+    The rule is that of ``find_earliest_readable``. A savepoint leaves readable writes before others
+    that are not.
+    """
+    found = _count_missing_slices(state, view, np.zeros(len(state.files), np.bool_))
+    if found is None:
+        return (), np.zeros(0, np.bool_)
+    writes, now, _after = found
+    return tuple(writes), now == 0
+
+
+def _first_uncovered(writes: list[str], covered: NDArray[np.int64]) -> str | None:
+    """The first write that nothing covers."""
+    free = np.flatnonzero(covered == 0)
+    return writes[free[0]] if len(free) else None
+
+
+def _count_missing_slices(
+    state: TableState, view: FileView, is_removed: NDArray[np.bool_]
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]] | None:
+    """The completed writes, and how many slices that a read as of each needs are gone.
+
+    Before and after the removal; None for a table without writes.
+    """
+    writes = sorted({i.requested for i in state.timeline.commits})
+    if not writes:
+        return None
+    gone = build_files(_list_removed_files(state), _base_extension(state.properties))
+    times = tuple(sorted({*view.times, *gone.instants, *_list_completions(state, gone)}))
+    place = {time: code for code, time in enumerate(times)}
+    width = len(times) + 1
+    recode = np.array([place[time] for time in view.times], np.int64)
+    there = np.flatnonzero(view.is_visible & ~view.is_phantom)
+    existing = view.group[there].astype(np.int64) * width + recode[view.key[there]]
+    group, until = _match_groups(state, view, gone, place)
+    past = _find_past_slices(state, gone, group, existing, place)
+    going = np.zeros(len(view), np.bool_)
+    going[view.row_slice[is_removed]] = True
+    now = existing[going[there]]
+
+    slices = sort_unique(np.concatenate([existing, past]))
+    ends = np.minimum(_find_next_keys(slices, width), until[slices // width])
+    at = np.array([place[time] for time in writes], np.int64)
+    before = _count_coverage(slices, ends, np.isin(slices, past), at, width)
+    after = _count_coverage(slices, ends, np.isin(slices, np.concatenate([past, now])), at, width)
+    return writes, before, after
+
+
+def _list_removed_files(state: TableState) -> Iterator[tuple[str, list[str], list[int]]]:
+    """What completed cleans removed, partition by partition.
+
+    One whose record is blank removed what it planned to and is not there.
+    """
+    names: dict[str, list[str]] = {}
+    for clean in state.cleans:
+        for path, removed in (
+            clean.removed or find_missing_names(state.files, clean.planned)
+        ).items():
+            names.setdefault(path, []).extend(removed)
+    for path, in_path in names.items():
+        yield path, in_path, [0] * len(in_path)
+
+
+def find_missing_names(
+    files: TableFiles, planned: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Of each partition the names that no file has."""
+    codes = {path: code for code, path in enumerate(files.partitions)}
+    found = {}
+    for path, names in planned.items():
+        code = codes.get(path, len(files.partitions))
+        low, high = np.searchsorted(files.partition, [code, code + 1]).tolist()
+        wanted = pa.array(names, pa.string())
+        is_there = pc.is_in(wanted, value_set=files.name.slice(low, high - low))
+        found[path] = tuple(wanted.filter(pc.invert(is_there)).to_pylist())
+    return found
+
+
+def _base_extension(properties: Mapping[str, str]) -> str:
+    return "." + properties.get("hoodie.table.base.file.format", "PARQUET").lower()
+
+
+def _list_completions(state: TableState, gone: TableFiles) -> Iterator[str]:
+    return (state.completions[i] for i in gone.instants if i in state.completions)
+
+
+def _match_groups(
+    state: TableState, view: FileView, gone: TableFiles, place: Mapping[str, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Per group of ``gone`` its code, beyond the view's codes if new, and per code its end.
+
+    A group without newer slices whose replacement isn't on the active timeline was replaced before.
+    """
+    paths = (gone.partitions[code] for code in gone.group_partition)
+    pairs = list(zip(paths, gone.group_id.to_pylist(), strict=True))
+    known = find_group_codes(view.files, pairs).astype(np.int64)
+    count = len(view.files.group_partition)
+    new = np.flatnonzero(known < 0)
+    codes = known.copy()
+    codes[new] = count + np.arange(len(new))
+    until = np.full(count + len(new), len(place), np.int64)
+    replaced = view.replaced < view.never_code
+    until[:count][replaced] = np.array(
+        [place[view.times[code]] for code in view.replaced[replaced]], np.int64
+    )
+    start = place.get(state.timeline.start or "", 0)
+    for row in new.tolist():
+        when = state.replaced.get(pairs[row])
+        until[codes[row]] = start if when is None else place.get(when, start)
+    return codes, until
+
+
+def _find_past_slices(
+    state: TableState,
+    gone: TableFiles,
+    group: NDArray[np.int64],
+    existing: NDArray[np.int64],
+    place: Mapping[str, int],
+) -> NDArray[np.int64]:
+    """The slices of files that earlier cleans removed; not those of writes undone since."""
+    if not len(gone):
+        return np.zeros(0, np.int64)
+    width = len(place) + 1
+    stamp = np.array([place[time] for time in gone.instants], np.int64)
+    own = group[gone.group] * width + stamp[gone.instant]
+    is_log = gone.kind != FileKind.BASE
+    if state.table_version >= LOGS_BY_COMPLETION and is_log.make_one():
+        end = np.array([place[state.completions.get(i, i)] for i in gone.instants], np.int32)
+        keyed = sort_unique(np.concatenate([existing, own[~is_log]]))
+        own[is_log] = assign_by_completion(keyed, own[is_log], end[gone.instant][is_log], width)
+    start = state.timeline.start or ""
+    done = {i.requested for i in state.timeline.commits}
+    is_done = np.array([time < start or time in done for time in place], np.bool_)
+    return sort_unique(own[is_done[own % width]])
+
+
+def _find_next_keys(slices: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Per slice the key of the next one of its group; after all times for the newest."""
+    keys = np.full(len(slices), width - 1, np.int64)
+    if len(slices) > 1:
+        same = slices[1:] // width == slices[:-1] // width
+        keys[:-1][same] = slices[1:][same] % width
+    return keys
+
+
+def _count_coverage(
+    slices: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    is_gone: NDArray[np.bool_],
+    at: NDArray[np.int64],
+    width: int,
+) -> NDArray[np.int64]:
+    """Per time of ``at`` in how many intervals of slices that are gone it lies."""
+    first = np.searchsorted(at, slices[is_gone] % width)
+    last = np.maximum(np.searchsorted(at, ends[is_gone]), first)
+    covered = np.zeros(len(at) + 1, np.int64)
+    np.add.at(covered, first, 1)
+    np.add.at(covered, last, -1)
+    count: NDArray[np.int64] = np.cumsum(covered)[: len(at)]
+    return count

@@ -1,0 +1,167 @@
+"""How long readers may go on with what they began with, and which slices that keeps; pure.
+
+A query reads the slices that were the newest when it began, an incremental consumer those of every
+commit it has not come to yet: what was superseded within the longest such time may still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler import units
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView
+from reconciler.plans.model import Impact, Note
+from reconciler.plans.refusals import find_timeline_zone, format_instant
+from reconciler.spec.model import TableSpec
+from reconciler.state.model import TableState
+
+#: more than any zone has turned its clocks back at once
+_TURNED_BACK: Final = timedelta(hours=3)
+_LENGTH: Final = 17  # of an instant with milliseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderWindow:
+    """The longest time that a reader needs: who it is, the seconds, and the instant it starts at.
+
+    ``start`` is in the ``zone`` of the timeline, and no later than any instant of the window is.
+    """
+
+    reader: str
+    seconds: int
+    start: str
+    zone: tzinfo
+
+    @property
+    def description(self) -> str:
+        """Who needs how much, in words."""
+        return f"{self.reader} {units.format_duration(self.seconds)}"
+
+
+def find_reader_window(spec: TableSpec, state: TableState, now: datetime) -> ReaderWindow | None:
+    """The window of the reader that needs most; None where there is none, or nothing to remove.
+
+    The table's zone must be known.
+    """
+    found = spec.readers.slowest_reader if spec.readers and spec.retention else None
+    if found is None:
+        return None
+    zone = find_timeline_zone(spec, state)
+    assert zone is not None, "a missing zone is refused before"
+    reader, seconds = found
+    return ReaderWindow(
+        reader=reader, seconds=seconds, start=_find_start(now, seconds, zone), zone=zone
+    )
+
+
+def _find_start(now: datetime, seconds: int, zone: tzinfo) -> str:
+    """Now less the seconds; the earlier reading where clocks are turned back soon after."""
+    try:
+        start = now.astimezone(UTC) - timedelta(seconds=seconds)
+        soon = min(start + _TURNED_BACK, now)
+        return format_instant(start + min(_utc_offset(start, zone), _utc_offset(soon, zone)), UTC)
+    except OverflowError:  # before the first year: everything is of the window
+        return ""
+
+
+def _utc_offset(moment: datetime, zone: tzinfo) -> timedelta:
+    return moment.astimezone(zone).utcoffset() or timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReaderProtection:
+    """What of a table readers may still read.
+
+    ``mark_read_slices``: per slice. ``reason_key``: per slice, what decides it: the code of the time that
+    superseded it, or -1 less the code of its own time. ``explain`` is the sentence of such a number.
+    """
+
+    is_read: NDArray[np.bool_]
+    reason_key: NDArray[np.int64]
+    explain: Callable[[int], str]
+
+
+def find_slices_read(
+    state: TableState, view: FileView, window: ReaderWindow | None
+) -> ReaderProtection:
+    """The slices that came to be or were superseded within the window.
+
+    A slice is superseded when the next one of its group, or what replaces the group, is completed:
+    at the completion time, with version 6 when the completed file was written. What is pending has
+    superseded nothing yet.
+    """
+    if window is None:
+        nothing = np.zeros(len(view), np.bool_)
+        return ReaderProtection(
+            is_read=nothing, reason_key=np.zeros(len(view), np.int64), explain=str
+        )
+    ends = _completion_times(state, view.times)
+    recent = np.array([end is None or end >= window.start for end in ends] + [True], np.bool_)
+    ended = view.replaced[view.group]
+    is_recent = recent[view.newer] & recent[ended]
+    by = np.minimum(view.newer, ended).astype(np.int64)
+
+    def says(about: int) -> str:
+        code = about if about >= 0 else -1 - about
+        if code == view.never_code:
+            return f"{window.description} and may read it"
+        what = "superseded" if about >= 0 else "written"
+        return _explain_slice(window, what, view.times[code], ends[code])
+
+    return ReaderProtection(
+        is_read=recent[view.key] | is_recent,
+        reason_key=np.where(is_recent, by, -1 - view.key),
+        explain=says,
+    )
+
+
+def _explain_slice(window: ReaderWindow, what: str, by: str, end: str | None) -> str:
+    says = f"{window.description} and may read its file slice"
+    if end is None:
+        return f"{says}, to be {what} by {by}, which is still pending"
+    until = _find_expiry(end, window)
+    limit = "" if until is None else f" until {until}"
+    return f"{says}{limit}: it was {what} by {by}, completed at {end}"
+
+
+def _completion_times(state: TableState, times: tuple[str, ...]) -> list[str | None]:
+    """Per time when the instant of that time was completed; None while it is pending."""
+    known = state.v6_completions if state.table_version < LOGS_BY_COMPLETION else state.completions
+    pending = {instant.requested for instant in state.timeline.writes if not instant.is_completed}
+    return [
+        None if time in pending else max(time, known.get(time, time)).ljust(_LENGTH, "9")
+        for time in times
+    ]
+
+
+def _find_expiry(end: str, window: ReaderWindow) -> str | None:
+    """The moment when nobody needs any more what ended then; None where that is no date."""
+    try:
+        day, clock = f"{end[:4]}-{end[4:6]}-{end[6:8]}", f"{end[8:10]}:{end[10:12]}:{end[12:14]}"
+        local = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=window.zone, fold=1)
+        until = local.astimezone(UTC) + timedelta(seconds=window.seconds)
+        return until.astimezone(window.zone).isoformat()
+    except (ValueError, OverflowError):
+        return None
+
+
+def refuse_shrinking(window: ReaderWindow | None, impact: Impact) -> tuple[Note, ...]:
+    """The refusal where a plan would take from a reader what it declared to need."""
+    before, after = impact.earliest_readable_before, impact.earliest_readable_after
+    if window is None or before is None:
+        return ()
+    if after is not None and (after <= before or after <= window.start):
+        return ()
+    return (
+        Note(
+            "readers",
+            f"{window.description}, back to {window.start}, and the plan would shrink what can be read "
+            f"from {before} on to {'nothing' if after is None else f'{after} on'}; keep more",
+        ),
+    )

@@ -1,0 +1,62 @@
+"""Reasons for many rows from few sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.plans.columns import build_dictionary
+
+_TWO_DIGITS: Final = 10
+_THREE_DIGITS: Final = 1000
+
+
+class RowReasons:
+    """One sentence a row, kept as codes into the distinct sentences; the first one said stays."""
+
+    def __init__(self, rows: int) -> None:
+        self.codes = np.full(rows, -1, np.int32)
+        self.texts: list[str] = []
+
+    def assign(
+        self, where: NDArray[np.bool_], key: NDArray[Any], sentence: Callable[[int], str]
+    ) -> None:
+        """Give the rows that have none yet a sentence that depends on ``key`` alone."""
+        rows = np.flatnonzero(where & (self.codes < 0))
+        if not len(rows):
+            return
+        values, which = np.unique(key[rows], return_inverse=True)
+        self.codes[rows] = len(self.texts) + which.astype(np.int32)
+        self.texts += [sentence(int(value)) for value in values]
+
+    def build_column(self, rows: NDArray[np.int64]) -> Any:
+        """The sentences of some rows, as a dictionary array; every row must have one."""
+        codes = self.codes[rows]
+        used, compact = np.unique(codes, return_inverse=True)
+        return build_dictionary(compact.astype(np.int32), [self.texts[code] for code in used])
+
+
+def pluralize(count: int, noun: str) -> str:
+    """A count with its noun, thousands set apart.
+
+    >>> plural(1, "file slice"), plural(1240, "file slice")
+    ('1 file slice', '1 240 file slices')
+    """
+    return f"{count:,}".replace(",", " ") + f" {noun}" + ("" if count == 1 else "s")
+
+
+def format_bytes(size: int) -> str:
+    """Bytes to two or three digits.
+
+    >>> amount_of(999), amount_of(1536), amount_of(125829120)
+    ('999 B', '1.5 KiB', '120 MiB')
+    """
+    amount, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while amount >= _THREE_DIGITS and units[1:]:
+        amount /= 1024
+        units.pop(0)
+    is_short = amount < _TWO_DIGITS and units[0] != "B"
+    return f"{amount:.1f} {units[0]}" if is_short else f"{amount:.0f} {units[0]}"

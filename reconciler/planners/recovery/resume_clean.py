@@ -1,0 +1,266 @@
+"""Pending cleans that somebody left behind: what of them may still be done; pure.
+
+Hudi executes a pending plan as it stands; here every file is judged again by what the table is now.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array, to_numpy_bools, to_string_array
+from reconciler.hudi.files.view import FileView
+from reconciler.planners.protection import Protection, build_table_view, find_protection
+from reconciler.planners.reader_window import ReaderWindow
+from reconciler.planners.reasons import RowReasons, pluralize
+from reconciler.plans.columns import build_dictionary
+from reconciler.plans.model import Note, RemovedFiles, ResumeStep
+from reconciler.spec.model import Concurrency
+from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
+
+#: extra metadata of our own cleans: JSON of the folders that go
+DELETE_PARTITIONS: Final = "reconciler.delete.partitions"
+_RETENTION, _REPLACED = 0, 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WithheldFiles:
+    """Planned files that stay; sorted by (partition, name); columns as in ``KeptFiles``."""
+
+    partition: Any
+    name: Any
+    because: Any
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RevalidatedClean:
+    """What of a pending clean may go now.
+
+    ``rows``: per row of the state's files, it goes. Planned files that are gone are nowhere.
+    """
+
+    files: RemovedFiles
+    withheld: WithheldFiles
+    delete_partitions: tuple[str, ...]
+    rows: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CleanResumes:
+    """Steps for the pending cleans; ``is_blocked``: one may be at work, so no other may start."""
+
+    steps: tuple[ResumeStep, ...]
+    warnings: tuple[Note, ...]
+    is_blocked: bool
+    rows: NDArray[np.bool_]
+
+
+def is_own_clean(clean: PendingClean) -> bool:
+    """Whether an apply of this tool requested it."""
+    return PLAN_DIGEST in clean.extra
+
+
+def plan_clean_resumes(
+    state: TableState,
+    concurrency: Concurrency | None,
+    now: datetime,
+    window: ReaderWindow | None = None,
+) -> CleanResumes:
+    """Finish what is left behind, oldest first; say what may still be at work.
+
+    ``window``: what was superseded in it stays.
+    """
+    rows = np.zeros(len(state.files), np.bool_)
+    steps: list[ResumeStep] = []
+    warnings: list[Note] = []
+    is_blocked = False
+    for clean in state.pending_cleans:
+        alive = None if is_own_clean(clean) else _explain_foreign(clean, concurrency, now)
+        if alive is not None:
+            is_blocked = True
+            warnings.append(Note("pendingClean", alive))
+            continue
+        found = revalidate_clean(state, clean, already_removed=rows, window=window)
+        rows |= found.rows
+        steps.append(_build_step(clean, found))
+        if len(found.withheld):
+            warnings.append(Note("pendingClean", _describe_withheld(clean, found.withheld)))
+    return CleanResumes(
+        steps=tuple(steps), warnings=tuple(warnings), is_blocked=is_blocked, rows=rows
+    )
+
+
+def _explain_foreign(
+    clean: PendingClean, concurrency: Concurrency | None, now: datetime
+) -> str | None:
+    """Why another writer's clean must be left alone, None when it counts as left behind."""
+    settings = concurrency or Concurrency()
+    age = now.timestamp() - clean.started_ms / 1000
+    whose, state = f"clean {clean.instant} of another writer", clean.state.lower()
+    if age <= settings.stale_after:
+        return (
+            f"{whose} has been {state} for {max(age, 0):.0f} s and may be at work, so nothing is "
+            "cleaned now; it counts as left behind after concurrency.staleAfter, "
+            f"{settings.stale_after} s"
+        )
+    if settings.lock is not None and settings.lock.provider == "none":
+        return (
+            f"{whose} is {state}; without a lock it cannot be known to be left behind, so nothing "
+            "is cleaned: let its writer finish it, or configure concurrency.lock"
+        )
+    return None
+
+
+def _build_step(clean: PendingClean, found: RevalidatedClean) -> ResumeStep:
+    whose = "an earlier apply" if is_own_clean(clean) else "another writer"
+    left = f"clean {clean.instant} of {whose} was left {clean.state.lower()}"
+    if clean.problem is not None:
+        because = f"{left} and its plan cannot be read ({clean.problem}): apply clears it up"
+    elif not len(found.files) and not found.delete_partitions:
+        because = f"{left} and nothing of it may or can be done any more: apply takes it back"
+    else:
+        because = f"{left}: apply finishes it"
+    return ResumeStep(
+        instant=clean.instant,
+        action="clean",
+        files=found.files,
+        delete_partitions=found.delete_partitions,
+        because=because,
+    )
+
+
+def _describe_withheld(clean: PendingClean, withheld: WithheldFiles) -> str:
+    why = withheld.because.to_pylist()[0]
+    return (
+        f"clean {clean.instant} plans {pluralize(len(withheld), 'file')} that must stay and will: "
+        f"{withheld.name[0].as_py()}: {why}"
+    )
+
+
+def revalidate_clean(
+    state: TableState,
+    clean: PendingClean,
+    *,
+    already_removed: NDArray[np.bool_] | None = None,
+    window: ReaderWindow | None = None,
+) -> RevalidatedClean:
+    """The planned files that are there and that nothing needs, and the others with a reason each.
+
+    A savepoint, a pending compaction or clustering, being of a newest slice or of no completed
+    write, and having been superseded within the readers' ``window`` keep a file, whenever they came
+    to be. ``already_removed`` marks rows that another plan removes.
+    """
+    view = build_table_view(state)
+    guard = find_protection(state, view, window)
+    planned = _find_planned_rows(state, clean)
+    if already_removed is not None:
+        planned &= ~already_removed
+    reasons = _assign_reasons(view, guard)
+    stays = reasons.codes >= 0
+    decisive = view.row_slice
+    if view.row_slice_1x is not None:
+        decisive = np.where(stays[view.row_slice], view.row_slice, view.row_slice_1x)
+    goes = planned & ~stays[decisive]
+    kept = np.flatnonzero(planned & ~goes)
+    files = state.files
+    return RevalidatedClean(
+        files=_removed_files(view, clean, np.flatnonzero(goes)),
+        withheld=WithheldFiles(
+            partition=build_dictionary(files.partition[kept], files.partitions),
+            name=files.name.take(to_integer_array(kept)),
+            because=reasons.build_column(decisive[kept].astype(np.int64)),
+        ),
+        delete_partitions=_find_partitions(
+            state, clean, view, goes if already_removed is None else goes | already_removed
+        ),
+        rows=goes,
+    )
+
+
+def _find_planned_rows(state: TableState, clean: PendingClean) -> NDArray[np.bool_]:
+    """Rows of the files that the plan names, by partition and name."""
+    files = state.files
+    wanted = np.zeros(len(files), np.bool_)
+    if not clean.files or not len(files):
+        return wanted
+    starts = np.searchsorted(files.partition, np.arange(len(files.partitions) + 1))
+    for code, path in enumerate(files.partitions):
+        names = clean.files.get(path)
+        if names:
+            here = slice(int(starts[code]), int(starts[code + 1]))
+            in_folder = files.name[here]
+            wanted[here] = to_numpy_bools(pc.is_in(in_folder, value_set=to_string_array(names)))
+    return wanted
+
+
+def _assign_reasons(view: FileView, guard: Protection) -> RowReasons:
+    """Per slice why it must stay; silent for those that nothing needs."""
+    reasons = RowReasons(len(view))
+    nothing = np.zeros(len(view), np.int32)
+    reasons.assign(
+        guard.savepoint >= 0,
+        guard.savepoint,
+        lambda code: f"savepoint {guard.savepoints[code]} pins its file slice",
+    )
+    reasons.assign(
+        guard.compaction >= 0,
+        guard.compaction,
+        lambda code: f"pending compaction {guard.pending[code]} reads its file slice",
+    )
+    reasons.assign(
+        guard.clustering >= 0,
+        guard.clustering,
+        lambda code: f"pending clustering {guard.pending[code]} reads its file slice",
+    )
+    reasons.assign(
+        view.is_newest & view.is_live,
+        nothing,
+        lambda _: "it is of the newest slice of its file group",
+    )
+    reasons.assign(~view.is_visible, nothing, lambda _: "it is of no completed write")
+    reasons.assign(guard.by_readers.is_read, guard.by_readers.reason_key, guard.by_readers.explain)
+    return reasons
+
+
+def _removed_files(view: FileView, clean: PendingClean, rows: NDArray[np.int64]) -> RemovedFiles:
+    files = view.files
+    is_replaced = ~view.is_live[view.row_slice[rows]]
+    because = f"planned by clean {clean.instant}, which is still pending"
+    return RemovedFiles(
+        partition=build_dictionary(files.partition[rows], files.partitions),
+        name=files.name.take(to_integer_array(rows)),
+        bytes=files.size[rows],
+        kind=files.kind[rows],
+        rule=np.where(is_replaced, _REPLACED, _RETENTION).astype(np.int8),
+        because=build_dictionary(np.zeros(len(rows), np.int32), [because]),
+    )
+
+
+def _find_partitions(
+    state: TableState, clean: PendingClean, view: FileView, goes: NDArray[np.bool_]
+) -> tuple[str, ...]:
+    """The plan's folders that are still there and of which every file goes."""
+    planned = set(clean.delete_partitions) | _partitions_in_metadata(clean)
+    if not planned or not state.is_partitioned:
+        return ()
+    stays = set(np.unique(view.files.partition[~goes]).tolist())
+    full = {path for code, path in enumerate(view.files.partitions) if code in stays}
+    there = state.metafile_partitions.union(state.partitions)
+    return tuple(sorted((planned & there) - full - state.stray_partitions - {""}))
+
+
+def _partitions_in_metadata(clean: PendingClean) -> set[str]:
+    try:
+        listed = json.loads(clean.extra.get(DELETE_PARTITIONS, "[]"))
+    except ValueError:
+        return set()
+    return {path for path in listed if isinstance(path, str)} if isinstance(listed, list) else set()

@@ -1,0 +1,131 @@
+"""Pending clusterings: ours are finished or undone by the next apply, others' are told of; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
+from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
+from reconciler.planners.reasons import pluralize
+from reconciler.plans.columns import build_dictionary
+from reconciler.plans.model import Note, RemovedFiles, ResumeStep, Rewrites
+from reconciler.state.model import PendingClustering, TableState
+
+_SHOWN = 3
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusteringResumes:
+    """Steps for what an apply of ours left behind; what other writers have pending."""
+
+    steps: tuple[ResumeStep, ...] = ()
+    warnings: tuple[Note, ...] = ()
+
+
+def plan_clustering_resumes(state: TableState, now: datetime) -> ClusteringResumes:
+    """Finish what is ours, oldest first. Another writer's is never touched: it may be at work."""
+    ours = [pending for pending in state.pending_clusterings if pending.is_ours]
+    others = [pending for pending in state.pending_clusterings if not pending.is_ours]
+    return ClusteringResumes(
+        steps=tuple(_build_step(pending, state) for pending in ours),
+        warnings=tuple(Note("pendingClustering", _describe_foreign(one, now)) for one in others),
+    )
+
+
+def build_resumed_rewrites(plan: ClusteringPlan, state: TableState, because: str) -> Rewrites:
+    """The groups of a pending plan as a step has them; bytes of the files that are still there."""
+    slices = [one for group in plan.groups for one in group.slices]
+    starts = np.cumsum([0, *(len(group.slices) for group in plan.groups)]).astype(np.int64)
+    logs = [tuple(reversed(one.log_files)) for one in slices]
+    ends = np.cumsum([0, *map(len, logs)]).astype(np.int32)
+    sizes = _slice_bytes(plan, state)
+    partitions = [group.slices[0].partition if group.slices else "" for group in plan.groups]
+    distinct = sorted(set(partitions))
+    return Rewrites(
+        partition=build_dictionary(
+            np.array([distinct.index(path) for path in partitions], np.int32), distinct
+        ),
+        outputs=np.array([group.output_count for group in plan.groups], np.int64),
+        bytes=np.array([sizes[a:b].sum() for a, b in pairwise(starts)], np.int64),
+        because=build_dictionary(np.zeros(len(plan.groups), np.int32), [because]),
+        starts=starts,
+        file_id=to_string_array([one.file_id for one in slices]),
+        base=pa.array([one.base_file for one in slices], pa.string()),
+        logs=pa.ListArray.from_arrays(
+            to_integer_array(ends), to_string_array([name for names in logs for name in names])
+        ),
+    )
+
+
+def _slice_bytes(
+    plan: ClusteringPlan, state: TableState
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Per slice the bytes of its files."""
+    slices = [one for group in plan.groups for one in group.slices]
+    named = [[*([one.base_file] if one.base_file else []), *one.log_files] for one in slices]
+    files = state.files
+    pairs = zip(slices, named, strict=True)
+    keys = [f"{one.partition}/{name}" for one, names in pairs for name in names]
+    folders = to_string_array(files.partitions).take(to_integer_array(files.partition))
+    present = pc.binary_join_element_wise(folders, files.name, "/")
+    rows = to_numpy_numbers(
+        pc.index_in(to_string_array(keys), value_set=present).fill_null(-1)
+    ).astype(np.int64)
+    sizes = np.where(rows >= 0, files.size[rows], 0) if len(files) else np.zeros(len(rows))
+    of = np.repeat(np.arange(len(slices)), [len(names) for names in named])
+    return np.bincount(of, weights=sizes, minlength=len(slices)).astype(np.int64)
+
+
+def _build_step(pending: PendingClustering, state: TableState) -> ResumeStep:
+    because = (
+        f"clustering {pending.instant} of an earlier apply was left {pending.state.lower()}: apply "
+        "finishes it, as far as its file slices are still what they were"
+    )
+    nothing = to_string_array([])
+    return ResumeStep(
+        instant=pending.instant,
+        action="clustering",
+        files=RemovedFiles(
+            partition=build_dictionary(np.zeros(0, np.int32), []),
+            name=nothing,
+            bytes=np.zeros(0, np.int64),
+            kind=np.zeros(0, np.int8),
+            rule=np.zeros(0, np.int8),
+            because=build_dictionary(np.zeros(0, np.int32), []),
+        ),
+        groups=build_resumed_rewrites(pending.plan, state, because),
+        because=because,
+    )
+
+
+def _describe_foreign(pending: PendingClustering, now: datetime) -> str:
+    slices = [one for group in pending.plan.groups for one in group.slices]
+    partitions = sorted({one.partition for one in slices})
+    named = ", ".join(repr(path) for path in partitions[:_SHOWN])
+    where = named if len(partitions) <= _SHOWN else f"{named} and {len(partitions) - _SHOWN} more"
+    age = _format_age(now.timestamp() - pending.started_ms / 1000)
+    return (
+        f"clustering {pending.instant} of another writer has been {pending.state.lower()} for "
+        f"{age} and has {pluralize(len(slices), 'file group')} of {where} in hand: nothing else "
+        "compacts or clusters them, and updates to them fail; let its writer finish it "
+        "(run_clustering with op => 'execute') or roll it back with Hudi, this tool leaves it alone"
+    )
+
+
+def _format_age(seconds: float) -> str:
+    """A span in its largest whole unit.
+
+    >>> _age(7300), _age(59)
+    ('2 hours', '59 seconds')
+    """
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return pluralize(int(seconds // size), unit)
+    return pluralize(max(0, int(seconds)), "second")

@@ -1,0 +1,96 @@
+"""Writes of ours that died: the next apply takes them back; pure.
+
+Other writers' pending writes are never touched: what is theirs they roll back themselves.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array, to_string_array
+from reconciler.hudi.files.table_files import FileKind, TableFiles
+from reconciler.planners.reasons import pluralize
+from reconciler.plans.columns import build_dictionary
+from reconciler.plans.model import NamedFiles, Note, RollbackStep
+from reconciler.state.model import PendingWrite, TableState
+
+
+def plan_rollbacks(state: TableState) -> tuple[RollbackStep, ...]:
+    """A step for every write of ours whose run is dead, oldest first."""
+    return tuple(
+        _build_step(write, state) for write in _find_dead_writes(state) if not write.is_rolled_back
+    )
+
+
+def warn_of_rollbacks(state: TableState) -> tuple[Note, ...]:
+    """Dead writes that another writer has begun to roll back, and has to."""
+    return tuple(
+        Note(
+            "pendingRollback",
+            f"{_describe_write(write)}; a rollback of it is pending, which its writer has to finish",
+        )
+        for write in _find_dead_writes(state)
+        if write.is_rolled_back
+    )
+
+
+def list_written_files(write: PendingWrite, state: TableState) -> NamedFiles:
+    """The base files that a pending write has made, in partitions and where none is yet."""
+    rows = find_written_rows(write, state.files)
+    if not write.unlisted:
+        return NamedFiles(
+            partition=build_dictionary(state.files.partition[rows], state.files.partitions),
+            name=state.files.name.take(to_integer_array(rows)),
+        )
+    paths = [state.files.partitions[code] for code in state.files.partition[rows]]
+    listed = zip(paths, state.files.name.take(to_integer_array(rows)).to_pylist(), strict=True)
+    pairs = sorted({*listed, *((folder, name) for folder, name, _size in write.unlisted)})
+    folders = sorted({folder for folder, _name in pairs})
+    code = {folder: number for number, folder in enumerate(folders)}
+    return NamedFiles(
+        partition=build_dictionary(np.array([code[path] for path, _ in pairs], np.int32), folders),
+        name=to_string_array([name for _, name in pairs]),
+    )
+
+
+def find_written_rows(write: PendingWrite, files: TableFiles) -> NDArray[np.int64]:
+    """The rows of the files that it has written to partitions."""
+    if write.instant not in files.instants:
+        return np.zeros(0, np.int64)
+    code = files.instants.index(write.instant)
+    return np.flatnonzero((files.instant == code) & (files.kind == FileKind.BASE))
+
+
+def _find_dead_writes(state: TableState) -> tuple[PendingWrite, ...]:
+    return tuple(write for write in state.pending_writes if write.is_dead(state.observed_ms))
+
+
+def _build_step(write: PendingWrite, state: TableState) -> RollbackStep:
+    files = list_written_files(write, state)
+    return RollbackStep(
+        instant=write.instant,
+        action=write.action.value,
+        files=files,
+        because=f"{_describe_write(write)}; apply takes it back{_describe_files(len(files))}",
+    )
+
+
+def _describe_write(write: PendingWrite) -> str:
+    what = f"{write.action} {write.instant} of {write.owner}"
+    return f"{what} was left {write.state.lower()}: {_explain_death(write)}"
+
+
+def _explain_death(write: PendingWrite) -> str:
+    if write.owner.ended:
+        return "its run ended before it was done"
+    if write.is_running is False:
+        return "its process is gone"
+    beat = datetime.fromtimestamp(write.beat_ms // 1000, UTC)
+    return f"nothing was heard of it since {beat:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _describe_files(files: int) -> str:
+    return f", with {pluralize(files, 'file')} that no reader has seen" if files else ""

@@ -1,0 +1,157 @@
+"""String columns of a plan: distinct values, JSON escapes, order, and what makes a file name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import (
+    get_value_offsets,
+    sort_unique,
+    to_boolean_array,
+    to_integer_array,
+    to_numpy_numbers,
+    to_string_array,
+)
+
+_MOST = np.iinfo(np.int32).max
+_QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
+
+
+def build_dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
+    """A pyarrow dictionary<int32, string> array of codes into values.
+
+    >>> dictionary(np.array([1, 0], np.int32), ["a", "b"]).to_pylist()
+    ['b', 'a']
+    """
+    return pa.DictionaryArray.from_arrays(
+        to_integer_array(codes.astype(np.int32)), to_string_array(values)
+    )
+
+
+def dictionary_codes(column: Any) -> NDArray[Any]:
+    """The codes of a dictionary array, over its own memory."""
+    return to_numpy_numbers(column.indices)
+
+
+def rank_values(column: Any) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct values of a dictionary array, sorted, and for every row its place in them.
+
+    >>> ranked(dictionary(np.array([1, 0, 1], np.int32), ["b", "a"]))[1].tolist()
+    [0, 1, 0]
+    """
+    values = column.dictionary.to_pylist()
+    distinct = sorted(set(values))
+    place = {value: rank for rank, value in enumerate(distinct)}
+    ranks = np.array([place[value] for value in values], np.int32)
+    return distinct, ranks[dictionary_codes(column)]
+
+
+def string_bytes(column: Any) -> NDArray[np.uint8]:
+    """The bytes that the offsets of a string array point into."""
+    return np.frombuffer(column.buffers()[2] or b"", dtype=np.uint8)
+
+
+def replace_rows(column: Any, rows: NDArray[np.int64], values: Sequence[str]) -> Any:
+    """The string array with other values in a few rows (ascending)."""
+    is_replaced = np.zeros(len(column), np.bool_)
+    is_replaced[rows] = True
+    return pc.replace_with_mask(column, to_boolean_array(is_replaced), to_string_array(values))
+
+
+def escape_json(column: Any) -> Any:
+    r"""The values as they stand between the quotes of canonical JSON.
+
+    >>> escaped(strings(["plain", 'quo"te', "\n"])).to_pylist()
+    ['plain', 'quo\\"te', '\\n']
+    """
+    rows = _find_rows(column, lambda b: (b < _SPACE) | (b == _QUOTE) | (b == _BACKSLASH))
+    if not len(rows):
+        return column
+    values = column.take(to_integer_array(rows)).to_pylist()
+    return replace_rows(
+        column, rows, [json.dumps(value, ensure_ascii=False)[1:-1] for value in values]
+    )
+
+
+def unescape_json(column: Any) -> Any:
+    r"""The inverse of ``escape_json``; raises ValueError for text that is no JSON string.
+
+    >>> unescaped(strings(["plain", 'quo\\"te'])).to_pylist()
+    ['plain', 'quo"te']
+    """
+    rows = _find_rows(column, lambda b: b == _BACKSLASH)
+    if not len(rows):
+        return column
+    values = column.take(to_integer_array(rows)).to_pylist()
+    return replace_rows(column, rows, [json.loads(f'"{value}"') for value in values])
+
+
+def _find_rows(column: Any, test: Any) -> NDArray[np.int64]:
+    """The rows in which a byte passes the test."""
+    starts = get_value_offsets(column)
+    found = np.flatnonzero(test(string_bytes(column)[starts[0] : starts[-1]])) + starts[0]
+    return sort_unique(np.searchsorted(starts, found, side="right") - 1).astype(np.int64)
+
+
+def cut_strings(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
+    """The values between byte positions of a block, as a string array.
+
+    Raises ValueError when the positions don't rise within the block (Arrow would trust them and
+    read anywhere) or a value is not UTF-8.
+    """
+    positions = np.empty(2 * len(starts), np.int64)
+    positions[0::2], positions[1::2] = starts, ends
+    if not len(positions):
+        return to_string_array([])
+    if positions[0] < 0 or positions[-1] > min(len(block), _MOST):
+        raise ValueError("positions outside the block")
+    if (np.diff(positions) < 0).any():
+        raise ValueError("positions out of order")
+    every_other = to_integer_array(np.arange(0, len(positions) - 1, 2))
+    column = _string_array(positions.astype(np.int32), pa.py_buffer(block)).take(every_other)
+    column.validate(full=True)
+    return column
+
+
+def find_quotes(block: bytes) -> NDArray[np.int64]:
+    """The positions of the quotes that delimit strings, escaped ones left out."""
+    bytes_ = np.frombuffer(block, np.uint8)
+    found = np.flatnonzero(bytes_ == _QUOTE)
+    if b"\\" not in block:
+        return found
+    slashes = np.flatnonzero(bytes_ == _BACKSLASH)
+    is_first = np.diff(slashes, prepend=-2) != 1
+    first_of_run = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    escaping = slashes[(slashes - slashes[first_of_run]) % 2 == 0]
+    return found[~np.isin(found, escaping + 1)]
+
+
+def is_increasing(groups: NDArray[Any], column: Any) -> bool:
+    """Whether (group, value) rises strictly from row to row: sorted, and nothing twice."""
+    steps = np.diff(groups)
+    if (steps < 0).any():
+        return False
+    same = to_integer_array(np.flatnonzero(steps == 0))
+    before, after = column[:-1].take(same), column[1:].take(same)
+    return len(same) == 0 or bool(pc.min(pc.less(before, after)).as_py())
+
+
+def _string_array(ends: NDArray[np.int32], values: Any) -> Any:
+    return pa.StringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), values)
+
+
+def are_file_names(column: Any) -> bool:
+    """Whether every value is the name of a file in its folder: no separator, no NUL, no ``..``."""
+    starts = get_value_offsets(column)
+    text = string_bytes(column)[starts[0] : starts[-1]]
+    if ((text == _SLASH) | (text == _BACKSLASH) | (text == 0)).make_one():
+        return False
+    short = np.flatnonzero(np.diff(starts) <= len(".."))
+    return not {"", ".", ".."} & set(column.take(to_integer_array(short)).to_pylist())

@@ -1,0 +1,336 @@
+"""A plan as one JSON document in canonical bytes, and back.
+
+Writing streams. Reading takes the file lists out as columns, parses the small rest as JSON and then
+proves itself: what it read must write the very same bytes. A document that isn't in canonical
+bytes, or is wrong, goes through ``formatted``, which is slower and finds the sentence to say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler import arrays, canonical_json
+from reconciler.errors import PlanError
+from reconciler.plans import columns, decode, encode, file_rows, groups, lenient_load, validation
+from reconciler.plans.decode import StepLists, TableLists
+from reconciler.plans.encode import compute_spec_digest
+from reconciler.plans.model import (
+    CleanStep,
+    NamedFiles,
+    Plan,
+    RemovedFiles,
+    ResumeStep,
+    Rewrites,
+    RollbackStep,
+    TablePlan,
+    rewritten_groups,
+)
+
+__all__ = [
+    "dump_plan",
+    "load_plan",
+    "compute_plan_digest",
+    "compute_spec_digest",
+    "compute_steps_digest",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _ListFormat:
+    """A long list: how it opens, what may follow it, and what reads what stands in its brackets.
+
+    No marker can occur inside a string: each has a bare word between two quotes, and the quotes of
+    a string's own text are escaped.
+    """
+
+    key: str
+    opening: bytes
+    endings: tuple[bytes, ...]
+    read: Callable[[bytes, int, int], Any]
+
+    @property
+    def offset(self) -> int:
+        """How much of ``opening`` stands before the list."""
+        return len(self.key) + len('"":[')
+
+
+_LIST_FORMATS = (
+    _ListFormat(
+        "kept", b'"kept":[{"because":"', (b'"}],"name":"', b'"}],"layout":{'), file_rows.read_kept
+    ),
+    _ListFormat(
+        "partitions",
+        b'"partitions":[{"deletePartition":',
+        (
+            b'"}],"policy":"',
+            b'"}]},{"earliestInstantToRetain":',
+            b'"}]},{"action":"',
+            b'"}]},{"columns":[',
+            b'"}]},{"add":[',
+            b'"}]}],"stepsDigest":"',
+        ),
+        file_rows.read_partitions,
+    ),
+    _ListFormat(
+        "groups",
+        b'"groups":[{"because":"',
+        (b']}],"instant":"', b']}],"kind":"'),
+        groups.read_groups,
+    ),
+    _ListFormat("files", b'"files":[{"name":"', (b'"}],"instant":"',), file_rows.read_named),
+)
+_STEPS_END = b'],"stepsDigest":"'
+
+#: of plans in memory, which never change: writing, showing and applying all ask for it
+_DIGESTS: WeakKeyDictionary[Plan, str] = WeakKeyDictionary()
+
+
+def dump_plan(plan: Plan) -> bytes:
+    """The canonical bytes, digest included, and one newline.
+
+    Raises ValueError when the rows of a step aren't sorted by (partition, name).
+    """
+    out = io.BytesIO()
+    sha = hashlib.sha256(b"{")
+    out.write(_encode_head(plan, "sha256:" + "0" * 64))
+    for chunk in encode.encode_body(plan):
+        sha.update(chunk)
+        out.write(chunk)
+    sha.update(b"}")
+    out.write(_encode_tail(plan))
+    out.seek(0)
+    out.write(_encode_head(plan, _remember_digest(plan, f"sha256:{sha.hexdigest()}")))
+    return out.getvalue()
+
+
+def load_plan(data: bytes, name: str) -> Plan:
+    """The plan of a document; ``name`` is the file's, for messages.
+
+    Raises PlanError with one sentence when the document is damaged, edited, foreign, of another
+    format, or names a file or partition that could lead out of the table.
+    """
+    try:
+        plan = _read_canonical(data) or lenient_load.load_any_layout(data)
+        _check_duplicates(plan)
+    except PlanError as error:
+        raise type(error)(f"{name}: {error}") from None
+    return plan
+
+
+def compute_plan_digest(plan: Plan) -> str:
+    """The digest of everything but ``digest``, ``createdAt`` and ``tool``."""
+    return _DIGESTS.get(plan) or _remember_digest(
+        plan, _hash_chunks(itertools.chain((b"{",), encode.encode_body(plan), (b"}",)))
+    )
+
+
+def _remember_digest(plan: Plan, digest: str) -> str:
+    _DIGESTS[plan] = digest
+    return digest
+
+
+def compute_steps_digest(table: TablePlan) -> str:
+    """The digest of the table's ``steps``, what an approval compares."""
+    return _hash_chunks(encode.encode_steps(table))
+
+
+def _hash_chunks(chunks: Iterable[encode.Chunk]) -> str:
+    sha = hashlib.sha256()
+    for chunk in chunks:
+        sha.update(chunk)
+    return f"sha256:{sha.hexdigest()}"
+
+
+def _encode_head(plan: Plan, digest: str) -> bytes:
+    return (
+        canonical_json.to_canonical_bytes({"createdAt": plan.created_at, "digest": digest})[:-1]
+        + b","
+    )
+
+
+def _encode_tail(plan: Plan) -> bytes:
+    return b"," + canonical_json.to_canonical_bytes({"tool": plan.tool})[1:] + b"\n"
+
+
+# --- reading canonical bytes ---------------------------------------------------------------------
+
+
+def _read_canonical(data: bytes) -> Plan | None:
+    """The plan, or None when the bytes aren't the canonical ones of a sound plan."""
+    try:
+        document, lists = _extract_lists(data)
+        validation.validate_document(document)
+        plan = decode.decode_plan(document, lists)
+        is_sound = (
+            all(_has_valid_names(parts) for table in lists for parts in table.steps)
+            and all(_has_valid_files(table.kept) for table in lists if table.kept)
+            and all(compute_spec_digest(table.spec) == table.spec_digest for table in plan.tables)
+            and _is_canonical(plan, document["digest"], data)
+        )
+    except (PlanError, ValueError, LookupError, TypeError, RecursionError, pa.ArrowException):
+        return None
+    return plan if is_sound else None
+
+
+def _extract_lists(data: bytes) -> tuple[dict[str, Any], list[TableLists]]:
+    """The document with its long file lists emptied, and those lists as columns."""
+    pieces: list[bytes] = []
+    blocks: list[Any] = []
+    done = 0
+    for kind, start, end in _find_lists(data):
+        pieces += [data[done:start], b"%d" % len(blocks)]
+        blocks.append(kind.read(data, start, end))
+        done = end
+    document = json.loads(b"".join([*pieces, data[done:]]))
+    lists = []
+    for table in document["tables"]:
+        kept = _take_list(table, "kept", blocks)
+        lists.append(TableLists(kept, [_step_lists(step, blocks) for step in table["steps"]]))
+    return document, lists
+
+
+def _step_lists(step: dict[str, Any], blocks: Sequence[Any]) -> StepLists:
+    files, deleted = _take_list(step, "partitions", blocks) or (decode.empty_removed_files(), ())
+    named = _take_list(step, "files", blocks) if step["kind"] == "rollback" else None
+    return StepLists(files, deleted, _take_list(step, "groups", blocks), named)
+
+
+def _take_list(holder: dict[str, Any], key: str, blocks: Sequence[Any]) -> Any:
+    found = holder.get(key)
+    if not found:
+        return None
+    holder[key] = []
+    return blocks[found[0]]
+
+
+def _find_lists(data: bytes) -> Iterator[tuple[_ListFormat, int, int]]:
+    """Every long list, with start and end of what stands between its brackets."""
+    at = {kind: data.find(kind.opening) for kind in _LIST_FORMATS}
+    while found := [(start, kind) for kind, start in at.items() if start >= 0]:
+        first, kind = min(found, key=lambda each: each[0])
+        start = first + kind.offset
+        end = _find_list_end(data, kind, start)
+        yield kind, start, end
+        at = {k: data.find(k.opening, end) if 0 <= old < end else old for k, old in at.items()}
+
+
+def _find_list_end(data: bytes, kind: _ListFormat, start: int) -> int:
+    """Where a list ends. What follows lists of steps is looked for among the steps alone."""
+    limit = len(data)
+    if len(kind.endings) > 1:
+        limit = data.index(_STEPS_END, start) + len(_STEPS_END)
+    ends = [data.find(marker, start, limit) for marker in kind.endings]
+    return min(end for end in ends if end >= 0) + 2
+
+
+def _is_canonical(plan: Plan, digest: str, data: bytes) -> bool:
+    """Whether the plan's canonical bytes are these, and their digest is this."""
+    sha = hashlib.sha256(b"{")
+    at = len(_encode_head(plan, digest))
+    if not data.startswith(_encode_head(plan, digest)):
+        return False
+    for chunk in encode.encode_body(plan):
+        if not data.startswith(bytes(chunk), at):
+            return False
+        sha.update(chunk)
+        at += len(chunk)
+    sha.update(b"}")
+    return data[at:] == _encode_tail(plan) and digest == f"sha256:{sha.hexdigest()}"
+
+
+# --- what a plan may name ------------------------------------------------------------------------
+
+
+def _has_valid_names(parts: StepLists) -> bool:
+    paths = [*parts.files.partition.dictionary.to_pylist(), *parts.delete_partitions]
+    return (
+        all(map(validation.is_partition, paths))
+        and _has_valid_files(parts.files)
+        and bool((parts.files.bytes >= 0).all())
+        and (parts.groups is None or _has_valid_groups(parts.groups))
+        and (parts.rollback_files is None or _has_valid_files(parts.rollback_files))
+    )
+
+
+def _has_valid_groups(rewrites: Rewrites) -> bool:
+    names = (rewrites.file_id, rewrites.base.drop_null(), rewrites.logs.flatten())
+    return (
+        all(map(validation.is_partition, rewrites.partition.dictionary.to_pylist()))
+        and all(map(columns.are_file_names, names))
+        and bool((rewrites.bytes >= 0).all())
+        and bool((rewrites.outputs > 0).all())
+        and bool((np.diff(rewrites.starts) > 0).all())
+    )
+
+
+def _has_valid_files(files: Any) -> bool:
+    return columns.are_file_names(files.name) and all(
+        map(validation.is_partition, files.partition.dictionary.to_pylist())
+    )
+
+
+def _check_duplicates(plan: Plan) -> None:
+    """A table has one entry, a file one step, a file group one rewrite; counts are true."""
+    selected = plan.selection
+    if selected is not None and not len(plan.tables) == selected.tables <= selected.total:
+        tables = "1 table" if len(plan.tables) == 1 else f"{len(plan.tables)} tables"
+        said = f"{selected.tables} of {selected.total}"
+        raise PlanError(f"lists {tables} and says that {said} were selected")
+    names = sorted(table.name for table in plan.tables)
+    for before, after in itertools.pairwise(names):
+        if before == after:
+            raise PlanError(f"lists table {after} twice")
+    for table in plan.tables:
+        lists = [
+            step.files
+            for step in table.steps
+            if isinstance(step, ResumeStep | RollbackStep | CleanStep)
+        ]
+        for one, other in itertools.combinations(lists, 2):
+            twice = _find_common_path(one, other)
+            if twice:
+                raise PlanError(f"lists file {twice!r} of table {table.name} in two steps")
+        again = _find_duplicate(
+            [groups.slice_paths(each) for each in rewritten_groups(table.steps)]
+        )
+        if again:
+            raise PlanError(f"rewrites file group {again!r} of table {table.name} twice")
+
+
+def _find_duplicate(paths: Sequence[Any]) -> str | None:
+    """A value that occurs twice."""
+    if not paths:
+        return None
+    found = pa.chunked_array(paths).combine_chunks()
+    encoded = found.dictionary_encode()
+    if len(encoded.dictionary) == len(found):
+        return None
+    counts = np.bincount(columns.dictionary_codes(encoded))
+    return str(encoded.dictionary[int(counts.argmax())].as_py())
+
+
+def _find_common_path(
+    one: RemovedFiles | NamedFiles, other: RemovedFiles | NamedFiles
+) -> str | None:
+    fewer, more = sorted((one, other), key=len)
+    if not len(fewer):
+        return None
+    found = pc.is_in(_join_paths(more), value_set=_join_paths(fewer))
+    rows_ = _join_paths(more).filter(found)
+    return str(rows_[0].as_py()) if len(rows_) else None
+
+
+def _join_paths(files: RemovedFiles | NamedFiles) -> Any:
+    folders = files.partition.dictionary.take(files.partition.indices)
+    return pc.binary_join_element_wise(folders, files.name, arrays.to_string_array(["/"])[0])

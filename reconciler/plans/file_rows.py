@@ -1,0 +1,266 @@
+"""Rows of files as canonical JSON text and back, in chunks, never an object a file.
+
+Writing joins columns with Arrow's string kernels. Reading relies on what canonical bytes promise:
+every row has the same keys in the same order, so the n-th quote of a row always delimits the same
+field. Nothing here trusts that promise: ``document.load`` writes what it read and compares bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler import arrays, canonical_json
+from reconciler.plans import columns
+from reconciler.plans.model import (
+    FILE_KINDS,
+    KEEP_RULES,
+    REMOVAL_RULES,
+    KeptFiles,
+    NamedFiles,
+    RemovedFiles,
+)
+
+_CHUNK_ROWS = 1 << 15
+_CHUNK_BYTES = 1 << 23
+_ROW, _NAMED_ROW = b'{"because":"', b'{"name":"'
+_REMOVED_QUOTES, _KEPT_QUOTES, _NAMED_QUOTES = 18, 16, 8
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+_TextPart = Callable[[slice], Any]
+
+
+def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[bytes | memoryview]:
+    """What stands between the brackets of ``partitions``; sorted by path.
+
+    ``deleted``: partitions whose directory goes, with or without rows of their own.
+    """
+    paths, by_row = columns.rank_values(files.partition)
+    bounds = _find_run_bounds(by_row)
+    spans = [(paths[by_row[a]], a, b) for a, b in itertools.pairwise(bounds)]
+    named = {path for path, _, _ in spans}
+    spans += [(path, 0, 0) for path in deleted if path not in named]
+    goes = frozenset(deleted)
+    text = _ChunkReader(_join_chunks(len(files), _removed_text_parts(files)))
+    for number, (path, start, end) in enumerate(sorted(spans)):
+        yield b'%s{"deletePartition":%s,"files":[' % (
+            b"," if number else b"",
+            b"true" if path in goes else b"false",
+        )
+        yield from text.cut(start, end)
+        yield b'],"path":%s}' % canonical_json.to_canonical_bytes(path)
+
+
+def encode_kept(kept: KeptFiles) -> Iterator[bytes | memoryview]:
+    """What stands between the brackets of ``kept``."""
+    parts = (
+        _dictionary_text(',{"because":"', kept.because, '","name":"'),
+        lambda rows: columns.escape_json(kept.name[rows]),
+        _dictionary_text('","partition":"', kept.partition, '","rule":"'),
+        _constant_text('{}"}}', KEEP_RULES, kept.rule),
+    )
+    yield from _ChunkReader(_join_chunks(len(kept), parts)).cut(0, len(kept))
+
+
+def encode_named(files: NamedFiles) -> Iterator[bytes | memoryview]:
+    """What stands between the brackets of the ``files`` of a rollback."""
+    opens = arrays.to_string_array([',{"name":"'])[0]
+    parts = (
+        lambda rows: pc.binary_join_element_wise(
+            opens, columns.escape_json(files.name[rows]), _EMPTY
+        ),
+        _dictionary_text('","partition":"', files.partition, '"}'),
+    )
+    yield from _ChunkReader(_join_chunks(len(files), parts)).cut(0, len(files))
+
+
+def _removed_text_parts(files: RemovedFiles) -> tuple[_TextPart, ...]:
+    return (
+        _dictionary_text(',{"because":"', files.because, '","bytes":'),
+        lambda rows: arrays.to_integer_array(files.bytes[rows]).cast(pa.string()),
+        _constant_text(',"kind":"{}","name":"', FILE_KINDS, files.kind),
+        lambda rows: columns.escape_json(files.name[rows]),
+        _constant_text('","rule":"{}"}}', REMOVAL_RULES, files.rule),
+    )
+
+
+def _dictionary_text(before: str, column: Any, after: str) -> _TextPart:
+    """A dictionary column between two constants; each distinct value is escaped once."""
+    distinct = columns.escape_json(column.dictionary)
+    texts = pc.binary_join_element_wise(
+        arrays.to_string_array([before])[0], distinct, arrays.to_string_array([after])[0], _EMPTY
+    )
+    return lambda rows: texts.take(column.indices[rows])
+
+
+def _constant_text(template: str, names: Sequence[str], codes: NDArray[np.int8]) -> _TextPart:
+    texts = arrays.to_string_array([template.format(name) for name in names])
+    return lambda rows: texts.take(arrays.to_integer_array(codes[rows]))
+
+
+_EMPTY = arrays.to_string_array([""])[0]
+
+
+def _join_chunks(
+    count: int, parts: Sequence[_TextPart]
+) -> Iterator[tuple[NDArray[np.int32], memoryview]]:
+    """The text of all rows, a chunk at a time, with the offset of every row in it."""
+    for start in range(0, count, _CHUNK_ROWS):
+        rows = slice(start, min(start + _CHUNK_ROWS, count))
+        text = pc.binary_join_element_wise(*(part(rows) for part in parts), _EMPTY)
+        yield arrays.get_value_offsets(text), memoryview(text.buffers()[2])
+
+
+class _ChunkReader:
+    """Cuts texts of rows out of chunks, front to back."""
+
+    def __init__(self, chunks: Iterator[tuple[NDArray[np.int32], memoryview]]) -> None:
+        self._chunks, self._first, self._bounds = chunks, 0, np.zeros(1, np.int32)
+        self._text = memoryview(b"")
+
+    def cut(self, start: int, end: int) -> Iterator[memoryview]:
+        """The rows from start to end, without the first comma."""
+        skip = 1
+        while start < end:
+            have = self._first + len(self._bounds) - 1
+            if start >= have:
+                self._first = have
+                self._bounds, self._text = next(self._chunks)
+                continue
+            stop = min(end, have)
+            a, b = self._bounds[start - self._first], self._bounds[stop - self._first]
+            yield self._text[a + skip : b]
+            start, skip = stop, 0
+
+
+def _find_run_bounds(codes: NDArray[Any]) -> list[int]:
+    """Where each run of equal codes starts, and where the last one ends."""
+    changes: list[int] = (np.flatnonzero(np.diff(codes)) + 1).tolist()
+    return [0, *changes, len(codes)] if len(codes) else []
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read_partitions(document: bytes, start: int, end: int) -> tuple[RemovedFiles, tuple[str, ...]]:
+    """The inverse of ``encode_partitions`` for the bytes from start to end.
+
+    Raises ValueError or IndexError when the bytes aren't canonical.
+    """
+    rows = [_parse_removed(chunk) for chunk in _split_document(document, start, end)]
+    paths = [path for row in rows for path in row.paths]
+    goes = [flag for row in rows for flag in row.is_deleted]
+    before = np.cumsum([0, *(len(row.is_deleted) for row in rows)])
+    owner = np.concatenate([row.partition + n for row, n in zip(rows, before, strict=False)])
+    files = RemovedFiles(
+        partition=columns.build_dictionary(owner, paths),
+        name=pa.concat_arrays([row.name for row in rows]),
+        bytes=np.concatenate([row.bytes for row in rows]),
+        kind=np.concatenate([row.kind for row in rows]),
+        rule=np.concatenate([row.rule for row in rows]),
+        because=_unify_dictionaries([row.because for row in rows]),
+    )
+    return files, tuple(path for path, flag in zip(paths, goes, strict=True) if flag)
+
+
+def read_kept(document: bytes, start: int, end: int) -> KeptFiles:
+    """The inverse of ``encode_kept``; raises as ``read_partitions``."""
+    because, names, partitions, rules = [], [], [], []
+    for block in _split_document(document, start, end):
+        at = columns.find_quotes(block).reshape(-1, _KEPT_QUOTES)
+        because.append(_string_values(block, at, 2).dictionary_encode())
+        names.append(_string_values(block, at, 6))
+        partitions.append(_string_values(block, at, 10).dictionary_encode())
+        rules.append(_encode_names(_string_values(block, at, 14), KEEP_RULES))
+    return KeptFiles(
+        partition=_unify_dictionaries(partitions),
+        name=pa.concat_arrays(names),
+        rule=np.concatenate(rules),
+        because=_unify_dictionaries(because),
+    )
+
+
+def read_named(document: bytes, start: int, end: int) -> NamedFiles:
+    """The inverse of ``encode_named``; raises as ``read_partitions``."""
+    names, partitions = [], []
+    for block in _split_document(document, start, end, _NAMED_ROW):
+        at = columns.find_quotes(block).reshape(-1, _NAMED_QUOTES)
+        names.append(_string_values(block, at, 2))
+        partitions.append(_string_values(block, at, 6).dictionary_encode())
+    return NamedFiles(partition=_unify_dictionaries(partitions), name=pa.concat_arrays(names))
+
+
+@dataclass(frozen=True, slots=True)
+class _RemovedChunk:
+    """One chunk; ``partition`` counts the partitions that open in it, -1 the one before.
+
+    ``paths``: of the partitions that close in it.
+    """
+
+    partition: NDArray[np.int64]
+    name: Any
+    bytes: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    rule: NDArray[np.int8]
+    because: Any
+    paths: list[str]
+    is_deleted: list[bool]
+
+
+def _parse_removed(block: bytes) -> _RemovedChunk:
+    text = np.frombuffer(block, np.uint8)
+    at = columns.find_quotes(block)
+    opens = text[at - 1] == ord("{")
+    rows = np.flatnonzero(opens & (text[at + 1] == ord("b")))
+    heads = np.flatnonzero(opens & (text[at + 1] == ord("d")))
+    is_last = block.endswith(b'"}')
+    tails = np.append(heads[heads > 0], len(at)) if is_last else heads[heads > 0]
+    fields = at[rows[:, None] + np.arange(_REMOVED_QUOTES)]
+    sizes = columns.cut_strings(block, fields[:, 5] + 2, fields[:, 6] - 1).cast(pa.int64())
+    return _RemovedChunk(
+        partition=np.searchsorted(heads, rows) - 1,
+        name=_string_values(block, fields, 12),
+        bytes=np.frombuffer(sizes.buffers()[1] or b"", np.int64)[: len(sizes)],
+        kind=_encode_names(_string_values(block, fields, 8), FILE_KINDS),
+        rule=_encode_names(_string_values(block, fields, 16), REMOVAL_RULES),
+        because=_string_values(block, fields, 2).dictionary_encode(),
+        paths=columns.unescape_json(
+            columns.cut_strings(block, at[tails - 2] + 1, at[tails - 1])
+        ).to_pylist(),
+        is_deleted=(text[at[heads + 1] + 2] == ord("t")).tolist(),
+    )
+
+
+def _split_document(document: bytes, start: int, end: int, row: bytes = _ROW) -> Iterator[bytes]:
+    """The bytes from start to end in pieces, each but the first beginning with a row."""
+    while start < end:
+        stop = document.find(row, min(start + _CHUNK_BYTES, end), end)
+        stop = end if stop < 0 else stop
+        yield document[start:stop]
+        start = stop
+
+
+def _string_values(block: bytes, at: NDArray[np.int64], quote: int) -> Any:
+    """The string values whose opening quote is the given one of each row."""
+    return columns.unescape_json(columns.cut_strings(block, at[:, quote] + 1, at[:, quote + 1]))
+
+
+def _encode_names(column: Any, names: Sequence[str]) -> NDArray[np.int8]:
+    """Values as indexes into names; ValueError for a value that isn't one."""
+    encoded = column.dictionary_encode()
+    known = np.array([names.index(value) for value in encoded.dictionary.to_pylist()], np.int8)
+    return known.take(columns.dictionary_codes(encoded))
+
+
+def _unify_dictionaries(chunks: Sequence[Any]) -> Any:
+    joined = pa.chunked_array(chunks).unify_dictionaries()
+    return pa.concat_arrays(joined.chunks)

@@ -1,0 +1,246 @@
+"""Groups of file slices as canonical JSON text and back, as columns, never an object a slice.
+
+Reading relies on what canonical bytes promise: a string before a colon is a key, and every other
+string belongs to the key before it. ``document.load`` writes what it read and compares bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler import arrays, canonical_json
+from reconciler.plans import columns
+from reconciler.plans.model import Rewrites
+
+_CHUNK_ROWS = 1 << 15
+_COLON = 0x3A
+#: the keys of a group and of a slice by what tells them apart: the first letter and the third
+_BECAUSE, _BYTES, _PARTITION = b"bc", b"bt", b"pr"
+_BASE, _FILE_ID, _LOGS = b"bs", b"fl", b"lg"
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def encode_groups(groups: Rewrites | None) -> Iterator[bytes | memoryview]:
+    """What stands between the brackets of ``groups``."""
+    if groups is None:
+        return
+    starts = groups.starts.tolist()
+    text = _SliceText(groups)
+    heads = zip(
+        groups.because.to_pylist(),
+        groups.bytes.tolist(),
+        groups.outputs.tolist(),
+        groups.partition.to_pylist(),
+        strict=True,
+    )
+    for number, (because, size, outputs, partition) in enumerate(heads):
+        head = {"because": because, "bytes": size, "outputs": outputs, "partition": partition}
+        yield b"," * (number > 0) + canonical_json.to_canonical_bytes(head)[:-1] + b',"slices":['
+        yield from text.cut(starts[number], starts[number + 1])
+        yield b"]}"
+
+
+class _SliceText:
+    """The text of slices, cut front to back out of chunks."""
+
+    def __init__(self, groups: Rewrites) -> None:
+        self._groups = groups
+        self._first, self._bounds = 0, np.zeros(1, np.int32)
+        self._text = memoryview(b"")
+
+    def cut(self, start: int, end: int) -> Iterator[memoryview]:
+        """The slices from start to end, without the first comma."""
+        skip = 1
+        while start < end:
+            have = self._first + len(self._bounds) - 1
+            if start >= have:
+                text = _encode_slices(self._groups, slice(have, have + _CHUNK_ROWS))
+                self._first, self._bounds = have, arrays.get_value_offsets(text)
+                self._text = memoryview(text.buffers()[2])
+                continue
+            stop = min(end, have)
+            a, b = self._bounds[start - self._first], self._bounds[stop - self._first]
+            yield self._text[a + skip : b]
+            start, skip = stop, 0
+
+
+def _encode_slices(groups: Rewrites, rows: slice) -> Any:
+    """A string a slice, comma first."""
+    return pc.binary_join_element_wise(
+        _scalar(',{"base":'),
+        pc.fill_null(_quote(groups.base[rows]), "null"),
+        _scalar(',"fileId":'),
+        _quote(groups.file_id[rows]),
+        _scalar(',"logs":['),
+        _join_lists(groups.logs[rows]),
+        _scalar("]}"),
+        _EMPTY,
+    )
+
+
+def _join_lists(lists: Any) -> Any:
+    """The strings of every list, quoted and with commas between."""
+    values = lists.flatten()
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(_list_lengths(lists))])
+    offsets = arrays.to_integer_array(ends.astype(np.int32))
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, _quote(values)), ",")
+
+
+def _quote(column: Any) -> Any:
+    """The values with quotes around them; a null stays one."""
+    known = pc.fill_null(column, "")
+    text = pc.binary_join_element_wise(_QUOTE, columns.escape_json(known), _QUOTE, _EMPTY)
+    return pc.if_else(pc.is_valid(column), text, _NULL) if column.null_count else text
+
+
+def _list_lengths(lists: Any) -> NDArray[np.int64]:
+    return arrays.to_numpy_numbers(pc.list_value_length(lists).cast(pa.int64()))
+
+
+def _scalar(text: str) -> Any:
+    return arrays.to_string_array([text])[0]
+
+
+_EMPTY, _QUOTE = _scalar(""), _scalar('"')
+_NULL = pa.nulls(1, pa.string())[0]  # pa.scalar imports pandas, which takes longer than a plan
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read_groups(document: bytes, start: int, end: int) -> Rewrites:
+    """The inverse of ``encode_groups`` for the bytes from start to end.
+
+    Raises ValueError, IndexError or an Arrow error when the bytes aren't canonical.
+    """
+    found = _QuotedStrings(document[start:end])
+    first = found.find_keys(_BECAUSE)
+    slices, bases = found.find_keys(_FILE_ID), found.find_keys(_BASE)
+    has_base = ~found.is_key[bases + 1]
+    places = np.cumsum(has_base) - 1
+    places[~has_base] = -1
+    logs = found.find_values_of(_LOGS)
+    ends = np.searchsorted(logs, np.append(found.find_keys(_LOGS), len(found.is_key)))
+    return Rewrites(
+        partition=found.take_strings(found.find_keys(_PARTITION) + 1).dictionary_encode(),
+        outputs=found.take_numbers(found.find_keys(_BYTES) + 1),
+        bytes=found.take_numbers(found.find_keys(_BYTES)),
+        because=found.take_strings(first + 1).dictionary_encode(),
+        starts=np.searchsorted(slices, np.append(first, len(found.is_key))),
+        file_id=found.take_strings(slices + 1),
+        base=found.take_strings(bases[has_base] + 1).take(_nullable_indices(places)),
+        logs=pa.ListArray.from_arrays(
+            arrays.to_integer_array(ends.astype(np.int32)), found.take_strings(logs)
+        ),
+    )
+
+
+class _QuotedStrings:
+    """The strings of a block in order, keys and values. ``is_key``: one a string."""
+
+    def __init__(self, block: bytes) -> None:
+        at = columns.find_quotes(block).reshape(-1, 2)
+        text = np.frombuffer(block, np.uint8)
+        self._block, self._opens, self._closes = block, at[:, 0], at[:, 1]
+        self.is_key = text[self._closes + 1] == _COLON
+        self._name = np.stack([text[self._opens + 1], text[self._opens + 3]], axis=1)
+
+    def find_keys(self, name: bytes) -> NDArray[np.int64]:
+        """The places of a key among the strings."""
+        return np.flatnonzero(self.is_key & self._has_name(name))
+
+    def find_values_of(self, name: bytes) -> NDArray[np.int64]:
+        """The places of the values that belong to a key."""
+        places = np.arange(len(self.is_key))
+        key = np.maximum.accumulate(np.where(self.is_key, places, 0))
+        return np.flatnonzero(~self.is_key & self._has_name(name)[key])
+
+    def take_strings(self, places: NDArray[np.int64]) -> Any:
+        """Strings of the block."""
+        opens, closes = self._opens[places], self._closes[places]
+        return columns.unescape_json(columns.cut_strings(self._block, opens + 1, closes))
+
+    def take_numbers(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers between keys and the next ones."""
+        text = columns.cut_strings(
+            self._block, self._closes[places] + 2, self._opens[places + 1] - 1
+        )
+        return np.array(arrays.to_numpy_numbers(text.cast(pa.int64())), np.int64)
+
+    def _has_name(self, name: bytes) -> NDArray[np.bool_]:
+        is_it: NDArray[np.bool_] = (self._name == np.frombuffer(name, np.uint8)).new_files(axis=1)
+        return is_it
+
+
+def empty_rewrites() -> Rewrites:
+    """No group."""
+    return Rewrites(
+        partition=columns.build_dictionary(np.empty(0, np.int32), []),
+        outputs=np.empty(0, np.int64),
+        bytes=np.empty(0, np.int64),
+        because=columns.build_dictionary(np.empty(0, np.int32), []),
+        starts=np.zeros(1, np.int64),
+        file_id=arrays.to_string_array([]),
+        base=arrays.to_string_array([]),
+        logs=pa.array([], pa.list_(pa.string())),
+    )
+
+
+def rewrites_from_json(groups: Iterable[Any]) -> Rewrites | None:
+    """The columns of plain JSON groups that ``shape.check`` let pass; None for none."""
+    found = list(groups)
+    if not found:
+        return None
+    slices = [each for group in found for each in group["slices"]]
+    logs = [each["logs"] for each in slices]
+    ends = np.cumsum([0, *map(len, logs)], dtype=np.int32)
+    names = arrays.to_string_array(list(itertools.chain.from_iterable(logs)))
+    return Rewrites(
+        partition=_encode_dictionary([group["partition"] for group in found]),
+        outputs=np.array([group["outputs"] for group in found], np.int64),
+        bytes=np.array([group["bytes"] for group in found], np.int64),
+        because=_encode_dictionary([group["because"] for group in found]),
+        starts=np.cumsum([0, *(len(group["slices"]) for group in found)], dtype=np.int64),
+        file_id=arrays.to_string_array([each["fileId"] for each in slices]),
+        base=pa.array([each["base"] for each in slices], pa.string()),
+        logs=pa.ListArray.from_arrays(arrays.to_integer_array(ends), names),
+    )
+
+
+def _encode_dictionary(values: list[str]) -> Any:
+    return arrays.to_string_array(values).dictionary_encode()
+
+
+def _nullable_indices(places: NDArray[np.int64]) -> Any:
+    """Places as Arrow integers, null where there is none."""
+    known = arrays.to_boolean_array(places >= 0).buffers()[1]
+    return pa.Array.from_buffers(pa.int64(), len(places), [known, pa.py_buffer(places)])
+
+
+# --- what is said about a group ------------------------------------------------------------------
+
+
+def group_of_slices(groups: Rewrites) -> NDArray[np.int64]:
+    """The group of every slice.
+
+    >>> owners(from_values([{"partition": "", "outputs": 1, "bytes": 1, "because": "", "slices": [
+    ...     {"fileId": "f", "base": None, "logs": []}]}]))
+    array([0])
+    """
+    return np.repeat(np.arange(len(groups)), np.diff(groups.starts))
+
+
+def slice_paths(groups: Rewrites) -> Any:
+    """Partition and file id of every slice, as pyarrow strings with a slash between."""
+    folders = groups.partition.take(arrays.to_integer_array(group_of_slices(groups)))
+    folders = folders.dictionary.take(folders.indices)
+    return pc.binary_join_element_wise(folders, groups.file_id, _scalar("/"))

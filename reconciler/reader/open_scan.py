@@ -1,0 +1,230 @@
+"""The only module of this room that touches storage: what a read needs to know before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.arrays import to_string_array
+from reconciler.errors import NotFoundError, StorageError, UnsupportedError
+from reconciler.file_slices.merge.committed_blocks import CommittedInstants
+from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
+from reconciler.hudi.load import find_newest_archived_time, load_archived_instants, load_properties
+from reconciler.reader.file_schemas import (
+    TypesByColumn,
+    find_evolved_instants,
+    select_columns,
+    spell_types,
+)
+from reconciler.reader.incremental import (
+    check_range,
+    find_commit_times,
+    find_touched_slices,
+    make_read_limit,
+)
+from reconciler.reader.model import PATH, ReadRequest, Scan
+from reconciler.reader.slice_selection import (
+    ReadLimit,
+    SliceSelection,
+    check_readable,
+    find_newest_write,
+    pick_slices,
+)
+from reconciler.state.model import TableState
+from reconciler.state.observe import ListingSource, observe
+from reconciler.state.partition_values import read_partition_columns
+from reconciler.state.schema import (
+    add_table_columns,
+    build_table_schema,
+    has_meta_columns,
+    load_schema_versions,
+    read_declared_schema,
+    read_file_schema,
+)
+from reconciler.state.schema_versions import LATEST_SCHEMA_KEY, find_renamed_columns
+from reconciler.storage.api import Storage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.hudi.table.properties import TableProperties
+
+_ATTEMPTS: Final = 4
+_SKELETONS: Final = "00000000000001"
+
+
+def open_scan(
+    storage: Storage, request: ReadRequest, *, listing: ListingSource = "storage"
+) -> Scan:
+    """What a read of the table touches, as it is now.
+
+    Nothing is read of the files but the footers of a few. ``listing``: where their names come from.
+    Raises BlockedError for a pending restore and for times whose files are gone, naming what can be
+    read; UnsupportedError for tables that must not be read, UsageError for a column there is none
+    of, FormatError and StorageError.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return _ScanOpening.begin(storage, request, listing).make_scan()
+        except NotFoundError as moved:
+            if attempt == _ATTEMPTS:
+                raise StorageError(
+                    moved.path,
+                    "went away again and again while the table was opened; its writers are busy: "
+                    "run again",
+                ) from None
+    raise AssertionError
+
+
+@dataclass(frozen=True, slots=True)
+class _ScanOpening:
+    """One attempt to open a table."""
+
+    storage: Storage
+    request: ReadRequest
+    properties: TableProperties
+    state: TableState
+    limit: ReadLimit
+
+    @classmethod
+    def begin(cls, storage: Storage, request: ReadRequest, listing: ListingSource) -> _ScanOpening:
+        properties = load_properties(storage)
+        is_past = request.as_of is not None or request.kind == "incremental"
+        state = observe(storage, None, observed_ms=0, listing=listing, with_history=is_past)
+        if request.kind == "incremental":
+            return cls(storage, request, properties, state, make_read_limit(state, request.end))
+        return cls(storage, request, properties, state, ReadLimit(requested=request.as_of))
+
+    def make_scan(self) -> Scan:
+        if self.limit != ReadLimit():
+            check_readable(self.state, self.limit)
+        times = self._find_commit_times()
+        picked = pick_slices(self.state, self.limit, only_base=self.request.kind == "readOptimized")
+        if times is not None:
+            picked = picked.filter(find_touched_slices(picked, self.state, times))
+        schema = self._read_schema(picked)
+        partition, paths = _list_partitions(picked)
+        restored, values = read_partition_columns(paths, schema, self.properties)
+        return Scan(
+            location=self.state.location,
+            as_of=find_newest_write(self.state, self.limit),
+            schema=select_columns(schema, self.request.columns, self.properties.table_name),
+            table_schema=schema,
+            partition_schema=restored,
+            partitions=pa.table(
+                [to_string_array(paths), *values],
+                schema=pa.schema([pa.field(PATH, pa.string(), nullable=False), *restored]),
+            ),
+            slices=picked.to_table(partition, self._find_evolved_slices(picked, schema)),
+            rules=MergeRules.from_properties(self.properties),
+            committed=CommittedInstants.from_timeline(
+                self.state.timeline,
+                table_version=self.state.table_version,
+                as_of=self._last_block_instant(),
+            ),
+            commit_times=times,
+        )
+
+    @property
+    def _column_limit(self) -> ReadLimit:
+        """Time travel shows the columns of then; an incremental read those of now, as in Hudi."""
+        return ReadLimit() if self.request.kind == "incremental" else self.limit
+
+    def _last_block_instant(self) -> str | None:
+        """The instant after which log blocks do not count: version 6 has several in a file."""
+        by_name = self.state.table_version < LOGS_BY_COMPLETION
+        return self.limit.requested if by_name else None
+
+    def _find_commit_times(self) -> tuple[str, ...] | None:
+        begin = self.request.begin
+        if self.request.kind != "incremental" or begin is None:
+            return None
+        if not has_meta_columns(self.properties):
+            raise UnsupportedError(
+                f"table {self.properties.table_name} has no meta columns, so its rows do not say "
+                "when they were written; it cannot be read incrementally"
+            )
+        newest = find_newest_archived_time(self.storage, self.properties)
+        if newest is not None and (
+            self.state.table_version >= LOGS_BY_COMPLETION or newest > begin
+        ):
+            check_range(self.state, begin, load_archived_instants(self.storage, self.properties))
+        return find_commit_times(self.state, begin, self.request.end)
+
+    def _read_schema(self, picked: SliceSelection) -> pa.Schema:
+        """The columns that the newest write says, else the table's first ones, else a file's."""
+        found = read_declared_schema(
+            self.storage, self.properties, self.state, is_visible=self._column_limit.includes
+        )
+        if found is not None:
+            if found.extra.get(LATEST_SCHEMA_KEY):
+                self._check_not_renamed(picked)
+            return build_table_schema(found.text, found.path, self.properties)
+        rows = picked.base[picked.base >= 0]
+        if not len(rows):
+            return add_table_columns(pa.schema([]), self.properties)
+        newest = rows[np.argmax(picked.files.instant[rows])]
+        return add_table_columns(
+            read_file_schema(self.storage, *_get_file(picked, newest)), self.properties
+        )
+
+    def _check_not_renamed(self, picked: SliceSelection) -> None:
+        """Raises UnsupportedError where files hold a column of the table under another name."""
+        rows = np.concatenate([picked.base[picked.base >= 0], picked.logs])
+        versions = load_schema_versions(self.storage)
+        if not len(rows) or not versions:
+            return
+        oldest = picked.files.instants[int(picked.files.instant[rows].min())]
+        newest = find_newest_write(self.state, self._column_limit) or oldest
+        for column, before in find_renamed_columns(versions, oldest=oldest, as_of=newest).items():
+            was = "another column" if column == before else f"called {before}"
+            raise UnsupportedError(
+                f"table {self.properties.table_name}: what is column {column} now was {was} when "
+                f"its oldest files were written (at {oldest}), and files are read by name; rewrite "
+                "them with Hudi, for example by clustering, to read the table here"
+            )
+
+    def _find_evolved_slices(self, picked: SliceSelection, schema: pa.Schema) -> NDArray[np.bool_]:
+        """Per slice whether its base file holds other types than the table; footers say."""
+        instants = picked.files.instants
+        codes = picked.get_base_instants()
+        one_of = np.full(len(instants), -1, np.int64)
+        one_of[codes[codes >= 0]] = picked.base[codes >= 0]
+        place = {instant: code for code, instant in enumerate(instants)}
+
+        def shape(instant: str) -> TypesByColumn:
+            path, size = _get_file(picked, one_of[place[instant]])
+            return spell_types(read_file_schema(self.storage, path, size))
+
+        written = [
+            instants[code]
+            for code in np.flatnonzero(one_of >= 0).tolist()
+            if instants[code] != _SKELETONS
+        ]
+        evolved = find_evolved_instants(written, shape, schema) | {_SKELETONS}
+        is_evolved = np.array([instant in evolved for instant in instants], np.bool_)
+        found = np.zeros(len(picked), np.bool_)
+        found[codes >= 0] = is_evolved[codes[codes >= 0]]
+        return found
+
+
+def _list_partitions(picked: SliceSelection) -> tuple[NDArray[np.int32], list[str]]:
+    """Per slice the number of its partition among those that have one, and the paths of these."""
+    codes = picked.files.group_partition[picked.group]
+    used = np.zeros(len(picked.files.partitions), np.bool_)
+    used[codes] = True
+    number = np.cumsum(used) - 1
+    paths = [picked.files.partitions[code] for code in np.flatnonzero(used).tolist()]
+    return number[codes].astype(np.int32), paths
+
+
+def _get_file(picked: SliceSelection, row: int) -> tuple[str, int]:
+    """Path and size of a file by its row."""
+    files = picked.files
+    folder = files.partitions[files.partition[row]]
+    name = files.name[int(row)].as_py()
+    return (f"{folder}/{name}" if folder else name), int(files.size[row])

@@ -1,0 +1,97 @@
+"""What predicates reach of a table: the base files that statistics do not rule out.
+
+Statistics are those of an index, of footers read here, and of what the names of folders say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.index.build import IndexRequest, files_to_batch, read_share
+from reconciler.index.file_keys import find_rows, join_indexes, take_files
+from reconciler.index.footers import find_index_types
+from reconciler.index.merge import FileKeys
+from reconciler.index.model import PARTITION, FileIndex
+from reconciler.index.predicate_columns import find_query_columns
+from reconciler.planners.prediction.file_reads import find_reads
+from reconciler.reader.model import PATH, Scan
+from reconciler.reader.skipping import add_partition_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.storage.api import Storage
+
+
+def find_reached_files(
+    storage: Storage,
+    scan: Scan,
+    files: FileKeys,
+    wheres: Sequence[str],
+    *,
+    zone: str,
+    known: FileIndex | None = None,
+) -> NDArray[np.bool_]:
+    """Bool, predicates by base files: whether a row of the file may be asked for.
+
+    ``files``: of partitions of the scan, each once; ``known``: the statistics of some of them,
+    taken where it has all columns that the predicates speak of; of the others footers are read.
+    ``zone``: of the session. A file whose footer cannot be read is reached by all.
+    """
+    if not len(files) or not wheres:
+        return np.ones((len(wheres), len(files)), np.bool_)
+    index = read_statistics(storage, scan, files, wheres, known)
+    found = find_reads(wheres, index, index.size, schema=scan.table_schema, zone=zone)
+    kept: NDArray[np.bool_] = found.kept[
+        :, find_rows(index, files.partition, files.name, files.size)
+    ]
+    return kept
+
+
+def read_statistics(
+    storage: Storage,
+    scan: Scan,
+    files: FileKeys,
+    wheres: Sequence[str],
+    known: FileIndex | None = None,
+) -> FileIndex:
+    """The statistics of base files in the columns that predicates speak of; see ``find_reached_files``."""
+    said = set(scan.partition_schema.names)
+    named = find_query_columns(wheres, scan.table_schema)
+    columns = tuple(name for name in named if name not in said)
+    at = np.full(len(files), -1, np.int64)
+    known = _select_columns(known, find_index_types(columns, scan.table_schema))
+    if known is not None:
+        at = find_rows(known, files.partition, files.name, files.size)
+    asked = IndexRequest(columns=columns, schema=scan.table_schema)
+    unread = files_to_batch(files).take(to_integer_array(np.flatnonzero(at < 0)))
+    read = read_share(storage, asked, unread, progress=lambda _: None).index
+    parts = [read] if known is None or (at < 0).all() else [take_files(known, at[at >= 0]), read]
+    index = join_indexes(parts)
+    paths = scan.partitions.column(PATH).combine_chunks()
+    row = to_numpy_numbers(pc.index_in(index.partition.dictionary, value_set=paths)).astype(
+        np.int32
+    )
+    return add_partition_columns(index, scan, row[to_numpy_numbers(index.partition.indices)])
+
+
+def _select_columns(known: FileIndex | None, kinds: Mapping[str, Any]) -> FileIndex | None:
+    """The index with these columns alone; None where it lacks one, or has it in another type."""
+    if known is None or not kinds.keys() <= known.columns.keys():
+        return None
+    if any(known.columns[name].type != kind for name, kind in kinds.items()):
+        return None
+    return replace(known, columns={name: known.columns[name] for name in kinds})
+
+
+def make_keys(partition: Sequence[str], name: Sequence[str], size: NDArray[np.int64]) -> FileKeys:
+    """Files as an index knows them."""
+    paths = pa.array(partition, pa.string()).dictionary_encode().cast(PARTITION)
+    return FileKeys(partition=paths, name=pa.array(name, pa.string()), size=size)

@@ -1,0 +1,207 @@
+"""What a read touches, in numbers; pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_boolean_array, to_numpy_numbers
+from reconciler.reader.pruning import PrunedScan
+from reconciler.reader.request import ReadArguments
+from reconciler.reader.row_group_counts import RowGroupCounts
+from reconciler.reader.skipping import BECAUSE as BECAUSE_DECIDED
+from reconciler.reader.skipping import LEFT_OUT, SkipDecision, get_decision_code
+from reconciler.reader.slice_readers import BECAUSE, PythonReason, find_python_reasons
+from reconciler.reader.spark_types import spell_spark_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonSlices:
+    """Slices that Python workers read, for one reason."""
+
+    reason: str
+    because: str
+    slices: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadStage:
+    """What is left to read after a stage: all, partitions, index."""
+
+    stage: str
+    base_files: int
+    base_bytes: int
+    log_files: int
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceDecisions:
+    """Slices of one fate. ``files``: each by its base file, or by its first log file."""
+
+    decision: str
+    because: str
+    is_read: bool
+    slices: int
+    bytes: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReport:
+    """A read before it runs.
+
+    ``as_of``: the instant shown, None for a table without a completed write; ``columns``: names and
+    types as Spark spells them; ``partitions`` are those that hold rows, ``kept`` those of them that
+    are read; sizes in bytes; ``direct_slices``: base files alone, read by Spark's own reader.
+    ``stages``, ``decided``: of slices, down to those that are read; ``row_group_starts``: of those, None
+    where nothing is left out by them. ``index``: the file that was asked, below the table, and
+    ``problems`` why something was not. ``damaged``: log files of it that lost their end.
+    """
+
+    table: str
+    kind: str
+    as_of: str | None
+    begin: str | None
+    end: str | None
+    where: str | None
+    columns: tuple[tuple[str, str], ...]
+    partitions: int
+    kept_partitions: int
+    direct_slices: int
+    python_slices: int
+    through_python: tuple[PythonSlices, ...]
+    base_files: int
+    base_bytes: int
+    log_files: int
+    log_bytes: int
+    stages: tuple[ReadStage, ...] = ()
+    decided: tuple[SliceDecisions, ...] = ()
+    row_groups: RowGroupCounts | None = None
+    index: str | None = None
+    problems: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as a JSON object has it."""
+        found = asdict(self)
+        found["columns"] = [{"name": name, "type": kind} for name, kind in self.columns]
+        return {"format": 1, **_to_json(found)}
+
+
+def make_read_report(
+    found: PrunedScan,
+    asked: ReadArguments,
+    *,
+    where: str | None = None,
+    spark_reaches: bool = True,
+    row_groups: RowGroupCounts | None = None,
+    damaged: tuple[str, ...] = (),
+) -> ReadReport:
+    """What a read touches. ``found``: what ``where`` leaves of its scan."""
+    scan, kept = found.scan, found.kept
+    why = find_python_reasons(kept, spark_reaches=spark_reaches)
+    counts = [int(np.count_nonzero(why == at)) for at in range(len(PythonReason))]
+    stages = _count_stages(found)
+    return ReadReport(
+        table=scan.location,
+        kind=asked.kind,
+        as_of=scan.as_of,
+        begin=asked.begin,
+        end=asked.end,
+        where=where,
+        columns=tuple((field.name, spell_spark_type(field.type)) for field in scan.schema),
+        partitions=_count_partitions(scan.slices),
+        kept_partitions=_count_partitions(kept.slices),
+        direct_slices=int(np.count_nonzero(why < 0)),
+        python_slices=sum(counts),
+        through_python=tuple(
+            PythonSlices(reason=str(reason), because=BECAUSE[reason], slices=count)
+            for reason, count in zip(PythonReason, counts, strict=True)
+            if count
+        ),
+        base_files=stages[-1].base_files,
+        base_bytes=stages[-1].base_bytes,
+        log_files=stages[-1].log_files,
+        log_bytes=stages[-1].log_bytes,
+        stages=stages,
+        decided=_count_decisions(found),
+        row_groups=row_groups,
+        index=found.index,
+        problems=found.problems,
+        damaged=damaged,
+    )
+
+
+def _count_stages(found: PrunedScan) -> tuple[ReadStage, ...]:
+    in_partitions = found.decisions != get_decision_code(SkipDecision.PARTITION)
+    slices = found.scan.slices
+    return (
+        _count_stage("all", slices),
+        _count_stage("partitions", slices.filter(to_boolean_array(in_partitions))),
+        _count_stage("index", found.kept.slices),
+    )
+
+
+def _count_stage(name: str, slices: pa.Table) -> ReadStage:
+    return ReadStage(
+        stage=name,
+        base_files=len(slices) - slices.column("base").null_count,
+        base_bytes=_sum_column(slices, "base_size"),
+        log_files=int(pc.sum(pc.list_value_length(slices.column("logs"))).as_py() or 0),
+        log_bytes=_sum_column(slices, "log_size"),
+    )
+
+
+def _count_decisions(found: PrunedScan) -> tuple[SliceDecisions, ...]:
+    """By fate, those that are left out first."""
+    decided = []
+    for decision in SkipDecision:
+        mask = found.decisions == get_decision_code(decision)
+        if mask.make_one():
+            slices = found.scan.slices.filter(to_boolean_array(mask))
+            decided.append(
+                SliceDecisions(
+                    decision=str(decision),
+                    because=BECAUSE_DECIDED[decision],
+                    is_read=decision not in LEFT_OUT,
+                    slices=len(slices),
+                    bytes=_sum_column(slices, "base_size") + _sum_column(slices, "log_size"),
+                    files=tuple(_list_names(slices)),
+                )
+            )
+    return tuple(decided)
+
+
+def _list_names(slices: pa.Table) -> list[str]:
+    bases: list[str | None] = slices.column("base").to_pylist()
+    logs: list[list[str]] = slices.column("logs").to_pylist()
+    return [base or some[0] for base, some in zip(bases, logs, strict=True)]
+
+
+def _count_partitions(slices: pa.Table) -> int:
+    return int(pc.count_distinct(slices.column("partition")).as_py())
+
+
+def _sum_column(slices: pa.Table, name: str) -> int:
+    return int(to_numpy_numbers(slices.column(name).combine_chunks()).sum())
+
+
+def _to_json(value: Any) -> Any:
+    """The same with names as JSON has them here, and lists."""
+    match value:
+        case dict():
+            return {_to_camel_case(name): _to_json(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_to_json(one) for one in value]
+        case _:
+            return value
+
+
+def _to_camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.title() for part in rest)

@@ -1,0 +1,96 @@
+"""How much of the base files that are read lies in row groups that may match, by their footers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.arrays import to_integer_array, to_numpy_bools
+from reconciler.errors import ReconcilerError
+from reconciler.index.footer_tails import FooterTails
+from reconciler.index.footer_validation import is_valid_footer
+from reconciler.reader.skipping import RowGroupTest, has_logs
+from reconciler.storage import parallel
+
+if TYPE_CHECKING:
+    from reconciler.reader.model import Scan
+    from reconciler.storage.api import Storage
+
+#: files whose footers are looked at, some of many, and how many at once
+MAX_FOOTERS: Final = 64
+_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroupCounts:
+    """What the footers of some base files say: ``looked_at`` of ``files`` without log files.
+
+    ``groups``, ``bytes``: all row groups of those files; ``kept_groups``, ``kept_bytes``: those
+    that may match. Bytes are compressed ones, of every column.
+    """
+
+    files: int
+    looked_at: int
+    groups: int
+    kept_groups: int
+    bytes: int
+    kept_bytes: int
+
+
+def count_row_groups(storage: Storage, kept: Scan) -> RowGroupCounts | None:
+    """Row groups of the base files of a scan, for its condition; None where it has none.
+
+    Of more than ``MAX_FOOTERS`` files so many are looked at, evenly spread. One whose footer cannot be
+    read is not counted as looked at.
+    """
+    test = RowGroupTest.from_scan(kept)
+    if test is None:
+        return None
+    is_whole = to_numpy_bools(kept.slices.column("base").combine_chunks().is_valid()) & ~has_logs(
+        kept
+    )
+    rows = np.flatnonzero(is_whole)
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_FOOTERS)).astype(np.int64)]
+    files = kept.slices.take(to_integer_array(some)).select(["partition", "base", "base_size"])
+    tails = FooterTails(storage)
+
+    def counted(file: dict[str, Any]) -> tuple[int, int, int, int] | None:
+        try:
+            tail = tails.read(file["base"], file["base_size"])
+        except ReconcilerError:
+            return None
+        footer = _read_footer(tail)
+        if footer is None:
+            return None
+        mask = test.may_match(file["base"], tail, kept.get_partition_values(file["partition"]))
+        sizes = np.array([_sum_bytes(footer.row_group(at)) for at in range(len(mask))], np.int64)
+        return len(mask), int(mask.sum()), int(sizes.sum()), int(sizes[mask].sum())
+
+    found = parallel.run_parallel(counted, files.to_pylist(), parallelism=_AT_ONCE)
+    told = [one for one in found if one is not None]
+    sums = np.array(told, np.int64).reshape(-1, 4).sum(axis=0).tolist()
+    return RowGroupCounts(
+        files=len(rows),
+        looked_at=len(told),
+        groups=sums[0],
+        kept_groups=sums[1],
+        bytes=sums[2],
+        kept_bytes=sums[3],
+    )
+
+
+def _read_footer(tail: bytes) -> Any:
+    import pyarrow.parquet as pq  # noqa: PLC0415 (heavy)
+
+    try:
+        found = pq.read_metadata(pa.BufferReader(tail))
+        return found if is_valid_footer(tail, pq.ParquetSchema(found)) else None
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
+def _sum_bytes(group: Any) -> int:
+    return sum(group.column(at).total_compressed_size for at in range(group.num_columns))

@@ -1,0 +1,56 @@
+"""Expressions of Spark SQL that make text of rows, without loss where text can; pure.
+
+Times are ISO 8601 with microseconds, instants with the session's offset; binary is Base64.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+_INSTANT: Final = "\"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\""
+_LOCAL: Final = "\"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\""
+_OPTIONS: Final = (
+    f"map('ignoreNullFields', 'false', 'timestampFormat', {_INSTANT}, "
+    f"'timestampNTZFormat', {_LOCAL})"
+)
+
+
+def make_json_expression(schema: pa.Schema) -> str:
+    """A row as one JSON object with every column, null ones too.
+
+    >>> json_row(pa.schema([pa.field("a.b", pa.int32())])).partition(", map(")[0]
+    'to_json(struct(`a.b`)'
+    """
+    columns = ", ".join(map(quote_column, schema.names))
+    return f"to_json(struct({columns}), {_OPTIONS})"
+
+
+def make_text_expressions(schema: pa.Schema) -> list[str]:
+    """Each column as text; null stays null.
+
+    >>> text_cells(pa.schema([pa.field("n", pa.int32()), pa.field("b", pa.binary())]))
+    ['cast(`n` as string)', 'base64(`b`)']
+    """
+    return [_make_text_expression(quote_column(field.name), field.type) for field in schema]
+
+
+def _make_text_expression(name: str, kind: pa.DataType) -> str:
+    types = pa.types
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return f"base64({name})"
+    if types.is_timestamp(kind):
+        return f"date_format({name}, {_LOCAL if kind.tz is None else _INSTANT})"
+    if types.is_nested(kind):
+        return f"to_json({name}, {_OPTIONS})"
+    return f"cast({name} as string)"
+
+
+def quote_column(name: str) -> str:
+    """A column's name that is nothing else.
+
+    >>> quoted("a.`b")
+    '`a.``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"

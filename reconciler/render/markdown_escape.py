@@ -1,0 +1,85 @@
+"""Text of others inside Markdown that can't become Markdown, HTML or a forge's reference.
+
+Markdown is read from the source, so a character reference stops it. A forge then looks through the
+text that came of it for mentions, links, issues and commits, everywhere but in code: there what it
+looks for is put into code or broken by a character without width.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from reconciler.render import words
+
+#: what is referred to by number; nothing outside of ASCII is
+_SPECIAL_CHARACTER: Final = re.compile(
+    r"[^\w\s.,;:%/=+()'\x80-\U0010ffff-]|_|^/|(?<=:)/(?=/)|(?<=\b(?i:www))\.", re.ASCII
+)
+_BACKTICKS: Final = re.compile(r"`+")
+_WORD_JOINER: Final = "&#8288;"  # a word joiner: no width, and a link or a mention ends at it
+
+#: URLs, and what may be the name of a commit (instants too): to be copied, and linked nowhere
+_LITERAL: Final = re.compile(
+    r"[A-Za-z0-9+.-]+://(?:\S*[\w/=])?|(?<![A-Za-z0-9])[0-9A-Fa-f]{7,}(?![A-Za-z0-9])"
+)
+#: after these a forge expects a name or a number: !1 ~label %1.0 &2 $3 ^alert#4 GH-5 :smile: {+ +}
+_REFERENCE_START: Final = re.compile(
+    r"[!~%&$^](?=[\w\"'])|(?<=[A-Za-z])-(?=\d)|[\[{](?=[+-])"
+    r"|\b(?i:www)(?=\.)|:(?=(?:\d*[A-Za-z_+-][\w+-]*|100|1234):)"
+)
+_JOINER_PLACEHOLDER: Final = (
+    "\ufdd0"  # stands for the joiner until references are made; no text has it
+)
+
+
+def escape_markdown(text: str) -> str:
+    """Text that shows as it is, as one line.
+
+    >>> inert("a|b *c* <d> @team #1")
+    'a&#124;b &#42;c&#42; &#60;d&#62; &#64;&#8288;team &#35;&#8288;1'
+    >>> inert("see s3://lake/t, since 20261121041500123")
+    'see <code>s3:&#47;/lake/t</code>, since <code>20261121041500123</code>'
+    """
+    text = words.escape_text(text).replace(_JOINER_PLACEHOLDER, "").strip()
+    shown, end = [], 0
+    for found in _LITERAL.finditer(text):
+        shown += [_escape_sentence(text[end : found.start()]), code_span(found[0])]
+        end = found.end()
+    return "".join([*shown, _escape_sentence(text[end:])])
+
+
+def _escape_sentence(text: str) -> str:
+    return _escape_characters(
+        _REFERENCE_START.sub(lambda found: found[0] + _JOINER_PLACEHOLDER, text)
+    ).replace(_JOINER_PLACEHOLDER, _WORD_JOINER)
+
+
+def code_span(text: str) -> str:
+    """Text in a monospaced face; forges look for no mentions or links in it.
+
+    >>> code("sales.orders"), code("</code>`")
+    ('<code>sales.orders</code>', '<code>&#60;/code&#62;&#96;</code>')
+    """
+    return f"<code>{_escape_characters(words.escape_text(text)).strip()}</code>"
+
+
+def _escape_characters(text: str) -> str:
+    return _SPECIAL_CHARACTER.sub(_character_reference, text)
+
+
+def _character_reference(found: re.Match[str]) -> str:
+    character = found[0]
+    return f"&#{ord(character)};" + (_WORD_JOINER if character in "@#" else "")
+
+
+def code_block(lines: Iterable[str], language: str) -> str:
+    """Lines in a code block whose fence is longer than any run of backticks in them.
+
+    None begins with a slash: GitLab takes such a line for a command where it misreads the fence.
+    """
+    body = "\n".join(f" {line}" if line.startswith("/") else line for line in lines)
+    longest = max(map(len, _BACKTICKS.findall(body)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{body}\n{fence}\n"

@@ -1,0 +1,345 @@
+"""A plan as one comment on a pull request: what matters first, details folded, never too long.
+
+Everything that others chose (names, paths, owners, reasons) is made inert: inside code fences by a
+fence longer than any run of backticks, elsewhere by character references. Blocks are whole or left
+out, so that what is cut stays well-formed.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from reconciler.plans.document import compute_plan_digest
+from reconciler.plans.model import Note, Plan, TablePlan
+from reconciler.render import plan_summary, plan_text, words
+from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
+from reconciler.render.page import Page
+from reconciler.render.paint import Paint
+from reconciler.render.review_order import sort_by_risk
+
+#: a forge takes 65 536 characters, counted as UTF-16 does; as UTF-8 this is far below 262 144 bytes
+COMMENT_LIMIT: Final = 60_000
+
+_MAX_DETAIL_LINES: Final = 60
+#: of what others chose, so that nobody can push out the rest
+_MAX_NAME_LENGTH: Final = 200
+_MAX_REASON_LENGTH: Final = 600
+_MAX_LINE_LENGTH: Final = 300
+_MIN_LIMIT: Final = 10_000
+_UNSAFE_IN_MARKER: Final = re.compile(r"[^A-Za-z0-9._/-]|(?<=-)-")
+#: what policies decide, from outside the tables' own files
+_POLICY_RULES: Final = frozenset(
+    {"protected", "requireLock", "minRetention", "maxFilesRemoved", "maxBytesRemoved", "maxRewrite"}
+)
+_WAIVED_PREFIX: Final = "waived "
+
+
+def plan_markdown(
+    plan: Plan,
+    *,
+    limit: int = COMMENT_LIMIT,
+    artifact: str | None = None,
+    environment: str | None = None,
+    digest: str | None = None,
+) -> str:
+    """The comment, at most ``limit`` characters as UTF-16 counts them (10 000 at least).
+
+    ``artifact``: where the whole plan is, a URL or a file name. ``environment``: what the plan is
+    for; its comment is one of its own, so that the next plan for it finds it.
+    """
+    whole = f"see {_artifact_link(artifact)}"
+    page = Page(limit=max(limit, _MIN_LIMIT))
+    page.end = _end_block(plan, digest or compute_plan_digest(plan), environment)
+    page.add_block(_opening_block(plan, environment))
+    for notes, share in ((_policy_lines(plan), 0.2), (_trouble_lines(plan), 0.2)):
+        page.add_blocks(
+            notes, len(notes), share, lambda n: f"- … and {words.format_number(n)} more, {whole}\n"
+        )
+    changing = sort_by_risk(
+        table for table in plan.tables if plan_summary.table_verdict(table) in ("blocked", "change")
+    )
+    if changing:
+        head, rows = _overview_table(changing)
+        page.add_block(head)
+        columns = " |" * (head.count("|", 0, head.index("|\n")) - 1)
+        more = f"| … {{}} more, {whole} |{columns}\n"
+        page.add_blocks(rows, len(rows), 0.35, lambda n: more.format(words.format_number(n)))
+    unchanged = plan_summary.tables_by_size(plan, "unchanged")
+    reserved = _folded_unchanged(unchanged, page.room_left // 4, whole) if unchanged else ""
+    page.reserve(reserved)
+    detailed = [table for table in changing if table.has_changes or table.drift]
+    detailed += [table for table in unchanged if _has_simulation(table)]
+    details = (_folded_details(table, whole) for table in detailed)
+    left = f"\nDetails of {{}} left out: {whole}.\n"
+    page.add_blocks(
+        details, len(detailed), 1.0, lambda n: left.format(words.format_count(n, "table"))
+    )
+    page.reserve("")
+    page.add_block(reserved)
+    return page.text
+
+
+def comment_marker(kind: str, environment: str | None) -> str:
+    """What tells a comment of ours from others of the same pull request.
+
+    >>> marker("plan", None), marker("apply", "prod eu-->")
+    ('<!-- reconciler:plan:default -->', '<!-- reconciler:apply:prodeu- -->')
+    """
+    name = _UNSAFE_IN_MARKER.sub("", environment or "") or "default"
+    return f"<!-- reconciler:{kind}:{name} -->"
+
+
+def comment_title(what: str, environment: str | None, outcome: str) -> str:
+    """The heading of a comment."""
+    parts = (f"reconciler {what}", escape_markdown(clip_text(environment or "")), outcome)
+    return f"### {' · '.join(part for part in parts if part)}\n"
+
+
+def _opening_block(plan: Plan, environment: str | None) -> str:
+    sums = plan_summary.count_totals(plan)
+    effect = plan_text.describe_effect(sums, lambda figure: f"**{figure}**")
+    chosen = ""
+    if plan.selection is not None:
+        chosen = f" Selected by {code_span(clip_text(words.format_selectors(plan.selection)))}."
+    head = comment_title("plan", environment, plan_text.count_verdicts(plan))
+    return (
+        f"{comment_marker('plan', environment)}\n{head}\n{effect}{chosen}\n{_removed_specs(plan)}"
+    )
+
+
+def _removed_specs(plan: Plan) -> str:
+    """What a branch takes out of management, which no table of the plan can tell."""
+    removed = plan.selection.removed if plan.selection is not None else ()
+    said = escape_markdown(words.describe_removed_specs([clip_text(name) for name in removed]))
+    return f"\n**No longer declared**: {said}.\n" if removed else ""
+
+
+# --- what somebody must look at ------------------------------------------------------------------
+
+
+def _policy_lines(plan: Plan) -> list[str]:
+    """A line for every verdict of a policy: what it blocks, what it warns of, what is waived."""
+    blocked, warned, waived = [], [], []
+    for table in sort_by_risk(plan.tables):
+        of_policies = [note for note in table.refusals if note.rule in _POLICY_RULES]
+        blocked += [_verdict_line("blocked", table, note) for note in of_policies]
+        for note in table.warnings:
+            if note.rule not in _POLICY_RULES:
+                continue
+            if note.because.startswith(_WAIVED_PREFIX):
+                said = Note(note.rule, note.because.removeprefix(_WAIVED_PREFIX))
+                waived.append(_verdict_line("waived", table, said))
+            else:
+                warned.append(_verdict_line("warning", table, note))
+    return _add_heading("Policies", [*blocked, *warned, *waived])
+
+
+def _trouble_lines(plan: Plan) -> list[str]:
+    """A line for every table that can't be read, and for what blocks one and is no policy."""
+    errors = [
+        f"- **error** {_name_span(table)}: {escape_markdown(_clip_reason(table.error or ''))}\n"
+        for table in plan_summary.tables_by_size(plan, "error")
+    ]
+    blocked = [
+        _verdict_line("blocked", table, note)
+        for table in sort_by_risk(plan.tables)
+        for note in table.refusals
+        if note.rule not in _POLICY_RULES
+    ]
+    return _add_heading("Needs attention", [*errors, *blocked])
+
+
+def _add_heading(heading: str, lines: list[str]) -> list[str]:
+    return [f"\n**{heading}**\n\n{lines[0]}", *lines[1:]] if lines else []
+
+
+def _verdict_line(verdict: str, table: TablePlan, note: Note) -> str:
+    rule, because = (
+        escape_markdown(clip_text(note.rule)),
+        escape_markdown(_clip_reason(note.because)),
+    )
+    return f"- **{verdict}** {_name_span(table)} ({rule}): {because}\n"
+
+
+# --- what changes --------------------------------------------------------------------------------
+
+
+def _overview_table(tables: Sequence[TablePlan]) -> tuple[str, list[str]]:
+    """The head of the table of changes, and its rows."""
+    owned = any(_owner_name(table) for table in tables)
+    clustered = any(table.impact.bytes_rewritten for table in tables)
+    owner, rule = (" owner |", "---|") if owned else ("", "")
+    rewrites, line = (" rewrites |", "---:|") if clustered else ("", "")
+    head = (
+        f"\n| table |{owner}{rewrites} removes | frees | of the table | time travel | verdict |\n"
+        f"|---|{rule}{line}---:|---:|---:|---|---|\n"
+    )
+    return head, [_table_row(table, owned=owned, clustered=clustered) for table in tables]
+
+
+def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
+    impact, owner = table.impact, _owner_name(table)
+    removes = words.format_count(impact.files_removed, "file") if table.has_changes else "—"
+    frees, share = "—", "—"
+    if impact.bytes_removed:
+        whole = 0 if table.observed is None else table.observed.bytes
+        frees = f"**{words.format_size(impact.bytes_removed).replace(' ', '&nbsp;')}**"
+        share = escape_markdown(words.format_share(impact.bytes_removed, whole)) if whole else "—"
+    verdict = "**blocked**" if table.refusals else "to change"
+    if table.warnings:
+        verdict += f", {words.format_count(len(table.warnings), 'warning')}"
+    whose = [code_span(owner) if owner else "—"] if owned else []
+    size = words.format_size(impact.bytes_rewritten).replace(" ", "&nbsp;")
+    rewrites = [size if impact.bytes_rewritten else "—"] if clustered else []
+    cells = [
+        _name_span(table),
+        *whose,
+        *rewrites,
+        removes,
+        frees,
+        share,
+        _time_travel_cell(table),
+        verdict,
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _time_travel_cell(table: TablePlan) -> str:
+    """How far back a read can go: in words that fit a column; the details have the dates."""
+    impact, observed = table.impact, table.observed
+    last = None if observed is None else observed.last_completed
+    before = words.time_between(impact.earliest_readable_before, last)
+    after = words.time_between(impact.earliest_readable_after, last)
+    if not table.has_changes or before is None or after is None:
+        said = plan_summary.describe_time_travel(table) if table.has_changes else None
+        return escape_markdown(clip_text(said or "—"))
+    old, new = (words.format_duration(reach.total_seconds()) for reach in (before, after))
+    if impact.earliest_readable_before == impact.earliest_readable_after:
+        return f"{new}, as before"
+    return f"{old} → **{new}**" if old != new else f"about {new}, as before"
+
+
+def _owner_name(table: TablePlan) -> str:
+    owner = table.spec.get("owner")
+    return clip_text(owner) if isinstance(owner, str) else ""
+
+
+def _folded_details(table: TablePlan, whole: str) -> str:
+    lines = plan_text.render_table(table, Paint(is_on=False))
+    shown = [clip_text(_diff_line(line), _MAX_LINE_LENGTH) for line in lines[:_MAX_DETAIL_LINES]]
+    if len(lines) > _MAX_DETAIL_LINES:
+        shown.append(f"  … {words.format_count(len(lines) - _MAX_DETAIL_LINES, 'more line')}")
+    pointer = f"\n{whole[0].upper()}{whole[1:]} for every file.\n" if table.has_changes else ""
+    body = code_block(shown, "diff")
+    return f"\n<details><summary>{_name_span(table)}</summary>\n\n{body}{pointer}</details>\n"
+
+
+def _diff_line(line: str) -> str:
+    """The line with its sign in the first column, where a diff block colours it."""
+    sign = line.strip()[:1]
+    if line.startswith("  ") and not line.startswith("   ") and sign in "-+!~=":
+        return line if sign == "=" else f"{'!' if sign == '~' else sign} {line[4:]}"
+    return f"  {line}" if line[:1] in "-+!@#" else line
+
+
+def _has_simulation(table: TablePlan) -> bool:
+    """Whether somebody asked what the next rows would do."""
+    return table.file_sizes is not None and table.file_sizes.next_insert is not None
+
+
+def _folded_unchanged(tables: Sequence[TablePlan], room: int, whole: str) -> str:
+    head = f"\n<details><summary>{words.format_count(len(tables), 'table')} unchanged</summary>\n\n"
+    end = "\n</details>\n"
+    page = Page(limit=max(room, len(head) + len(end) + 200), end=end)
+    page.add_block(head)
+    lines = [
+        f"- {_name_span(t)}: {escape_markdown(_clip_reason(plan_summary.explain_unchanged(t)))}\n"
+        for t in tables
+    ]
+    page.add_blocks(
+        lines, len(lines), 1.0, lambda n: f"- … and {words.format_number(n)} more, {whole}\n"
+    )
+    return page.text
+
+
+# --- what happens next ---------------------------------------------------------------------------
+
+
+_CLUSTERING_VALIDITY: Final = """\
+- A write to a file slice that is to be rewritten leaves out the group that the slice is in.
+"""
+_VALIDITY: Final = """\
+
+<details><summary>How long this plan holds: neither time nor new commits end it, this does</summary>
+
+- Editing or removing a table's spec, or its path, leaves that table out whole.
+- A savepoint, or work pending on the table, takes out the files that it protects; the rest runs.
+- A stricter policy, or a waiver that has ended, blocks the table: policies are asked again.
+{clustered}\
+- A later plan replaces this one: its digest is another, and <code>--digest</code> refuses this one.
+
+Nothing is {touched} that this plan does not name. What falls out is reported, with exit code 4.
+</details>
+"""
+
+
+def _end_block(plan: Plan, digest: str, environment: str | None) -> str:
+    """The digest and, where there is work, how long it holds and how it is applied."""
+    made = f" · made {escape_markdown(clip_text(_format_time(plan.created_at)))} by {escape_markdown(clip_text(plan.tool))}"
+    said = f"\nDigest {code_span(digest)}{made}\n"
+    if not plan_summary.count_totals(plan).change:
+        return said
+    chosen = (
+        f" --env {shlex.quote(clip_text(words.escape_text(environment)))}" if environment else ""
+    )
+    command = (
+        f"reconciler apply plan.json --specs specs{chosen} \\",
+        f"  --digest {words.escape_text(digest)}",
+    )
+    is_clustered = plan_summary.count_totals(plan).bytes_rewritten > 0
+    holds = _VALIDITY.format(
+        clustered=_CLUSTERING_VALIDITY if is_clustered else "",
+        touched="removed or rewritten" if is_clustered else "removed",
+    )
+    return f"{said}{holds}\nOnce it is approved:\n\n{code_block(command, 'sh')}"
+
+
+def _format_time(created_at: str) -> str:
+    """A moment with its offset, in UTC and to the minute.
+
+    >>> _moment("2026-11-21T10:00:00+01:00"), _moment("once")
+    ('2026-11-21 09:00 UTC', 'once')
+    """
+    try:
+        moment = datetime.fromisoformat(created_at)
+        if moment.tzinfo is not None:
+            return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
+        pass
+    return created_at
+
+
+def _name_span(table: TablePlan) -> str:
+    return code_span(clip_text(table.name))
+
+
+def _clip_reason(said: str) -> str:
+    return clip_text(said, _MAX_REASON_LENGTH)
+
+
+def clip_text(text: str, limit: int = _MAX_NAME_LENGTH) -> str:
+    """Text of others, cut where it is so long that it would push out the rest."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _artifact_link(artifact: str | None) -> str:
+    if artifact is None:
+        return code_span("plan.json")
+    if artifact.startswith(("https://", "http://")):
+        return f'<a href="{html.escape(words.escape_text(artifact))}">the whole plan</a>'
+    return code_span(artifact)

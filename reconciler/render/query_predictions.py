@@ -1,0 +1,67 @@
+"""The declared queries for a terminal: what each reads today, and what it will.
+
+The lines are those of ``render.text``, of one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.plans.model import Sampled, TablePlan
+from reconciler.render import words
+from reconciler.render.paint import Paint
+from reconciler.render.wrapping import wrap_detail, wrap_item
+
+_MAX_QUERIES: Final = 8
+_MAX_NAME_WIDTH: Final = 32
+
+
+def prediction_lines(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
+    """A line a query, those that read most first; ``full``: all of them, as they are declared."""
+    found = table.predictions
+    if not found:
+        return
+    sampled = table.layout.sampled if table.layout is not None else None
+    what = words.format_count(len(found), "query", "queries")
+    yield from wrap_item(paint.good("= queries"), f"{what}, {_describe_source(sampled)}")
+    shown = list(found)
+    if not full:
+        shown.sort(key=lambda one: (-one["bytesBefore"], one["query"]))
+        shown = shown[: _MAX_QUERIES if len(found) > _MAX_QUERIES + 1 else len(found)]
+    names = [words.escape_text(one["query"]) for one in shown]
+    width = min(max(map(len, names)), _MAX_NAME_WIDTH)
+    for name, one in zip(names, shown, strict=True):
+        yield f"      {name:<{width}}  {_format_files(one):>16}  {_format_bytes(one)}"
+    if len(shown) < len(found):
+        rest = words.format_count(len(found) - len(shown), "more query", "more queries")
+        yield from wrap_detail(f"… and {rest}; all in plan.json, or show --full")
+
+
+def _describe_source(sampled: Sampled | None) -> str:
+    if sampled is None:
+        return "as they read the table today"
+    groups = words.format_count(sampled.total_row_groups, "row group")
+    return (
+        f"today → predicted from {words.format_number(sampled.row_groups)} of {groups} "
+        f"({words.format_count(sampled.rows, 'row')})"
+    )
+
+
+def _format_files(one: Mapping[str, Any]) -> str:
+    before, after = one["filesBefore"], one["filesAfter"]
+    if not _has_change(one):
+        return words.format_count(before, "file")
+    return f"{words.format_number(before)} → {words.format_count(after, 'file')}"
+
+
+def _format_bytes(one: Mapping[str, Any]) -> str:
+    before = words.format_size(one["bytesBefore"])
+    if not _has_change(one):
+        return before
+    return f"{before} → {words.format_size(one['bytesAfter'])} ±{one['error'] * 100:.0f} %"
+
+
+def _has_change(one: Mapping[str, Any]) -> bool:
+    same = all(one[f"{what}Before"] == one[f"{what}After"] for what in ("files", "bytes"))
+    return not same or one["error"] > 0

@@ -1,0 +1,235 @@
+"""What a webhook gets: what needs somebody, in a line for a chat and as data for programs; pure.
+
+The line goes to Slack, Teams or Mattermost, each with its own markup and its own way to call
+everybody; what others wrote must be neither.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from reconciler.render import words
+from reconciler.status.conditions import leftover_reasons
+
+if TYPE_CHECKING:
+    from reconciler.executor.result import ApplyResult, FileReasons, StepOutcome
+    from reconciler.plans.model import Plan, TablePlan
+    from reconciler.status.model import TableStatus
+
+NoticeEvent = Literal["failed", "busy", "blocked", "partial", "stale", "unhealthy", "drift"]
+
+#: every event as people say it, the worst first, as among exit codes
+_EVENT_LABELS: Final[Mapping[NoticeEvent, str]] = {
+    "failed": "failed",
+    "busy": "busy",
+    "blocked": "blocked",
+    "partial": "applied in part",
+    "stale": "stale",
+    "unhealthy": "unhealthy",
+    "drift": "drifted",
+}
+_EVENTS_WORST_FIRST: Final = tuple(_EVENT_LABELS)
+_MAX_TABLES: Final = 50
+_MAX_NAMES: Final = 10
+_MAX_SENTENCES: Final = 5
+_MAX_CHARACTERS: Final = 500
+_MAX_NAME_LENGTH: Final = 80  # in the line for a chat
+_WORD_JOINER: Final = "\u2060"  # no width; a mention or a link ends at it
+_MARKUP: Final = {
+    "<": "(",
+    ">": ")",
+    "[": "(",
+    "]": ")",
+    "`": "'",
+    "@": f"@{_WORD_JOINER}",
+    "#": f"#{_WORD_JOINER}",
+    "://": f":{_WORD_JOINER}//",
+    "www.": f"www{_WORD_JOINER}.",
+}
+_ANY_MARKUP: Final = re.compile("|".join(re.escape(text) for text in _MARKUP), re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableNotice:
+    """A table that needs somebody; ``because`` are the sentences why."""
+
+    name: str
+    path: str
+    event: NoticeEvent
+    because: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What one run of a command has to say; ``error`` is what stopped all of it.
+
+    ``total`` tables were looked at; ``tables`` are those that need somebody.
+    """
+
+    command: str
+    exit_code: int
+    environment: str | None = None
+    plan_digest: str | None = None
+    total: int = 0
+    tables: tuple[TableNotice, ...] = ()
+    error: tuple[NoticeEvent, str] | None = None
+
+    @property
+    def event(self) -> NoticeEvent | None:
+        """The worst that happened; None where nobody is needed."""
+        found = [table.event for table in self.tables]
+        if self.error is not None:
+            found.append(self.error[0])
+        return min(found, key=_EVENTS_WORST_FIRST.index, default=None)
+
+
+def notice_json(notice: Notice) -> bytes:
+    """The notice as JSON in ASCII; ``text`` alone is what chats show."""
+    worst = sorted(notice.tables, key=lambda t: (_EVENTS_WORST_FIRST.index(t.event), t.name))
+    document = {
+        "text": _chat_text(notice, worst),
+        "event": notice.event,
+        "command": notice.command,
+        "exitCode": notice.exit_code,
+        "environment": notice.environment,
+        "planDigest": notice.plan_digest,
+        "error": None if notice.error is None else _shorten(notice.error[1]),
+        "tableCount": notice.total,
+        "affectedCount": len(worst),
+        "tables": [_table_document(table) for table in worst[:_MAX_TABLES]],
+    }
+    return json.dumps(document).encode()
+
+
+def _table_document(table: TableNotice) -> Mapping[str, Any]:
+    return {
+        "name": _escape_surrogates(table.name),
+        "path": _escape_surrogates(table.path),
+        "event": table.event,
+        "because": [_shorten(sentence) for sentence in table.because[:_MAX_SENTENCES]],
+    }
+
+
+def _chat_text(notice: Notice, tables: Sequence[TableNotice]) -> str:
+    """One line for a chat, which can't call anybody or lead anywhere."""
+    where = f" ({notice.environment})" if notice.environment else ""
+    start = f"reconciler {notice.command}{where}"
+    if notice.error is not None:
+        return _escape_markup(
+            f"{start}: {_EVENT_LABELS[notice.error[0]]}: {_shorten(notice.error[1])}"
+        )
+    events = [table.event for table in tables]
+    counts = ", ".join(
+        f"{words.format_number(count)} {said}"
+        for event, said in _EVENT_LABELS.items()
+        if (count := events.count(event))
+    )
+    names = [
+        f"{_shorten(table.name, _MAX_NAME_LENGTH)} ({_EVENT_LABELS[table.event]})"
+        for table in tables[:_MAX_NAMES]
+    ]
+    if len(tables) > len(names):
+        names.append(f"and {words.format_number(len(tables) - len(names))} more")
+    return _escape_markup(
+        f"{start}: {counts} of {words.format_count(notice.total, 'table')}: {', '.join(names)}"
+    )
+
+
+def _shorten(text: str, limit: int = _MAX_CHARACTERS) -> str:
+    plain = _escape_surrogates(words.escape_text(text))
+    return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
+
+
+def _escape_surrogates(text: str) -> str:
+    """Without the halves of characters that names of files may have, and JSON may not."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _escape_markup(text: str) -> str:
+    """Text that chats show as it is.
+
+    >>> _inert("<!channel> [x](y) `z`")
+    "(!channel) (x)(y) 'z'"
+    >>> _inert("@here").replace(_JOINER, "|"), _inert("https://a").replace(_JOINER, "|")
+    ('@|here', 'https:|//a')
+    """
+    return _ANY_MARKUP.sub(lambda found: _MARKUP[found[0].lower()], text)
+
+
+def plan_notices(plan: Plan) -> tuple[TableNotice, ...]:
+    """The tables of a plan that could not be read, are refused, or are to be changed."""
+    return tuple(notice for table in plan.tables if (notice := _plan_notice(table)) is not None)
+
+
+def _plan_notice(table: TablePlan) -> TableNotice | None:
+    because: tuple[str, ...]
+    event: NoticeEvent
+    if table.error is not None:
+        event, because = "failed", (table.error,)
+    elif table.refusals:
+        event, because = "blocked", tuple(note.because for note in table.refusals)
+    elif table.has_changes:
+        drift = tuple(f"{found.field}: {found.because}" for found in table.drift)
+        event, because = "drift", drift or leftover_reasons(table)
+    else:
+        return None
+    return TableNotice(name=table.name, path=table.path, event=event, because=because)
+
+
+def status_notices(tables: Iterable[TableStatus]) -> tuple[TableNotice, ...]:
+    """The tables that are not in sync, or not healthy; unmanaged ones are what people wanted."""
+    return tuple(notice for table in tables if (notice := _status_notice(table)) is not None)
+
+
+def _status_notice(table: TableStatus) -> TableNotice | None:
+    health = table.condition("Healthy")
+    is_ill = health is not None and health.status == "False"
+    ills = (f"{health.reason}: {health.message}",) if health is not None and is_ill else ()
+    because = (*table.because, *ills)
+    event: NoticeEvent
+    match table.sync:
+        case "error":
+            event, because = "failed", (table.error or "",)
+        case "blocked":
+            event = "blocked"
+        case "drifted":
+            event = "unhealthy" if is_ill else "drift"
+        case "unmanaged" | "in sync":
+            if not is_ill:
+                return None
+            event, because = "unhealthy", ills
+    return TableNotice(name=table.name, path=table.path, event=event, because=because)
+
+
+def result_notices(result: ApplyResult) -> tuple[TableNotice, ...]:
+    """The tables of an apply that were not applied as reviewed."""
+    found = []
+    for table in result.tables:
+        event = table.status
+        if event == "done" or event == "unchanged":  # noqa: PLR1714 (mypy narrows by this)
+            continue
+        because = (
+            *([table.error] if table.error else []),
+            *(note.because for note in table.refusals),
+            *(sentence for outcome in table.outcomes for sentence in _outcome_sentences(outcome)),
+        )
+        found.append(TableNotice(name=table.name, path=table.path, event=event, because=because))
+    return tuple(found)
+
+
+def _outcome_sentences(outcome: StepOutcome) -> Iterable[str]:
+    yield from _row_sentences(outcome.failed, "could not be deleted")
+    yield from _row_sentences(outcome.left_out, "left out")
+    yield from (note.because for note in outcome.differences)
+    if outcome.kind == "rollback" and outcome.how == "failed":
+        yield from (f"a write is not taken back: {note.because}" for note in outcome.warnings)
+    yield from (f"{note.rule or 'the table'}: {note.because}" for note in outcome.partitions_left)
+
+
+def _row_sentences(rows: FileReasons | None, what: str) -> Iterable[str]:
+    for because, count in [] if rows is None else rows.count_reasons():
+        yield f"{words.format_count(count, 'file')} {what}: {because}"

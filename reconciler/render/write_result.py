@@ -1,0 +1,84 @@
+"""What a write came to, for people and for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.canonical_json import to_canonical_bytes
+from reconciler.render import words
+from reconciler.writer.request import WriteResult
+
+
+def write_text(name: str, operation: str, outcome: WriteResult) -> str:
+    """Two or three lines."""
+    totals = outcome.counts
+    if outcome.status == "nothing":
+        said = "there was nothing to write, and nothing was"
+        if totals is not None and totals.absent_deletes:
+            keys = words.format_count(totals.absent_deletes, "key")
+            said = f"none of the {keys} is in the table"
+            if totals.absent_deletes == 1:
+                said = f"the {keys} is not in the table"
+        return f"{name}: {operation}: {said}\n"
+    rows = []
+    if totals is not None:
+        rows = [
+            f"{words.format_number(number)} {what}"
+            for number, what in (
+                (totals.inserts, "new"),
+                (totals.updates, "changed"),
+                (totals.deletes, "deleted"),
+                (totals.dropped, "of the same key left out"),
+                (totals.absent_deletes, "to delete that were not there"),
+            )
+            if number
+        ]
+    lines = [f"{name}: {operation} completed as {outcome.instant}"]
+    if rows:
+        lines.append(f"  rows   {', '.join(rows)}")
+    groups = [
+        f"{words.format_number(number)} {what}"
+        for number, what in (
+            (outcome.created_groups, "begun"),
+            (
+                outcome.rewritten_groups,
+                f"written again ({words.format_size(outcome.rewritten_bytes)} before)",
+            ),
+            (outcome.replaced_groups, "replaced"),
+        )
+        if number
+    ]
+    new = f"{words.format_count(outcome.files, 'new file')} of {words.format_size(outcome.bytes)}; "
+    lines.append(f"  files  {new if outcome.files else ''}file groups: {', '.join(groups)}")
+    return "\n".join(lines) + "\n"
+
+
+def write_json(name: str, operation: str, outcome: WriteResult) -> str:
+    """One canonical JSON object and a newline."""
+    totals = outcome.counts
+    document: dict[str, Any] = {
+        "name": name,
+        "operation": operation,
+        "how": outcome.status,
+        "instant": outcome.instant,
+        "rows": None
+        if totals is None
+        else {
+            "brought": totals.incoming,
+            "inserted": totals.inserts,
+            "updated": totals.updates,
+            "deleted": totals.deletes,
+            "dropped": totals.dropped,
+            "absent": totals.absent_deletes,
+        },
+        "fileGroups": {
+            "begun": outcome.created_groups,
+            "filled": outcome.rewritten_groups,
+            "replaced": outcome.replaced_groups,
+        },
+        "files": outcome.files,
+        "bytesWritten": outcome.bytes,
+        "bytesRewritten": outcome.rewritten_bytes,
+        "warnings": [{"rule": note.rule, "because": note.because} for note in outcome.warnings],
+    }
+    return to_canonical_bytes(document).decode() + "\n"

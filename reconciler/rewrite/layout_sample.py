@@ -1,0 +1,108 @@
+"""The layout of a group, fitted to some of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.arrays import to_integer_array
+from reconciler.file_slices.merge.slice_reader import SliceSource
+from reconciler.layout.curves.pseudo_random import (
+    count_sample_rows,
+    pick_spread_rows,
+    pseudo_random_bits,
+)
+from reconciler.layout.curves.row_layout import (
+    Curve,
+    RowLayout,
+    ValueMapping,
+    fit_layout,
+    needed_sample_rows,
+)
+from reconciler.rewrite.group_columns import GroupColumns
+from reconciler.rewrite.model import RewriteGroup, RewriteJob
+from reconciler.rewrite.slice_parts import SlicePart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayoutSample:
+    """Rows of a part in the columns that order them, each standing for so many ``bytes``."""
+
+    part: int
+    rows: pa.Table
+    bytes: float
+
+    def write(self, sink: Any, *, compressed: bool) -> None:  # noqa: ARG002 (it is small)
+        """Write it as bytes, for ``read_sample``."""
+        said = {b"part": b"%d" % self.part, b"bytes": repr(self.bytes).encode()}
+        rows: Any = self.rows.replace_schema_metadata(said)
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+
+
+def sample_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> LayoutSample | None:
+    """Some rows of a part, as many as it has bytes of its group; None where it has none.
+
+    Memory: the columns that order the rows.
+    """
+    columns = GroupColumns.from_job(job, part.group, only_ordering=True)
+    footers: list[Any] = []
+    batches = [
+        columns.select_ordering(rows, part.group)
+        for rows in columns.read(part, source, footers.append)
+    ]
+    if not batches:
+        return None
+    table = pa.Table.from_batches(batches)
+    begin, end = part.span(footers[0] if footers else None)
+    wanted = count_sample_rows(needed_sample_rows(part.group.outputs), end - begin, 1.0)
+    if wanted < len(table):
+        table = table.take(to_integer_array(pick_spread_rows(len(table), wanted, part.number)))
+    return LayoutSample(
+        part=part.number,
+        rows=table.combine_chunks(),
+        bytes=max((end - begin) * part.total, 1.0) / len(table),
+    )
+
+
+def fit_group_layout(
+    job: RewriteJob, group: RewriteGroup, samples: Sequence[LayoutSample]
+) -> RowLayout:
+    """The layout for a group's files, the same whatever the order of the samples.
+
+    Raises as ``curves.layout.fit`` does.
+    """
+    ordering = job.ordering
+    samples = sorted(samples, key=lambda sample: sample.part)
+    rows = pa.concat_tables([sample.rows for sample in samples]).combine_chunks()
+    sizes = np.repeat(
+        [sample.bytes for sample in samples], [len(sample.rows) for sample in samples]
+    )
+    return fit_layout(
+        rows,
+        ordering.columns,
+        files=group.outputs,
+        curve=cast("Curve", ordering.curve or "kd-tree"),
+        mapping=cast("ValueMapping", ordering.mapping or "rank"),
+        queries=ordering.queries,
+        # those of keys are as if drawn, and so are these
+        ties=pseudo_random_bits(len(rows), len(samples)),
+        sizes=sizes,
+        positions=ordering.positions or None,
+        zone=ordering.zone,
+    )
+
+
+def read_sample(data: Any) -> LayoutSample:
+    """Of bytes or a buffer of Arrow's."""
+    rows = pa.ipc.open_stream(data).read_all()
+    said = rows.schema.metadata
+    return LayoutSample(
+        part=int(said[b"part"]),
+        rows=rows.replace_schema_metadata(None),
+        bytes=float(said[b"bytes"]),
+    )

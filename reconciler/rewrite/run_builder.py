@@ -1,0 +1,161 @@
+"""From the rows of a part to runs for the new files of its group: what a map task does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.file_slices.merge.calendar import PROLEPTIC, UNSPECIFIED, Calendar, convert_calendar
+from reconciler.file_slices.merge.slice_reader import SliceSource
+from reconciler.layout.curves.lanes import Lane
+from reconciler.layout.curves.row_layout import RowLayout, assign_files, compute_keys
+from reconciler.layout.curves.sorted_sample import sort_rows
+from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
+from reconciler.rewrite.model import RewriteJob, Tally
+from reconciler.rewrite.runs import DateCalendar, Run, append_keys
+from reconciler.rewrite.slice_parts import SlicePart
+
+#: bytes of Arrow's memory that are gathered before they are cut into runs
+RUN_BYTES: Final = 24 * 1024 * 1024
+
+
+def build_runs(
+    part: SlicePart,
+    job: RewriteJob,
+    layout: RowLayout | None,
+    source: SliceSource,
+    *,
+    run_bytes: int = RUN_BYTES,
+) -> Iterator[Run]:
+    """The rows of a part as runs, the tally of all of them in the last one.
+
+    ``layout``: of its group, None where rows stay as they come. Memory: three times ``run_bytes``,
+    and what ``parse_input_slice`` needs. Raises as it does.
+    """
+    columns = GroupColumns.from_job(job, part.group)
+    routing = _RunBuilder(part=part, columns=columns, layout=layout)
+    batches: Iterable[Any] = columns.read(part, source, routing.read_footer)
+    if layout is None and part.files.base is None:
+        batches = list(batches)  # merged log records are in memory as it is
+        routing.expected_rows = sum(map(len, batches))
+    for rows in batches:
+        routing.add(rows)
+        if routing.size >= run_bytes:
+            yield from routing.take_runs()
+    yield from routing.take_runs()
+    routing.check_row_count()
+    yield Run(part=part.number, number=routing.number, file=0, tally=routing.tally)
+
+
+@dataclass(slots=True, kw_only=True)
+class _RunBuilder:
+    """What has been read of a part and is not yet cut."""
+
+    part: SlicePart
+    columns: GroupColumns
+    layout: RowLayout | None
+    size: int = 0
+    number: int = 0
+    tally: Tally = Tally()  # noqa: RUF009 (frozen)
+    _rows: list[Any] = field(default_factory=list)
+    _lanes: list[Lane] = field(default_factory=list)
+    _files: list[NDArray[np.int32]] = field(default_factory=list)
+    _calendar: DateCalendar = "none"
+    _span: tuple[float, float] | None = None
+    #: rows that this part has, as far as known before they are read
+    expected_rows: int = 0
+
+    def read_footer(self, footer: Any) -> None:
+        """What the base file's footer says."""
+        unsaid = Calendar.from_footer(footer.metadata).kind == "unsaid"
+        self._calendar = "unsaid" if unsaid else "proleptic"
+        groups = self.part.share.select_groups(footer)
+        self._span = self.part.span(footer)
+        self.expected_rows = sum(footer.row_group(group).num_rows for group in groups)
+
+    def add(self, rows: Any) -> None:
+        if self._calendar == "unsaid" and _has_old_dates(rows):
+            self._calendar = "old"
+        hashes = self.columns.hash_keys(rows)
+        if self.layout is None:
+            file, lanes = self._keep_order(len(rows))
+        else:
+            by = self.columns.select_ordering(rows, self.part.group)
+            ties = hashes if self.layout.needs_ties else None
+            lanes = compute_keys(self.layout, by, ties=ties)
+            file = assign_files(self.layout, lanes, ties=ties)
+        self.tally = self.tally.add(tally_hashes(hashes))
+        self._rows.append(rows)
+        self._lanes.append(lanes)
+        self._files.append(file)
+        self.size += rows.nbytes
+
+    def check_row_count(self) -> None:
+        """Raises FormatError when base files without logs gave other rows than their footers say.
+
+        What is written is compared with what was read: a row that was not is seen here alone.
+        """
+        files, rows = self.part.files, self.tally.rows
+        if files.base is not None and not files.logs and rows != self.expected_rows:
+            raise FormatError(
+                files.base, f"its footer says {self.expected_rows} rows, and {rows} were read"
+            )
+
+    def _keep_order(self, count: int) -> tuple[NDArray[np.int32], Lane]:
+        """By where a row lies among the bytes of the group; its key is where it comes from."""
+        part, outputs = self.part, self.part.group.outputs
+        at = self.tally.rows + np.arange(count)
+        share = (at + 0.5) / max(self.expected_rows, 1)
+        begin, end = self._span or part.span(None)
+        place = begin + np.minimum(share, 1.0) * (end - begin)
+        file = np.minimum((place * outputs).astype(np.int32), outputs - 1)
+        first = np.uint64(part.number) << np.uint64(40)
+        return file, (first + at.astype(np.uint64))[np.newaxis]
+
+    def take_runs(self) -> Iterator[Run]:
+        """What was gathered, a run for each file that it has rows of."""
+        if not self._rows:
+            return
+        table = pa.Table.from_batches(self._rows).combine_chunks()
+        self._rows.clear()
+        (rows,) = table.to_batches()
+        del table
+        file = np.concatenate(self._files)
+        lanes = np.concatenate(self._lanes, axis=1)
+        self._files.clear()
+        self._lanes.clear()
+        order = sort_rows([file.astype(np.uint64)])
+        ends = np.cumsum(np.bincount(file))
+        rows = rows.take(to_integer_array(order))
+        lanes = lanes[:, order]
+        start = 0
+        for number, end in enumerate(ends.tolist()):
+            if end > start:
+                some = rows.slice(start, end - start)
+                yield Run(
+                    part=self.part.number,
+                    number=self.number,
+                    file=number,
+                    size=max(1, some.nbytes + lanes[:, start:end].nbytes),
+                    calendar=self._calendar,
+                    data=append_keys(some, lanes[:, start:end]),
+                )
+            start = end
+        self.number += 1
+        self.size = 0
+
+
+def _has_old_dates(rows: Any) -> bool:
+    """Whether it matters which calendar the dates are counted in."""
+    try:
+        convert_calendar(rows, UNSPECIFIED, PROLEPTIC, "")
+    except UnsupportedError:
+        return True
+    return False

@@ -1,0 +1,267 @@
+"""All rows of one new file from their runs, in order: what a reduce task begins with.
+
+What fits into memory is sorted there. Otherwise sorted stretches go to the local disk, and are
+merged batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.merge.calendar import PROLEPTIC, UNSPECIFIED, Calendar
+from reconciler.layout.curves.lanes import Lane
+from reconciler.layout.curves.row_layout import RowLayout, row_group_starts, sort_by_key
+from reconciler.rewrite.model import Tally
+from reconciler.rewrite.runs import DateCalendar, Run, append_keys, make_ipc_options, split_keys
+
+#: bytes of rows in Arrow's memory that are sorted at a time
+SORT_BYTES: Final = 256 * 1024 * 1024
+#: bytes of Arrow's memory that each stretch has of its rows while they are merged
+_MERGE_BYTES: Final = 4 * 1024 * 1024
+
+
+class SortedRows(Protocol):
+    """Rows of a file in order; they can be gone through again."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+
+    @property
+    def size(self) -> int:
+        """Their bytes in Arrow's memory."""
+
+    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> NDArray[np.int64]:
+        """Where row groups begin, of these rows in a file, and where the last one ends."""
+
+    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """All rows in batches, none of which goes on beyond one of the places."""
+
+
+class RowSorter:
+    """Takes the runs of one file in any order; ``folder`` is an empty one of the local disk.
+
+    ``read`` and ``parts``: the rows of the parts that have told theirs here, and how many did.
+    Memory: twice ``sort_bytes`` bytes and one run; eight bytes a row where more than that comes.
+    """
+
+    def __init__(
+        self, layout: RowLayout | None, folder: Path, *, sort_bytes: int = SORT_BYTES
+    ) -> None:
+        self.read, self.parts = Tally(), 0
+        self.calendars: set[DateCalendar] = set()
+        self._layout, self._folder, self._most = layout, folder, sort_bytes
+        self._runs: list[Run] = []
+        self._size = 0
+        self._spill_paths: list[Path] = []
+        self._spilled_bytes = 0
+        self._rows = 0
+
+    def add(self, run: Run) -> None:
+        self.read = self.read.add(run.tally)
+        if not run.size:  # the last one of its part
+            self.parts += 1
+            return
+        self.calendars.add(run.calendar)
+        self._runs.append(run)
+        self._size += run.size
+        if self._size > self._most:
+            self._spill()
+
+    def finish(self) -> SortedRows:
+        """The rows, when all runs have come."""
+        if not self._spill_paths:
+            rows, lanes = self._take_rows()
+            return SortedInMemory(rows, lanes, self._layout)
+        self._spill()
+        return SortedOnDisk(self._spill_paths, self._rows, self._spilled_bytes)
+
+    def _take_rows(self) -> tuple[pa.RecordBatch | None, Lane]:
+        """What has come, as it was read, and no longer here."""
+        runs = sorted(self._runs, key=lambda run: (run.part, run.number))
+        self._runs, self._size = [], 0
+        batches = [batch for run in runs for batch in run.read_batches()]
+        del runs
+        return _combine(batches)
+
+    def _spill(self) -> None:
+        rows, lanes = self._take_rows()
+        if rows is None:
+            return
+        self._rows += len(rows)
+        self._spilled_bytes += rows.nbytes
+        path = self._folder / f"stretch-{len(self._spill_paths)}"
+        self._spill_paths.append(path)
+        step = max(1, len(rows) * _MERGE_BYTES // max(rows.nbytes, 1))
+        in_order = sort_by_key(lanes)
+        schema = append_keys(rows.slice(0, 0), lanes[:, :0]).schema
+        with pa.OSFile(str(path), "wb") as sink, _open_stream(sink, schema) as writer:
+            for start in range(0, len(rows), step):
+                some = in_order[start : start + step]
+                writer.write_batch(append_keys(rows.take(to_integer_array(some)), lanes[:, some]))
+
+
+def _open_stream(sink: Any, schema: Any) -> Any:
+    return pa.ipc.new_stream(sink, schema, options=make_ipc_options(compressed=True))
+
+
+def _combine(batches: list[pa.RecordBatch]) -> tuple[pa.RecordBatch | None, Lane]:
+    """One batch of all; the list is emptied."""
+    if not batches:
+        return None, np.zeros((1, 0), np.uint64)
+    table = pa.Table.from_batches(batches)
+    batches.clear()
+    (batch,) = table.combine_chunks().to_batches() or [None]
+    if batch is None:
+        return None, np.zeros((1, 0), np.uint64)
+    return split_keys(batch)
+
+
+def choose_calendar(calendars: Iterable[DateCalendar], otherwise: Calendar) -> Calendar | None:
+    """The calendar of a file for rows counted so; None where that cannot be said.
+
+    ``otherwise``: what the table's files say, for rows of logs alone.
+
+    >>> calendar_of({"none", "unsaid"}, PROLEPTIC).kind
+    'unsaid'
+    >>> calendar_of({"old", "proleptic"}, UNSAID) is None
+    True
+    """
+    kinds = set(calendars) - {"none"}
+    if "proleptic" in kinds:
+        return None if "old" in kinds else PROLEPTIC
+    if kinds:
+        return UNSPECIFIED
+    return UNSPECIFIED if otherwise == UNSPECIFIED else PROLEPTIC
+
+
+def count_row_groups(rows: int, size: int, form: BaseFileSettings) -> int:
+    """How many row groups: none of them is too big for the form, be it a quarter longer."""
+    return max(1, -(-rows * 5 // (form.group_rows * 4)), -(-size * 5 // (form.group_bytes * 4)))
+
+
+class SortedInMemory:
+    """Rows that lie in memory; they are put in order a row group at a time."""
+
+    def __init__(self, rows: pa.RecordBatch | None, lanes: Lane, layout: RowLayout | None) -> None:
+        self._taken, self._layout = rows, layout
+        self._order = sort_by_key(lanes)
+        self._lanes = lanes[:, self._order]
+        self.rows = lanes.shape[1]
+        self.size = 0 if rows is None else int(rows.nbytes)
+
+    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> NDArray[np.int64]:
+        rows = last - first
+        count = count_row_groups(rows, self.size * rows // max(self.rows, 1), form)
+        if self._layout is None:
+            return _split_evenly(rows, count)
+        return row_group_starts(self._layout, self._lanes[:, first:last], count)
+
+    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        start = 0
+        for end in ends.tolist():
+            if end > start and self._taken is not None:
+                yield self._taken.take(to_integer_array(self._order[start:end]))
+            start = end
+
+
+class SortedOnDisk:
+    """Sorted stretches on disk, merged whenever the rows are gone through."""
+
+    def __init__(self, stretches: Sequence[Path], rows: int, size: int) -> None:
+        self._stretches = stretches
+        self.rows, self.size = rows, size
+
+    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> NDArray[np.int64]:
+        rows = last - first
+        return _split_evenly(
+            rows, count_row_groups(rows, self.size * rows // max(self.rows, 1), form)
+        )
+
+    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        at = 0
+        for rows in self._merge():
+            start = 0
+            while start < len(rows):
+                until = int(ends[np.searchsorted(ends, at, "right")])
+                count = min(until - at, len(rows) - start)
+                yield rows.slice(start, count)
+                start += count
+                at += count
+
+    def _merge(self) -> Iterator[pa.RecordBatch]:
+        """As far as the shortest of the batches at hand goes, again and again."""
+        streams = [_SortedFile(path) for path in self._stretches]
+        try:
+            while at_hand := [stream for stream in streams if stream.fill()]:
+                until = min(stream.last for stream in at_hand)
+                taken = [stream.take(until) for stream in at_hand]
+                rows, lanes = _combine([batch for batch in taken if len(batch)])
+                assert rows is not None, "the shortest batch goes whole"
+                yield rows.take(to_integer_array(sort_by_key(lanes)))
+        finally:
+            for stream in streams:
+                stream.close()
+
+
+class _SortedFile:
+    """One sorted stretch, of which a batch is at hand."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = pa.OSFile(str(path), "rb")
+        self._reader = pa.ipc.open_stream(self._file)
+        self._batch: pa.RecordBatch | None = None
+        self._lanes: Lane = np.zeros((1, 0), np.uint64)
+
+    def fill(self) -> bool:
+        """Whether there are rows at hand, another batch's if need be."""
+        while self._batch is None or not len(self._batch):
+            try:
+                self._batch = self._reader.read_next_batch()
+            except StopIteration:
+                self._batch = None
+                return False
+            _, self._lanes = split_keys(self._batch)
+        return True
+
+    @property
+    def last(self) -> tuple[int, ...]:
+        """The key of the last row at hand."""
+        return tuple(self._lanes[:, -1].tolist())
+
+    def take(self, until: tuple[int, ...]) -> pa.RecordBatch:
+        """The rows at hand whose keys are not beyond."""
+        assert self._batch is not None
+        count = _count_up_to(self._lanes, until)
+        taken = self._batch.slice(0, count)
+        self._batch, self._lanes = self._batch.slice(count), self._lanes[:, count:]
+        return taken
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _count_up_to(lanes: Lane, until: tuple[int, ...]) -> int:
+    """How many of sorted keys are at most ``until``: lane by lane among those that are alike."""
+    low, high = 0, int(lanes.shape[1])
+    for lane, bound in zip(lanes, until, strict=True):
+        here = lane[low:high]
+        left = low + int(np.searchsorted(here, np.uint64(bound), "left"))
+        right = low + int(np.searchsorted(here, np.uint64(bound), "right"))
+        if left == right:
+            return left
+        low, high = left, right
+    return high
+
+
+def _split_evenly(rows: int, count: int) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = np.arange(count + 1) * rows // count
+    return found

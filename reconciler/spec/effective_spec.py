@@ -1,0 +1,180 @@
+"""One table's document, its defaults and the environment, merged into the spec that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.diagnostics import Problem, Problems, quote_value
+from reconciler.spec import locations
+from reconciler.spec.build_model import build_spec
+from reconciler.spec.declarations import Declaration
+from reconciler.spec.document import spec_to_document
+from reconciler.spec.environment import Environment, Placement, make_path_entry
+from reconciler.spec.grammar import DEFAULTS_SPEC, PATH, TABLE_SPEC
+from reconciler.spec.model import TableSpec
+from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
+from reconciler.spec.reading import INVALID, Reader
+from reconciler.spec.rules import SpecRules
+from reconciler.spec.yaml_nodes import MappingNode, ScalarNode
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """One document of defaults and the tables it is for."""
+
+    selector: Selector
+    spec: MappingNode
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    """A table's document, the place that it names itself, and the one that counts."""
+
+    declaration: Declaration
+    own_placement: Placement | None
+    placement: Placement | None
+
+
+def collect_defaults(declarations: Iterable[Declaration], problems: Problems) -> list[Defaults]:
+    """Less specific ones first, then in the order of the files."""
+    found = []
+    for each in declarations:
+        data = Reader(problems, partial=True).block(each.spec, DEFAULTS_SPEC, "spec")
+        SpecRules(problems, partial=True).check(data, each.spec, "spec")
+        found.append(
+            Defaults(build_selector(each.envelope.get("selector", {}), each.folder), each.spec)
+        )
+    return sorted(found, key=lambda defaults: defaults.selector.specificity)
+
+
+def place_table(declaration: Declaration, environment: Environment | None) -> DeclaredTable:
+    """Where a table is: the environment knows best."""
+    node, own = declaration.spec.get("path"), None
+    if isinstance(node, ScalarNode) and isinstance(node.value, str) and "\0" not in node.value:
+        path = locations.resolve_location(node.value, declaration.folder)
+        own = Placement(path=path, position=declaration.spec.key_position("path"))
+    place = None if environment is None else environment.placement(declaration.name)
+    return DeclaredTable(declaration, own, place or own)
+
+
+def build_effective_spec(
+    table: DeclaredTable,
+    defaults: Iterable[Defaults],
+    environment: Environment | None,
+    problems: Problems,
+) -> TableSpec | None:
+    """The effective spec, None after an error; a table without a place is at ``""``."""
+    by, place = table.declaration, table.placement
+    found = Problems()
+    node = _merge_layers(table, defaults, environment)
+    data = Reader(found).block(node, TABLE_SPEC, "spec")
+    SpecRules(found).check(data, node, "spec")
+    if "path" in by.spec.entries and place is not table.own_placement:
+        Reader(found).read(by.spec.entries["path"].node, PATH.kind, "spec.path")
+    problems.extend(_blame_declaration(problem, by, problems) for problem in found)
+    is_misplaced = place is not None and _is_misplaced(place, problems)
+    zone = node.entries.get("timezone")
+    if environment is not None and (clash := environment.find_timezone_conflict(by.name, zone)):
+        problems.error(*clash, "keep one of them")
+        return None
+    if found.errors or is_misplaced or data is INVALID:
+        return None
+    head = {key: by.envelope["metadata"].get(key) for key in ("labels", "owner")}
+    given = {key: value for key, value in head.items() if value is not None}
+    path = "" if place is None else place.path
+    options = MappingNode(
+        node.position, {} if environment is None else environment.storage_option_entries()
+    )
+    if environment is not None:
+        given["storageOptions"] = environment.storage_options
+    spec = replace(
+        build_spec({**data, **given}, name=by.name, path=path),
+        source=by.file,
+        provenance=dict((*list_provenance(node), *list_provenance(options))),
+    )
+    return replace(spec, document=spec_to_document(spec))
+
+
+def check_paths_known(
+    tables: Iterable[DeclaredTable],
+    environment: Environment | None,
+    list_environments: Callable[[], Sequence[str]],
+    problems: Problems,
+) -> None:
+    """Every table is somewhere; ``list_environments`` names the environments that could be chosen."""
+    lost = [
+        each
+        for each in tables
+        if not each.placement and "path" not in each.declaration.spec.entries
+    ]
+    names = list_environments() if lost and environment is None else ()
+    for table in lost:
+        if environment is not None:
+            message = f"is missing, and the environment {environment.name} has no place for it"
+            hint = f"list {table.declaration.name} in {environment.source}, or give that a pattern"
+        elif names:
+            choices = " or ".join(f"--env {name}" for name in names)
+            message, hint = "is missing: the table has no path", f"choose an environment: {choices}"
+        else:
+            message = "is missing"
+            hint = "where the table is: relative to this file, absolute, or a URL"
+        problems.error(table.declaration.spec.position, "spec.path", message, hint)
+
+
+def check_distinct_places(tables: Iterable[DeclaredTable], problems: Problems) -> None:
+    """No two tables are at one place."""
+    first: dict[str, DeclaredTable] = {}
+    for table in tables:
+        place = table.placement
+        if place is None:
+            continue
+        known = first.setdefault(locations.location_identity(place.path), table)
+        if known is not table and known.placement is not None:
+            as_known = f"as {known.declaration.name} in {known.placement.position}"
+            message = f"the table at {place.path} is declared already, {as_known}"
+            problems.error(place.position, place.field, message, "keep one of them")
+
+
+def _merge_layers(
+    table: DeclaredTable, defaults: Iterable[Defaults], environment: Environment | None
+) -> MappingNode:
+    at, path = (
+        table.declaration.spec.position,
+        None if table.placement is None else table.placement.path,
+    )
+    zone = None if environment is None else environment.timezone_entry(table.declaration.name)
+    base = MappingNode(at, {} if zone is None else {"timezone": zone})
+    for layer in defaults:
+        if layer.selector.selects(table.declaration.labels, path):
+            base = merge_nodes(base, layer.spec, TABLE_SPEC)
+    base = merge_nodes(base, table.declaration.spec, TABLE_SPEC)
+    if table.placement is None or table.placement is table.own_placement:
+        return base
+    return merge_nodes(
+        base, MappingNode(at, {"path": make_path_entry(table.placement)}), TABLE_SPEC
+    )
+
+
+def _blame_declaration(problem: Problem, declaration: Declaration, known: Problems) -> Problem:
+    """A problem that only this table has, with values from another file, is said at the table."""
+    if problem.position.file == declaration.file or problem in known:
+        return problem
+    message = f"{problem.message}, with the defaults of {problem.position}"
+    return replace(problem, position=declaration.node.key_position("spec"), message=message)
+
+
+def _is_misplaced(placement: Placement, problems: Problems) -> bool:
+    """Whether no table can be there, which is said."""
+    if placement.problem is not None:
+        problems.error(placement.position, placement.field, *placement.problem)
+    elif placement.path == "/":
+        problems.error(
+            placement.position, placement.field, "is the root folder", "no table is there"
+        )
+    elif not placement.path.isprintable():
+        message = f"lies in {quote_value(placement.path)}, which is not plain text"
+        problems.error(placement.position, placement.field, message, "rename the folder")
+    else:
+        return False
+    return True

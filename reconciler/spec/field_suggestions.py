@@ -1,0 +1,165 @@
+"""What an unknown field was meant to be: Hudi's own keys, other spellings, other blocks' fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from reconciler.diagnostics import did_you_mean
+from reconciler.spec.fields import Block, WordOr
+from reconciler.spec.grammar import DEFAULTS_SPEC, METADATA, TABLE_SPEC
+from reconciler.spec.kinds import ENVIRONMENT_SPEC, POLICY_SPEC
+
+ALIASES: Final = {
+    "path": "basePath location hoodie.base.path",
+    "timezone": "hoodie.table.timeline.timezone",
+    "retention": "cleaning cleaner clean hoodie.clean.automatic",
+    "retention.policy": "hoodie.clean.policy hoodie.cleaner.policy",
+    "retention.commits": "commitsRetained retainCommits hoodie.clean.commits.retained"
+    " hoodie.cleaner.commits.retained",
+    "retention.hours": "hoursRetained retainHours hoodie.clean.hours.retained"
+    " hoodie.cleaner.hours.retained",
+    "retention.fileVersions": "fileVersionsRetained versions hoodie.clean.fileversions.retained"
+    " hoodie.cleaner.fileversions.retained",
+    "retention.scan": "hoodie.clean.incremental.enabled hoodie.cleaner.incremental.mode",
+    "retention.afterCommits": "hoodie.clean.max.commits hoodie.clean.trigger.max.commits",
+    "retention.maxCommitsPerRun": "hoodie.clean.max.commits.to.clean",
+    "retention.failedWrites": "failedWritesPolicy hoodie.clean.failed.writes.policy"
+    " hoodie.cleaner.policy.failed.writes",
+    "files": "fileSize fileSizes sizing",
+    "files.target": "maxFileSize targetSize hoodie.parquet.max.file.size",
+    "files.small": "smallFileLimit hoodie.parquet.small.file.limit",
+    "files.recordSize": "hoodie.copyonwrite.record.size.estimate",
+    "clustering": "cluster layout hoodie.clustering.inline",
+    "clustering.columns": "sortColumns hoodie.clustering.plan.strategy.sort.columns",
+    "clustering.curve": "layoutOptimizeStrategy strategy hoodie.layout.optimize.strategy",
+    "clustering.mapping": "hoodie.layout.optimize.curve.build.method",
+    "clustering.afterCommits": "hoodie.clustering.inline.max.commits"
+    " hoodie.clustering.async.max.commits",
+    "clustering.singleFile": "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
+    "clustering.partitions.include": "hoodie.clustering.plan.strategy.partition.regex.pattern",
+    "clustering.partitions.from": "hoodie.clustering.plan.strategy.cluster.begin.partition",
+    "clustering.partitions.to": "hoodie.clustering.plan.strategy.cluster.end.partition",
+    "clustering.partitions.skipLatest": "skipLatestDays"
+    " hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions",
+    "clustering.partitions.latest": "lookbackDays"
+    " hoodie.clustering.plan.strategy.daybased.lookback.partitions",
+    "clustering.budget.perGroup": "hoodie.clustering.plan.strategy.max.bytes.per.group",
+    "clustering.budget.groups": "hoodie.clustering.plan.strategy.max.num.groups",
+    "index": "indexes metadataIndexes",
+    "index.columns": "columnStats hoodie.metadata.index.column.stats.column.list",
+    "queries": "workload",
+    "readers.incrementalConsumers": "consumers",
+    "concurrency.lock.provider": "lockProvider hoodie.write.lock.provider",
+    "concurrency.lock.path": "hoodie.write.lock.filesystem.path",
+    "concurrency.lock.expire": "hoodie.write.lock.filesystem.expire",
+    "table.type": "tableType hoodie.table.type hoodie.datasource.write.table.type",
+    "table.version": "hoodie.table.version hoodie.write.table.version",
+    "table.recordKey": "primaryKey hoodie.table.recordkey.fields"
+    " hoodie.datasource.write.recordkey.field",
+    "table.partitionBy": "hoodie.table.partition.fields"
+    " hoodie.datasource.write.partitionpath.field",
+    "table.ordering": "precombine hoodie.table.ordering.fields hoodie.table.precombine.field"
+    " hoodie.datasource.write.precombine.field",
+    "table.hiveStyle": "hoodie.datasource.write.hive_style_partitioning",
+}
+"""Other names of fields, by the field's dotted path in ``spec``; spaces between them."""
+
+
+_WORD_ALIASES: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+
+
+def suggest_field(key: str, block: Block, parent: str) -> str:
+    """What to do about a key that the block at the dotted path ``parent`` does not have."""
+    if (
+        block.instead
+        and not did_you_mean(key, block.names)
+        and _normalize_key(key) in _table_field_names()
+    ):
+        return block.instead
+    if block in (TABLE_SPEC, DEFAULTS_SPEC) and key in ENVIRONMENT_SPEC.names:
+        return "it belongs in an environment (kind: Environment), which --env chooses"
+    meant = find_meant_field(key, block, parent)
+    if meant is None:
+        return f"known here: {', '.join(block.names)}"
+    near = _parent_path(meant) == parent
+    return f"did you mean {meant.rpartition('.')[2]!r}?" if near else f"did you mean {meant}?"
+
+
+def find_meant_field(key: str, block: Block, parent: str) -> str | None:
+    """The dotted path of the field that an unknown key was meant to be, if that can be told."""
+    if not block.instead and (alias := _fields_by_alias().get(_normalize_key(key))):
+        return alias
+    if close := did_you_mean(key, block.names):
+        return f"{parent}.{close}" if parent else close
+    return None if block.instead else _find_elsewhere(key, parent)
+
+
+def find_field_by_alias(key: str) -> str | None:
+    """The dotted path of the field that has this other name."""
+    return _fields_by_alias().get(_normalize_key(key))
+
+
+def find_meant_word(text: str, words: tuple[str, ...]) -> str | None:
+    """The word that a text was meant to be: misspelt, cut short, or part of a class name."""
+    plain = _normalize_key(text)
+    if _WORD_ALIASES.get(plain) in words:
+        return _WORD_ALIASES[plain]
+    within = [
+        word
+        for word in words
+        if _normalize_key(word) in plain or _normalize_key(word).startswith(plain)
+    ]
+    return did_you_mean(text, words) or (within[0] if within and plain else None)
+
+
+def _find_elsewhere(key: str, parent: str) -> str | None:
+    """The one field of that name that is nearest to the top of the spec."""
+    found = _paths_by_last_part().get(key, ())
+    nearest = [path for path in found if path.count(".") == min(p.count(".") for p in found)]
+    return nearest[0] if len(nearest) == 1 and _parent_path(nearest[0]) != parent else None
+
+
+def _parent_path(path: str) -> str:
+    return path.rpartition(".")[0]
+
+
+def _normalize_key(key: str) -> str:
+    """Case, hyphens and underscores tell no names apart."""
+    return re.sub("[-_]", "", key).lower()
+
+
+@cache
+def _fields_by_alias() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path, names in ALIASES.items():
+        found |= {_normalize_key(alias): f"spec.{path}" for alias in names.split()}
+    return {**found, "table": "spec.table", "tablename": "metadata.name"}
+
+
+@cache
+def _table_field_names() -> frozenset[str]:
+    """The names of everything that a table's spec or a policy says, in any spelling."""
+    fields = (*list_field_paths(TABLE_SPEC, ""), *list_field_paths(POLICY_SPEC, ""))
+    return frozenset(
+        (*_fields_by_alias(), *(_normalize_key(field.rpartition(".")[2]) for field in fields))
+    )
+
+
+@cache
+def _paths_by_last_part() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in (*list_field_paths(METADATA, "metadata."), *list_field_paths(TABLE_SPEC, "spec.")):
+        found.setdefault(path.rpartition(".")[2], []).append(path)
+    return found
+
+
+def list_field_paths(block: Block, prefix: str = "") -> Iterator[str]:
+    """The dotted paths of every field in a block and in the blocks below, lists left out."""
+    for field in block.fields:
+        yield prefix + field.name
+        kind = field.kind.block if isinstance(field.kind, WordOr) else field.kind
+        if isinstance(kind, Block):
+            yield from list_field_paths(kind, f"{prefix}{field.name}.")

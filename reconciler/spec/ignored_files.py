@@ -1,0 +1,75 @@
+"""Files beside policies that look like one and are not read: what they say does not hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from reconciler.diagnostics import Problems, SourcePosition
+from reconciler.spec.spec_files import FileTree
+
+_ENDINGS: Final = (".yaml", ".yml")
+_OTHERS: Final = (".md", ".txt", "~", ".swp", ".swo", ".bak", ".orig")
+"""Texts for people, and what editors leave behind."""
+
+_LEFTOVERS: Final = (".#", "._", "#")
+"""How names begin of an editor's locks and copies and of a Mac's attributes."""
+
+_KIND: Final = re.compile(
+    rb"""^[\s{"']*kind["']?\s*:\s*["']?policy\b""", re.IGNORECASE | re.MULTILINE
+)
+
+
+def warn_about_ignored_files(
+    folders: Iterable[Path], known: Collection[str], problems: Problems, files: FileTree
+) -> None:
+    """Warn of each such file in folders of policies and in those below them, once.
+
+    ``known``: what is read because people name it, as ``files.real`` gives it.
+    """
+    seen: set[str] = set()
+    found = {
+        files.real_path(file): file
+        for each in folders
+        for file in _find_ignored_files(each, seen, files)
+    }
+    for file in (file for real, file in found.items() if real not in known):
+        dot = ", without a dot in front" if file.name.startswith(".") else ""
+        problems.warning(
+            SourcePosition(str(file)), "", "is not read", f"name it *.yaml or *.yml{dot}"
+        )
+
+
+def _find_ignored_files(folder: Path, seen: set[str], files: FileTree) -> Iterator[Path]:
+    """``seen`` holds real folders, so that links in a circle end."""
+    real = files.real_path(folder)
+    if real in seen:
+        return
+    seen.add(real)
+    try:
+        names = files.list_names(folder)
+    except OSError:
+        return  # whoever reads its policies says so
+    for name in sorted(names):
+        is_hidden = name.startswith(".")
+        if name.lower().endswith(_OTHERS) or name.startswith(_LEFTOVERS):
+            continue
+        if name.endswith(_ENDINGS) and not is_hidden:
+            continue
+        try:
+            kind = files.path_kind(folder / name)
+            if kind == "folder" and not is_hidden:
+                yield from _find_ignored_files(folder / name, seen, files)
+            elif kind == "file" and _looks_like_policy(folder / name, files):
+                yield folder / name
+        except OSError:
+            continue  # nothing that can be read is in it
+
+
+def _looks_like_policy(file: Path, files: FileTree) -> bool:
+    """By its name, or else by what it says."""
+    if file.name.lower().endswith(_ENDINGS) and not file.name.startswith("."):
+        return True
+    return _KIND.search(files.read_bytes(file)) is not None

@@ -1,0 +1,74 @@
+"""Which partitions a clustering looks at; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from reconciler.spec.model import PartitionFilter
+
+_WILDCARDS: Final = {"*": "[^/]*", "?": "[^/]"}
+
+
+def find_excluded_partitions(
+    partitions: Sequence[str], partition_filter: PartitionFilter
+) -> dict[str, str]:
+    """The partitions that the filter leaves out, each with the reason.
+
+    Globs (``*`` and ``?`` stop at a slash) and ``/regular expressions/`` match whole paths; bounds
+    compare as strings; of the rest, sorted descending, ``skipLatest`` are skipped and ``latest``
+    taken. Source of the bounds and of the latest: Hudi's ClusteringPlanPartitionFilter (1.2.0).
+    """
+    reasons = {
+        path: reason
+        for path in partitions
+        if (reason := _explain_exclusion(path, partition_filter))
+    }
+    rest = sorted((path for path in partitions if path not in reasons), reverse=True)
+    skipped = partition_filter.skip_latest or 0
+    latest = len(rest) if partition_filter.latest is None else partition_filter.latest
+    reasons |= dict.fromkeys(
+        rest[:skipped],
+        f"its partition is among the {skipped} latest (clustering.partitions.skipLatest)",
+    )
+    reasons |= dict.fromkeys(
+        rest[skipped + latest :],
+        f"its partition is not among the {latest} latest (clustering.partitions.latest)",
+    )
+    return reasons
+
+
+def _explain_exclusion(path: str, partition_filter: PartitionFilter) -> str | None:
+    if partition_filter.include and not any(
+        _matches(text, path) for text in partition_filter.include
+    ):
+        return "its partition is not in clustering.partitions.include"
+    for text in partition_filter.exclude:
+        if _matches(text, path):
+            return f"clustering.partitions.exclude has its partition, by {text}"
+    if partition_filter.from_ is not None and path < partition_filter.from_:
+        return f"its partition comes before clustering.partitions.from, {partition_filter.from_}"
+    if partition_filter.to is not None and path > partition_filter.to:
+        return f"its partition comes after clustering.partitions.to, {partition_filter.to}"
+    return None
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return _compile_pattern(pattern).fullmatch(path) is not None
+
+
+@cache
+def _compile_pattern(text: str) -> re.Pattern[str]:
+    """The pattern of a filter of the spec.
+
+    >>> bool(_pattern("dt=2026-*").fullmatch("dt=2026-01/h=1"))
+    False
+    >>> bool(_pattern("/dt=.*-0[13]/").fullmatch("dt=2026-03"))
+    True
+    """
+    if text.startswith("/"):
+        return re.compile(text[1:-1])
+    parts = re.split(r"([*?])", text)
+    return re.compile("".join(_WILDCARDS.get(part, re.escape(part)) for part in parts), re.DOTALL)

@@ -1,0 +1,169 @@
+"""Rules of single texts: zones, partition filters, locations. Each says what is wrong, or None."""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zoneinfo
+from datetime import date
+from typing import Final
+
+from reconciler.diagnostics import did_you_mean, quote_value
+
+NAME_PATTERN: Final = r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$"
+
+PLACEHOLDERS: Final = ("{name}", "{schema}", "{table}")
+"""What a pattern says of a table's name: all of it, what is before its last dot, what is behind."""
+
+_MACHINE_ZONES: Final = frozenset(("localtime", "local", "posixrules", "Factory", "system"))
+_LONGEST: Final = 100
+
+
+def find_zone_problem(text: str) -> str | None:
+    """A name of the IANA zone database; never the machine's own zone.
+
+    >>> zone_problem("Europe/Berlin"), zone_problem("UTC")
+    (None, None)
+    >>> zone_problem("Europe/Berln")
+    "'Europe/Berln' is not a time zone; did you mean 'Europe/Berlin'?"
+    """
+    if text in _MACHINE_ZONES:
+        return f"{quote_value(text)} differs from machine to machine; write the zone's own name"
+    if len(text) <= _LONGEST and _is_zone(text):
+        return None
+    problem = f"{quote_value(text)} is not a time zone"
+    if close := did_you_mean(text, zoneinfo.available_timezones() - _MACHINE_ZONES):
+        return f"{problem}; did you mean {close!r}?"
+    return f"{problem}; write a name such as America/New_York or UTC"
+
+
+def _is_zone(text: str) -> bool:
+    if text.startswith(("posix/", "right/")):
+        return False
+    try:
+        zoneinfo.ZoneInfo(text)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return False
+    return True
+
+
+def find_filter_problem(text: str) -> str | None:
+    """A partition filter: a glob, or a regular expression between slashes.
+
+    >>> filter_problem("dt=2026-*"), filter_problem("/dt=.*-0[13]/")
+    (None, None)
+    >>> filter_problem("/dt=(/")
+    "'/dt=(/' is not a regular expression: missing ), unterminated subpattern at position 3"
+    """
+    if not text.startswith("/"):
+        return (
+            f"{quote_value(text)} ends with '/'; partition paths do not"
+            if text[-1] == "/"
+            else None
+        )
+    if len(text) < len("/x/") or not text.endswith("/"):
+        return (
+            f"{quote_value(text)} starts with '/', as partition paths never do; "
+            f"write a regular expression as /…/ or a glob without the slash"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a set in a set means another thing to come
+            re.compile(text[1:-1])
+    except (re.error, OverflowError, RecursionError, Warning) as error:
+        return f"{quote_value(text)} is not a regular expression: {error}"
+    return None
+
+
+def find_day_problem(text: str) -> str | None:
+    """A day of the calendar, as YYYY-MM-DD.
+
+    >>> day_problem("2026-02-28")
+    >>> day_problem("2026-02-30")
+    "'2026-02-30' is no day of the calendar"
+    """
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return f"{quote_value(text)} is no day of the calendar"
+    return None
+
+
+def find_location_problem(text: str) -> str | None:
+    """Where a table may be: a path, or a URL without credentials.
+
+    >>> location_problem("../warehouse/orders"), location_problem("s3://lake/orders")
+    (None, None)
+    >>> location_problem("~/orders")
+    "'~/orders': ~ is not expanded; write the whole path or a relative one"
+    """
+    if not text.isprintable():
+        return f"{quote_value(text)} has a control character; no table's path does"
+    if text != text.strip():
+        return f"{quote_value(text)} starts or ends with a blank; no table's path does"
+    if text.startswith("~"):
+        return f"{quote_value(text)}: ~ is not expanded; write the whole path or a relative one"
+    if "${" in text or "{{" in text:
+        return f"{quote_value(text)}: variables are not expanded; write the path out"
+    if single := re.match(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", text, re.IGNORECASE):
+        return (
+            f"{quote_value(text)} has one slash after the scheme; write {single[1]}://bucket/folder"
+        )
+    return _find_url_problem(text) if "://" in text else None
+
+
+def find_folder_problem(text: str) -> str | None:
+    """Where a lock may be: a path, also one below the table, or a URL without credentials.
+
+    >>> folder_problem(".hoodie"), folder_problem("s3://locks/orders")
+    (None, None)
+    """
+    return _find_url_problem(text) if "://" in text else None
+
+
+def find_pattern_problem(text: str) -> str | None:
+    """Where tables may be: a location with the table's name in it.
+
+    >>> pattern_problem("s3://lake/{schema}/{table}"), pattern_problem("../lake/{name}")
+    (None, None)
+    >>> pattern_problem("s3://lake/{nmae}")
+    "'s3://lake/{nmae}': {nmae} means nothing; write {name}, {schema} or {table}"
+    """
+    if "${" in text or "{{" in text:
+        return find_location_problem(text)
+    for hole in re.findall(r"\{[^{}]*\}?|\}", text):
+        if hole not in PLACEHOLDERS:
+            return f"{quote_value(text)}: {hole} means nothing; write {{name}}, {{schema}} or {{table}}"
+    if not any(hole in text for hole in PLACEHOLDERS):
+        return (
+            f"{quote_value(text)} puts every table at one place; write {{name}} where its name goes"
+        )
+    return find_location_problem(fill_placeholders(text, "a.b"))
+
+
+def fill_placeholders(pattern: str, name: str) -> str:
+    """The location of the table of that name.
+
+    >>> filled("s3://lake/{schema}/{table}", "sales.eu.orders")
+    's3://lake/sales.eu/orders'
+    """
+    schema, _, table = name.rpartition(".")
+    found = dict(zip(PLACEHOLDERS, (name, schema, table), strict=True))
+    return re.sub("|".join(map(re.escape, PLACEHOLDERS)), lambda hole: found[hole[0]], pattern)
+
+
+def _find_url_problem(text: str) -> str | None:
+    scheme, _, rest = text.partition("://")
+    host, _, path = rest.partition("/")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        return f"{quote_value(text)} has no scheme before ://; write s3://bucket/folder or a path"
+    if ":" in host.rpartition("@")[0]:
+        return "the URL holds credentials; remove them, the store's own client finds them"
+    if scheme.lower() == "file":
+        is_here = host in ("", "localhost")
+        return None if is_here else f"{quote_value(text)} names a host; write file:///path"
+    if not host and not path.strip("/"):
+        return f"{quote_value(text)} names no bucket or folder"
+    if ".." in path.split("/"):
+        return f"{quote_value(text)} has '..' in a URL, which stores do not resolve; write the path out"
+    return None

@@ -1,0 +1,311 @@
+"""Slips of spelling and units in a spec file, and the file without them. Pure.
+
+A fix replaces one word in place. It is offered where the word can only have meant one other, where
+what it belongs to is then right, and never where a digit would change: what is kept, for how long
+and where stays what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from reconciler.diagnostics import Problems, SourcePosition, did_you_mean
+from reconciler.spec import spelling
+from reconciler.spec.field_suggestions import find_field_by_alias
+from reconciler.spec.fields import (
+    Anything,
+    Block,
+    Choice,
+    Duration,
+    Field,
+    Flag,
+    Kind,
+    ListOf,
+    MapOf,
+    Number,
+    Options,
+    Percent,
+    Size,
+    Text,
+    TextMap,
+    TextOr,
+    Whole,
+    WholeOf,
+    WordOr,
+)
+from reconciler.spec.grammar import COUNTS
+from reconciler.spec.kinds import KINDS
+from reconciler.spec.reading import Reader
+from reconciler.spec.rules import POLICY_BY_COUNT
+from reconciler.spec.text_rules import find_zone_problem
+from reconciler.spec.yaml_nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    join_path,
+    make_scalar,
+)
+from reconciler.spec.yaml_parser import parse_yaml
+
+Scalar = Text | Choice | Whole | WholeOf | Number | Flag | Size | Duration | Percent
+"""Kinds of a value that is one word."""
+
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # as YAML counts lines
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TypoFix:
+    """One word to replace. ``find_start`` counts characters of the text without its mark of order."""
+
+    position: SourcePosition
+    path: str
+    old: str
+    new: str
+    start: int
+
+    def __str__(self) -> str:
+        """``file:line:column: field: old → new``."""
+        return f"{self.position}: {self.path}: {self.old} → {self.new}"
+
+
+def find_fixes(data: bytes, file: str) -> tuple[TypoFix, ...]:
+    """What is certain to be a slip, in the order of the file; none of a file that cannot be read.
+
+    Each stands alone: no two are in one place.
+    """
+    documents = parse_yaml(data, file, Problems())
+    if not documents:
+        return ()
+    walk = _FixFinder(_TextIndex(data.decode("utf-8-sig")))
+    for document in documents:
+        walk.visit_document(document)
+    by_start: dict[int, set[TypoFix]] = {}
+    for fix in walk.found:
+        by_start.setdefault(fix.start, set()).add(fix)
+    # an alias may stand where a word means one thing and where it means another
+    return tuple(sorted(fix for same in by_start.values() if len(same) == 1 for fix in same))
+
+
+def apply_fixes(data: bytes, fixes: Iterable[TypoFix]) -> bytes:
+    """The bytes with the words replaced, and every other byte as it was."""
+    mark = _BOM if data.startswith(_BOM) else b""
+    text, parts, end = data.decode("utf-8-sig"), [], 0
+    for fix in sorted(fixes, key=lambda fix: fix.start):
+        parts += [text[end : fix.start], fix.new]
+        end = fix.start + len(fix.old)
+    return mark + "".join([*parts, text[end:]]).encode()
+
+
+def is_kind_spelling_fix(fix: TypoFix) -> bool:
+    """Whether a document's kind differs by no letter, only by case or what is between words."""
+    return fix.path == "kind" and spelling.is_same_word(fix.old, fix.new)
+
+
+class _TextIndex:
+    """Where in a text the places of its nodes are."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = [0, *(found.end() for found in _BREAK.finditer(text))]
+
+    def find_start(self, position: SourcePosition, word: str, *, quoted: bool) -> int | None:
+        """The offset of a word that begins there; None where it is not written out as it is.
+
+        So of a word with escapes, over several lines, in a block or behind an anchor.
+        """
+        if not 0 < position.line <= len(self._lines):
+            return None
+        start = self._lines[position.line - 1] + position.column - 1
+        quote = self._text[start : start + 1] if quoted else ""
+        if quote not in ("", '"', "'"):
+            return None
+        written = f"{quote}{word}{quote}"
+        is_there = word and self._text.startswith(written, start)
+        return start + len(quote) if is_there else None
+
+
+@dataclass(slots=True)
+class _FixFinder:
+    """Nodes beside the grammar; each method gives the node as it is after the fixes found."""
+
+    text: _TextIndex
+    found: list[TypoFix] = field(default_factory=list)
+
+    def visit_document(self, node: Node) -> None:
+        """A document of the kind that it says or, by a slip, means."""
+        kind = node.get("kind") if isinstance(node, MappingNode) else None
+        if not isinstance(kind, ScalarNode) or not isinstance(kind.value, str):
+            return
+        word = kind.value if kind.value in KINDS else spelling.find_certain_word(kind.value, KINDS)
+        if word is not None:
+            self.visit_node(node, KINDS[word], "")
+
+    def visit_node(self, node: Node, kind: Kind, path: str) -> Node:  # noqa: PLR0911 (a case a kind)
+        match kind:
+            case Block():
+                return self._visit_block(node, kind, path)
+            case WordOr(word=word, block=block):
+                return self._visit_either(node, Choice((word,)), block, path)
+            case TextOr(text=text, block=block):
+                return self._visit_either(node, text, block, path)
+            case MapOf(item=item):
+                return self._visit_values(node, item, path)
+            case ListOf(item=item):
+                return self._visit_items(node, item, path)
+            case TextMap() | Options() | Anything():
+                return node  # whatever people call things
+            case _:
+                return self._visit_word(node, kind, path)
+
+    def _visit_either(self, node: Node, word: Scalar, block: Block, path: str) -> Node:
+        if isinstance(node, MappingNode):
+            return self._visit_block(node, block, path)
+        return self._visit_word(node, word, path)
+
+    def _visit_values(self, node: Node, item: Kind, path: str) -> Node:
+        if not isinstance(node, MappingNode):
+            return node
+        inner = {
+            key: MappingEntry(
+                entry.position, self.visit_node(entry.node, item, join_path(path, key))
+            )
+            for key, entry in node.entries.items()
+        }
+        return MappingNode(node.position, inner)
+
+    def _visit_items(self, node: Node, item: Kind, path: str) -> Node:
+        if not isinstance(node, SequenceNode):
+            return node
+        each = (self.visit_node(one, item, f"{path}[{i}]") for i, one in enumerate(node.items))
+        return SequenceNode(node.position, tuple(each))
+
+    def _visit_block(self, node: Node, block: Block, path: str) -> Node:
+        if not isinstance(node, MappingNode):
+            return node
+        names = _UnknownKeys(node, block, path)
+        entries: dict[str, MappingEntry] = {}
+        for key, entry in node.entries.items():
+            known = block.field(key)
+            if known is not None:
+                inner = self.visit_node(entry.node, known.kind, join_path(path, key))
+                entries[key] = MappingEntry(entry.position, inner)
+            elif (meant := names.find_meant_field(key)) is not None:
+                name, kept = self._rename_key(key, meant, entry, path)
+                entries[name] = kept
+            else:
+                entries[key] = entry
+        return MappingNode(node.position, entries)
+
+    def _rename_key(
+        self, key: str, meant: Field, entry: MappingEntry, path: str
+    ) -> tuple[str, MappingEntry]:
+        """The field that was meant with what it holds, where that is then right."""
+        start = self._find_key_start(entry.position, key)
+        trial = _FixFinder(self.text)
+        inner = trial.visit_node(entry.node, meant.kind, join_path(path, meant.name))
+        if start is None or not _is_valid(inner, meant.kind):
+            return key, entry
+        self.found += [
+            TypoFix(entry.position, join_path(path, key), key, meant.name, start),
+            *trial.found,
+        ]
+        return meant.name, MappingEntry(entry.position, inner)
+
+    def _find_key_start(self, position: SourcePosition, key: str) -> int | None:
+        plain = self.text.find_start(position, key, quoted=False)
+        return self.text.find_start(position, key, quoted=True) if plain is None else plain
+
+    def _visit_word(self, node: Node, kind: Scalar, path: str) -> Node:
+        if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
+            return node
+        if _is_valid(node, kind):
+            return node
+        word = _correct_word(node, kind)
+        start = self.text.find_start(node.position, node.text, quoted=node.quoted)
+        if word is None or start is None:
+            return node
+        respelt = make_scalar(node.position, word, quoted=node.quoted)
+        if not _is_valid(respelt, kind):
+            return node
+        self.found.append(TypoFix(node.position, path, node.text, word, start))
+        return respelt
+
+
+class _UnknownKeys:
+    """What the unknown keys of a mapping were meant to be."""
+
+    def __init__(self, node: MappingNode, block: Block, path: str) -> None:
+        self._node, self._block, self._path = node, block, path
+        self._meant = {key: self._candidates(key) for key in node.entries}
+        self._taken = Counter(name for names in self._meant.values() for name in names)
+
+    def find_meant_field(self, key: str) -> Field | None:
+        """The one field; None where another key has, means or contradicts it."""
+        name = self._find_certain_field(key)
+        if name is None or not self._is_free(name, key):
+            return None
+        if name in COUNTS and self._block.exclusive:
+            free = all(self._is_free(count, key) for count in COUNTS)
+            return self._block.field(name) if free and self._agrees_with_policy(name) else None
+        return self._block.field(name)
+
+    def _find_certain_field(self, key: str) -> str | None:
+        """A field of this very block, by another of its names (Hudi's, say) or by its spelling."""
+        parent, _, name = (find_field_by_alias(key) or "").rpartition(".")
+        if parent == self._path and self._block.field(name) and not self._block.instead:
+            return name
+        return spelling.find_certain_word(key, self._block.names)
+
+    def _candidates(self, key: str) -> set[str]:
+        if self._block.field(key) is not None:
+            return {key}
+        names = self._block.names
+        return {name for name in (self._find_certain_field(key), did_you_mean(key, names)) if name}
+
+    def _is_free(self, name: str, key: str) -> bool:
+        return self._taken[name] == (name in self._meant[key])
+
+    def _agrees_with_policy(self, count: str) -> bool:
+        """Whether the policy beside a retention's count, if there is one, is the count's."""
+        meant = [self._node.get(key) for key, names in self._meant.items() if "policy" in names]
+        texts = [policy.text if isinstance(policy, ScalarNode) else "" for policy in meant]
+        return all(
+            spelling.find_certain_word(text, POLICY_BY_COUNT.values()) == POLICY_BY_COUNT[count]
+            for text in texts
+        )
+
+
+def _is_valid(node: Node, kind: Kind) -> bool:
+    problems = Problems()
+    Reader(problems, partial=True).read(node, kind, "")
+    return not problems.errors
+
+
+def _correct_word(node: ScalarNode, kind: Scalar) -> str | None:  # noqa: PLR0911 (a case a kind)
+    """The one value that was meant; whether it is right, in quotes for instance, is not asked."""
+    match kind:
+        case Choice(words=words):
+            return spelling.find_certain_word(node.text, words)
+        case Text(check=check) if check is find_zone_problem:
+            return spelling.correct_zone(node.text)
+        case Size():
+            return spelling.correct_size(node.text)
+        case Duration():
+            return spelling.correct_duration(node.text)
+        case Percent():
+            return spelling.correct_percent(node.text)
+        case Whole(unit=unit):
+            return spelling.correct_whole_number(node.text, unit)
+        case Flag():
+            return spelling.correct_flag(node.text)
+        case Text() | WholeOf() | Number():
+            return None
+        case _:
+            assert_never(kind)

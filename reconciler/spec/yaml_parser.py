@@ -1,0 +1,235 @@
+"""YAML text into nodes with places: YAML 1.2's core schema, strictly, and bounded.
+
+Refused with one clear error: duplicate keys, merge keys, tags, keys that are no words, tabs as
+indentation, and documents that unfold to more than a spec can be (aliases are counted unfolded).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import yaml
+
+from reconciler.diagnostics import Problems, SourcePosition, quote_value
+from reconciler.spec.yaml_nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    make_scalar,
+)
+
+LARGEST_FILE: Final = 16 * 1024**2
+MOST_NODES: Final = 100_000
+DEEPEST: Final = 40
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NOT_YAML: Final = re.compile(
+    "[^\\t\\n\\r\\x20-\\x7e\\x85\\xa0-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]"
+)
+_TEXT_TAG: Final = "tag:yaml.org,2002:str"
+
+
+class _RefusedError(Exception):
+    """The rest of the file cannot be read; the message is for people."""
+
+    def __init__(self, place: SourcePosition, message: str, hint: str = "") -> None:
+        super().__init__(place, message, hint)
+        self.place, self.message, self.hint = place, message, hint
+
+
+def parse_yaml(data: bytes, file: str, problems: Problems) -> list[Node]:
+    """The documents of a file, in order, without the empty ones; [] after a syntax error."""
+    try:
+        return list(_compose_documents(_decode_text(data, file), file, problems))
+    except _RefusedError as refusal:
+        problems.error(refusal.place, "", refusal.message, refusal.hint)
+    return []
+
+
+def _decode_text(data: bytes, file: str) -> str:
+    if len(data) > LARGEST_FILE:
+        raise _RefusedError(
+            SourcePosition(file),
+            f"has {len(data)} bytes, more than the {LARGEST_FILE} a spec file may have",
+            "is this a spec?",
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        raise _RefusedError(
+            SourcePosition(file, line, column), "is not UTF-8 text", "save the file as UTF-8"
+        ) from None
+
+
+def _compose_documents(text: str, file: str, problems: Problems) -> Iterator[Node]:
+    try:
+        events = yaml.parse(text, Loader=_LOADER)
+        composer = _Composer(file, problems)
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                composer.anchors.clear()
+                composer.expanded_nodes = 0
+                node = composer.compose_node(next(events), events, 0)
+                if not (isinstance(node, ScalarNode) and node.value is None):
+                    yield node
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, text, file) from None
+
+
+def _syntax_error(error: yaml.YAMLError, text: str, file: str) -> _RefusedError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        return _unprintable_error(text, file)
+    place = SourcePosition(file, mark.line + 1, mark.column + 1)
+    lines = text.splitlines()
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        column = line.index("\t") + 1
+        return _RefusedError(
+            SourcePosition(file, mark.line + 1, column),
+            "a tab is used for indentation, which YAML does not allow",
+            "use spaces",
+        )
+    problem = getattr(error, "problem", None) or "it cannot be read"
+    return _RefusedError(place, f"is not valid YAML: {problem}", _suggest_remedy(problem))
+
+
+def _unprintable_error(text: str, file: str) -> _RefusedError:
+    found = _NOT_YAML.search(text)
+    if found is None:
+        return _RefusedError(SourcePosition(file), "is not valid YAML", "save it as plain text")
+    start = found.start()
+    place = SourcePosition(file, text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
+    message = f"has the character U+{ord(found[0]):04X}, which YAML does not allow"
+    return _RefusedError(place, message, "remove it")
+
+
+def _suggest_remedy(problem: str) -> str:
+    if "mapping values are not allowed" in problem:
+        return "look for a missing line break or quotes around a text with ': '"
+    if "did not find expected" in problem:
+        return "look at the indentation here and at brackets and quotes above"
+    if "cannot start any token" in problem:
+        return "quote the value"
+    if "undefined alias" in problem:
+        return "quote a text that starts with *"
+    return "look at the indentation and the quotes here and on the line above"
+
+
+@dataclass(slots=True)
+class _Composer:
+    """Events into nodes. ``expanded_nodes`` counts nodes as if every alias were written out."""
+
+    file: str
+    problems: Problems
+    anchors: dict[str, tuple[Node, int] | None] = field(default_factory=dict)
+    expanded_nodes: int = 0
+
+    def compose_node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
+        at = self._position(event)
+        if isinstance(event, yaml.AliasEvent):
+            return self._resolve_alias(event, at)
+        self._count_nodes(1, at)
+        if depth > DEEPEST:
+            raise _RefusedError(at, f"is nested more than {DEEPEST} deep", "no spec needs that")
+        if isinstance(event, yaml.ScalarEvent):
+            self._check_tag(event.tag, at)
+            composed: Node = make_scalar(at, event.value, quoted=not event.implicit[0])
+            self._set_anchor(event.anchor, composed, 1)
+            return composed
+        assert isinstance(event, yaml.CollectionStartEvent)
+        return self._compose_collection(event, events, depth)
+
+    def _compose_collection(
+        self, event: yaml.CollectionStartEvent, events: Iterator[yaml.Event], depth: int
+    ) -> Node:
+        at = self._position(event)
+        self._check_tag(event.tag, at)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        before = self.expanded_nodes
+        if isinstance(event, yaml.SequenceStartEvent):
+            composed: Node = SequenceNode(at, tuple(self._compose_items(events, depth)))
+        else:
+            composed = MappingNode(at, self._compose_entries(events, depth))
+        self._set_anchor(event.anchor, composed, self.expanded_nodes - before + 1)
+        return composed
+
+    def _compose_items(self, events: Iterator[yaml.Event], depth: int) -> Iterator[Node]:
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            yield self.compose_node(event, events, depth + 1)
+
+    def _compose_entries(self, events: Iterator[yaml.Event], depth: int) -> dict[str, MappingEntry]:
+        entries: dict[str, MappingEntry] = {}
+        while not isinstance(event := next(events), yaml.MappingEndEvent):
+            at, key = self._compose_key(event, events, depth)
+            value = self.compose_node(next(events), events, depth + 1)
+            if key in entries:
+                self.problems.error(
+                    at,
+                    "",
+                    f"duplicate key {quote_value(key)}, first on line {entries[key].position.line}",
+                    "keep one of them",
+                )
+            else:
+                entries[key] = MappingEntry(at, value)
+        return entries
+
+    def _compose_key(
+        self, event: yaml.Event, events: Iterator[yaml.Event], depth: int
+    ) -> tuple[SourcePosition, str]:
+        at = self._position(event)
+        node = self.compose_node(event, events, depth + 1)
+        if not isinstance(node, ScalarNode):
+            raise _RefusedError(at, "a list or mapping is used as a key", "a key is a plain word")
+        if node.text == "<<" and not node.quoted:
+            raise _RefusedError(
+                at,
+                "merge keys (<<) are not part of a spec",
+                "share fields with kind: TableDefaults",
+            )
+        return at, node.text
+
+    def _resolve_alias(self, event: yaml.AliasEvent, position: SourcePosition) -> Node:
+        name = str(event.anchor)
+        if name not in self.anchors:
+            raise _RefusedError(
+                position, f"*{name} is an alias of nothing", "quote a text that starts with *"
+            )
+        known = self.anchors[name]
+        if known is None:
+            raise _RefusedError(position, f"*{name} contains itself", "write the value out")
+        node, size = known
+        self._count_nodes(size, position)
+        return node
+
+    def _set_anchor(self, name: str | None, node: Node, size: int) -> None:
+        if name is not None:
+            self.anchors[name] = (node, size)
+
+    def _check_tag(self, tag: str | None, position: SourcePosition) -> None:
+        if tag not in (None, "!", _TEXT_TAG):
+            raise _RefusedError(
+                position, f"the tag {quote_value(tag)} is not part of a spec", "remove it"
+            )
+
+    def _count_nodes(self, nodes: int, position: SourcePosition) -> None:
+        self.expanded_nodes += nodes
+        if self.expanded_nodes > MOST_NODES:
+            raise _RefusedError(
+                position,
+                f"the document unfolds to more than {MOST_NODES} values",
+                "no spec is that large; are aliases nested in aliases?",
+            )
+
+    def _position(self, event: yaml.Event) -> SourcePosition:
+        mark = event.start_mark
+        assert mark is not None
+        return SourcePosition(self.file, mark.line + 1, mark.column + 1)

@@ -1,0 +1,114 @@
+"""Least and greatest values of columns, collected file by file into Arrow arrays; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.arrays import to_boolean_array, to_integer_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.hudi.metadata.column_stats import Bound
+
+#: how values are kept that Python has in one type; decimals with 38 digits on either side
+_TYPES: Final[dict[type, pa.DataType]] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    bytes: pa.large_binary(),
+    Decimal: pa.decimal256(76, 38),
+}
+_UNKNOWN: Final = -1
+
+#: rows of files, their least and their greatest values
+_Chunk = tuple["NDArray[np.int64]", Any, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class BoundsBuilder:
+    """The bounds of one column, of so many ``files`` at most; what comes last of a file counts."""
+
+    files: int
+    _chunks: dict[type, list[_Chunk]] = field(default_factory=dict)
+
+    def add(
+        self,
+        rows: NDArray[np.int64],
+        least: Sequence[Bound | None],
+        greatest: Sequence[Bound | None],
+    ) -> None:
+        """Bounds of files by their rows; None where they are not known."""
+        kinds = [
+            type(low) if type(low) is type(high) else None
+            for low, high in zip(least, greatest, strict=True)
+        ]
+        for kind, stored in _TYPES.items():
+            some = [place for place, found in enumerate(kinds) if found is kind]
+            if some:
+                low = _build_array([least[place] for place in some], stored)
+                high = _build_array([greatest[place] for place in some], stored)
+                self._chunks.setdefault(kind, []).append((rows[some], low, high))
+
+    def build_arrays(self, instant: NDArray[np.int32]) -> tuple[Any, Any]:
+        """The least and the greatest values, an element a file, null where they are not known.
+
+        ``instant``: per file, codes that ascend with time. A column's type may have changed: whole
+        numbers, decimals and floats compare as floats then; text and numbers don't compare at all,
+        and those of the newest file's kind are kept.
+        """
+        kinds = self._comparable_kinds(instant)
+        stored = _TYPES[kinds[0]] if len(kinds) == 1 else pa.float64()
+        chunks = [chunk for kind in kinds for chunk in self._chunks[kind]]
+        place = self._find_places(chunks)
+        is_known = to_boolean_array(place >= 0).buffers()[1]
+        at = pa.Array.from_buffers(
+            pa.int64(), len(place), [is_known, to_integer_array(place).buffers()[1]]
+        )
+        empty = pa.array([], stored)
+        low = pa.concat_arrays([empty, *(_cast_column(low, stored) for _, low, _ in chunks)])
+        high = pa.concat_arrays([empty, *(_cast_column(high, stored) for _, _, high in chunks)])
+        return low.take(at), high.take(at)
+
+    def _comparable_kinds(self, instant: NDArray[np.int32]) -> list[type]:
+        """The kinds that compare with each other: all numbers, or text."""
+        kinds = [kind for kind in _TYPES if kind in self._chunks]
+        if bytes not in kinds or len(kinds) == 1:
+            return kinds
+        newest = {
+            kind: max(int(instant[rows].max()) for rows, _, _ in self._chunks[kind])
+            for kind in kinds
+        }
+        is_text = max(kinds, key=newest.__getitem__) is bytes
+        return [kind for kind in kinds if (kind is bytes) == is_text]
+
+    def _find_places(self, chunks: Sequence[_Chunk]) -> NDArray[np.int64]:
+        """Per file its place in the chunks one after another, -1 for none."""
+        place = np.full(self.files, _UNKNOWN, np.int64)
+        rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _, _ in chunks)])
+        place[rows] = np.arange(len(rows))
+        return place
+
+
+def _build_array(values: Sequence[Any], stored: pa.DataType) -> Any:
+    """Values of one kind; numbers beyond 64 bits and 76 digits are as good as unknown."""
+    try:
+        return pa.array(values, stored)
+    except (pa.ArrowInvalid, OverflowError):
+        return pa.array([_value_or_none(value, stored) for value in values], stored)
+
+
+def _value_or_none(value: Any, stored: pa.DataType) -> Any:
+    try:
+        return pa.scalar(value, stored).as_py()
+    except (pa.ArrowInvalid, OverflowError):
+        return None
+
+
+def _cast_column(column: Any, stored: pa.DataType) -> Any:
+    return column if column.type == stored else column.cast(stored, safe=False)

@@ -1,0 +1,288 @@
+"""Read what a clustering is judged by: the writes of the timeline, and statistics of base files.
+
+Statistics come from the metadata table where its column_stats index is live, in one pass; of the
+files that it does not know, from their footers, as long as those are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from reconciler.arrays import sort_unique, to_boolean_array, to_integer_array
+from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.metadata.column_stats import read_column_stats
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
+from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.timeline.declared_schema import list_top_columns
+from reconciler.layout.sizing.record_size import can_fit_size, estimate_record_size
+from reconciler.layout.sizing.write_history import FooterSizes
+from reconciler.spec.model import Clustering, FileSizes, TableSpec
+from reconciler.spec.partition_filter import find_excluded_partitions
+from reconciler.state.bounds_builder import BoundsBuilder
+from reconciler.state.clustering_facts import ClusteringFacts, ReadWarning
+from reconciler.state.footers import Footer, read_footers
+from reconciler.state.slice_view import build_table_view
+from reconciler.state.write_history import WriteHistory, read_write_history
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.state.model import TableState
+    from reconciler.storage.api import Storage
+
+#: base files whose footers are read at most for the bounds of columns
+MAX_FOOTERS: Final = 5000
+#: base files whose footers tell sizes where past writes don't
+_SAMPLE: Final = 16
+#: a folder a partition, with which file group has which range of hashes (HoodieTableMetaClient)
+_HASHING: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
+#: the rule of a plan's warning that an overlap is not judged
+_OVERLAP: Final = "overlap"
+
+
+def read_clustering_facts(
+    storage: Storage, properties: TableProperties, spec: TableSpec, state: TableState
+) -> ClusteringFacts:
+    """Everything that is read for a spec with a clustering block.
+
+    ``state`` is the table's, as it was listed. A footer that cannot be read makes a doubt. Raises
+    FormatError for damaged files of the timeline, StorageError; NotFoundError where the timeline
+    has moved on since it was listed.
+    """
+    assert spec.clustering is not None, "the spec has a clustering block"
+    history = read_write_history(storage, properties, state.timeline)
+    return _FactsReader(storage, properties, spec, spec.clustering, state, history).read()
+
+
+@dataclass(slots=True)
+class _FactsReader:
+    """``rows``: per file, -1 as long as nothing tells. ``footers``: by row of the file."""
+
+    storage: Storage
+    properties: TableProperties
+    spec: TableSpec
+    clustering: Clustering
+    state: TableState
+    history: WriteHistory
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    footers: dict[int, Footer] = field(default_factory=dict)
+    warnings: list[ReadWarning] = field(default_factory=list)
+
+    def read(self) -> ClusteringFacts:
+        files = self.state.files
+        self.rows = np.full(len(files), -1, np.int64)
+        candidates = self._find_candidates()
+        bounds = self._read_bounds(candidates) if self._needs_overlap else None
+        if not can_fit_size(self.history.written) and not self.footers:
+            self._read_footers(_choose_by_size(candidates, files.size), ())
+        self._warn_of_footers()
+        found = [footer for footer in self.footers.values() if footer.problem is None]
+        footers = None
+        if found:
+            footers = FooterSizes(
+                rows=np.array([footer.rows for footer in found], np.int64),
+                bytes=np.array([footer.bytes for footer in found], np.int64),
+                data=np.array([footer.row_bytes for footer in found], np.int64),
+            )
+        return ClusteringFacts(
+            written=self.history.written,
+            clusterings=self.history.clusterings,
+            footers=footers,
+            bounds=bounds,
+            rows=self._estimate_rows(footers),
+            columns=self._find_columns(),
+            warnings=tuple(self.warnings),
+            is_consistently_hashed=self._is_consistently_hashed(),
+            damaged={
+                row: footer.problem
+                for row, footer in self.footers.items()
+                if footer.problem is not None
+            },
+        )
+
+    def _is_consistently_hashed(self) -> bool:
+        """Whether the bucket index of some partition hashes consistently."""
+        try:
+            return bool(self.storage.list(_HASHING))
+        except NotFoundError:
+            return False
+
+    def _find_columns(self) -> dict[str, str] | None:
+        """The table's; partition columns are some of them, whether files have them or not."""
+        found = list_top_columns(self.history.schema) if self.history.schema else None
+        return {**found, **dict.fromkeys(self.properties.partition_fields, "")} if found else None
+
+    @property
+    def _needs_overlap(self) -> bool:
+        when = self.clustering.when
+        return bool(self.clustering.columns) and not when.always and when.overlap_above is not None
+
+    def _find_candidates(self) -> NDArray[np.int64]:
+        """Rows of the base files of newest slices in the partitions that the filter admits."""
+        files, view = self.state.files, build_table_view(self.state)
+        out = find_excluded_partitions(self.state.partitions, self.clustering.partitions)
+        known = set(self.state.partitions)
+        is_in = np.array([p in known and p not in out for p in files.partitions], np.bool_)
+        is_base = (view.is_newest & view.is_live)[view.row_slice] & (files.kind == FileKind.BASE)
+        rows: NDArray[np.int64] = np.flatnonzero(is_base & is_in[files.partition])
+        return rows
+
+    def _read_bounds(self, candidates: NDArray[np.int64]) -> tuple[tuple[Any, Any], ...] | None:
+        """The bounds of the clustering columns, None where there are none at all."""
+        files, columns = self.state.files, self.clustering.columns
+        found = [BoundsBuilder(files=len(files)) for _ in columns]
+        is_told = np.zeros((len(columns), len(files)), np.bool_)
+        if COLUMN_STATS in self.properties.metadata_partitions:
+            try:
+                self._read_column_stats(candidates, found, is_told)
+            except (FormatError, UnsupportedError) as problem:
+                said = f"the index column_stats is left aside, footers are read instead: {problem}"
+                self.warnings.append(ReadWarning(rule="columnStats", because=said))
+        crowded = self._find_crowded(candidates)
+        missing = crowded[~is_told[:, crowded].all(axis=0)]
+        unjudged = np.zeros(len(files.partitions), np.bool_)
+        if len(missing) > MAX_FOOTERS:
+            unjudged[files.partition[missing]] = True
+            self._warn_of_overlap(missing, int(unjudged.sum()))
+        elif len(missing):
+            self._read_missing_footers(missing, found)
+        arrays = [one.build_arrays(files.instant) for one in found]
+        if unjudged.any():
+            arrays = [_clear_bounds(pair, unjudged[files.partition]) for pair in arrays]
+        unknown = [
+            column
+            for column, (low, _) in zip(columns, arrays, strict=True)
+            if low.null_count == len(low)
+        ]
+        is_seen = is_told.any() or any(f.problem is None for f in self.footers.values())
+        if unknown and is_seen and not unjudged.any():
+            self._warn_of_columns(unknown)
+        return tuple(arrays) if len(unknown) < len(columns) else None
+
+    def _read_column_stats(
+        self, candidates: NDArray[np.int64], found: list[BoundsBuilder], is_told: NDArray[np.bool_]
+    ) -> None:
+        """What the metadata table knows of the candidates."""
+        table = open_metadata_table(
+            self.storage,
+            version=self.properties.table_version,
+            data=self.state.timeline,
+            live_partitions=self.properties.metadata_partitions,
+        )
+        for stats in read_column_stats(
+            table, self.clustering.columns, self._group_by_folder(candidates)
+        ):
+            rows = candidates[np.array(stats.file, np.int64)]
+            found[stats.column].add(rows, stats.least, stats.greatest)
+            is_told[stats.column, rows] = True
+            self.rows[rows] = np.maximum(self.rows[rows], np.array(stats.values, np.int64))
+
+    def _group_by_folder(self, candidates: NDArray[np.int64]) -> Iterator[tuple[str, list[str]]]:
+        """Partition paths with the names of their candidates, which are sorted by partition."""
+        files = self.state.files
+        partition = files.partition[candidates]
+        for code in sort_unique(partition).tolist():
+            start, end = np.searchsorted(partition, [code, code + 1])
+            names = files.name.take(to_integer_array(candidates[start:end])).to_pylist()
+            yield files.partitions[code], names
+
+    def _find_crowded(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Candidates of partitions with so many base files that too many may overlap."""
+        partition = self.state.files.partition[candidates]
+        counts = np.bincount(partition, minlength=len(self.state.files.partitions))
+        is_crowded = counts > (self.clustering.when.overlap_above or 0.0)
+        return candidates[is_crowded[partition]]
+
+    def _read_missing_footers(self, missing: NDArray[np.int64], found: list[BoundsBuilder]) -> None:
+        self._read_footers(missing, self.clustering.columns)
+        told = [(row, f) for row in missing.tolist() if (f := self.footers[row]).problem is None]
+        rows = np.array([row for row, _ in told], np.int64)
+        for nth, one in enumerate(found):
+            pairs = [footer.bounds[nth] or (None, None) for _, footer in told]
+            one.add(rows, [low for low, _ in pairs], [high for _, high in pairs])
+
+    def _read_footers(self, rows: NDArray[np.int64], columns: tuple[str, ...]) -> None:
+        files = self.state.files
+        names = files.name.take(to_integer_array(rows)).to_pylist()
+        folders = [files.partitions[code] for code in files.partition[rows].tolist()]
+        paths = [f"{p}/{name}" if p else name for p, name in zip(folders, names, strict=True)]
+        sizes = files.size[rows].tolist()
+        read = read_footers(self.storage, list(zip(paths, sizes, strict=True)), columns)
+        for row, footer in zip(rows.tolist(), read, strict=True):
+            self.footers[row] = footer
+            if footer.problem is None:
+                self.rows[row] = footer.rows
+
+    def _estimate_rows(self, footers: FooterSizes | None) -> NDArray[np.int64]:
+        """Records of every file, estimated from its size where nothing tells."""
+        files = self.state.files
+        sizes = self.spec.files or FileSizes()
+        size = estimate_record_size(self.history.written, footers, fallback=sizes.record_size)
+        guess = size.data_bytes(files.size) / max(size.per_row, 1e-9)
+        rows = np.where(self.rows >= 0, self.rows, np.maximum(guess, 1).astype(np.int64))
+        found: NDArray[np.int64] = np.where(files.kind == FileKind.BASE, rows, 0)
+        return found
+
+    def _warn_of_footers(self) -> None:
+        damaged = [footer.problem for footer in self.footers.values() if footer.problem is not None]
+        if damaged:
+            some = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
+            said = (
+                f"{damaged[0]}{some}; until then nothing is known of the rows in there, and they "
+                "are left out of every clustering"
+            )
+            self.warnings.append(ReadWarning(rule="damagedFile", because=said))
+
+    def _warn_of_overlap(self, missing: NDArray[np.int64], partitions: int) -> None:
+        columns = ", ".join(self.clustering.columns)
+        said = (
+            f"clustering.when.overlapAbove is not judged in {partitions} "
+            f"{'partition' if partitions == 1 else 'partitions'}: {len(missing)} base files have "
+            f"no statistics on {columns} in the metadata table, and no more than {MAX_FOOTERS} "
+            "footers are read; let the table's writers keep the index "
+            "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
+        )
+        self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
+
+    def _warn_of_columns(self, unknown: list[str]) -> None:
+        """Of a column that the table has and that has an order it is not the name."""
+        known = self._find_columns() or {}
+        silent = [column for column in unknown if known.get(column) == ""]
+        if silent:
+            said = (
+                f"the statistics of the base files on {', '.join(silent)} tell nothing: where "
+                "there is a NaN, text too long for them or nothing but nulls there are none that "
+                "count. No overlap is seen in it"
+            )
+            self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
+        if strange := [column for column in unknown if column not in silent]:
+            said = (
+                f"no base file has statistics on {', '.join(strange)}: is the name right, and has "
+                "its type an order? No overlap is seen in it"
+            )
+            self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
+
+
+def _clear_bounds(pair: tuple[Any, Any], is_out: NDArray[np.bool_]) -> tuple[Any, Any]:
+    """The bounds with nulls for some files."""
+    low, high = pair
+    keep = to_boolean_array(~is_out)
+    return pc.if_else(keep, low, None), pc.if_else(keep, high, None)
+
+
+def _choose_by_size(candidates: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A few files of all sizes, ascending."""
+    if len(candidates) <= _SAMPLE:
+        return candidates
+    by_size = candidates[np.argsort(size[candidates], kind="stable")]
+    found: NDArray[np.int64] = np.sort(
+        by_size[np.arange(_SAMPLE) * (len(by_size) - 1) // (_SAMPLE - 1)]
+    )
+    return found

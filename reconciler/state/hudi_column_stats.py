@@ -1,0 +1,116 @@
+"""What is known of Hudi's own index of column statistics where it is to be built."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.metadata.bound_encoding import MAX_ENTRIES
+from reconciler.hudi.metadata.column_stats import count_files_without_stats
+from reconciler.hudi.metadata.index_build import read_built_columns
+from reconciler.hudi.metadata.index_definitions import read_defined_columns
+from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
+from reconciler.hudi.metadata.own_timeline import VERSION_8
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
+from reconciler.hudi.metadata.table import MetadataTable, open_metadata_table
+
+if TYPE_CHECKING:
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.hudi.timeline.active import Timeline
+    from reconciler.index.merge import FileKeys
+    from reconciler.storage.api import Storage
+
+#: a partition's path and the names of some of its files
+Folder = tuple[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HudiColumnStats:
+    """As ``IndexState`` has it, whose names begin with ``hudi_``."""
+
+    columns: tuple[str, ...] | None = None
+    problem: str | None = None
+    defined: tuple[str, ...] = ()
+    files_without_entries: int = 0
+    removed_by_writers: tuple[str, ...] = ()
+
+
+def read_hudi_column_stats(
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    wanted: Sequence[str],
+    names: Collection[str],
+    folders: Sequence[Folder],
+) -> HudiColumnStats:
+    """What the metadata table says of it.
+
+    ``timeline``: the data table's as it was listed; ``wanted``: the declared columns; ``names``: of
+    all columns that the table has; ``folders``: the base files of newest slices, whose entries are
+    looked for by their keys. That is left out where the index is too large to be built here.
+    Raises StorageError; NotFoundError where the table has moved on since it was listed.
+    """
+    if not properties.metadata_partitions:
+        return HudiColumnStats()
+    defined: tuple[str, ...] = ()
+    try:
+        if properties.table_version >= VERSION_8:
+            defined = read_defined_columns(storage)
+        if COLUMN_STATS not in properties.metadata_partitions:
+            return HudiColumnStats(defined=defined)
+        table = open_metadata_table(
+            storage,
+            version=properties.table_version,
+            data=timeline,
+            live_partitions=properties.metadata_partitions,
+        )
+        if table.is_empty(COLUMN_STATS):
+            files = sum(len(names) for _path, names in folders)
+            return HudiColumnStats(columns=defined, defined=defined, files_without_entries=files)
+        columns = read_indexed_columns(table)
+        return HudiColumnStats(
+            columns=columns,
+            defined=defined,
+            files_without_entries=_count_gaps(
+                table, [column for column in columns if column in names], folders
+            ),
+            removed_by_writers=_find_removed_columns(
+                table, [column for column in wanted if column not in columns]
+            ),
+        )
+    except (FormatError, UnsupportedError) as problem:
+        return HudiColumnStats(problem=str(problem))
+
+
+def group_by_folder(files: FileKeys) -> tuple[Folder, ...]:
+    """Files by partition."""
+    code = to_numpy_numbers(files.partition.indices)
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1)).tolist()
+    names = files.name.take(to_integer_array(order))
+    paths = files.partition.dictionary
+    return tuple(
+        (paths[int(code[order[start]])].as_py(), names[start:end].to_pylist())
+        for start, end in pairwise([*starts, len(order)])
+    )
+
+
+def _count_gaps(table: MetadataTable, columns: Sequence[str], folders: Sequence[Folder]) -> int:
+    count = sum(len(names) for _path, names in folders) * len(columns)
+    if not 0 < count <= MAX_ENTRIES:
+        return 0
+    return count_files_without_stats(table, columns, folders)
+
+
+def _find_removed_columns(table: MetadataTable, missing: Sequence[str]) -> tuple[str, ...]:
+    """Writers write the columns that they keep down with each commit, from version 8 on."""
+    if table.version < VERSION_8 or not missing:
+        return ()
+    built = read_built_columns(table)
+    return tuple(column for column in missing if column in built)

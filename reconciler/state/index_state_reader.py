@@ -1,0 +1,295 @@
+"""What is known of a table's index of column statistics: its versions, and what they lack.
+
+The columns that the spec declares are looked up in the table's schema here, so that whoever plans,
+builds and reads agrees on which can be indexed. Rules of the format: docs/index-format.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.arrays import to_integer_array, to_string_array
+from reconciler.diagnostics import did_you_mean
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.index.codec import NewerFormatError, Provenance, decode_index
+from reconciler.index.file_keys import find_rows
+from reconciler.index.footers import find_index_types
+from reconciler.index.merge import FileKeys, find_missing
+from reconciler.index.model import FileIndex
+from reconciler.index.version_store import list_versions
+from reconciler.index.versions import IndexVersion, IndexVersions
+from reconciler.state.hudi_column_stats import (
+    HudiColumnStats,
+    group_by_folder,
+    read_hudi_column_stats,
+)
+from reconciler.state.index_state import IndexState
+from reconciler.state.observe import is_being_written
+from reconciler.state.schema import (
+    add_table_columns,
+    build_table_schema,
+    load_schema_versions,
+    read_declared_schema,
+    read_file_schema,
+)
+from reconciler.state.schema_versions import LATEST_SCHEMA_KEY, find_renamed_columns
+from reconciler.state.slice_view import build_table_view, find_newest_bases
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.spec.model import TableSpec
+    from reconciler.state.model import TableState
+    from reconciler.state.schema import DeclaredSchema
+    from reconciler.storage.api import Storage
+
+__all__ = ["IndexState", "build_file_keys", "read_index_state"]
+
+_EMPTY_SCHEMA: Final = pa.schema([])
+
+
+def read_index_state(
+    storage: Storage, properties: TableProperties, spec: TableSpec, state: TableState
+) -> IndexState:
+    """What is known of the index of a table whose spec has an index block.
+
+    ``state`` is the table's, as it was listed. Reads the versions' folders, the last one's file
+    and the newest commit, no base file where a commit says the table's columns. What cannot be
+    read is said in the result: an index is never a reason to leave a table alone. Raises
+    StorageError; NotFoundError where the table has moved on since it was listed, and FormatError
+    for a file that is just being written.
+    """
+    assert spec.index is not None, "the spec has an index block"
+    view = build_table_view(state)
+    files = find_newest_bases(view)
+    columns = _TableColumns.read(storage, properties, state, files)
+    wanted, problems = columns.split(spec.index.columns)
+    versions = list_versions(storage)
+    found = _read_newest_version(storage, versions, tuple(wanted))
+    keys = build_file_keys(state, files)
+    index = found.index
+    lacking = find_missing(index, keys, wanted) if wanted else np.zeros(0, np.int64)
+    row = np.full(len(lacking), -1, np.int64)
+    is_unread = np.zeros(len(lacking), np.bool_)
+    if index is not None and len(index):
+        row = find_rows(index, keys.partition, keys.name, keys.size)[lacking]
+        # where a column is new every footer is read for its sake, whatever came of it before
+        if all(column in index.columns for column in wanted):
+            is_unread = (row >= 0) & (index.rows[row] < 0)
+    hudi = HudiColumnStats()
+    if spec.index.hudi == "build":
+        names = _list_names(columns.schema)
+        folders = group_by_folder(keys)
+        hudi = read_hudi_column_stats(
+            storage, properties, state.timeline, tuple(wanted), names, folders
+        )
+    return IndexState(
+        versions=versions,
+        version=found.version,
+        index=index,
+        provenance=found.provenance,
+        damaged=found.damaged,
+        newer=found.newer,
+        schema=columns.schema,
+        wanted=wanted,
+        problems=problems,
+        supplied=columns.find_supplied(
+            wanted, is_bootstrapped=properties.bootstrap_base is not None
+        ),
+        files=files,
+        missing=files[lacking],
+        unindexed=files[lacking[row < 0]],
+        unreadable=files[lacking[is_unread]],
+        hudi_columns=hudi.columns,
+        hudi_problem=hudi.problem,
+        hudi_defined=hudi.defined,
+        hudi_files_without_entries=hudi.files_without_entries,
+        hudi_removed_by_writers=hudi.removed_by_writers,
+        renamed=frozenset(columns.renamed),
+    )
+
+
+def build_file_keys(state: TableState, rows: NDArray[np.int64]) -> FileKeys:
+    """What an index knows files by, given by their rows of the state's files."""
+    files = state.files
+    return FileKeys(
+        partition=pa.DictionaryArray.from_arrays(
+            to_integer_array(files.partition[rows]), to_string_array(files.partitions)
+        ),
+        name=files.name.take(to_integer_array(rows)),
+        size=files.size[rows],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ReadVersion:
+    """The newest version that can be read."""
+
+    version: IndexVersion | None = None
+    index: FileIndex | None = None
+    provenance: Provenance | None = None
+    damaged: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
+
+
+def _read_newest_version(
+    storage: Storage, versions: IndexVersions, columns: tuple[str, ...]
+) -> _ReadVersion:
+    """One that goes while it is read is NotFoundError: a newer one is there, list again."""
+    damaged: list[str] = []
+    newer: list[str] = []
+    for version in reversed(versions.valid):
+        data = storage.read(version.path)
+        try:
+            index, provenance = decode_index(data, version.path, columns)
+        except NewerFormatError as problem:
+            newer.append(str(problem))
+            continue
+        except FormatError as problem:
+            damaged.append(str(problem))
+            continue
+        return _ReadVersion(
+            version=version,
+            index=index,
+            provenance=provenance,
+            damaged=tuple(damaged),
+            newer=tuple(newer),
+        )
+    return _ReadVersion(damaged=tuple(damaged), newer=tuple(newer))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _TableColumns:
+    """The table's columns. ``problem``: why nothing is known of them.
+
+    ``renamed``: columns that files may hold under another name, and that name; it is the same where
+    files hold another column under it.
+    """
+
+    schema: Any
+    partition: tuple[str, ...]
+    renamed: Mapping[str, str]
+    problem: str | None = None
+
+    @classmethod
+    def read(
+        cls,
+        storage: Storage,
+        properties: TableProperties,
+        state: TableState,
+        files: NDArray[np.int64],
+    ) -> _TableColumns:
+        fields = properties.partition_fields
+        try:
+            found = read_declared_schema(storage, properties, state)
+            schema = _read_schema(storage, properties, state, files, found)
+            renamed = _find_renamed(storage, state, files, found)
+        except (FormatError, UnsupportedError) as problem:
+            if isinstance(problem, FormatError) and is_being_written(
+                storage, problem.path, state.observed_ms
+            ):
+                raise
+            return cls(schema=_EMPTY_SCHEMA, partition=fields, renamed={}, problem=str(problem))
+        return cls(schema=schema, partition=fields, renamed=renamed)
+
+    def split(self, declared: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Of declared columns the types of those that can be indexed, and why others cannot."""
+        wanted: dict[str, Any] = {}
+        problems: dict[str, str] = {}
+        for column in declared:
+            problem = self._explain_problem(column)
+            try:
+                if problem is None:
+                    wanted |= find_index_types((column,), self.schema)
+            except UnsupportedError as unsupported:
+                problem = f"{unsupported}{self._suggest_name(column)}"
+            if problem is not None:
+                problems[column] = problem
+        return wanted, problems
+
+    def _explain_problem(self, column: str) -> str | None:
+        if self.problem is not None:
+            return (
+                f"column {column} cannot be indexed: the table's columns cannot be read: "
+                f"{self.problem}"
+            )
+        if not self.schema.names:
+            return f"column {column} cannot be indexed yet: nothing was written to the table"
+        parts = column.split(".")
+        paths = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        if any(self.renamed.get(path) == path for path in paths):
+            return (
+                f"column {column} cannot be indexed: older files hold another column of this name, "
+                "which was dropped or renamed since; rewrite them with Hudi, for example by "
+                "clustering"
+            )
+        return None
+
+    def _suggest_name(self, column: str) -> str:
+        """What may have been meant by a name that the table does not know."""
+        names = _list_names(self.schema)
+        if column in names:
+            return ""
+        close = did_you_mean(column, names)
+        return f"; did you mean {close}?" if close else ""
+
+    def find_supplied(self, wanted: Mapping[str, Any], *, is_bootstrapped: bool) -> frozenset[str]:
+        """Files that a bootstrap made lack every column: another file has them."""
+        if is_bootstrapped:
+            return frozenset(wanted)
+        names = {*self.partition, *self.renamed}
+        return frozenset(
+            column
+            for column in wanted
+            if any(column == name or column.startswith(f"{name}.") for name in names)
+        )
+
+
+def _read_schema(
+    storage: Storage,
+    properties: TableProperties,
+    state: TableState,
+    files: NDArray[np.int64],
+    found: DeclaredSchema | None,
+) -> Any:
+    """As readers see it: where no write says it, the newest base file does."""
+    if found is not None:
+        return build_table_schema(found.text, found.path, properties)
+    if not len(files):
+        return _EMPTY_SCHEMA
+    row = files[np.argmax(state.files.instant[files])]
+    folder = state.files.partitions[state.files.partition[row]]
+    name = state.files.name[int(row)].as_py()
+    path = f"{folder}/{name}" if folder else name
+    return add_table_columns(
+        read_file_schema(storage, path, int(state.files.size[row])), properties
+    )
+
+
+def _find_renamed(
+    storage: Storage, state: TableState, files: NDArray[np.int64], found: DeclaredSchema | None
+) -> Mapping[str, str]:
+    if found is None or not found.extra.get(LATEST_SCHEMA_KEY) or not len(files):
+        return {}
+    versions = load_schema_versions(storage)
+    oldest = state.files.instants[int(state.files.instant[files].min())]
+    newest = max((i.requested for i in state.timeline.commits), default=oldest)
+    return find_renamed_columns(versions, oldest=oldest, as_of=newest)
+
+
+def _list_names(schema: Any) -> list[str]:
+    """Of all columns and of fields in structs, with dots."""
+    found = []
+    parts = [(part.name, part.type) for part in schema]
+    while parts:
+        name, kind = parts.pop()
+        found.append(name)
+        if pa.types.is_struct(kind):
+            parts += [(f"{name}.{part.name}", part.type) for part in kind]
+    return found

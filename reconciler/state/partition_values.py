@@ -1,0 +1,209 @@
+"""What the names of partition folders say about the rows in them; pure.
+
+Hudi gives rows the values of their folder's name, not those of the file (SparkHoodieTableFileIndex,
+HoodieSparkUtils.parsePartitionColumnValues). So does this, where the name says the value exactly;
+where it does not (a slash in the value, a formatted date, a time), the file's own value is the
+truth, which Hudi misses by returning null, another text, or nothing at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import encode_distinct, to_integer_array
+from reconciler.errors import UnsupportedError
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.state.schema import drops_partition_columns
+
+NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
+_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]*)")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PathStyle:
+    """How folders are named."""
+
+    fields: tuple[str, ...]
+    hive: bool | None
+    encoded: bool
+    dropped: bool
+
+    def is_hive(self, parts: Sequence[pa.Array]) -> bool:
+        """Whether names are ``field=value``; what the table does not say, its folders show."""
+        if self.hive is not None:
+            return self.hive
+        return all(
+            pc.all(pc.starts_with(part, f"{field}=")).as_py() is not False
+            for part, field in zip(parts, self.fields, strict=True)
+        )
+
+
+def read_partition_columns(
+    paths: Sequence[str], schema: pa.Schema, properties: TableProperties
+) -> tuple[pa.Schema, list[pa.Array]]:
+    """The columns whose values the folders say, in the table's order, and a value a folder of each.
+
+    ``paths``: of partitions that hold rows. Raises UnsupportedError naming the folder when files
+    drop a partition column and a folder's name does not say its value.
+    """
+    style = _PathStyle(
+        fields=properties.partition_fields,
+        hive=_read_flag(properties.raw, "hoodie.datasource.write.hive_style_partitioning"),
+        encoded=_read_flag(properties.raw, "hoodie.datasource.write.partitionpath.urlencode")
+        or False,
+        dropped=drops_partition_columns(properties),
+    )
+    if not style.fields:
+        return pa.schema([]), []
+    parts = _split_paths(pa.array(paths, pa.string()), style)
+    if parts is None:
+        return _handle_unsplit_paths(paths, style)
+    formatted = frozenset() if style.dropped else _find_formatted_fields(properties)
+    found: dict[str, pa.Array] = {}
+    hive = style.is_hive(parts)
+    for name, part in zip(style.fields, parts, strict=True):
+        if name not in schema.names or name in formatted:
+            continue
+        column = _read_column(part, name, schema.field(name).type, hive=hive, encoded=style.encoded)
+        if column is not None:
+            found[name] = column
+        elif style.dropped:
+            kind = schema.field(name).type
+            raise UnsupportedError(
+                f"the files of table {properties.table_name} do not hold partition column {name}, "
+                f"and its folders do not say values of its type {kind}; rewrite it with Hudi"
+            )
+    names = [name for name in schema.names if name in found]
+    return pa.schema([schema.field(name) for name in names]), [found[name] for name in names]
+
+
+def _read_flag(raw: Mapping[str, str], key: str) -> bool | None:
+    return raw[key].lower() == "true" if raw.get(key) else None
+
+
+def _split_paths(paths: pa.Array, style: _PathStyle) -> list[pa.Array] | None:
+    """A part of the path for each field; None where a folder has more or fewer."""
+    split = pc.split_pattern(paths, "/")
+    count = len(style.fields)
+    if pc.new_files(pc.equal(pc.list_value_length(split), count)).as_py() is not False:
+        return [pc.list_element(split, at) for at in range(count)] if len(paths) else None
+    return [paths] if count == 1 and style.dropped else None
+
+
+def _handle_unsplit_paths(
+    paths: Sequence[str], style: _PathStyle
+) -> tuple[pa.Schema, list[pa.Array]]:
+    if style.dropped and paths:
+        path = next(p for p in paths if p.count("/") + 1 != len(style.fields))
+        raise UnsupportedError(
+            f"{path}: the files of this partition do not hold the partition columns, and its name "
+            f"does not split into values of {', '.join(style.fields)}; rewrite it with Hudi"
+        )
+    return pa.schema([]), []
+
+
+def _find_formatted_fields(properties: TableProperties) -> frozenset[str]:
+    """The fields whose folders show a time in another form than their column holds."""
+    named = properties.raw.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
+    kind = (named or properties.raw.get("hoodie.table.keygenerator.type", "")).upper()
+    if kind.startswith("TIMESTAMP"):
+        return frozenset(properties.partition_fields)
+    if not kind.startswith("CUSTOM"):
+        return frozenset()
+    typed = properties.raw.get("hoodie.table.partition.fields", "").split(",")
+    simple = {
+        field.partition(":")[0].strip()
+        for field in typed
+        if field.partition(":")[2].strip().upper() == "SIMPLE"
+    }
+    return frozenset(properties.partition_fields) - simple
+
+
+def _read_column(
+    part: pa.Array, name: str, kind: pa.DataType, *, hive: bool, encoded: bool
+) -> pa.Array | None:
+    """The values of a part of the paths; None where one does not say a value of the type."""
+    read = _find_parser(kind)
+    if read is None:
+        return None
+    codes, texts = encode_distinct(part)
+    values: list[Any] = []
+    for text in texts.to_pylist():
+        if hive and not text.startswith(f"{name}="):
+            return None
+        shown = text.removeprefix(f"{name}=") if hive else text
+        if shown == NULL_FOLDER:
+            values.append(None)
+            continue
+        try:
+            values.append(read(_unescape(shown) if encoded else shown))
+        except (ValueError, InvalidOperation):
+            return None
+    return pa.array(values, kind).take(to_integer_array(codes))
+
+
+def _find_parser(kind: pa.DataType) -> Callable[[str], Any] | None:
+    """What makes a value of a type of the text that Hudi's key generators make of it."""
+    types = pa.types
+    if types.is_decimal(kind):
+        return lambda text: _parse_decimal(text, kind)
+    if types.is_floating(kind):
+        return float
+    return _PARSERS.get(kind)
+
+
+def _unescape(text: str) -> str:
+    """The inverse of PartitionPathEncodeUtils.escapePathName.
+
+    >>> _unescaped("a%2Fb%")
+    'a/b%'
+    """
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def _parse_whole(text: str, bits: int) -> int:
+    value = int(text) if _WHOLE.fullmatch(text) else None
+    if value is None or not -(1 << bits) <= value < 1 << bits:
+        raise ValueError(text)
+    return value
+
+
+def _parse_boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(text)
+    return text == "true"
+
+
+def _parse_day(text: str) -> date:
+    if not _DATE.fullmatch(text):
+        raise ValueError(text)
+    return date.fromisoformat(text)
+
+
+def _parse_decimal(text: str, kind: Any) -> Decimal:
+    value = Decimal(text)
+    scaled = value.scaleb(kind.scale)
+    if not value.is_finite() or scaled != scaled.to_integral_value():
+        raise ValueError(text)
+    if abs(scaled) >= Decimal(10) ** kind.precision:
+        raise ValueError(text)
+    return value.quantize(Decimal(1).scaleb(-kind.scale))
+
+
+_PARSERS: Final[Mapping[pa.DataType, Callable[[str], Any]]] = {
+    pa.string(): str,
+    pa.int32(): lambda text: _parse_whole(text, 31),
+    pa.int64(): lambda text: _parse_whole(text, 63),
+    pa.bool_(): _parse_boolean,
+    pa.date32(): _parse_day,
+}

@@ -1,0 +1,264 @@
+"""Statistics of today's base files on the columns that queries name.
+
+From the table's own index where it has one; of what that does not know from the metadata table's
+column_stats where it is live, and else from footers, as long as those are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.arrays import sort_unique, to_boolean_array, to_integer_array
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.metadata.column_stats import read_column_stats
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
+from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.index.build import BuiltIndex, IndexRequest, files_to_batch, join_path, read_share
+from reconciler.index.file_keys import find_rows
+from reconciler.index.footers import find_index_types
+from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
+from reconciler.state.clustering_facts import ReadWarning
+from reconciler.state.clustering_facts_reader import MAX_FOOTERS
+from reconciler.state.index_state_reader import build_file_keys
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.state.model import TableState
+    from reconciler.storage.api import Storage
+
+#: the rule of a plan's warning
+WARNING_RULE: Final = "predictions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileStatistics:
+    """``index``: of the asked files in their order; None where too many are not known.
+
+    ``damaged``: why footers cannot be read, by the file's row of the state's files.
+    """
+
+    index: FileIndex | None
+    source: str
+    warnings: tuple[ReadWarning, ...] = ()
+    damaged: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class FileStatisticsReader:
+    """``files``: rows of the state's files. ``supplied`` as ``index_of`` has it."""
+
+    storage: Storage
+    properties: TableProperties
+    state: TableState
+    files: NDArray[np.int64]
+    columns: tuple[str, ...]
+    schema: Any
+    supplied: frozenset[str]
+    max_footers: int = MAX_FOOTERS
+    _warnings: list[ReadWarning] = field(default_factory=list)
+    _sources: list[str] = field(default_factory=list)
+    _damaged: dict[int, str] = field(default_factory=dict)
+
+    def read(self) -> FileStatistics:
+        """The statistics; raises StorageError, and NotFoundError where the table has moved on."""
+        kinds = find_index_types(self.columns, self.schema)
+        known = {name: ColumnStats.unknown(kind, len(self.files)) for name, kind in kinds.items()}
+        rows = np.full(len(self.files), UNKNOWN, np.int64)
+        lacks: NDArray[np.bool_] = np.full(len(self.files), bool(kinds))
+        if kinds:
+            lacks = lacks & ~self._read_own_index(known, rows)
+        if lacks.any() and COLUMN_STATS in self.properties.metadata_partitions:
+            lacks = lacks & ~self._read_column_stats(known, rows, np.flatnonzero(lacks))
+        missing = np.flatnonzero(lacks)
+        if len(missing) > self.max_footers:
+            self._warn_of_many(len(missing))
+            return FileStatistics(index=None, source="", warnings=tuple(self._warnings))
+        if len(missing):
+            self._read_footers(known, rows, missing)
+        keys = build_file_keys(self.state, self.files)
+        index = FileIndex(
+            partition=keys.partition, name=keys.name, size=keys.size, rows=rows, columns=known
+        )
+        source = ", ".join(self._sources) or "the listing"
+        doubts = tuple(self._warnings)
+        return FileStatistics(index=index, source=source, warnings=doubts, damaged=self._damaged)
+
+    def _read_own_index(
+        self, known: dict[str, ColumnStats], rows: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Fill in what the table's own index knows; which files it knows in all columns."""
+        own = self.state.index_state.index if self.state.index_state is not None else None
+        if own is None or not len(own) or not all(name in own.columns for name in known):
+            return np.zeros(len(self.files), np.bool_)
+        if any(own.columns[name].type != stats.type for name, stats in known.items()):
+            return np.zeros(len(self.files), np.bool_)
+        keys = build_file_keys(self.state, self.files)
+        at = find_rows(own, keys.partition, keys.name, keys.size)
+        is_in = at >= 0
+        if is_in.any():
+            here = np.flatnonzero(is_in)
+            _fill_stats(known, {name: own.columns[name].take(at[here]) for name in known}, here)
+            rows[here] = own.rows[at[here]]
+            self._sources.append("the table's index")
+        return is_in
+
+    def _read_footers(
+        self, known: dict[str, ColumnStats], rows: NDArray[np.int64], missing: NDArray[np.int64]
+    ) -> None:
+        keys = build_file_keys(self.state, self.files[missing])
+        asked = IndexRequest(columns=self.columns, schema=self.schema, supplied=self.supplied)
+        built = read_share(self.storage, asked, files_to_batch(keys), progress=lambda _done: None)
+        at = find_rows(built.index, keys.partition, keys.name, keys.size)
+        _fill_stats(known, {name: built.index.columns[name].take(at) for name in known}, missing)
+        rows[missing] = built.index.rows[at]
+        self._sources.append("footers")
+        if built.unread_count:
+            self._warn_of_unread(built, missing[built.index.rows[at] < 0])
+
+    def _warn_of_unread(self, built: BuiltIndex, unread: NDArray[np.int64]) -> None:
+        """Files that count as read by every query, by their names."""
+        files = self.state.files
+        for row in self.files[unread].tolist():
+            path = join_path(files.partitions[files.partition[row]], files.name[row].as_py())
+            why = next((said for said in built.problems if said.startswith(f"{path}: ")), None)
+            self._damaged[row] = why or f"{path}: its footer cannot be read"
+        some = "; ".join(built.problems)
+        more = f" (and {built.unread_count - len(built.problems)} more)" * (
+            built.unread_count > len(built.problems)
+        )
+        what = "footer" if built.unread_count == 1 else "footers"
+        says = f"{built.unread_count} {what} cannot be read, and queries read those files: {some}{more}"
+        self._warnings.append(ReadWarning(rule=WARNING_RULE, because=says))
+
+    def _warn_of_many(self, missing: int) -> None:
+        says = (
+            f"nothing is predicted for the declared queries: {missing} base files have no "
+            f"statistics on {', '.join(self.columns)}, and no more than {self.max_footers} footers are "
+            f"read; {self._suggest_remedy()}"
+        )
+        self._warnings.append(ReadWarning(rule=WARNING_RULE, because=says))
+
+    def _suggest_remedy(self) -> str:
+        """How the index gets what it lacks of the columns."""
+        there = self.state.index_state.wanted if self.state.index_state is not None else {}
+        more = [name for name in self.columns if name not in there]
+        if not more:
+            return "the index step of a plan reads them: apply it"
+        if len(more) < len(self.columns):
+            return f"declare {', '.join(more)} under index.columns too"
+        return "declare these columns under index.columns"
+
+    # --- Hudi's index ----------------------------------------------------------------------------
+
+    def _read_column_stats(
+        self, known: dict[str, ColumnStats], rows: NDArray[np.int64], missing: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        told = np.zeros((len(known), len(self.files)), np.bool_)
+        try:
+            for number, at, stats in self._read_entries(known, missing):
+                name = list(known)[number]
+                _fill_stats(known, {name: stats}, at)
+                rows[at] = np.maximum(rows[at], stats.values)
+                told[number, at] = True
+        except (FormatError, UnsupportedError) as problem:
+            says = f"the index column_stats is left aside for the queries: {problem}"
+            self._warnings.append(ReadWarning(rule="columnStats", because=says))
+            return np.zeros(len(self.files), np.bool_)
+        is_told: NDArray[np.bool_] = np.asarray(told.all(axis=0))
+        if is_told.any():
+            self._sources.append("column_stats")
+        return is_told
+
+    def _read_entries(
+        self, known: Mapping[str, ColumnStats], missing: NDArray[np.int64]
+    ) -> Iterator[tuple[int, NDArray[np.int64], ColumnStats]]:
+        table = open_metadata_table(
+            self.storage,
+            version=self.properties.table_version,
+            data=self.state.timeline,
+            live_partitions=self.properties.metadata_partitions,
+        )
+        files = self.state.files
+        order = missing[np.argsort(files.partition[self.files[missing]], kind="stable")]
+        for found in read_column_stats(table, tuple(known), self._group_by_folder(order)):
+            kind = known[tuple(known)[found.column]].type
+            stats = _build_stats(found.least, found.greatest, found.values, kind)
+            yield found.column, order[np.array(found.file, np.int64)], stats
+
+    def _group_by_folder(self, order: NDArray[np.int64]) -> Iterator[tuple[str, list[str]]]:
+        files = self.state.files
+        rows = self.files[order]
+        partition = files.partition[rows]
+        for code in sort_unique(partition).tolist():
+            here = rows[partition == code]
+            yield files.partitions[code], files.name.take(to_integer_array(here)).to_pylist()
+
+
+def _fill_stats(
+    known: dict[str, ColumnStats], found: Mapping[str, ColumnStats], at: NDArray[np.int64]
+) -> None:
+    """Overwrite the statistics of some files."""
+    for name, stats in found.items():
+        both = ColumnStats.concat([known[name], stats])
+        place = np.arange(len(known[name]))
+        place[at] = len(known[name]) + np.arange(len(at))
+        known[name] = both.take(place)
+
+
+def _build_stats(
+    least: Sequence[Any], greatest: Sequence[Any], values: Sequence[int], kind: Any
+) -> ColumnStats:
+    """What Hudi tells: bounds that lie are left out already, and so are those of nulls alone."""
+    low, high = _build_column(least, kind), _build_column(greatest, kind)
+    is_known = np.array([a.is_valid and b.is_valid for a, b in zip(low, high, strict=True)])
+    files = len(values)
+    free = is_known if pa.types.is_floating(kind) else np.ones(files, np.bool_)
+    keep = to_boolean_array(is_known.astype(np.bool_))
+    return ColumnStats(
+        least=pc.if_else(keep, low, None),
+        greatest=pc.if_else(keep, high, None),
+        nulls=np.full(files, UNKNOWN, np.int64),
+        values=np.array(values, np.int64),
+        is_exact_least=np.zeros(files, np.bool_),
+        is_exact_greatest=np.zeros(files, np.bool_),
+        is_nan_free=free.astype(np.bool_),
+    )
+
+
+def _build_column(values: Sequence[Any], kind: Any) -> Any:
+    """Bounds of Hudi's in the type of the column; null for one that is of another kind."""
+    return pa.array([_convert_value(value, kind) for value in values], _storage_type(kind)).cast(
+        kind
+    )
+
+
+def _storage_type(kind: Any) -> Any:
+    """What a type is made of: whole numbers for days and times, bytes for text."""
+    types = pa.types
+    if types.is_date32(kind):
+        return pa.int32()
+    if types.is_timestamp(kind):
+        return pa.int64()
+    return pa.binary() if types.is_string(kind) else kind
+
+
+def _convert_value(value: Any, kind: Any) -> Any:
+    types = pa.types
+    if types.is_string(kind) or types.is_binary(kind):
+        return value if isinstance(value, bytes) else None
+    if types.is_decimal(kind):
+        return value if isinstance(value, Decimal) else None
+    if types.is_floating(kind):
+        return float(value) if isinstance(value, int | float) else None
+    if types.is_boolean(kind):
+        return bool(value) if isinstance(value, int) else None
+    return value if isinstance(value, int) else None

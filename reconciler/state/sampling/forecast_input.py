@@ -1,0 +1,175 @@
+"""What a plan predicts from, read after the table itself: only for specs with queries.
+
+Which files are worth a sample is the planner's to say, so this comes between two of its runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
+from reconciler.file_slices.merge.ordering import find_type
+from reconciler.hudi.load import load_properties
+from reconciler.index.predicate_columns import find_query_columns
+from reconciler.planners.prediction.forecast import choose_samples
+from reconciler.state.clustering_facts import ReadWarning
+from reconciler.state.partition_values import read_partition_columns
+from reconciler.state.sampling.file_statistics import (
+    WARNING_RULE,
+    FileStatistics,
+    FileStatisticsReader,
+)
+from reconciler.state.sampling.model import ForecastInput
+from reconciler.state.sampling.row_sample import MAX_GROUPS, read_sample
+from reconciler.state.sampling.whole_rows import MAX_ROWS as WHOLE_ROWS
+from reconciler.state.schema import build_table_schema, load_schema_versions, read_declared_schema
+from reconciler.state.schema_versions import find_renamed_columns
+from reconciler.state.slice_view import build_table_view, find_newest_bases
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.spec.model import TableSpec
+    from reconciler.state.model import TableState
+    from reconciler.storage.api import Storage
+
+_NOTHING: Final = pa.schema([])
+
+
+def add_forecast_input(
+    storage: Storage, spec: TableSpec, state: TableState, *, only_max_scan: bool = False
+) -> TableState:
+    """The state with what its predictions are made from; as it is for a spec without queries.
+
+    ``only_max_scan``: no more than what decides about steps. Where something cannot be read nothing
+    is predicted, which the plan says and which stops no step.
+    """
+    needed = [query for query in spec.queries if query.max_scan is not None or not only_max_scan]
+    if not needed:
+        return state
+    try:
+        return _read_input(storage, spec, state, only_max_scan=only_max_scan)
+    except (ReconcilerError, pa.ArrowException, OSError) as problem:
+        says = f"nothing is predicted for the declared queries: {problem}"
+        return replace(
+            state, forecast_input=_empty_input(ReadWarning(rule=WARNING_RULE, because=says))
+        )
+
+
+def _empty_input(doubt: ReadWarning) -> ForecastInput:
+    return ForecastInput(
+        index=None,
+        rows=np.zeros(0, np.int64),
+        schema=_NOTHING,
+        zone="UTC",
+        partition_values={},
+        columns=(),
+        source="",
+        warnings=(doubt,),
+    )
+
+
+def _read_input(
+    storage: Storage, spec: TableSpec, state: TableState, *, only_max_scan: bool
+) -> TableState:
+    found = replace(state, forecast_input=_read_statistics(storage, spec, state))
+    assert found.forecast_input is not None
+    groups = choose_samples(spec, found, only_max_scan=only_max_scan)
+    if not groups or found.forecast_input.index is None or _is_bootstrapped(storage):
+        return found
+    sample = read_sample(
+        storage,
+        state.files,
+        groups,
+        found.forecast_input.columns,
+        found.forecast_input.schema,
+        max_groups=MAX_GROUPS,
+        whole_rows=WHOLE_ROWS,
+    )
+    return replace(found, forecast_input=replace(found.forecast_input, sample=sample))
+
+
+def _is_bootstrapped(storage: Storage) -> bool:
+    """Whether files may hold keys alone, their rows being elsewhere."""
+    return load_properties(storage).bootstrap_base is not None
+
+
+def _read_statistics(storage: Storage, spec: TableSpec, state: TableState) -> ForecastInput:
+    properties = load_properties(storage)
+    files = find_newest_bases(build_table_view(state))
+    schema, doubts = _read_schema(storage, properties, state)
+    values = _partition_values(state, schema, properties)
+    queries = [query.where for query in spec.queries]
+    named = find_query_columns(queries, schema)
+    asked = tuple(name for name in named if name not in values)
+    lacking = {*properties.partition_fields, *_find_renamed(storage, state, files)}
+    if properties.bootstrap_base is not None:
+        lacking.update(asked)
+    telling = FileStatisticsReader(
+        storage=storage,
+        properties=properties,
+        state=state,
+        files=files,
+        columns=asked,
+        schema=schema,
+        supplied=frozenset(lacking),
+    )
+    told = telling.read() if schema.names else FileStatistics(index=None, source="")
+    declared = spec.clustering.columns if spec.clustering else ()
+    wanted = [*declared, *named]
+    return ForecastInput(
+        index=told.index,
+        rows=files,
+        schema=schema,
+        zone=spec.timezone or "UTC",
+        partition_values=values,
+        columns=tuple(dict.fromkeys(c for c in wanted if find_type(schema, c) is not None)),
+        source=told.source,
+        damaged=told.damaged,
+        warnings=(*doubts, *told.warnings),
+    )
+
+
+def _read_schema(
+    storage: Storage, properties: TableProperties, state: TableState
+) -> tuple[Any, tuple[ReadWarning, ...]]:
+    try:
+        found = read_declared_schema(storage, properties, state)
+        if found is not None:
+            return build_table_schema(found.text, found.path, properties), ()
+        why = "no commit says the table's columns"
+    except (FormatError, UnsupportedError) as problem:
+        why = str(problem)
+    if not len(state.files):
+        return _NOTHING, ()
+    says = f"nothing is predicted for the declared queries: {why}"
+    return _NOTHING, (ReadWarning(rule=WARNING_RULE, because=says),)
+
+
+def _partition_values(
+    state: TableState, schema: Any, properties: TableProperties
+) -> dict[str, Any]:
+    """What folders say; nothing where that is not a value."""
+    try:
+        restored, columns = read_partition_columns(state.files.partitions, schema, properties)
+    except UnsupportedError:
+        return {}
+    return dict(zip(restored.names, columns, strict=True))
+
+
+def _find_renamed(storage: Storage, state: TableState, files: NDArray[np.int64]) -> tuple[str, ...]:
+    """Columns that files may hold under another name."""
+    try:
+        versions = load_schema_versions(storage)
+    except FormatError:
+        return ()
+    if not versions or not len(files):
+        return ()
+    oldest = state.files.instants[int(state.files.instant[files].min())]
+    newest = max((i.requested for i in state.timeline.commits), default=oldest)
+    return tuple(find_renamed_columns(versions, oldest=oldest, as_of=newest))

@@ -1,0 +1,187 @@
+"""Row groups of base files, of which some columns or some rows are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.errors import FormatError, StorageError, UnsupportedError
+from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
+from reconciler.file_slices.merge.ordering import find_column
+from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.file_slices.merge.schema_evolution import evolve_batch
+from reconciler.hudi.files.table_files import TableFiles
+from reconciler.index.footer_tails import FooterTails, damaged_file_error
+from reconciler.index.footer_validation import is_valid_footer
+from reconciler.layout.curves.pseudo_random import pick_spread_rows
+from reconciler.storage.api import Storage
+
+_TOGETHER: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFile:
+    """A file of a ``group``, and what the rewrite draws of it by its place there."""
+
+    row: int
+    group: int
+    fit_rows: int
+    place: int
+
+
+def spread_evenly(many: int, wanted: int) -> NDArray[np.int64]:
+    """So many places among so many, evenly.
+
+    >>> evenly(10, 3).tolist(), evenly(2, 3).tolist()
+    ([1, 5, 8], [0, 1])
+    """
+    if wanted >= many:
+        return np.arange(many)
+    found: NDArray[np.int64] = ((np.arange(wanted) + 0.5) * many / wanted).astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenedFile:
+    """A file's chosen row groups and their rows, at first all of them.
+
+    ``total``: rows of all ``total_groups`` row groups.
+    """
+
+    row: int
+    path: str
+    file: Any
+    groups: list[int]
+    sizes: NDArray[np.int64]
+    total: int
+    total_groups: int
+    chosen: ChosenFile
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.groups) == self.total_groups
+
+    def choose_rows(self, share: float) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        """The rows that are kept, by their places in the chosen row groups one after another.
+
+        And how often the rewrite draws each; none where not all rows are there.
+        """
+        starts = np.cumsum(self.sizes) - self.sizes
+        kept = [
+            start + spread_evenly(size, max(1, round(size * share)))
+            for start, size in zip(starts.tolist(), self.sizes.tolist(), strict=True)
+        ]
+        drawn = np.zeros(0, np.int64)
+        if self.is_whole:
+            few = self.chosen.fit_rows < self.total
+            drawn = np.arange(self.total)
+            if few:
+                drawn = pick_spread_rows(self.total, self.chosen.fit_rows, self.chosen.place)
+        found = np.unique(np.concatenate([drawn, *kept]))
+        times = np.bincount(np.searchsorted(found, drawn), minlength=len(found))
+        return found, times.astype(np.int8)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleReader:
+    """``damaged``: filled in while files are read, by their rows."""
+
+    storage: Storage
+    files: TableFiles
+    columns: tuple[str, ...]
+    schema: Any
+    damaged: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def _top_level_schema(self) -> Any:
+        names = dict.fromkeys(name.partition(".")[0] for name in self.columns)
+        return pa.schema([self.schema.field(name) for name in names])
+
+    def open_file(self, wanted: ChosenFile) -> OpenedFile | None:
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        row = wanted.row
+        folder = self.files.partitions[int(self.files.partition[row])]
+        name = self.files.name[row].as_py()
+        path = f"{folder}/{name}" if folder else name
+        size = int(self.files.size[row])
+        try:
+            with reading_parquet(path):
+                file = pq.ParquetFile(
+                    open_range_file(self.storage, path, size),
+                    metadata=self._read_footer(path, size),
+                    pre_buffer=True,
+                    coerce_int96_timestamp_unit="us",
+                )
+        except FormatError as damage:
+            self.damaged[row] = str(damage)
+            return None
+        except StorageError:
+            return None
+        found = file.metadata
+        of = found.num_row_groups
+        sizes = np.array([found.row_group(at).num_rows for at in range(of)], np.int64)
+        return OpenedFile(row, path, file, list(range(of)), sizes, found.num_rows, of, wanted)
+
+    def _read_footer(self, path: str, size: int) -> Any:
+        """Pyarrow's FileMetaData, of which every chunk may be asked for."""
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        tail = FooterTails(self.storage).read(path, size)
+        found = pq.read_metadata(pa.BufferReader(tail))
+        if not is_valid_footer(tail, pq.ParquetSchema(found)):
+            raise damaged_file_error(path, "its footer cannot be read")
+        return found
+
+    def read_rows(self, one: OpenedFile, share: float) -> Any | None:
+        """The columns of so many of a file's rows; None where they cannot be read."""
+        try:
+            with reading_parquet(one.path):
+                found = list(self._read_batches(one, share))
+        except FormatError as damage:
+            self.damaged[one.row] = str(damage)
+            return None
+        except (StorageError, UnsupportedError):
+            return None
+        return pa.Table.from_batches(found) if found else self.empty_table()
+
+    def _read_batches(self, one: OpenedFile, share: float) -> Iterator[Any]:
+        names = [
+            name for name in one.file.schema_arrow.names if name in self._top_level_schema.names
+        ]
+        picked, _ = one.choose_rows(share)
+        start = 0
+        for group in one.groups:
+            for batch in one.file.iter_batches(_TOGETHER, row_groups=[group], columns=names):
+                first, last = np.searchsorted(picked, [start, start + len(batch)])
+                places = picked[first:last] - start
+                start += len(batch)
+                rows = batch if len(places) == len(batch) else batch.take(to_integer_array(places))
+                yield self.select_columns(one, rows)
+
+    def select_columns(self, one: OpenedFile, rows: Any) -> Any:
+        """The columns that are asked for, of rows as the file has them."""
+        top = self._top_level_schema
+        rows = rows.select([name for name in rows.schema.names if name in top.names])
+        calendar = Calendar.from_footer(one.file.metadata.metadata)
+        if calendar.kind == "hybrid":
+            rows = convert_calendar(rows, calendar, PROLEPTIC, one.path)
+        return self._flatten(evolve_batch(rows, top, one.path))
+
+    def _flatten(self, rows: Any) -> Any:
+        """The columns by their names with dots; null where there is none."""
+        found = [find_column(rows, name) for name in self.columns]
+        return pa.RecordBatch.from_arrays(found, names=list(self.columns))
+
+    def empty_table(self) -> Any:
+        top = self._top_level_schema
+        arrays = [pa.nulls(0, field.type) for field in top]
+        return pa.Table.from_batches(
+            [self._flatten(pa.RecordBatch.from_arrays(arrays, schema=top))]
+        )

@@ -1,0 +1,175 @@
+"""A few row groups of the files that a clustering rewrites, read with pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.hudi.files.table_files import TableFiles
+from reconciler.state.sampling.model import RowSample, SampleRequest
+from reconciler.state.sampling.row_groups import ChosenFile, OpenedFile, SampleReader, spread_evenly
+from reconciler.state.sampling.whole_rows import read_whole_rows
+from reconciler.storage import parallel
+from reconciler.storage.api import Storage
+
+#: row groups that are read at most, and rows of them that are kept
+MAX_GROUPS: Final = 64
+MAX_ROWS: Final = 1_000_000
+#: files at once: reading waits for the store
+_AT_ONCE: Final = 4
+
+
+def read_sample(  # noqa: PLR0913
+    storage: Storage,
+    files: TableFiles,
+    groups: Sequence[SampleRequest],
+    columns: Sequence[str],
+    schema: Any,
+    *,
+    max_groups: int = MAX_GROUPS,
+    max_rows: int = MAX_ROWS,
+    whole_rows: int = 0,
+) -> RowSample:
+    """Rows of base files that are rewritten together, always the same ones of the same files.
+
+    ``groups``: of each some files are looked into, as many as its bytes are worth and spread over
+    these, and of the files some row groups, spread over their rows. ``columns``: names with dots;
+    ``schema``: the table's columns. ``max_groups``: row groups; ``max_rows``: how many of their rows are
+    kept, the same share of each, beside those that the rewrite will fit its layout to; ``whole_rows``:
+    how many are read in all columns. A file that cannot be read is left out; if it is damaged that
+    is said. Memory: the kept rows, and the chunks of the columns in the row groups that are read.
+    """
+    reading = SampleReader(storage, files, tuple(columns), schema)
+    chosen = _choose_files(reading, groups, max_groups)
+    there = sum(int(one.sizes.sum()) for one in chosen)
+    share = min(1.0, max_rows / max(there, 1))
+    read = parallel.run_parallel(
+        lambda one: reading.read_rows(one, share), chosen, parallelism=_AT_ONCE
+    )
+    found = sorted(
+        ((one, table) for one, table in zip(chosen, read, strict=True) if table is not None),
+        key=lambda pair: pair[0].row,
+    )
+    rows_of = np.array([one.row for one, _ in found], np.int64)
+    times = [one.choose_rows(share)[1] for one, _ in found]
+    return RowSample(
+        rows=pa.concat_tables([table for _, table in found]) if found else reading.empty_table(),
+        file=np.repeat(rows_of, [len(table) for _, table in found]),
+        fit_counts=np.concatenate([np.zeros(0, np.int8), *times]),
+        files=rows_of,
+        total=np.array([one.total for one, _ in found], np.int64),
+        is_whole=np.array([one.is_whole for one, _ in found], np.bool_),
+        groups=sum(len(one.groups) for one, _ in found),
+        total_groups=sum(one.total_groups for one, _ in found),
+        column_shares=_column_shares([one for one, _ in found], columns),
+        whole=read_whole_rows(reading, [one for one, _ in found], max_rows=whole_rows)
+        if whole_rows
+        else None,
+        damaged=dict(sorted(reading.damaged.items())),
+    )
+
+
+def _column_shares(files: Sequence[OpenedFile], columns: Sequence[str]) -> dict[str, float]:
+    """What columns take of the bytes of row groups."""
+    sums, total = dict.fromkeys(columns, 0), 0
+    for one in files:
+        for group in map(one.file.metadata.row_group, one.groups):
+            for chunk in map(group.column, range(group.num_columns)):
+                total += chunk.total_compressed_size
+                if chunk.path_in_schema in sums:
+                    sums[chunk.path_in_schema] += chunk.total_compressed_size
+    return {name: size / max(total, 1) for name, size in sums.items()}
+
+
+def _choose_files(
+    reading: SampleReader, groups: Sequence[SampleRequest], most: int
+) -> list[OpenedFile]:
+    """The files that are looked into, with the row groups that are read of them.
+
+    Groups get row groups by their bytes, one at least; what one has not goes to those after it.
+    """
+    if len(groups) > most:
+        groups = [groups[at] for at in spread_evenly(len(groups), most)]
+    sizes = [float(reading.files.size[group.files].sum()) for group in groups]
+    wanted = _spread_files(reading.files, groups, _distribute(sizes, most))
+    opened = [
+        one for one in parallel.run_parallel(reading.open_file, wanted, parallelism=_AT_ONCE) if one
+    ]
+    of: list[list[OpenedFile]] = [[] for _ in groups]
+    for one in opened:
+        of[one.chosen.group].append(one)
+    there = [sum(one.total_groups for one in files) for files in of]
+    found = []
+    for files, count in zip(of, _distribute(sizes, most, there), strict=True):
+        found += _choose_row_groups(files, count)
+    return sorted(found, key=lambda one: one.row)
+
+
+def _distribute(sizes: Sequence[float], most: int, there: Sequence[int] | None = None) -> list[int]:
+    """How many of ``max_groups`` each gets by its size, one at least; no more than are ``there``.
+
+    >>> _shared([1.0, 1.0, 6.0], 8), _shared([1.0, 1.0, 6.0], 8, [9, 9, 2])
+    ([1, 1, 6], [3, 3, 2])
+    """
+    limits = [most] * len(sizes) if there is None else list(there)
+    found, left, bytes_left = [0] * len(sizes), most, sum(sizes)
+    # those that have least for their size first, so that the others get what these have not
+    order = sorted(range(len(sizes)), key=lambda n: (limits[n] / max(sizes[n], 1.0), n))
+    for place, number in enumerate(order):
+        others = len(order) - place - 1
+        share = round(left * sizes[number] / max(bytes_left, 1.0))
+        found[number] = min(max(1, min(left - others, share)), limits[number])
+        left, bytes_left = left - found[number], bytes_left - sizes[number]
+    return found
+
+
+def _spread_files(
+    files: TableFiles, groups: Sequence[SampleRequest], shares: Sequence[int]
+) -> list[ChosenFile]:
+    """So many files of each group, spread evenly over its bytes; all where there are no more."""
+    found = []
+    for number, (group, share) in enumerate(zip(groups, shares, strict=True)):
+        for at in _spread_by_size(files.size[group.files], share).tolist():
+            row, fitted = int(group.files[at]), int(group.fit_rows[at])
+            found.append(ChosenFile(row, number, fitted, at))
+    return sorted(found, key=lambda one: one.row)
+
+
+def _spread_by_size(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+    """So many places, ascending: those that are hit by marks evenly over the sizes.
+
+    Where several hit one, the largest of the others make up for it.
+
+    >>> _spread_over(np.array([1, 1, 8, 1, 1]), 3).tolist()
+    [0, 2, 3]
+    """
+    if wanted >= len(sizes):
+        return np.arange(len(sizes))
+    ends = np.cumsum(np.maximum(sizes, 1))
+    marks = (np.arange(wanted) + 0.5) * (ends[-1] / wanted)
+    hits = np.bincount(np.searchsorted(ends, marks, side="right"), minlength=len(sizes)) > 0
+    rest = np.flatnonzero(~hits)
+    more = rest[np.argsort(-sizes[rest], kind="stable")][: wanted - int(hits.sum())]
+    found: NDArray[np.int64] = np.sort(np.concatenate([np.flatnonzero(hits), more]))
+    return found
+
+
+def _choose_row_groups(files: Sequence[OpenedFile], count: int) -> list[OpenedFile]:
+    """So many row groups of the files, spread over their rows; files of none are left out."""
+    if not files:
+        return []
+    sizes = np.concatenate([one.sizes for one in files])
+    owner = np.repeat(np.arange(len(files)), [one.total_groups for one in files])
+    first = np.cumsum([0, *(one.total_groups for one in files)])[:-1]
+    places = _spread_by_size(sizes, count)
+    found = []
+    for nth, one in enumerate(files):
+        here = places[owner[places] == nth] - first[nth]
+        if len(here) or not one.total_groups:
+            found.append(replace(one, groups=here.tolist(), sizes=one.sizes[here]))
+    return found

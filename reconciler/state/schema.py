@@ -1,0 +1,149 @@
+"""The columns of a table: as its writes declare them, and as readers see them.
+
+Source: TableSchemaResolver (getTableAvroSchema, appendPartitionColumns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from reconciler.errors import NotFoundError
+from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
+from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.hudi.load import (
+    PROPERTIES,
+    instant_file_path,
+    read_archived_commits,
+    read_instant_file,
+)
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.declared_schema import SCHEMA, find_declared_schema
+from reconciler.hudi.timeline.instant import COMMITS, Instant
+from reconciler.state.schema_versions import SCHEMA_FOLDER, SchemaVersion, parse_schema_versions
+
+if TYPE_CHECKING:
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.state.model import TableState
+    from reconciler.storage.api import Storage
+
+CREATE_SCHEMA_KEY: Final = "hoodie.table.create.schema"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSchema:
+    """A table's Avro schema as ``text``, and the file of the table that says it.
+
+    ``extra``: the rest of what that write says, empty where no write did.
+    """
+
+    text: str
+    path: str
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_declared_schema(
+    storage: Storage,
+    properties: TableProperties,
+    state: TableState,
+    *,
+    is_visible: Callable[[str, str | None], bool] | None = None,
+) -> DeclaredSchema | None:
+    """The schema that the newest write says, else a table service, else the table's first.
+
+    ``is_visible``: which writes count, by requested and completion time; all by default. None where
+    nobody has written one down. Reads commit files, the newest first, until one tells. Raises
+    FormatError, StorageError, and NotFoundError where the timeline has moved on.
+    """
+    service: DeclaredSchema | None = None
+    for operation, extra, path in _list_writes(storage, properties, state, is_visible):
+        text = find_declared_schema(operation, extra)
+        if text:
+            return DeclaredSchema(text, path, extra)
+        if service is None and extra.get(SCHEMA):
+            service = DeclaredSchema(extra[SCHEMA], path)
+    created = properties.raw.get(CREATE_SCHEMA_KEY)
+    if service is None and created:
+        return DeclaredSchema(created, f"{PROPERTIES}: {CREATE_SCHEMA_KEY}")
+    return service
+
+
+def _list_writes(
+    storage: Storage,
+    properties: TableProperties,
+    state: TableState,
+    sees: Callable[[str, str | None], bool] | None,
+) -> Iterator[tuple[str | None, dict[str, str], str]]:
+    """Operation and extra metadata of writes, newest first."""
+    active = []
+    for entry in state.timeline.entries:
+        instant = entry.instant
+        ended = state.completions.get(instant.requested)
+        is_write = instant.is_completed and instant.action in COMMITS
+        if is_write and (sees is None or sees(instant.requested, ended)):
+            active.append((ended or instant.requested, entry))
+    for _ended, entry in sorted(active, key=lambda found: found[0], reverse=True):
+        path = instant_file_path(properties, entry)
+        found = CommitMetadata.parse(read_instant_file(storage, properties, entry), path)
+        yield found.operation, dict(found.extra), path
+    for operation, extra, path in read_archived_commits(storage, properties):
+        yield operation, dict(extra), path
+
+
+def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
+    """Every version of a table's schema, oldest first; none where it was never evolved by name.
+
+    Raises FormatError, StorageError, and NotFoundError where they were just written anew.
+    """
+    try:
+        entries = storage.list(SCHEMA_FOLDER)
+    except NotFoundError:  # evolution was never used, whether or not it is switched on
+        return ()
+    found = [
+        (instant.requested, entry.name)
+        for entry in entries
+        if (instant := Instant.parse(entry.name)) and instant.is_completed
+    ]
+    if not found:
+        return ()
+    path = f"{SCHEMA_FOLDER}/{max(found)[1]}"
+    return parse_schema_versions(storage.read(path), path)
+
+
+def read_file_schema(storage: Storage, path: str, size: int) -> pa.Schema:
+    """The Arrow schema that the footer of a base file says; raises FormatError, StorageError."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    with reading_parquet(path):
+        return pq.read_schema(open_range_file(storage, path, size))
+
+
+def build_table_schema(text: str, path: str, properties: TableProperties) -> pa.Schema:
+    """The columns of a declared schema as readers see them.
+
+    Meta columns come first where the table has them; partition columns that files drop are text at
+    the end, as in Hudi. Raises as ``to_arrow_schema`` does, naming ``path``.
+    """
+    return add_table_columns(to_arrow_schema(text, path), properties)
+
+
+def add_table_columns(schema: pa.Schema, properties: TableProperties) -> pa.Schema:
+    """Columns with what the table's properties add to them."""
+    if drops_partition_columns(properties):
+        for name in properties.partition_fields:
+            if name not in schema.names:
+                schema = schema.append(pa.field(name, pa.string()))
+    return add_meta_columns(schema) if has_meta_columns(properties) else schema
+
+
+def has_meta_columns(properties: TableProperties) -> bool:
+    return properties.raw.get("hoodie.populate.meta.fields", "true").lower() != "false"
+
+
+def drops_partition_columns(properties: TableProperties) -> bool:
+    """Whether base files lack the partition columns, so that only folders know their values."""
+    said = properties.raw.get("hoodie.datasource.write.drop.partition.columns", "false")
+    return said.lower() == "true"

@@ -1,0 +1,59 @@
+"""The file slices of a table as it is, by the rules of its version; pure."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.files.view import FileView, build_view
+from reconciler.hudi.timeline.instant import Action
+from reconciler.state.model import TableState
+
+
+def build_table_view(state: TableState) -> FileView:
+    """The slices of a table, by the rules of its version."""
+    return build_view(
+        state.files,
+        state.timeline,
+        table_version=state.table_version,
+        completions=state.completions,
+        compactions={
+            (operation.partition, operation.file_id): operation.instant
+            for operation in state.compactions
+            if operation.action is Action.COMPACTION
+        },
+        replaced=state.replaced,
+        v6_completions=state.v6_completions if state.is_merge_on_read else None,
+    )
+
+
+def find_newest_bases(view: FileView) -> NDArray[np.int64]:
+    """The base files that a read of now sees, as ascending rows of the view's files.
+
+    Those of the newest visible slice of every group that isn't replaced, and of the one before
+    where a compaction is pending; of two in a slice the last.
+    """
+    is_read = _is_current(view)
+    bases = np.flatnonzero((view.files.kind == FileKind.BASE) & is_read[view.row_slice])
+    one = np.full(len(view), -1, np.int64)
+    one[view.row_slice[bases]] = bases
+    return np.sort(one[one >= 0])
+
+
+def find_newest_logs(view: FileView) -> NDArray[np.int64]:
+    """The log files that a read of now merges, as ascending rows of the view's files."""
+    return np.flatnonzero((view.files.kind == FileKind.LOG) & _is_current(view)[view.row_slice])
+
+
+def _is_current(view: FileView) -> NDArray[np.bool_]:
+    """Per slice: it is the newest of a live group, or the one before where that one is to come."""
+    rows = np.flatnonzero(view.is_visible & view.is_live)
+    is_last = np.append(np.diff(view.group[rows]) != 0, True)[: len(rows)]
+    newest = np.flatnonzero(is_last)
+    waits = newest[view.is_phantom[rows[newest]] & (newest > 0)]
+    waits = waits[view.group[rows[waits - 1]] == view.group[rows[waits]]]
+    is_read = np.zeros(len(view), np.bool_)
+    is_read[rows[newest]] = True
+    is_read[rows[waits - 1]] = True
+    return is_read

@@ -1,0 +1,260 @@
+"""The payloads of the timeline that planners need, as values of the state.
+
+Only what is asked for is read: a commit's statistics may be large, and most plans need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import FormatError
+from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
+from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.compaction import CompactionPlan
+from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
+from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.hudi.timeline.rollback import parse_rolled_back_time
+from reconciler.hudi.timeline.savepoint import SavepointMetadata
+from reconciler.state.model import (
+    CompletedClean,
+    PendingClean,
+    PendingClustering,
+    PendingClusteringSlice,
+    PendingCompactionGroup,
+    Savepoint,
+)
+from reconciler.storage.api import Storage
+
+#: 1.2's incremental scan skips what these operations only inserted (CleanPlanner)
+_INSERTING: Final = frozenset(
+    {
+        "UPSERT",
+        "UPSERT_PREPPED",
+        "INSERT",
+        "INSERT_PREPPED",
+        "BULK_INSERT",
+        "BULK_INSERT_PREPPED",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineReader:
+    """Reads the payloads that planners need."""
+
+    storage: Storage
+    properties: TableProperties
+    timeline: Timeline
+
+    def read_savepoints(self) -> tuple[Savepoint, ...]:
+        return tuple(
+            self._read_savepoint(entry) for entry in self._list_entries({Action.SAVEPOINT})
+        )
+
+    def _read_savepoint(self, entry: TimelineFile) -> Savepoint:
+        time = entry.instant.requested
+        if not entry.instant.is_completed:
+            return Savepoint(instant=time, completed=False, files=frozenset())
+        pinned = SavepointMetadata.parse(self._read_data(entry), self._path(entry)).files
+        names = frozenset(name for found in pinned.values() for name in found)
+        return Savepoint(instant=time, completed=True, files=names)
+
+    def read_compactions(self) -> tuple[PendingCompactionGroup, ...]:
+        found = []
+        for instant in self.timeline.pending({Action.COMPACTION, Action.LOGCOMPACTION}):
+            data, path = self._read_requested(instant)
+            found += [
+                PendingCompactionGroup(
+                    instant=instant.requested,
+                    action=instant.action,
+                    partition=operation.partition,
+                    file_id=operation.file_id,
+                    base_instant=operation.base_instant,
+                )
+                for operation in CompactionPlan.parse(data, path).operations
+            ]
+        return tuple(found)
+
+    def read_pending_clusterings(self) -> tuple[PendingClustering, ...]:
+        found = []
+        for instant in self.timeline.pending({Action.CLUSTERING, Action.REPLACECOMMIT}):
+            data, path = self._read_requested(instant)
+            if instant.action is Action.REPLACECOMMIT and not data:
+                continue  # an insert_overwrite of an old writer: it names no slices
+            if RequestedReplace.parse(data, path).is_clustering:
+                found.append(
+                    PendingClustering(
+                        instant=instant.requested,
+                        state=instant.state.value,
+                        started_ms=self._find_start(instant),
+                        plan=ClusteringPlan.parse(data, path),
+                    )
+                )
+        return tuple(found)
+
+    def read_rolled_back(self) -> frozenset[str]:
+        """What pending rollbacks are going to undo; one whose plan is not there says nothing."""
+        found = set()
+        for instant in self.timeline.pending({Action.ROLLBACK}):
+            file = self.timeline.find_file(instant.requested, instant.action, State.REQUESTED)
+            data = b"" if file is None else self._read_data(file)
+            if file is not None and data:
+                found.add(parse_rolled_back_time(data, self._path(file)))
+        return frozenset(found)
+
+    def read_replaced(self) -> Mapping[tuple[str, str], str]:
+        found: dict[tuple[str, str], str] = {}
+        for entry in self._list_entries({Action.REPLACECOMMIT}):
+            if entry.instant.is_completed:
+                commit = CommitMetadata.parse(
+                    self._read_data(entry), self._path(entry), replaces=True
+                )
+                for partition, ids in commit.replaced.items():
+                    found |= dict.fromkeys(
+                        ((partition, file_id) for file_id in ids), entry.instant.requested
+                    )
+        return found
+
+    def read_completed_cleans(self) -> tuple[CompletedClean, ...]:
+        return tuple(
+            self._read_completed_clean(entry)
+            for entry in self._list_entries({Action.CLEAN})
+            if entry.instant.is_completed
+        )
+
+    def _read_completed_clean(self, entry: TimelineFile) -> CompletedClean:
+        data = self._read_data(entry)
+        time = entry.instant.requested
+        if not data:
+            return CompletedClean(
+                instant=time,
+                is_blank=True,
+                policy=None,
+                earliest_instant_to_retain="",
+                last_completed_commit="",
+                savepointed=(),
+                removed={},
+                extra={},
+                planned=self._read_planned(time),
+            )
+        found = CleanMetadata.parse(data, self._path(entry))
+        savepointed = found.extra.get("savepointed_timestamps", "").split(",")
+        return CompletedClean(
+            instant=time,
+            is_blank=False,
+            policy=next((p.policy for p in found.partitions.values()), None),
+            earliest_instant_to_retain=found.earliest_instant,
+            last_completed_commit=found.last_completed_commit,
+            savepointed=tuple(t.strip() for t in savepointed if t.strip()),
+            removed={path: p.deleted for path, p in found.partitions.items() if p.deleted},
+            extra=found.extra,
+        )
+
+    def _read_planned(self, time: str) -> Mapping[str, tuple[str, ...]]:
+        """What a clean meant to delete; nothing where its plan is gone or cannot be decoded."""
+        requested = self.timeline.find_file(time, Action.CLEAN, State.REQUESTED)
+        if requested is None:
+            return {}
+        try:
+            return CleanerPlan.parse(self._read_data(requested), self._path(requested)).files
+        except FormatError:
+            return {}
+
+    def read_pending_cleans(self) -> tuple[PendingClean, ...]:
+        return tuple(
+            self._read_pending_clean(entry)
+            for entry in self._list_entries({Action.CLEAN})
+            if not entry.instant.is_completed
+        )
+
+    def _read_pending_clean(self, entry: TimelineFile) -> PendingClean:
+        time = entry.instant.requested
+        started_ms = self._find_start(entry.instant)
+        state = entry.instant.state.value
+        requested = self.timeline.find_file(time, Action.CLEAN, State.REQUESTED)
+        if requested is None:
+            problem = "its requested file is not there"
+            return PendingClean(instant=time, state=state, started_ms=started_ms, problem=problem)
+        try:
+            plan = CleanerPlan.parse(self._read_data(requested), self._path(requested))
+        except FormatError as error:
+            problem = "its requested file is empty" if not requested.size else str(error)
+            return PendingClean(instant=time, state=state, started_ms=started_ms, problem=problem)
+        return PendingClean(
+            instant=time,
+            state=state,
+            started_ms=started_ms,
+            policy=plan.policy,
+            earliest_instant_to_retain=plan.earliest_instant,
+            files=plan.files,
+            delete_partitions=plan.delete_partitions,
+            extra=plan.extra,
+        )
+
+    def _find_start(self, pending: Instant) -> int:
+        """When the newest file of an instant was written."""
+        key = (pending.requested, pending.action)
+        files = (f for f in self.timeline.files if (f.instant.requested, f.instant.action) == key)
+        return max(file.modified_ms for file in files)
+
+    def read_touched(self, since: str) -> Mapping[str, frozenset[str]]:
+        """Partitions by completed write at or after ``since``."""
+        return {
+            entry.instant.requested: self._read_partitions(entry)
+            for entry in self._list_entries(COMMITS)
+            if entry.instant.is_completed and entry.instant.requested >= since
+        }
+
+    def _read_partitions(self, entry: TimelineFile) -> frozenset[str]:
+        commit = CommitMetadata.parse(self._read_data(entry), self._path(entry))
+        is_plain = (
+            self.properties.table_type == "COPY_ON_WRITE" and entry.instant.action is Action.COMMIT
+        )
+        if is_plain and (commit.operation or "").upper() in _INSERTING:
+            return frozenset(path for path, updated in commit.has_updates.items() if updated)
+        return frozenset(commit.has_updates) | frozenset(commit.replaced)
+
+    def _list_entries(self, actions: Iterable[Action]) -> list[TimelineFile]:
+        wanted = frozenset(actions)
+        return [entry for entry in self.timeline.entries if entry.instant.action in wanted]
+
+    def _read_requested(self, instant: Instant) -> tuple[bytes, str]:
+        file = self.timeline.find_file(instant.requested, instant.action, State.REQUESTED)
+        if file is None:
+            missing = Instant(instant.requested, instant.action, State.REQUESTED).file_name
+            raise FormatError(
+                f"{self.properties.timeline_folder}/{missing}",
+                f"is not there, although {instant.file_name} is",
+                "restore it from a copy or roll the instant back with Hudi",
+            )
+        return self._read_data(file), self._path(file)
+
+    def _read_data(self, file: TimelineFile) -> bytes:
+        return read_instant_file(self.storage, self.properties, file)
+
+    def _path(self, file: TimelineFile) -> str:
+        return instant_file_path(self.properties, file)
+
+
+def list_clustering_slices(
+    pending: Iterable[PendingClustering],
+) -> tuple[PendingClusteringSlice, ...]:
+    """Every slice that a pending clustering has in hand."""
+    return tuple(
+        PendingClusteringSlice(
+            instant=one.instant,
+            partition=given.partition,
+            file_id=given.file_id,
+            base_file=given.base_file,
+            log_files=given.log_files,
+        )
+        for one in pending
+        for group in one.plan.groups
+        for given in group.slices
+    )

@@ -1,0 +1,141 @@
+"""Past writes and past clusterings, read from the timeline's commit files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.declared_schema import find_declared_schema
+from reconciler.hudi.timeline.instant import COMMITS, Action, State
+from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.hudi.timeline.write_stats import WriteStats
+from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.state.clustering_layout import (
+    EXECUTOR_KEY,
+    HUDI_EXECUTOR,
+    LAYOUT_KEY,
+    ClusteringLayout,
+    PastClustering,
+)
+from reconciler.state.model import PLAN_DIGEST
+from reconciler.storage.api import Storage
+
+_CLUSTER: Final = "CLUSTER"
+_SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteHistory:
+    """``read_newest``: the newest completed writes, oldest first. ``clusterings``: likewise, all.
+
+    ``schema``: the table's Avro schema by the newest of ``read_newest`` that declares it.
+    """
+
+    written: tuple[PastWrite, ...]
+    clusterings: tuple[PastClustering, ...]
+    schema: str | None = None
+
+
+def read_write_history(
+    storage: Storage, properties: TableProperties, timeline: Timeline, *, newest: int = 20
+) -> WriteHistory:
+    """The newest completed writes, and every completed clustering of the active timeline.
+
+    Reads one file a write and two a clustering. Raises FormatError, StorageError; NotFoundError
+    where the timeline has moved on since it was listed.
+    """
+    return _HistoryReader(storage, properties, timeline).read_history(newest)
+
+
+def read_newest_writes(
+    storage: Storage, properties: TableProperties, timeline: Timeline, *, newest: int = 10
+) -> tuple[PastWrite, ...]:
+    """The newest completed writes, oldest first; reads one file each and raises as above."""
+    return _HistoryReader(storage, properties, timeline).read_newest(newest)
+
+
+@dataclass(frozen=True, slots=True)
+class _HistoryReader:
+    storage: Storage
+    properties: TableProperties
+    timeline: Timeline
+
+    def read_history(self, newest: int) -> WriteHistory:
+        done = self._completed_commits()
+        recent = done[max(len(done) - newest, 0) :]
+        read = {entry: self._read_stats(entry) for entry in recent}
+        schemas = (find_declared_schema(s.operation, s.extra) for s in reversed(read.values()))
+        replacing = [entry for entry in done if entry.instant.action is Action.REPLACECOMMIT]
+        return WriteHistory(
+            written=tuple(_build_written(entry, read[entry]) for entry in recent),
+            clusterings=tuple(self._past_clusterings(replacing, read)),
+            schema=next((schema for schema in schemas if schema), None),
+        )
+
+    def read_newest(self, newest: int) -> tuple[PastWrite, ...]:
+        done = self._completed_commits()
+        recent = done[max(len(done) - newest, 0) :]
+        return tuple(_build_written(entry, self._read_stats(entry)) for entry in recent)
+
+    def _completed_commits(self) -> list[TimelineFile]:
+        return [
+            entry
+            for entry in self.timeline.entries
+            if entry.instant.is_completed and entry.instant.action in COMMITS
+        ]
+
+    def _past_clusterings(
+        self, replacing: Iterable[TimelineFile], read: dict[TimelineFile, WriteStats]
+    ) -> Iterable[PastClustering]:
+        for entry in replacing:
+            stats = read[entry] if entry in read else self._read_stats(entry)
+            if (stats.operation or "").upper() == _CLUSTER:
+                yield self._past_clustering(entry, stats)
+
+    def _past_clustering(self, entry: TimelineFile, stats: WriteStats) -> PastClustering:
+        """What a completed clustering was; of those that we had Hudi execute the plan knows."""
+        time = entry.instant.requested
+        if LAYOUT_KEY in stats.extra:
+            layout = ClusteringLayout.parse(stats.extra[LAYOUT_KEY], self._path(entry))
+            return PastClustering(instant=time, layout=layout, extra=stats.extra)
+        asked = self.timeline.find_file(
+            time, Action.CLUSTERING, State.REQUESTED
+        ) or self.timeline.find_file(time, Action.REPLACECOMMIT, State.REQUESTED)
+        if asked is None:
+            return PastClustering(instant=time, layout=None, extra=stats.extra)
+        plan = RequestedReplace.parse(self._read_data(asked), self._path(asked))
+        # a plan that we were to execute and another writer did says nothing of what came of it
+        if plan.extra.get(EXECUTOR_KEY) == HUDI_EXECUTOR and LAYOUT_KEY in plan.extra:
+            layout = ClusteringLayout.parse(plan.extra[LAYOUT_KEY], self._path(asked))
+            return PastClustering(instant=time, layout=layout, extra=plan.extra)
+        named = plan.strategy.get(_SORT_COLUMNS, "").split(",")
+        columns = tuple(name.strip() for name in named if name.strip())
+        return PastClustering(
+            instant=time, layout=ClusteringLayout(columns=columns), extra=stats.extra
+        )
+
+    def _read_stats(self, entry: TimelineFile) -> WriteStats:
+        return WriteStats.parse(self._read_data(entry), self._path(entry))
+
+    def _read_data(self, file: TimelineFile) -> bytes:
+        return read_instant_file(self.storage, self.properties, file)
+
+    def _path(self, file: TimelineFile) -> str:
+        return instant_file_path(self.properties, file)
+
+
+def _build_written(entry: TimelineFile, stats: WriteStats) -> PastWrite:
+    return PastWrite(
+        instant=entry.instant.requested,
+        action=entry.instant.action,
+        rows=stats.rows,
+        bytes=stats.bytes,
+        is_base=stats.is_base,
+        operation=stats.operation,
+        is_ours=PLAN_DIGEST in stats.extra,
+        inserts=stats.count_new_rows(),
+    )

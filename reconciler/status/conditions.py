@@ -1,0 +1,131 @@
+"""What is true of a table, on two axes that know nothing of each other; pure.
+
+``Synced``: is it as declared? ``Healthy``: does something hang that a person should look at? A
+table may be in sync and ill, or well and drifted. The shape is that of a Kubernetes condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from reconciler import units
+from reconciler.plans.model import ResumeStep, RollbackStep, TablePlan
+from reconciler.spec.model import TableSpec
+
+ConditionType = Literal["Synced", "Healthy"]
+ConditionStatus = Literal["True", "False", "Unknown"]
+
+#: of Synced, and of Healthy, the worst first; other programs rely on these words
+SYNC_REASONS: Final = ("Unreadable", "Blocked", "Suspended", "Drifted", "Unmanaged", "InSync")
+HEALTH_REASONS: Final = ("Unreadable", "PendingRestore", "StaleLock", "StuckInstant", "Healthy")
+
+_MAX_SENTENCES: Final = 5
+_PENDING_RESTORE: Final = "pendingRestore"
+_SUSPEND: Final = "suspend"
+#: from so many seconds on an age is said in the unit
+_UNITS: Final = (("d", 86400, 2), ("h", 3600, 2), ("m", 60, 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCondition:
+    """``reason`` is one word in CamelCase for programs, ``message`` sentences for people."""
+
+    type: ConditionType
+    status: ConditionStatus
+    reason: str
+    message: str
+
+
+def is_unmanaged(spec: TableSpec) -> bool:
+    """Whether nothing is declared that makes a step."""
+    return spec.retention is None and spec.clustering is None and spec.index is None
+
+
+def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:
+    """Whether the table is as declared: nothing refused, no drift, no step.
+
+    What is suspended is compared all the same; what nothing is declared for, or what could not be
+    read, is unknown.
+    """
+    if plan.error is not None:
+        return _synced("Unknown", "Unreadable", plan.error)
+    differences = _describe_differences(plan)
+    others = tuple(note.because for note in plan.refusals if note.rule != _SUSPEND)
+    if others:
+        return _synced("False", "Blocked", _join_sentences((*others, *differences)))
+    if plan.refusals:
+        is_same: ConditionStatus = "False" if differences else "True"
+        return _synced(
+            is_same, "Suspended", _join_sentences((plan.refusals[0].because, *differences))
+        )
+    if is_unmanaged(spec) and not leftover_reasons(plan):
+        return _synced("Unknown", "Unmanaged", "the spec has no retention block")
+    if differences:
+        return _synced("False", "Drifted", _join_sentences(differences))
+    return _synced("True", "InSync", "the plan is empty")
+
+
+def healthy_condition(
+    plan: TablePlan, *, stuck: Sequence[str], stale_lock: str | None
+) -> TableCondition:
+    """Whether nothing hangs; ``stuck`` and ``stale_lock`` are sentences about what does."""
+    if plan.error is not None:
+        return _unhealthy("Unreadable", [plan.error])
+    restores = [note.because for note in plan.refusals if note.rule == _PENDING_RESTORE]
+    found = {
+        "PendingRestore": restores,
+        "StaleLock": [] if stale_lock is None else [stale_lock],
+        "StuckInstant": list(stuck),
+    }
+    reasons = [reason for reason in HEALTH_REASONS if found.get(reason)]
+    if not reasons:
+        return TableCondition(
+            type="Healthy", status="True", reason="Healthy", message="nothing hangs"
+        )
+    return _unhealthy(reasons[0], [line for reason in reasons for line in found[reason]])
+
+
+def leftover_reasons(plan: TablePlan) -> tuple[str, ...]:
+    """What runs that died have left, a sentence each."""
+    steps = (step for step in plan.steps if isinstance(step, ResumeStep | RollbackStep))
+    return tuple(step.because for step in steps)
+
+
+def format_age(seconds: int) -> str:
+    """An age, in units large enough to be read.
+
+    >>> about(119), about(120), about(7260), about(200_000)
+    ('119s', '2m', '2h', '2d')
+    """
+    for unit, size, least in _UNITS:
+        if seconds >= least * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def describe_stale(seconds: int) -> str:
+    """What an instant or a lock is that was there for longer than ``staleAfter``."""
+    return f"longer than concurrency.staleAfter, {units.format_duration(seconds)}"
+
+
+def _describe_differences(plan: TablePlan) -> tuple[str, ...]:
+    drift = tuple(f"{finding.field}: {finding.because}" for finding in plan.drift)
+    found = (*leftover_reasons(plan), *drift)
+    return found or (("the plan is not empty",) if plan.steps else ())
+
+
+def _join_sentences(sentences: Sequence[str]) -> str:
+    more = len(sentences) - _MAX_SENTENCES
+    return "; ".join(sentences[:_MAX_SENTENCES]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _synced(status: ConditionStatus, reason: str, message: str) -> TableCondition:
+    return TableCondition(type="Synced", status=status, reason=reason, message=message)
+
+
+def _unhealthy(reason: str, sentences: Sequence[str]) -> TableCondition:
+    return TableCondition(
+        type="Healthy", status="False", reason=reason, message=_join_sentences(sentences)
+    )

@@ -1,0 +1,71 @@
+"""How far a table's index of column statistics reaches; pure.
+
+Only tables whose spec has an index block are asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.state.model import TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """What the newest version that can be read has; None and empty where there is none.
+
+    ``declared``: columns of the spec, of which ``unindexable`` cannot be indexed. ``file``: its
+    path below the table, ``bytes`` its length; ``instant``: the newest that it covers, after which
+    ``commits_since`` writes were completed. ``columns``: those that it has. ``files``: base files
+    of newest slices, of which it has ``files_covered`` with every declared column that can be
+    indexed. ``damaged``: newer versions that cannot be read, a sentence each. ``hudi_columns``:
+    what Hudi's column_stats has; None where it is not live or not asked for.
+    """
+
+    declared: tuple[str, ...]
+    unindexable: tuple[str, ...] = ()
+    file: str | None = None
+    bytes: int = 0
+    instant: str | None = None
+    commits_since: int | None = None
+    columns: tuple[str, ...] = ()
+    files: int = 0
+    files_covered: int = 0
+    damaged: tuple[str, ...] = ()
+    hudi_columns: tuple[str, ...] | None = None
+
+    @property
+    def missed_by_hudi(self) -> tuple[str, ...]:
+        """Declared columns that could be in Hudi's column_stats, which is live without them.
+
+        >>> IndexStatus(declared=("a", "b"), hudi_columns=("a",)).missed_by_hudi
+        ('b',)
+        """
+        if self.hudi_columns is None:
+            return ()
+        done_with = {*self.hudi_columns, *self.unindexable}
+        return tuple(column for column in self.declared if column not in done_with)
+
+
+def index_status(state: TableState) -> IndexStatus | None:
+    """The status of the index of a table; None where its spec has no index block."""
+    known = state.index_state
+    if known is None:
+        return None
+    last, said = known.version, known.provenance
+    covered = len(known.files) - len(known.missing) if known.wanted else 0
+    return IndexStatus(
+        declared=(*known.wanted, *known.problems),
+        unindexable=tuple(known.problems),
+        file=None if last is None else last.path,
+        bytes=0 if last is None else last.size,
+        instant=None if last is None else last.name.instant,
+        commits_since=None
+        if last is None
+        else sum(i.requested > last.name.instant for i in state.timeline.commits),
+        columns=() if said is None else tuple(said.columns),
+        files=len(known.files),
+        files_covered=covered,
+        damaged=(*known.newer, *known.damaged),
+        hudi_columns=known.hudi_columns,
+    )

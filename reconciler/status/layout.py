@@ -1,0 +1,256 @@
+"""How the rows of a table lie in its files, beside what its spec declares; pure.
+
+Only tables whose spec has a clustering block are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from reconciler.hudi.timeline.instant import Action
+from reconciler.spec.model import Clustering, FileSizes, TableSpec
+from reconciler.state.clustering_layout import ClusteringLayout
+from reconciler.state.measured_queries import MeasuredQuery, parse_measurements
+from reconciler.state.model import PLAN_DIGEST, TableState
+
+if TYPE_CHECKING:
+    from reconciler.hudi.files.view import FileView
+    from reconciler.planners.cluster.layout_figures import PartitionFigures
+    from reconciler.plans.model import TablePlan
+
+#: partitions that are named, the worst first
+_MAX_PARTITIONS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeClass:
+    """Base files of newest slices below so many bytes (None: any) and in no class before."""
+
+    below: int | None
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatus:
+    """Newest base files of a partition. ``overlap``: how many cover a row, None: not known."""
+
+    partition: str
+    files: int
+    small_files: int
+    small_file_share: float
+    overlap: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringStatus:
+    """A completed clustering. ``columns`` None: nobody wrote down what it ordered rows by.
+
+    ``curve`` and ``mapping`` are None where it is not known, and without columns. ``is_own_clean``: an
+    apply of this tool made it; ``age_seconds`` needs the timeline's zone. ``queries``: what the
+    declared ones read once it was completed.
+    """
+
+    instant: str
+    age_seconds: int | None
+    columns: tuple[str, ...] | None
+    curve: str | None
+    mapping: str | None
+    is_as_declared: bool
+    is_ours: bool
+    queries: tuple[MeasuredQuery, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingClusteringStatus:
+    """A requested or inflight clustering and how many file groups it has in hand, and where."""
+
+    instant: str
+    state: str
+    age_seconds: int
+    is_stuck: bool
+    file_groups: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLayout:
+    """What the clustering of the plan comes to; figures after it are predicted.
+
+    ``bytes_rewritten``: of base and log files that it reads. ``predict_overlap``: how many files
+    will cover a row, None where it is not known.
+    """
+
+    bytes_rewritten: int
+    files_after: int
+    small_files_after: int
+    overlap_after: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutStatus:
+    """``columns``, ``curve``, ``mapping``: as declared; no columns: files are packed as they are.
+
+    ``sizes``: classes made of ``files.small`` and ``files.target``. ``overlap``: the mean number of
+    files that cover a row on the columns, of the partitions where it is known. ``partitions``:
+    those with files; ``small_partitions``: those of them with small ones. ``worst``: the first of
+    the partitions with small files or too much overlap, most small files first. ``planned``: None
+    where the plan rewrites nothing.
+    """
+
+    columns: tuple[str, ...]
+    curve: str | None
+    mapping: str | None
+    sizes: tuple[SizeClass, ...]
+    overlap: float | None
+    partitions: int
+    small_partitions: int
+    worst: tuple[PartitionStatus, ...]
+    planned: PlannedLayout | None
+    last_clustering: ClusteringStatus | None
+    pending: tuple[PendingClusteringStatus, ...]
+
+
+def layout_status(
+    spec: TableSpec,
+    state: TableState,
+    view: FileView,
+    plan: TablePlan,
+    *,
+    age: Callable[[str], int | None],
+    stale_after: int,
+) -> LayoutStatus | None:
+    """The layout of a table; None where its spec declares none. ``view`` and ``plan`` are its.
+
+    ``age``: seconds since an instant, None where its zone is not known.
+    """
+    asked = spec.clustering
+    if asked is None:
+        return None
+    found = _layout_figures(spec, state, view)
+    declared = ClusteringLayout()
+    if asked.columns:
+        declared = ClusteringLayout(columns=asked.columns, curve=asked.curve, mapping=asked.mapping)
+    return LayoutStatus(
+        columns=declared.columns,
+        curve=declared.curve,
+        mapping=declared.mapping,
+        sizes=_size_classes(found),
+        overlap=_round_overlap(found.table_overlap),
+        partitions=int((found.files > 0).sum()),
+        small_partitions=int((found.small > 0).sum()),
+        worst=_worst_partitions(found, asked),
+        planned=_planned_layout(plan),
+        last_clustering=_last_clustering(state, declared, age),
+        pending=_pending_clusterings(state, stale_after),
+    )
+
+
+def _layout_figures(spec: TableSpec, state: TableState, view: FileView) -> PartitionFigures:
+    # few specs have the block
+    from reconciler.planners.cluster.candidates import find_candidates  # noqa: PLC0415
+    from reconciler.planners.cluster.layout_figures import measure_layout  # noqa: PLC0415
+    from reconciler.planners.cluster.overlap import ColumnRanges  # noqa: PLC0415
+
+    evidence, ranges = state.clustering_facts, None
+    if evidence is not None and evidence.bounds is not None:
+        ranges = ColumnRanges.build(evidence.bounds, evidence.rows)
+    return measure_layout(find_candidates(state, view), spec.files or FileSizes(), ranges)
+
+
+def _size_classes(found: PartitionFigures) -> tuple[SizeClass, ...]:
+    sizes = found.sizes
+    rows = zip(
+        [*sizes.upper_bounds.tolist(), None],
+        sizes.files.tolist(),
+        sizes.bytes.tolist(),
+        strict=True,
+    )
+    return tuple(SizeClass(below=below, files=files, bytes=b) for below, files, b in rows)
+
+
+def _round_overlap(overlap: float) -> float | None:
+    return None if isnan(overlap) else round(overlap, 2)
+
+
+def _worst_partitions(found: PartitionFigures, asked: Clustering) -> tuple[PartitionStatus, ...]:
+    overlap = np.nan_to_num(found.overlap)
+    above = asked.when.overlap_above
+    is_bad = found.small > 0
+    if above is not None:
+        is_bad |= overlap > above
+    places = np.flatnonzero(is_bad)
+    order = places[np.lexsort((places, -overlap[places], -found.small[places]))][:_MAX_PARTITIONS]
+    return tuple(
+        PartitionStatus(
+            partition=found.partition[place].as_py(),
+            files=int(found.files[place]),
+            small_files=int(found.small[place]),
+            small_file_share=round(float(found.small[place] / found.files[place]), 6),
+            overlap=_round_overlap(float(found.overlap[place])),
+        )
+        for place in order.tolist()
+    )
+
+
+def _planned_layout(plan: TablePlan) -> PlannedLayout | None:
+    if plan.layout is None:
+        return None
+    after = plan.layout.after
+    return PlannedLayout(
+        bytes_rewritten=plan.impact.bytes_rewritten,
+        files_after=after.files,
+        small_files_after=after.small,
+        overlap_after=after.overlap,
+    )
+
+
+def _last_clustering(
+    state: TableState, declared: ClusteringLayout, age: Callable[[str], int | None]
+) -> ClusteringStatus | None:
+    if state.clustering_facts is None or not state.clustering_facts.clusterings:
+        return None
+    last = state.clustering_facts.clusterings[-1]
+    layout = last.layout
+    return ClusteringStatus(
+        instant=last.instant,
+        age_seconds=age(last.instant),
+        columns=None if layout is None else layout.columns,
+        curve=None if layout is None else layout.curve,
+        mapping=None if layout is None else layout.mapping,
+        is_as_declared=not declared.columns or layout == declared,
+        is_ours=PLAN_DIGEST in last.extra,
+        queries=parse_measurements(last.extra),
+    )
+
+
+def _pending_clusterings(
+    state: TableState, stale_after: int
+) -> tuple[PendingClusteringStatus, ...]:
+    groups: dict[str, set[tuple[str, str]]] = {}
+    for given in state.clusterings:
+        groups.setdefault(given.instant, set()).add((given.partition, given.file_id))
+    found = []
+    for entry in state.timeline.entries:
+        instant = entry.instant
+        is_one = instant.action is Action.CLUSTERING or instant.requested in groups
+        if instant.is_completed or not is_one:
+            continue
+        held = groups.get(instant.requested, set())
+        age = max(0, state.observed_ms - entry.modified_ms) // 1000
+        found.append(
+            PendingClusteringStatus(
+                instant=instant.requested,
+                state=instant.state.value,
+                age_seconds=age,
+                is_stuck=age > stale_after,
+                file_groups=len(held),
+                partitions=len({partition for partition, _ in held}),
+            )
+        )
+    return tuple(found)

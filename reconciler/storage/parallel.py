@@ -1,0 +1,140 @@
+"""Several things at a time, on threads of this process; one thread hears of all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Final, Generic, TypeVar
+
+#: a signal that another thread has got is seen only by a main thread that looks up
+_LOOK_UP_S: Final = 0.5
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class StopRequest:
+    """Whether work that has begun should end at the next place where it can."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+
+    def request(self) -> None:
+        self._asked.set()
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt once it is asked: only the main thread has it from a signal."""
+        if self._asked.is_set():
+            raise KeyboardInterrupt
+
+
+def run_parallel(
+    work: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    parallelism: int,
+    on_done: Callable[[R], None] | None = None,
+    on_stop: Callable[[int], None] | None = None,
+    wait_s: float | None = None,
+) -> list[R]:
+    """The work's results, in the order of the items; ``on_done`` hears of each as soon as it is.
+
+    With one at a time, or one item, all happens on the caller's thread. Otherwise ``on_done`` is
+    called there, in the order in which things are done. When that thread is interrupted, or a piece
+    of work raises, no other begins; ``on_stop`` hears how many are under way and may tell them;
+    they are waited for, each ``wait_s`` at the longest, and then the error goes on.
+    """
+    todo = list(items)
+    if parallelism == 1 or len(todo) <= 1:
+        results = []
+        for item in todo:
+            results.append(work(item))
+            if on_done is not None:
+                on_done(results[-1])
+        return results
+    crew = _ThreadPool(work=work, todo=deque(enumerate(todo)))
+    try:
+        crew.start(min(parallelism, len(todo)))
+        found: dict[int, R] = {}
+        while len(found) < len(todo):
+            number, found[number] = crew.next()
+            if on_done is not None:
+                on_done(found[number])
+    except BaseException:
+        crew.todo.clear()
+        try:
+            if on_stop is not None:
+                on_stop(crew.count_alive)
+        finally:
+            crew.wait(wait_s)
+        raise
+    return [found[number] for number in range(len(todo))]
+
+
+@dataclass(slots=True, kw_only=True)
+class _ThreadPool(Generic[T, R]):
+    """Threads that take what is to do from one end; Python does not wait for them when it ends."""
+
+    work: Callable[[T], R]
+    todo: deque[tuple[int, T]]
+    done: SimpleQueue[tuple[int, R] | BaseException] = field(default_factory=SimpleQueue)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def start(self, count: int) -> None:
+        for number in range(count):
+            # what the caller has set, as whether tracebacks are wanted, holds on every thread
+            run = copy_context().run
+            name = f"reconciler-{number + 1}"
+            thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
+            self.threads.append(thread)  # before an interruption can come in between
+            thread.start()
+
+    def next(self) -> tuple[int, R]:
+        """The next result; raises what the work has raised."""
+        while True:
+            with suppress(Empty):
+                done = self.done.get(timeout=_LOOK_UP_S)
+                break
+        if isinstance(done, BaseException):
+            raise done
+        return done
+
+    @property
+    def count_alive(self) -> int:
+        return sum(thread.is_alive() for thread in self.threads)
+
+    def wait(self, wait_s: float | None) -> None:
+        for thread in self.threads:
+            while thread.is_alive():
+                thread.join(_LOOK_UP_S if wait_s is None else wait_s)
+                if wait_s is not None:
+                    break
+
+    def _run(self) -> None:
+        while True:
+            try:
+                number, item = self.todo.popleft()
+            except IndexError:
+                return
+            try:
+                self.done.put((number, self.work(item)))
+            except BaseException as error:  # noqa: BLE001 (it is raised where results are heard of)
+                self.done.put(error)
+                return
+
+
+def group_by_key(items: Sequence[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    """The items in groups of equal keys: what must not happen at the same time.
+
+    >>> apart(["a1", "b1", "a2"], lambda name: name[0])
+    [['a1', 'a2'], ['b1']]
+    """
+    groups: dict[Hashable, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())

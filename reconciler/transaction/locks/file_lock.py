@@ -1,0 +1,256 @@
+"""Hudi's file-system lock, so that Hudi's writers honour it and people see who has it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from reconciler.errors import AlreadyExistsError, BusyError, NotFoundError
+from reconciler.hudi.timeline.lock_file import LOCK_FILE, is_lock_expired, lock_path
+from reconciler.hudi.timeline.owner import Owner
+from reconciler.storage.api import Storage
+from reconciler.transaction.locks.store_clock import read_store_clock_ms
+from reconciler.transaction.process import Clock, Process, is_dead
+
+#: beside the lock while somebody asks the store for its time
+LOCK_CLOCK: Final = f"{LOCK_FILE}.clock"
+_FIRST_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 5.0
+#: after breaking a stale lock: long enough for another who judged it stale too to have acted
+_SETTLE_S: Final = 1.0
+#: how long a holder expects to hold it before it beats again
+_LEASE_MS: Final = 5 * 60_000
+
+
+class TableLock(Protocol):
+    """What excludes other writers while an instant is chosen and while one completes."""
+
+    def acquire(self) -> AbstractContextManager[None]:
+        """Wait for the lock, hold it inside the block. Raises BusyError naming the owner."""
+
+    def confirm(self) -> None:
+        """BusyError when the lock is not ours any more; to be asked before every publication."""
+
+    def renew(self) -> None:
+        """Beat, so that nobody takes a long hold for a dead one; nothing when it is not held."""
+
+    def release_stale(self) -> None:
+        """Remove what a dead run of ours left; anybody else's stays, however old."""
+
+
+class NoLock:
+    """``lock: none``: the spec has said out loud that there is a single writer."""
+
+    def acquire(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def confirm(self) -> None:
+        return
+
+    def renew(self) -> None:
+        return
+
+    def release_stale(self) -> None:
+        return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """A lock that somebody has. ``owner`` is None when it is not one of ours (Hudi's are empty)."""
+
+    path: str
+    owner: Owner | None
+    since_ms: int
+
+    def describe(self, now_ms: int) -> str:
+        """Who has it and for how long, in one clause."""
+        holder = (
+            str(self.owner) if self.owner else "a writer that left no name (Hudi's locks do not)"
+        )
+        seconds = max(0, now_ms - self.since_ms) // 1000
+        return f"{holder}, last sign of life {seconds} s ago"
+
+
+def read_lock_holder(storage: Storage, path: str) -> LockHolder | None:
+    """Who holds the lock file, None when nobody does."""
+    try:
+        entry = storage.stat(path)
+        if entry is None:
+            return None
+        return LockHolder(
+            path=path, owner=Owner.parse(storage.read(path)), since_ms=entry.modified_ms
+        )
+    except NotFoundError:
+        return None
+
+
+def is_holder_dead(
+    holder: LockHolder, *, process: Process, now_ms: int, store_ms: Callable[[], int]
+) -> bool:
+    """Whether it is a lock of ours whose run is dead; arguments as of ``is_dead``."""
+    return holder.owner is not None and is_dead(
+        holder.owner, holder.since_ms, process=process, now_ms=now_ms, store_ms=store_ms
+    )
+
+
+def break_lock(storage: Storage, holder: LockHolder) -> bool:
+    """Remove a lock if it is still the one that was looked at; True when it is gone.
+
+    There is no compare-and-delete in a store: who breaks a lock must look again after taking it.
+    """
+    if read_lock_holder(storage, holder.path) != holder:
+        return False
+    storage.delete(holder.path)
+    return True
+
+
+class FileLock:
+    """One run's view of the lock file.
+
+    ``expire_minutes`` is Hudi's own rule for everybody's locks; ours are also stale when their run
+    is dead. ``wait_s`` bounds the waiting; ``on_wait`` hears once per wait who has the lock, and
+    ``on_pause`` is called before every pause of it and may raise.
+    """
+
+    def __init__(  # noqa: PLR0913 (all of them facts about one lock)
+        self,
+        storage: Storage,
+        path: str,
+        owner: Owner,
+        *,
+        process: Process,
+        clock: Clock,
+        expire_minutes: int,
+        wait_s: float,
+        on_wait: Callable[[str], None] | None = None,
+        on_pause: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._storage, self._path, self._owner = storage, path, owner
+        self._process, self._clock = process, clock
+        self._expire_minutes, self._wait_s = expire_minutes, wait_s
+        self._on_wait, self._on_pause = on_wait, on_pause
+        self._holding = False
+
+    @contextlib.contextmanager
+    def acquire(self) -> Iterator[None]:
+        self._wait_until_acquired()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def confirm(self) -> None:
+        if not self._is_ours(read_lock_holder(self._storage, self._path)):
+            raise BusyError(
+                f"{self._location}: the lock was taken from us while we held it; nothing was "
+                "published under it, run it again"
+            )
+
+    def renew(self) -> None:
+        if self._holding and self._is_ours(read_lock_holder(self._storage, self._path)):
+            self._storage.replace(self._path, self._make_content())
+
+    def release_stale(self) -> None:
+        held = read_lock_holder(self._storage, self._path)
+        if held is not None and self._is_holder_dead(held):
+            break_lock(self._storage, held)
+
+    def _wait_until_acquired(self) -> None:
+        deadline = self._clock.now_ms() + int(self._wait_s * 1000)
+        pause = _FIRST_PAUSE_S
+        while (held := self._try_acquire()) is not None:
+            now_ms = self._clock.now_ms()
+            if now_ms >= deadline:
+                raise BusyError(
+                    f"{self._location}: the table is locked by {held.describe(now_ms)}; run again "
+                    "later, or remove the lock with `reconciler unlock` if that process is gone"
+                )
+            if pause == _FIRST_PAUSE_S and self._on_wait is not None:
+                self._on_wait(held.describe(now_ms))
+            self._on_pause()
+            self._clock.sleep(min(pause, (deadline - now_ms) / 1000))
+            pause = min(pause * 2, _LONGEST_PAUSE_S)
+        self._holding = True
+
+    def _try_acquire(self) -> LockHolder | None:
+        """Take the lock; who has it when that fails, None when it is ours now."""
+        if self._create():
+            return None
+        held = read_lock_holder(self._storage, self._path)
+        if held is None:
+            return self._retry()
+        if self._is_ours(held):  # the store said no to a creation that it had done
+            return None
+        if not self._is_stale(held) or not break_lock(self._storage, held) or not self._create():
+            return held
+        self._clock.sleep(_SETTLE_S)
+        now = read_lock_holder(self._storage, self._path)
+        return None if self._is_ours(now) else now or held
+
+    def _retry(self) -> LockHolder | None:
+        """Once more after a lock went away under our eyes."""
+        return (
+            None
+            if self._create()
+            else read_lock_holder(self._storage, self._path) or self._make_unknown_holder()
+        )
+
+    def _make_unknown_holder(self) -> LockHolder:
+        return LockHolder(path=self._path, owner=None, since_ms=self._clock.now_ms())
+
+    def _create(self) -> bool:
+        try:
+            self._storage.create(self._path, self._make_content())
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def _release(self) -> None:
+        self._holding = False
+        if self._is_ours(read_lock_holder(self._storage, self._path)):
+            self._storage.delete(self._path)
+
+    def _make_content(self) -> bytes:
+        return replace(self._owner, until_ms=self._clock.now_ms() + _LEASE_MS).encode()
+
+    def _is_ours(self, holder: LockHolder | None) -> bool:
+        return (
+            holder is not None
+            and holder.owner is not None
+            and holder.owner.token == self._owner.token
+        )
+
+    def _is_stale(self, holder: LockHolder) -> bool:
+        """By two clocks, of which the one that is behind counts: the lock is another host's."""
+        times = (self._clock.now_ms, self._read_store_clock_ms)
+        if all(is_lock_expired(holder.since_ms, time(), self._expire_minutes) for time in times):
+            return True
+        return self._is_holder_dead(holder)
+
+    def _is_holder_dead(self, holder: LockHolder) -> bool:
+        return is_holder_dead(
+            holder,
+            process=self._process,
+            now_ms=self._clock.now_ms(),
+            store_ms=self._read_store_clock_ms,
+        )
+
+    def _read_store_clock_ms(self) -> int:
+        folder, slash, _name = self._path.rpartition("/")
+        return read_store_clock_ms(self._storage, f"{folder}{slash}{LOCK_CLOCK}")
+
+    @property
+    def _location(self) -> str:
+        return f"{self._storage.location}/{self._path}"
+
+
+def locate_lock(
+    folder: str, table: Storage, open_storage: Callable[[str], Storage]
+) -> tuple[Storage, str]:
+    """The storage and path of a lock file: in a folder of the table, or anywhere if absolute."""
+    if folder.startswith("/") or "://" in folder:
+        return open_storage(folder), lock_path("")
+    return table, lock_path(folder)

@@ -1,0 +1,155 @@
+"""The metadata table during a clean: told before the clean completes, compared with disk after."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.hudi.load import load_timeline
+from reconciler.hudi.metadata.clean_sync import MetadataSync, plan_clean_sync
+from reconciler.hudi.metadata.listing import MetadataListing, read_metadata_listing
+from reconciler.hudi.metadata.record_index import RecordIndex, list_global_slices
+from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX, decide_sync
+from reconciler.hudi.metadata.table import MetadataTable, open_metadata_table
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import Action
+from reconciler.plans.model import Note
+from reconciler.storage.api import Storage
+from reconciler.transaction.paths import list_names
+
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedFiles:
+    """What a clean removes: names by partition, and the partitions whose folder goes too."""
+
+    files: Mapping[str, Collection[str]]
+    partitions: Collection[str]
+
+
+def check_syncable(properties: TableProperties) -> None:
+    """Raises UnsupportedError or BusyError when a clean could not keep the metadata table right."""
+    decide_sync(
+        Action.CLEAN, properties.metadata_partitions, properties.metadata_partitions_inflight
+    )
+
+
+def prepare_clean_sync(
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    *,
+    instant: str,
+    completed: str,
+    cleaned: CleanedFiles,
+) -> MetadataSync | None:
+    """What has to be written, None when the table has no live metadata table.
+
+    Raises FormatError or UnsupportedError when the metadata table can't be written.
+    """
+    if not properties.metadata_partitions:
+        return None
+    table, listing = _open_listing(storage, properties, timeline)
+    return plan_clean_sync(
+        table,
+        listing,
+        instant=instant,
+        completion_time=completed,
+        removed_files=cleaned.files,
+        removed_partitions=cleaned.partitions,
+    )
+
+
+def apply_sync(storage: Storage, sync: MetadataSync | None) -> None:
+    """Bring a sync to storage, in its order."""
+    if sync is None:
+        return
+    for path in sync.cleanup:
+        storage.delete(path)
+    for write in sync.writes:
+        storage.create(write.path, write.data)
+
+
+def find_newest_time(
+    storage: Storage, properties: TableProperties, timeline: Timeline
+) -> str | None:
+    """The greatest time on the metadata table's own timeline where times of it are ours to choose.
+
+    That is layout 2, in which a deltacommit that completes before a compaction began is not read.
+    """
+    if not properties.metadata_partitions or properties.layout == 1:
+        return None
+    table = open_metadata_table(storage, version=properties.table_version, data=timeline)
+    return table.timeline.newest_time
+
+
+def open_record_index(
+    storage: Storage, properties: TableProperties, timeline: Timeline
+) -> RecordIndex | None:
+    """The record index that has every key of the table in one place, None where none is live.
+
+    As of ``timeline``, if no write was completed since that was read: the pending ones are looked
+    up again. Raises FormatError where it is not there, UnsupportedError.
+    """
+    if RECORD_INDEX not in properties.metadata_partitions:
+        return None
+    table = open_metadata_table(
+        storage,
+        version=properties.table_version,
+        data=timeline,
+        live_partitions=properties.metadata_partitions,
+    )
+    slices = list_global_slices(table)
+    if slices is None:
+        return None
+    return RecordIndex(
+        version=table.version,
+        metadata_timeline=table.timeline,
+        data_timeline=load_timeline(storage, properties),
+        slices=slices,
+    )
+
+
+def find_missing_files(
+    storage: Storage, properties: TableProperties, timeline: Timeline, partitions: Iterable[str]
+) -> dict[str, list[str]]:
+    """What the metadata table lists in these partitions although it is not on disk.
+
+    Files on disk that it does not list are no difference: those of pending and failed writes.
+    """
+    if not properties.metadata_partitions:
+        return {}
+    _table, listing = _open_listing(storage, properties, timeline)
+    found = {}
+    for path, names, _sizes in listing.read_folders(set(partitions)):
+        absent = set(names) - list_names(storage, path)
+        if absent:
+            found[path] = sorted(absent)
+    return found
+
+
+def describe_missing_files(found: Mapping[str, Collection[str]]) -> tuple[Note, ...]:
+    """A sentence a partition."""
+    return tuple(
+        Note(
+            "metadataListing",
+            f"the metadata table lists {len(names)} files of partition {path!r} that are not on "
+            f"disk, for example {', '.join(sorted(names)[:_NAMED])}",
+        )
+        for path, names in sorted(found.items())
+    )
+
+
+def _open_listing(
+    storage: Storage, properties: TableProperties, timeline: Timeline
+) -> tuple[MetadataTable, MetadataListing]:
+    table = open_metadata_table(
+        storage,
+        version=properties.table_version,
+        data=timeline,
+        live_partitions=properties.metadata_partitions,
+    )
+    return table, read_metadata_listing(table)

@@ -1,0 +1,117 @@
+"""Files that completed writes have made and that are gone: what is lost must not be made final.
+
+Without its newest base file a file group shows an older one, whose rows are out of date, and
+without a log file rows that were changed since. A reader with the metadata table fails on it;
+rewriting the slice would leave nothing by which anybody could find out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from reconciler.arrays import to_numpy_bools, to_string_array
+from reconciler.hudi.codecs.avro_binary import decoding
+from reconciler.hudi.files.names import BaseName, LogName
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.files.view import find_group_codes
+from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.timeline.commit_projection import TEXT, CommitProjection
+from reconciler.hudi.timeline.instant import COMMITS
+from reconciler.storage.parallel import run_parallel
+
+if TYPE_CHECKING:
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.hudi.timeline.active import TimelineFile
+    from reconciler.state.model import TableState
+    from reconciler.storage.api import Storage
+
+_WANTED: Final = CommitProjection(stat_fields=(("path", TEXT),))
+#: reading waits for the store
+_AT_ONCE: Final = 8
+
+#: what a person can do about it
+REMEDY: Final = "restore it from a copy, or roll that write back with Hudi"
+
+#: partition and file id
+FileGroup = tuple[str, str]
+
+
+def find_lost_files(
+    storage: Storage, properties: TableProperties, state: TableState, groups: Iterable[FileGroup]
+) -> dict[FileGroup, str]:
+    """The name of a file for every group that lacks one of its newest slice, or has lost that.
+
+    Reads the completed writes of the active timeline after the oldest of the slices; what the
+    archive holds alone is not looked for. Raises FormatError, StorageError, and NotFoundError where
+    the timeline has moved on.
+    """
+    slices = _find_newest_slices(groups, state)
+    first = min(slices.values(), default="")
+
+    def missing(entry: TimelineFile) -> list[tuple[FileGroup, str]]:
+        path = instant_file_path(properties, entry)
+        with decoding(path, "the write statistics"):
+            record = _WANTED.read(read_instant_file(storage, properties, entry), path)
+            names = [
+                (folder, str(stat.get("path") or "").rpartition("/")[2])
+                for folder, stats in (record.get("partitionToWriteStats") or {}).items()
+                for stat in stats or ()
+            ]
+        return [
+            (group, name)
+            for folder, name in names
+            if (group := _match_file_group(folder, name, slices))
+        ]
+
+    writes = [
+        entry
+        for entry in state.timeline.entries
+        if entry.instant.is_completed
+        and entry.instant.action in COMMITS
+        and entry.instant.requested >= first
+    ]
+    asked = [one for found in run_parallel(missing, writes, parallelism=_AT_ONCE) for one in found]
+    there = _find_listed(state, {f"{folder}/{name}" for (folder, _), name in asked})
+    return {group: name for group, name in asked if f"{group[0]}/{name}" not in there}
+
+
+def _find_newest_slices(groups: Iterable[FileGroup], state: TableState) -> dict[FileGroup, str]:
+    """When the newest base file that is there was written, by file group; "" without one.
+
+    Files of pending writes do not count.
+    """
+    found = dict.fromkeys(groups, "")
+    files = state.files
+    pending = {one.requested for one in state.timeline.writes if not one.is_completed}
+    keys = list(found)
+    key_of = dict(zip(find_group_codes(files, keys).tolist(), keys, strict=True))
+    rows = np.flatnonzero(np.isin(files.group, list(key_of)) & (files.kind == FileKind.BASE))
+    for group, code in zip(files.group[rows].tolist(), files.instant[rows].tolist(), strict=True):
+        key, instant = key_of[group], files.instants[code]
+        if instant not in pending:
+            found[key] = max(found[key], instant)
+    return found
+
+
+def _match_file_group(folder: str, name: str, slices: Mapping[FileGroup, str]) -> FileGroup | None:
+    """The file group of a file that belongs to the slice that is there, or to a newer one."""
+    parsed = BaseName.parse(name) or LogName.parse(name)
+    if parsed is None:
+        return None
+    group = (folder, parsed.file_id)
+    began = slices.get(group)
+    return group if began is not None and parsed.instant >= began else None
+
+
+def _find_listed(state: TableState, asked: set[str]) -> set[str]:
+    """Which of some paths of files are listed."""
+    files = state.files
+    names = to_string_array([path.rpartition("/")[2] for path in asked])
+    found = np.flatnonzero(to_numpy_bools(pc.is_in(files.name, value_set=names)))
+    folders = [files.partitions[code] for code in files.partition[found].tolist()]
+    kept = files.name.take(found).to_pylist()
+    return {f"{folder}/{name}" for folder, name in zip(folders, kept, strict=True)}

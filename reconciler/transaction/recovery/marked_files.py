@@ -1,0 +1,179 @@
+"""Data files by their markers: what an attempt at a write may have left, and how it goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from reconciler.errors import FormatError, NotFoundError, StorageError
+from reconciler.hudi.files.names import BaseName, LogName
+from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import Instant
+from reconciler.hudi.timeline.markers import is_marker_list, marker_folder, parse_marker
+from reconciler.hudi.timeline.write_footprint import WriteFootprint
+from reconciler.storage.api import Storage, StorageEntry
+from reconciler.transaction.paths import LARGEST_CALL, resolve_path
+
+
+def list_marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
+    """Partition and name of every data file that a marker of an instant names, sorted.
+
+    Raises FormatError for markers that cannot be read.
+    """
+    root = marker_folder(instant)
+    found: set[tuple[str, str]] = set()
+    for folder, name in _walk_files(storage, root):
+        if not folder and is_marker_list(name):
+            for line in _read_lines(storage, f"{root}/{name}"):
+                found.add(_split_path(parse_marker(line) or line))
+        elif (data := parse_marker(name)) is not None:
+            found.add((folder, data))
+    return sorted(found)
+
+
+def remove_marked_files(
+    storage: Storage, instant: str, keep: Collection[tuple[str, str]] = ()
+) -> list[tuple[str, str]]:
+    """Delete the marked base files of an instant but those to keep; gives what was there.
+
+    Raises StorageError when one stays.
+    """
+    doomed = [
+        (partition, name)
+        for partition, name in list_marked_files(storage, instant)
+        if (partition, name) not in keep and is_written_by(name, instant)
+    ]
+    return remove_files(storage, doomed)
+
+
+def list_present_marked_files(
+    storage: Storage, instant: str, *, excluding: Collection[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Marked base files of an instant that are there, but for some; sorted.
+
+    Lists the partitions of those that are asked for. Raises StorageError, FormatError.
+    """
+    asked: dict[str, list[str]] = {}
+    for partition, name in list_marked_files(storage, instant):
+        if (partition, name) not in excluding and is_written_by(name, instant):
+            asked.setdefault(partition, []).append(name)
+    found = []
+    for partition, names in asked.items():
+        there = {entry.name for entry in _list(storage, partition)}
+        found += [(partition, name) for name in names if name in there]
+    return found
+
+
+def remove_files(storage: Storage, files: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Delete files given by partition and name; gives what was there. Raises StorageError."""
+    listed = list(files)
+    there = []
+    for start in range(0, len(listed), LARGEST_CALL):
+        share = listed[start : start + LARGEST_CALL]
+        for file, done in zip(
+            share, storage.delete_many([resolve_path(*file) for file in share]), strict=True
+        ):
+            if done.error is not None:
+                raise StorageError(done.path, done.error)
+            if done.existed:
+                there.append(file)
+    return there
+
+
+def remove_markers(storage: Storage, instant: str) -> None:
+    """Delete an instant's markers and their folders. Raises StorageError."""
+    root = marker_folder(instant)
+    below = list(_walk_files(storage, root))
+    paths = [f"{root}/{folder}/{name}" if folder else f"{root}/{name}" for folder, name in below]
+    for start in range(0, len(paths), LARGEST_CALL):
+        for done in storage.delete_many(paths[start : start + LARGEST_CALL]):
+            if done.error is not None:
+                raise StorageError(done.path, done.error)
+    for folder in sorted(_walk_folders(storage, root), reverse=True):
+        storage.remove_folder(folder)
+
+
+def read_committed_files(
+    storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
+) -> set[tuple[str, str]]:
+    """The files that a completed write names, by partition and name."""
+    return set(_read_touched(storage, properties, timeline, done).files)
+
+
+def remove_uncommitted_files(
+    storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
+) -> None:
+    """Delete a completed write's base files that it does not name, marked or not.
+
+    The partitions that it names are listed. Raises StorageError.
+    """
+    touched = _read_touched(storage, properties, timeline, done)
+    there = [
+        (partition, entry.name)
+        for partition in sorted(touched.groups)
+        for entry in _list(storage, partition)
+        if not entry.is_folder and is_written_by(entry.name, done.requested)
+    ]
+    found = {*there, *list_marked_files(storage, done.requested)} - touched.files
+    remove_files(storage, sorted(file for file in found if is_written_by(file[1], done.requested)))
+
+
+def _read_touched(
+    storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
+) -> WriteFootprint:
+    file = next(f for f in timeline.files if f.instant == done)
+    data = read_instant_file(storage, properties, file)
+    return WriteFootprint.parse(data, instant_file_path(properties, file))
+
+
+def is_written_by(name: str, instant: str) -> bool:
+    """Whether a base file is of an instant: nothing else is ever removed by marker."""
+    found = BaseName.parse(name)
+    return found is not None and found.instant == instant
+
+
+def parse_file_group(name: str) -> str | None:
+    """The file group of a data file, None where the name is none of a data file."""
+    base, log = BaseName.parse(name), LogName.parse(name)
+    return base.file_id if base else log.file_id if log else None
+
+
+def _walk_files(storage: Storage, root: str, folder: str = "") -> Iterator[tuple[str, str]]:
+    """Folder, relative to the root, and name of every file."""
+    for entry in _list(storage, f"{root}/{folder}" if folder else root):
+        if not entry.is_folder:
+            yield folder, entry.name
+            continue
+        yield from _walk_files(storage, root, f"{folder}/{entry.name}" if folder else entry.name)
+
+
+def _walk_folders(storage: Storage, root: str) -> Iterator[str]:
+    """The root and every folder below it that is there."""
+    try:
+        entries = storage.list(root)
+    except NotFoundError:
+        return
+    yield root
+    for entry in entries:
+        if entry.is_folder:
+            yield from _walk_folders(storage, f"{root}/{entry.name}")
+
+
+def _list(storage: Storage, folder: str) -> list[StorageEntry]:
+    try:
+        return storage.list(folder)
+    except NotFoundError:
+        return []
+
+
+def _read_lines(storage: Storage, path: str) -> list[str]:
+    try:
+        return [line for line in storage.read(path).decode().splitlines() if line]
+    except UnicodeDecodeError:
+        raise FormatError(path, "is no list of markers") from None
+
+
+def _split_path(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name

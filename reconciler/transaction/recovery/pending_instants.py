@@ -1,0 +1,112 @@
+"""Taking a pending instant of ours back, as if it had never been announced."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from reconciler.errors import ReconcilerError, UnsupportedError
+from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
+from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.instant import Action
+from reconciler.storage.api import Storage
+from reconciler.transaction.metadata import rewrite_sync
+from reconciler.transaction.recovery.marked_files import (
+    is_written_by,
+    list_present_marked_files,
+    remove_files,
+    remove_marked_files,
+    remove_markers,
+)
+from reconciler.transaction.session import TableSession
+
+
+def withdraw_instant(session: TableSession, instant: str, action: Action) -> None:
+    """Take everything back: the metadata table's record, files, markers, at last the instant.
+
+    In this order a stop in between leaves a pending instant, which the next run undoes. The table's
+    lock is held. Raises StorageError, FormatError.
+    """
+    remove_attempt(session.storage, instant)
+    session.publisher.withdraw(instant, action)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawalResult:
+    """``removed``: files that went. ``unnamed``: files that nobody has named, in whose way it is.
+
+    With such the instant is pending still.
+    """
+
+    removed: Sequence[tuple[str, str]] = ()
+    unnamed: Sequence[tuple[str, str]] = ()
+
+
+def withdraw_named_files(
+    session: TableSession, instant: str, action: Action, named: Collection[tuple[str, str]]
+) -> WithdrawalResult:
+    """As ``withdraw_instant``, and no file goes but the named ones of the instant.
+
+    A file that came meanwhile would be read once nothing on the timeline speaks against it: it is
+    looked for before the first delete, and before the instant goes. Raises StorageError,
+    FormatError.
+    """
+    removed: list[tuple[str, str]] = []
+    unnamed = list_present_marked_files(session.storage, instant, excluding=named)
+    if not unnamed:
+        _remove_metadata_sync(session.storage, instant)
+        doomed = sorted(file for file in named if is_written_by(file[1], instant))
+        removed = remove_files(session.storage, doomed)
+        unnamed = list_present_marked_files(session.storage, instant, excluding=named)
+    if not unnamed:
+        remove_markers(session.storage, instant)
+        session.publisher.withdraw(instant, action)
+    return WithdrawalResult(removed=removed, unnamed=unnamed)
+
+
+def remove_attempt(storage: Storage, instant: str) -> None:
+    """Remove what attempts at a pending write of ours have left beside the timeline."""
+    _remove_metadata_sync(storage, instant)
+    remove_marked_files(storage, instant)
+    remove_markers(storage, instant)
+
+
+def _remove_metadata_sync(storage: Storage, instant: str) -> None:
+    """Remove what the metadata table was told, and what is left of partitions that it lost."""
+    properties = load_properties(storage)
+    if properties.metadata_partitions:
+        opened = open_metadata_table(
+            storage,
+            version=properties.table_version,
+            data=load_timeline(storage, properties),
+            live_partitions=properties.metadata_partitions,
+        )
+        for path in find_earlier_attempt(opened, instant, indexes=True).paths:
+            storage.delete(path)
+        drop_metadata_partitions(storage, properties, ())
+
+
+def remove_withdrawn_attempt(storage: Storage, instant: str) -> None:
+    """As ``remove_attempt``, of an instant that somebody has taken off the timeline.
+
+    Its data files go whatever becomes of the rest: once the timeline begins after it they would be
+    read. Log files of the metadata table that hold another instant's blocks too stay.
+    """
+    try:
+        remove_attempt(storage, instant)
+    except ReconcilerError as error:
+        remove_marked_files(storage, instant)
+        remove_markers(storage, instant)
+        if not isinstance(error, UnsupportedError):
+            raise
+
+
+def drop_metadata_partitions(
+    storage: Storage, properties: TableProperties, names: Sequence[str]
+) -> None:
+    """Drop metadata partitions, and what a stop in the middle of an earlier drop has left."""
+    left = rewrite_sync.find_leftover_partitions(storage, properties)
+    if names or left:
+        rewrite_sync.drop_partitions(storage, properties, {*names, *left})

@@ -1,0 +1,190 @@
+"""One run's hold on one table: its storage, lock and timeline, and what may be asked of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final, Protocol
+
+from reconciler.errors import ReconcilerError
+from reconciler.hudi.load import find_newest_archived_time, load_timeline
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.owner import Owner
+from reconciler.spec.model import Concurrency, Option, Policy, TableSpec
+from reconciler.storage.api import Storage, StorageRef
+from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread
+from reconciler.transaction.locks.file_lock import FileLock, NoLock, TableLock, locate_lock
+from reconciler.transaction.process import Clock, Process
+from reconciler.transaction.publish import Publisher
+
+#: writes that are announced so long after their time are none of a healthy table
+_MOST_BACKDATING_S: Final = 3600
+
+
+class StorageOpener(Protocol):
+    """Opens a storage by location or reference; ``world.open_storage`` is one.
+
+    Raises SpecError where an option is in a variable that is not set.
+    """
+
+    def __call__(
+        self, ref: StorageRef | str, options: Mapping[str, Option] | None = None
+    ) -> Storage: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What a run holds its tables with.
+
+    ``lock_wait_s`` bounds the waiting for a lock, ``heartbeat_s`` is the pause between signs of life.
+    ``report_wait`` hears once a wait of a table's name and of what it waits for; ``check_stop`` is called
+    where a run may end, and raises where it was told to.
+    """
+
+    open_storage: StorageOpener
+    clock: Clock
+    process: Process
+    report_wait: Callable[[str, str], None]
+    check_stop: Callable[[], None]
+    lock_wait_s: float = 60
+    heartbeat_s: float = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableSession:
+    """A table that a run may write to. ``name``: the spec's, ``stale_after``: its seconds."""
+
+    name: str
+    storage: Storage
+    properties: TableProperties
+    owner: Owner
+    lock: TableLock
+    publisher: Publisher
+    heartbeats: HeartbeatThread
+    clock: Clock
+    stale_after: int
+
+    def reload_timeline(self) -> Timeline:
+        return self.publisher.reload_timeline()
+
+    @contextlib.contextmanager
+    def hold_lock(self) -> Iterator[None]:
+        """Hold the table's lock, renewed in the background."""
+        with self.lock.acquire(), self.heartbeats.repeat(self.lock.renew):
+            yield
+
+    def make_heartbeat(self, instant: str) -> Heartbeat:
+        return Heartbeat(self.storage, instant, self.owner, self.clock)
+
+    def request_write(self, action: Action, timeline: Timeline, data: bytes) -> str:
+        """Request a new write of rows; its file has no place for whose it is, a heartbeat has.
+
+        It beats before. The table's lock is held. Raises as ``Publisher.request``, which a writer
+        that needs no lock may be ahead of: neither its instant nor its heartbeat is touched.
+        """
+        beaten: list[Heartbeat] = []
+
+        def beat(time: str) -> None:
+            heartbeat = self.make_heartbeat(time)
+            heartbeat.create()
+            beaten.append(heartbeat)
+
+        try:
+            return self.publisher.request(
+                action, timeline, data, keeps_rows=False, before_request=beat
+            )
+        except ReconcilerError:
+            for heartbeat in beaten:
+                with contextlib.suppress(ReconcilerError):
+                    heartbeat.remove()
+            raise
+
+
+def open_session(  # noqa: PLR0913 (facts about one table)
+    spec: TableSpec,
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    zone: tzinfo,
+    *,
+    owner: Owner,
+    context: RunContext,
+) -> TableSession:
+    """A hold on a table as it is; nothing is written. ``zone``: of the timeline's instants."""
+    return TableSession(
+        name=spec.name,
+        storage=storage,
+        properties=properties,
+        owner=owner,
+        lock=open_lock(spec, storage, owner, context),
+        publisher=Publisher(
+            storage=storage,
+            folder=properties.timeline_folder,
+            layout=properties.layout,
+            zone=zone,
+            clock=context.clock,
+            reload_timeline=lambda: load_timeline(storage, properties),
+            archived_newest=_read_archived_newest(storage, properties, timeline),
+            backdating_ms=_get_backdating_s(spec) * 1000,
+        ),
+        heartbeats=HeartbeatThread(_get_heartbeat_interval(spec, context)),
+        clock=context.clock,
+        stale_after=(spec.concurrency or Concurrency()).stale_after,
+    )
+
+
+def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunContext) -> TableLock:
+    """The lock that a spec declares; none where it declares none."""
+    lock = spec.concurrency.lock if spec.concurrency else None
+    if lock is None or lock.provider == "none":
+        return NoLock()
+    place, path = locate_lock(
+        lock.path, storage, lambda folder: context.open_storage(folder, spec.storage_options)
+    )
+    return FileLock(
+        place,
+        path,
+        owner,
+        process=context.process,
+        clock=context.clock,
+        expire_minutes=lock.expire,
+        wait_s=context.lock_wait_s,
+        on_wait=lambda holder: context.report_wait(spec.name, f"the lock, held by {holder}"),
+        on_pause=context.check_stop,
+    )
+
+
+def _get_backdating_s(spec: TableSpec) -> int:
+    """How long before now the time of a rewrite may lie.
+
+    Cleans by hours count from it how long the replaced files stay, so it is a small share of them.
+    """
+    retention = spec.retention
+    if retention is None or retention.policy is not Policy.HOURS:
+        return _MOST_BACKDATING_S
+    return min(_MOST_BACKDATING_S, retention.keep * 3600 // 4)
+
+
+def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
+    """Seconds between signs of life: a lock that expires is renewed three times before it does."""
+    lock = spec.concurrency.lock if spec.concurrency else None
+    return (
+        min(context.heartbeat_s, lock.expire * 20) if lock and lock.expire else context.heartbeat_s
+    )
+
+
+def _read_archived_newest(
+    storage: Storage, properties: TableProperties, timeline: Timeline
+) -> str | None:
+    """The greatest archived time where it can matter.
+
+    The archiver takes the oldest instants, so with layout 1, whose archive has to be read whole, it
+    is asked for only when nothing is active.
+    """
+    if properties.layout == 1 and timeline.newest_time is not None:
+        return None
+    return find_newest_archived_time(storage, properties)

@@ -1,0 +1,151 @@
+"""The last stage: what came to a bucket into its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_boolean_array, to_numpy_bools
+from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
+from reconciler.file_slices.merge.log_records import (
+    LogRecords,
+    find_ordering_fields,
+    is_default_ordering,
+    read_ordering_values,
+)
+from reconciler.file_slices.merge.ordering import to_comparable
+from reconciler.file_slices.merge.slice_reader import SliceReadOptions
+from reconciler.layout.sizing.key_routing import hash_record_keys
+from reconciler.rewrite.model import Tally
+from reconciler.writer.bucket import Bucket, BucketRows, BucketWriter, WrittenBaseFile
+from reconciler.writer.bucket_routes import DELETION, FINAL
+from reconciler.writer.job import Broadcast, RowJob, RowOperation, TaskContext
+from reconciler.writer.row_blocks import BlockKind, RowBlock, sort_blocks
+from reconciler.writer.row_counts import tally_by_code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WrittenBucket:
+    """What became of a bucket: new rows and changes as they came, and the files."""
+
+    bucket: int
+    inserts: Tally
+    changes: Tally
+    files: tuple[WrittenBaseFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBucketTask:
+    """The packs of a bucket into its files; picklable. ``buckets``: shared, by place.
+
+    Raises as ``BucketWriter`` does.
+    """
+
+    row_job: Broadcast
+    buckets: Broadcast
+    context: TaskContext
+    needs_blooms: bool
+
+    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[WrittenBucket]:
+        recipe: RowJob = self.row_job.value
+        bucket: Bucket = self.buckets.value[place]
+        with self.context.make_folder() as folder:
+            packs = [RowBlock.from_bytes(piece) for piece in map_blocks(blocks, folder)]
+            if not packs:
+                return
+            new, changes = sort_blocks(packs, BlockKind.ROWS), sort_blocks(packs, BlockKind.CHANGES)
+            made = BucketWriter(
+                settings=recipe.settings,
+                bucket=bucket,
+                attempt=self.context.get_attempt(),
+                folder=folder,
+            ).write(
+                BucketRows(
+                    records=make_log_records(changes, recipe) if changes else None,
+                    inserts=lambda: (pack.read_batch() for pack in new),
+                ),
+                self.context.open_storage(),
+            )
+            yield WrittenBucket(
+                bucket=bucket.number,
+                inserts=_tally_blocks(new),
+                changes=_tally_blocks(changes),
+                files=made if self.needs_blooms else tuple(map(_drop_bloom, made)),
+            )
+
+
+def map_blocks(blocks: Iterable[Any], folder: Path) -> Iterator[Any]:
+    """Pieces as buffers of mapped memory: those that are bytes go to a file of the folder."""
+    ends = [0]
+    path = folder / "arrived"
+    with path.open("wb") as file:
+        for piece in blocks:
+            if isinstance(piece, bytes):
+                file.write(piece)
+                ends.append(ends[-1] + len(piece))
+            else:
+                yield piece
+    if len(ends) > 1:
+        with pa.memory_map(str(path)) as mapped:
+            data = mapped.read_buffer()
+        for start, end in pairwise(ends):
+            yield data.slice(start, end - start)
+    path.unlink()
+
+
+def _tally_blocks(packs: Iterable[RowBlock]) -> Tally:
+    found = Tally()
+    for pack in packs:
+        hashes = hash_record_keys(pack.read_batch().column(RECORD_KEY))
+        (own,) = tally_by_code(np.zeros(len(hashes), np.int64), hashes, 1)
+        found = found.add(own)
+    return found
+
+
+def _drop_bloom(made: WrittenBaseFile) -> WrittenBaseFile:
+    return replace(made, file=replace(made.file, bloom=None))
+
+
+def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
+    """Rows that take the place of others, and deletions, as ``BaseFileMerge`` takes them; one a key.
+
+    A deletion without an event time is final, as in log files (``merge.logs``); so is every one
+    of a delete, which has none, and that of a row that moves to another partition.
+    """
+    batch = pa.concat_batches([pack.read_batch() for pack in changes])
+    is_gone = to_numpy_bools(batch.column(DELETION))
+    reading = row_job.settings.reading
+    rows = batch.filter(to_boolean_array(~is_gone))
+    is_delete = row_job.operation is RowOperation.DELETE
+    columns = reading.wanted.columns
+    own = columns.empty_table() if is_delete else pa.Table.from_batches([rows])
+    fields = find_ordering_fields(reading.rules, reading.schema)
+    ordering = read_ordering_values(batch, fields, "the rows")
+    return LogRecords(
+        keys=batch.column(RECORD_KEY),
+        row=np.where(is_gone, -1, np.cumsum(~is_gone) - 1),
+        is_final=np.ones(len(batch), np.bool_)
+        if is_delete
+        else to_numpy_bools(batch.column(FINAL))
+        | (is_gone & _has_no_event_time(ordering, reading)),
+        ordering=tuple(to_comparable(c, name) for c, name in zip(ordering, fields, strict=True)),
+        table=own,
+    )
+
+
+def _has_no_event_time(
+    ordering: tuple[Any, ...], reading: SliceReadOptions
+) -> NDArray[np.bool_] | bool:
+    """Whether each row has no event time, as Hudi 1.x sees it; 0.x compares it all the same."""
+    if not ordering:
+        return True
+    if len(ordering) > 1 or reading.rules.precombines:
+        return False
+    return is_default_ordering(ordering[0])

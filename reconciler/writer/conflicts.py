@@ -1,0 +1,207 @@
+"""Whether a write may stand beside what others do to the table: asked when it begins, and again.
+
+Hudi compares file groups alone (SimpleConcurrentFileWritesConflictResolutionStrategy). A write that
+looks for keys and finds them new has to know of other new keys of their partitions as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.errors import BusyError
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.load import load_properties
+from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import WRITES
+from reconciler.state.observe import observe
+from reconciler.state.schema import read_declared_schema
+from reconciler.transaction.conflicts import Footprint, GroupClaim, find_conflicts
+from reconciler.transaction.session import TableSession
+from reconciler.writer.request import WriteMode
+from reconciler.writer.stream_batches import has_batch, parse_batches
+from reconciler.writer.unpublished import UnpublishedWrite
+
+_ROLLBACK_ACTIONS: Final = ("rollback", "restore")
+#: what an Avro schema says beside its columns; writers spell it differently
+_ASIDE: Final = frozenset({"doc", "namespace"})
+
+
+def check_mode(mode: WriteMode, pending: Sequence[Footprint], *, has_groups: bool) -> None:
+    """Raises BusyError for what is pending already when a write begins, and would end it.
+
+    ``has_groups``: the table has file groups that the write may follow or replace.
+    """
+    for one in pending:
+        if one.action in _ROLLBACK_ACTIONS:
+            raise BusyError(
+                f"{one} is pending, and may undo what this write would read; wait until it is "
+                "done, or let Hudi finish it, then write again"
+            )
+        if (
+            has_groups
+            and (mode.operation.needs_lookup or mode.replaces)
+            and _may_rewrite_any_group(one)
+        ):
+            raise BusyError(
+                f"{one} of another writer is pending and may replace any file group, so that this "
+                "write could not be completed beside it; wait until it is done or, if its writer "
+                "is dead, let Hudi roll it back, then write again"
+            )
+
+
+def check_conflicts(
+    session: TableSession, done: UnpublishedWrite, timeline: Timeline, found: Sequence[Footprint]
+) -> None:
+    """Raises BusyError where another write that this one did not see went to the same groups.
+
+    A pending write of rows to one of them finds this one when it completes, and gives up; a pending
+    clustering would lose it, and what undoes others may undo what this one has read. Of two writes
+    that look for keys and find them new, one does not see the other's: so no other may have written
+    to a partition into which this one brings new keys, or of which it replaces all there is; nor to
+    any at all where a record index knows every key.
+    """
+    undoing = [one for one in found if one.action in _ROLLBACK_ACTIONS and not one.is_completed]
+    against = [one for one in found if one.is_completed or _is_pending_rewrite(one)]
+    claims = [*_list_claims(done)]
+    hit = find_conflicts(claims, against)
+    if undoing:
+        raise _conflict_error(f"{undoing[0]} is pending, and may undo what this write has read")
+    if hit:
+        first = min(hit)
+        raise _conflict_error(f"partition {claims[first].partition!r}: {hit[first]}")
+    _check_nothing_archived(done, timeline)
+    _check_record_index(session, done)
+    came = [one for one in found if one.is_completed]
+    if came and (done.mode.operation.needs_lookup or done.mode.replaces):
+        _check_partitions(done, came)
+    if came:
+        _check_columns(session, done)
+
+
+def _check_nothing_archived(done: UnpublishedWrite, timeline: Timeline) -> None:
+    """What was pending at the beginning and is gone may be completed, where others were archived.
+
+    The archiver passes no pending write, so it is only those before this one.
+    """
+    before, now = done.facts.state.timeline, {one.requested for one in timeline.instants}
+    if all(one.requested in now for one in before.commits):
+        return
+    for one in before.pending(WRITES):
+        if one.requested not in now:
+            raise _conflict_error(
+                f"{one.action} {one.requested}, which was pending when this write began, is not on "
+                "the timeline any more, nor are others that were archived: where it went is not "
+                "known"
+            )
+
+
+def _check_record_index(session: TableSession, done: UnpublishedWrite) -> None:
+    """Keys were looked for where they have to be unique: an indexer waits for no write of ours."""
+    if not done.mode.operation.needs_lookup:
+        return
+    before, now = done.facts.properties, load_properties(session.storage)
+    if RECORD_INDEX in set(now.metadata_partitions) - set(before.metadata_partitions):
+        raise _conflict_error(
+            "a record index has begun meanwhile, which may make keys unique in all partitions"
+        )
+
+
+def _check_partitions(done: UnpublishedWrite, came: Sequence[Footprint]) -> None:
+    partitions = {file.partition for file in done.files if file.counts.inserts}
+    groups = done.facts.table_groups.groups
+    partitions |= {groups.partitions[code] for code in groups.partition[done.replaced].tolist()}
+    for one in came:
+        if not one.has_new_keys and not done.mode.replaces:
+            continue
+        if partitions and done.facts.index is not None and done.mode.operation.needs_lookup:
+            raise _conflict_error(
+                f"{one} has written to the table meanwhile, perhaps the same new keys: its record "
+                "index makes them unique in all partitions"
+            )
+        both = partitions & one.groups.keys() if one.is_known else partitions
+        if done.mode is WriteMode.INSERT_OVERWRITE_TABLE:
+            both = both | one.groups.keys()
+        if both:
+            first = min(both)
+            raise _conflict_error(
+                f"partition {first!r}: {one} has written to it meanwhile, perhaps the same new keys"
+            )
+
+
+def _check_columns(session: TableSession, done: UnpublishedWrite) -> None:
+    """Others have completed writes meanwhile: of other columns, or of the same batch."""
+    state = observe(session.storage, None, observed_ms=session.clock.now_ms(), with_history=False)
+    declared = read_declared_schema(session.storage, session.properties, state)
+    if declared is not None and not _has_same_columns(declared.text, done.facts.declared):
+        raise _conflict_error("another write has changed the columns of the table meanwhile")
+    check_stream_batches(session, done.extra)
+
+
+def check_stream_batches(session: TableSession, extra: Mapping[str, str]) -> None:
+    """Raises BusyError where another run has brought the batch of a stream that this one brings.
+
+    ``extra``: of the instant. Asked when the table has been looked at: what was completed before
+    is none of what comes to a write while it runs.
+    """
+    for stream, batch in parse_batches(extra).items():
+        if has_batch(session.storage, stream, batch):
+            raise _conflict_error(
+                f"another run has written batch {batch} of stream {stream} meanwhile"
+            )
+
+
+def _has_same_columns(schema: str, before: str | None) -> bool:
+    """Whether two schemas have the same columns, whatever writers call the records."""
+    if before is None or schema == before:
+        return before is not None
+    return bool(_normalize_schema(json.loads(schema)) == _normalize_schema(json.loads(before)))
+
+
+def _normalize_schema(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_normalize_schema(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_record = schema.get("type") == "record"
+    return {
+        key: _normalize_schema(value)
+        for key, value in schema.items()
+        if key not in _ASIDE and not (is_record and key == "name")
+    }
+
+
+def _conflict_error(what: str) -> BusyError:
+    return BusyError(f"{what}; nothing of this write is in the table, run it again")
+
+
+def _is_pending_rewrite(footprint: Footprint) -> bool:
+    """Whether it is a pending write that takes over file groups."""
+    return not footprint.is_completed and footprint.action in ("replacecommit", "clustering")
+
+
+def _may_rewrite_any_group(footprint: Footprint) -> bool:
+    """Whether it does, and does not say which."""
+    return _is_pending_rewrite(footprint) and not footprint.is_known
+
+
+def _list_claims(done: UnpublishedWrite) -> Iterator[GroupClaim]:
+    """The file groups that this write follows or replaces, by partition."""
+    groups = done.facts.table_groups.groups
+    ids: dict[str, set[str]] = {}
+    for file in done.files:
+        if file.previous_name is not None:
+            ids.setdefault(file.partition, set()).add(_parse_file_id(file.previous_name))
+    for group in done.replaced.tolist():
+        path = groups.partitions[groups.partition[group]]
+        ids.setdefault(path, set()).add(groups.file_id[group].as_py())
+    for path, some in sorted(ids.items()):
+        yield GroupClaim(partition=path, ids=frozenset(some), is_open=False)
+
+
+def _parse_file_id(name: str) -> str:
+    found = BaseName.parse(name)
+    assert found is not None, "a base file of the table"
+    return found.file_id

@@ -1,0 +1,111 @@
+"""Rows, keys and what is known of them on their way from task to task: a head, an Arrow stream."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.rewrite.runs import make_ipc_options
+
+#: as long as Arrow aligns its vectors, for the stream behind it
+_HEAD: Final = struct.Struct("<BxxxII52x")
+#: bytes of Arrow's memory that are gathered before they are cut into packs
+BLOCK_BYTES: Final = 24 * 1024 * 1024
+
+
+class BlockKind(IntEnum):
+    """What a pack holds."""
+
+    ROWS = 0
+    KEYS = 1
+    TAGS = 2
+    BINS = 3
+    CHANGES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowBlock:
+    """A batch of Arrow's, the ``number`` of those that ``source`` sent; ``data``: it, or its bytes.
+
+    Of keys ``number`` is that of their partition.
+    """
+
+    kind: BlockKind
+    source: int
+    number: int
+    data: Any
+
+    def write(self, sink: Any, *, compressed: bool) -> None:
+        """Write it as bytes, for ``from_bytes``."""
+        sink.write(_HEAD.pack(self.kind, self.source, self.number))
+        options = make_ipc_options(compressed=compressed)
+        with pa.ipc.new_stream(sink, self.data.schema, options=options) as writer:
+            writer.write_batch(self.data)
+
+    @classmethod
+    def from_bytes(cls, data: Any) -> Self:
+        """Of bytes or a buffer of Arrow's, in whose memory the batch stays."""
+        kind, source, number = _HEAD.unpack_from(data)
+        body = pa.py_buffer(data).slice(_HEAD.size)
+        return cls(kind=BlockKind(kind), source=source, number=number, data=body)
+
+    def read_batch(self) -> Any:
+        """The batch."""
+        if isinstance(self.data, pa.RecordBatch):
+            return self.data
+        return pa.ipc.open_stream(self.data).read_next_batch()
+
+
+def sort_blocks(packs: Iterable[RowBlock], kind: BlockKind) -> list[RowBlock]:
+    """Those of a kind, as they were sent: the same however they came."""
+    found = [pack for pack in packs if pack.kind is kind]
+    return sorted(found, key=lambda pack: (pack.source, pack.number))
+
+
+def combine_batches(batches: Iterable[Any], most: int = BLOCK_BYTES) -> Iterator[Any]:
+    """The rows in batches of about so many bytes."""
+    waiting: list[Any] = []
+    size = 0
+    for batch in batches:
+        if len(batch):
+            waiting.append(batch)
+            size += batch.nbytes
+        if size >= most:
+            yield pa.concat_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def split_by_code(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
+    """The rows of each code that there is, in their order."""
+    found = list(group_rows(codes))
+    if len(found) > 1:
+        batch = batch.take(to_integer_array(np.concatenate([rows for _, rows in found])))
+    start = 0
+    for code, rows in found:
+        yield code, batch.slice(start, len(rows))
+        start += len(rows)
+
+
+def group_rows(codes: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Each code that there is, ascending, and the rows that have it.
+
+    >>> [(code, rows.tolist()) for code, rows in grouped(np.array([7, 3, 7]))]
+    [(3, [1]), (7, [0, 2])]
+    """
+    order = np.argsort(codes, kind="stable")
+    found = codes[order]
+    ends = np.flatnonzero(np.append(found[1:] != found[:-1], True)[: len(found)]) + 1
+    start = 0
+    for end in ends.tolist():
+        yield int(found[start]), order[start:end]
+        start = end

@@ -1,0 +1,164 @@
+"""The rows of a place: which of them are written, and which are in the table already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.errors import ReconcilerError
+from reconciler.file_slices.base_file.meta_columns import PARTITION, RECORD_KEY
+from reconciler.file_slices.merge.deletion_marks import find_deletions
+from reconciler.layout.sizing.key_routing import Hashes, hash_record_keys
+from reconciler.writer.dedupe import DedupeRule, choose_rows
+from reconciler.writer.job import RowJob, RowOperation
+from reconciler.writer.row_blocks import BlockKind, RowBlock, sort_blocks
+
+_DELETE = DedupeRule()
+
+
+class MatchOutcome(IntEnum):
+    """What becomes of a row whose key a file has.
+
+    ``CHANGES``: it takes the place of the file's row, or removes it. ``MOVES``: the file's row
+    goes, and it is a new one in its own partition. ``STAYS``: the file's row is newer, and stays.
+    """
+
+    CHANGES = 0
+    MOVES = 1
+    STAYS = 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowChunk:
+    """Rows that came together. ``incoming_count``: how many did before one a key was chosen.
+
+    ``rows``: those that are written, with key and path. ``find_deletions``: of each whether it removes
+    its key. ``source`` and ``number``: their order among all chunks.
+    """
+
+    source: int
+    number: int
+    incoming_count: int
+    rows: Any
+    is_deletion: NDArray[np.bool_]
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """Of the keys."""
+        return hash_record_keys(self.rows.column(RECORD_KEY))
+
+    def encode_paths(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], list[str]]:
+        """The partition paths of some rows: codes, and what they stand for."""
+        column = self.rows.column(PARTITION).take(to_integer_array(rows)).dictionary_encode()
+        return to_numpy_numbers(column.indices), column.dictionary.to_pylist()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MatchedRows:
+    """``new``: rows whose keys no file has, without deletions. ``row``, ``file``: which others do.
+
+    A row is there for each file that has its key; files are indexes into ``Groups``. ``is_moved``:
+    of each of these, whether the row is among the new ones too, and the file's row goes.
+    """
+
+    new: NDArray[np.int64]
+    row: NDArray[np.int64]
+    file: NDArray[np.int64]
+    is_moved: NDArray[np.bool_]
+
+    def removes_old_row(self, chunk: RowChunk) -> NDArray[np.bool_]:
+        """Of each row and file, whether the file's row is to go."""
+        return chunk.is_deletion[self.row] | self.is_moved
+
+
+def build_chunks(place: int, packs: Iterable[RowBlock], row_job: RowJob) -> Iterator[RowChunk]:
+    """What is written of the rows that came to a place; one chunk where one a key is."""
+    found = sort_blocks(packs, BlockKind.ROWS)
+    if not row_job.keeps_one_per_key:
+        for pack in found:
+            rows = pack.read_batch()
+            yield RowChunk(
+                source=pack.source,
+                number=pack.number,
+                incoming_count=len(rows),
+                rows=rows,
+                is_deletion=find_deletions(rows, row_job.dedupe_rule.delete_marker),
+            )
+        return
+    if found:
+        yield _choose_rows(place, pa.concat_batches([pack.read_batch() for pack in found]), row_job)
+
+
+def _choose_rows(place: int, rows: Any, row_job: RowJob) -> RowChunk:
+    keys, paths = rows.column(RECORD_KEY), rows.column(PARTITION).dictionary_encode()
+    is_delete = row_job.operation is RowOperation.DELETE
+    rule = (
+        replace(_DELETE, is_global=row_job.dedupe_rule.is_global)
+        if is_delete
+        else row_job.dedupe_rule
+    )
+    found = choose_rows(rows, keys, paths, rule)
+    is_whole = len(found.rows) == len(rows)
+    return RowChunk(
+        source=place,
+        number=0,
+        incoming_count=len(rows),
+        rows=rows if is_whole else rows.take(to_integer_array(found.rows)),
+        is_deletion=np.ones(len(found.rows), np.bool_) if is_delete else found.is_deletion,
+    )
+
+
+def make_tags(
+    file: int, row: NDArray[np.int32], keys: Any, fate: NDArray[np.int8] | None = None
+) -> Any:
+    """What ``match_rows`` is told of rows whose keys a file has: all change there without ``fate``."""
+    if fate is None:
+        fate = np.full(len(row), MatchOutcome.CHANGES, np.int8)
+    columns: list[NDArray[Any]] = [row, np.full(len(row), file), hash_record_keys(keys), fate]
+    return pa.RecordBatch.from_arrays(
+        [*map(to_integer_array, columns)], ["row", "file", "hash", "fate"]
+    )
+
+
+def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
+    """Which rows of a place's only chunk are in files, as those tell that looked for them.
+
+    Raises ReconcilerError when the rows are no longer those that were looked for.
+    """
+    is_new = ~chunk.is_deletion
+    if not tags:
+        nothing = np.zeros(0, np.int64)
+        none = np.zeros(0, np.bool_)
+        return MatchedRows(new=np.flatnonzero(is_new), row=nothing, file=nothing, is_moved=none)
+    told = pa.concat_batches([tag.read_batch() for tag in tags])
+    row, file, hashes, fate = (to_numpy_numbers(told.column(name)) for name in told.schema.names)
+    order = np.lexsort((file, row))
+    row, file, hashes = row[order].astype(np.int64), file[order].astype(np.int64), hashes[order]
+    if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).make_one()):
+        raise rows_changed_error()
+    fate = fate[order]
+    is_new[row] = False
+    is_new[row[fate == MatchOutcome.MOVES]] = True
+    acts = fate != MatchOutcome.STAYS
+    return MatchedRows(
+        new=np.flatnonzero(is_new),
+        row=row[acts],
+        file=file[acts],
+        is_moved=fate[acts] == MatchOutcome.MOVES,
+    )
+
+
+def rows_changed_error() -> ReconcilerError:
+    """What is said when two stages did not see the same rows."""
+    return ReconcilerError(
+        "the rows were not the same when they were read again after a worker was lost; write what "
+        "the DataFrame holds to files first (or checkpoint it), and write those"
+    )

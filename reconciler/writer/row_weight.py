@@ -1,0 +1,109 @@
+"""What new rows weigh in a file, where a table has too few to tell: some are written into memory.
+
+Hudi takes 1024 bytes a record until its timeline tells, and what few rows tell is mostly the size
+of empty columns: a first big write then makes many files that are too small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_integer_array
+from reconciler.file_slices.base_file.meta_columns import CommitStamp
+from reconciler.file_slices.base_file.parquet import count_row_bytes
+from reconciler.file_slices.base_file.writer import BaseFileWriter
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.writer.bucket import BucketSettings
+from reconciler.writer.new_rows import NewRows
+
+#: rows that all places weigh together, and the least and the most of one
+_ROWS: Final = 256 * 1024
+_LEAST: Final = 4 * 1024
+_MOST: Final = 64 * 1024
+#: bytes of Arrow's memory that a place weighs at most, but for one row
+_BYTES: Final = 32 * 1024 * 1024
+#: more than any file has
+_ENDLESS: Final = 1 << 60
+
+
+def choose_sample_size(places: int) -> int:
+    """How many new rows each of so many places weighs.
+
+    >>> sample_of(1), sample_of(16), sample_of(10_000)
+    (65536, 16384, 4096)
+    """
+    return max(_LEAST, min(_ROWS // places, _MOST))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowWeight:
+    """``rows`` in ``files`` that have so many bytes: ``data`` of row groups, ``fixed`` beside."""
+
+    rows: int = 0
+    files: int = 0
+    data: int = 0
+    fixed: int = 0
+
+    def add(self, other: RowWeight) -> RowWeight:
+        """Of both together."""
+        return RowWeight(
+            rows=self.rows + other.rows,
+            files=self.files + other.files,
+            data=self.data + other.data,
+            fixed=self.fixed + other.fixed,
+        )
+
+    @property
+    def record_size(self) -> RecordSize:
+        """The size of a record by it; there are rows."""
+        return RecordSize(
+            fixed=round(self.fixed / self.files),
+            per_row=self.data / self.rows,
+            because=f"{self.rows} new rows were weighed",
+            rows=self.rows,
+        )
+
+
+@dataclass(slots=True)
+class WeightSample:
+    """The first new rows of a place, up to ``max_rows`` of them."""
+
+    max_rows: int
+    rows: int = 0
+    _bytes: int = 0
+    _kept: list[Any] = field(default_factory=list)
+
+    def add(self, batch: Any, new: NDArray[np.int64]) -> None:
+        """The rows of these numbers, as far as there is room for them."""
+        if self.rows >= self.max_rows or self._bytes >= _BYTES or not len(new):
+            return
+        width = max(batch.nbytes / len(batch), 1.0)
+        count = min(self.max_rows - self.rows, int((_BYTES - self._bytes) / width) + 1)
+        kept = batch.take(to_integer_array(new[:count]))
+        self._kept.append(kept)
+        self.rows += len(kept)
+        self._bytes += int(kept.nbytes)
+
+    def weigh(self, settings: BucketSettings) -> RowWeight:
+        """Of its rows, at least one, in one file as ``settings`` writes it; errors are the writer's."""
+        sink = pa.BufferOutputStream()
+        file = BaseFileWriter(sink, "the new rows", settings.schema, settings.form)
+        rows = NewRows(
+            self._kept,
+            stamp=CommitStamp(instant=settings.instant, task=0),
+            columns=settings.reading.wanted.columns,
+            target=_ENDLESS,
+        )
+        try:
+            rows.write_into(file, _ENDLESS)
+            written = file.close()
+        except BaseException:
+            file.abandon()
+            raise
+        data = count_row_bytes(written.footer)
+        return RowWeight(rows=written.rows, files=1, data=data, fixed=max(written.size - data, 0))

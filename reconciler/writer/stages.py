@@ -1,0 +1,235 @@
+"""A write from rows to files, stage by stage, whoever runs the stages.
+
+Rows come to places, keys are looked for, all is counted and assigned, and every bucket is written.
+What each stage saw is compared with what the next one got: no row is lost or doubled unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from reconciler.errors import ReconcilerError, UnsupportedError
+from reconciler.file_slices.merge.slice_reader import SliceFiles
+from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assignment_rules import AssignmentRule, CopyOnWrite, SteadyRule
+from reconciler.layout.sizing.buckets import BucketAssignment
+from reconciler.rewrite.file_ids import make_output_id
+from reconciler.rewrite.model import Tally
+from reconciler.spark.staged_rows import RowSource, StagedRows
+from reconciler.writer.bucket import Bucket
+from reconciler.writer.bucket_routes import BucketRoutes, CountBinsTask, CutBinsTask, RouteRowsTask
+from reconciler.writer.bucket_task import WriteBucketTask, WrittenBucket
+from reconciler.writer.index_lookup import IndexLookup, LookUpKeysTask, SendKeysToIndexTask
+from reconciler.writer.index_matching import DuplicateKeyCheck, MatchKeysTask, SendMovedKeysTask
+from reconciler.writer.job import (
+    RowCounts,
+    RowOperation,
+    TableGroups,
+    TaskRunner,
+    WriteAssignment,
+    WriteJob,
+    WrittenFiles,
+)
+from reconciler.writer.key_search import KeySearch, SearchFilesTask, SendKeysToFilesTask
+from reconciler.writer.key_stage import PrepareTask
+from reconciler.writer.row_chunks import rows_changed_error
+from reconciler.writer.row_counts import CountChangesTask, CountRowsTask, WriteCounts
+from reconciler.writer.row_weight import choose_sample_size
+
+
+def write_files(
+    rows: RowSource,
+    job: WriteJob,
+    engine: TaskRunner,
+    *,
+    assigned: Callable[[WriteAssignment], None],
+) -> WrittenFiles:
+    """The new files of a write; contract and errors are those of ``Writer``."""
+    _check_supported(job)
+    recipe = engine.broadcast(job.row_job)
+    held = rows.shuffle(PrepareTask(recipe, engine.partitions), engine.partitions)
+    if job.row_job.operation.needs_lookup:
+        held = _match_keys(held, job, engine, recipe)
+    weighed = choose_sample_size(engine.partitions) if _needs_weight(job.size_rule) else 0
+    total = WriteCounts.from_chunks(held.collect(CountChangesTask(recipe, weighed)))
+    _check_moved_keys(held, total, job, engine, recipe)
+    found = _assign_buckets(total, job)
+    assigned(found)
+    if not len(found.assignment):
+        return _make_result([], total, found)
+    routes = _make_routes(held, found.assignment, job, engine, recipe)
+    buckets = engine.broadcast(_make_buckets(found.assignment, job))
+    filled = held.shuffle(
+        RouteRowsTask(recipe, engine.broadcast(routes)), len(found.assignment)
+    ).collect(WriteBucketTask(recipe, buckets, engine.context, job.needs_blooms))
+    _check_written_rows(filled, total, found.assignment)
+    return _make_result(filled, total, found)
+
+
+def _check_supported(job: WriteJob) -> None:
+    """What is not written here."""
+    groups = job.table_groups.groups
+    if (groups.is_live & (groups.log_files > 0)).any():
+        raise UnsupportedError(
+            "the table has log files: only tables that are copied on write are written here"
+        )
+    if job.row_job.operation.needs_lookup and not job.row_job.settings.form.has_keys:
+        raise UnsupportedError(
+            "the table's files hold no record keys (hoodie.populate.meta.fields is false), so that "
+            f"there is no {job.row_job.operation.value}; insert into it, or write it with Hudi"
+        )
+
+
+def _match_keys(held: StagedRows, job: WriteJob, engine: TaskRunner, row_job: Any) -> StagedRows:
+    """The rows beside what is known of where their keys are."""
+    if job.index is not None:
+        lookup = IndexLookup.from_index(job.index, job.table_groups, engine.search_tasks)
+        shared = engine.broadcast(lookup)
+        asked = held.shuffle(SendKeysToIndexTask(row_job, shared), lookup.index_tasks)
+        told = asked.shuffle(LookUpKeysTask(shared, engine.context), lookup.file_tasks)
+        return held.union(
+            told.shuffle(MatchKeysTask(row_job, shared, engine.context), engine.partitions)
+        )
+    rows: Counter[str] = Counter()
+    for found in held.collect(CountRowsTask()):
+        rows.update(found)
+    search = KeySearch.from_groups(job.table_groups, rows, engine.search_tasks)
+    if not search.files:
+        return held
+    shared = engine.broadcast(search)
+    asked = held.shuffle(SendKeysToFilesTask(row_job, shared), len(search.files))
+    return held.union(asked.shuffle(SearchFilesTask(shared, engine.context), engine.partitions))
+
+
+def _check_moved_keys(
+    held: StagedRows, total: WriteCounts, job: WriteJob, engine: TaskRunner, row_job: Any
+) -> None:
+    """Rows that leave a partition are not in the one that they come to, too; few are asked for."""
+    search = KeySearch.from_groups(job.table_groups, total.moves, engine.search_tasks)
+    if search.files:
+        shared = engine.broadcast(search)
+        asked = held.shuffle(SendMovedKeysTask(row_job, shared), len(search.files))
+        asked.collect(DuplicateKeyCheck(shared, engine.context))
+
+
+def _assign_buckets(total: WriteCounts, job: WriteJob) -> WriteAssignment:
+    groups, rule = job.table_groups.groups, _choose_rule(total, job)
+    _check_no_pending_clustering(total, job.table_groups)
+    per_row = rule.record_size.per_row if isinstance(rule, SteadyRule) else 0.0
+    codes = groups.partition.tolist() if total.changes else []
+    workload = total.make_workload([groups.partitions[code] for code in codes], per_row)
+    fills = job.has_commits and job.row_job.operation is not RowOperation.BULK_INSERT
+    assignment = assign_rows(
+        groups, workload, CopyOnWrite(), rule, has_commits=fills, streams=job.is_stream_batch
+    )
+    return WriteAssignment(workload=workload, assignment=assignment)
+
+
+def _choose_rule(total: WriteCounts, job: WriteJob) -> AssignmentRule:
+    """By what these rows weigh, where fewer were known of before."""
+    match job.size_rule:
+        case SteadyRule(record_size=known) as rule if total.weight.rows > known.rows:
+            return replace(rule, record_size=total.weight.record_size)
+        case rule:
+            return rule
+
+
+def _needs_weight(rule: AssignmentRule) -> bool:
+    return isinstance(rule, SteadyRule) and rule.needs_row_sizes
+
+
+def _check_no_pending_clustering(total: WriteCounts, table_groups: TableGroups) -> None:
+    """As Hudi's SparkRejectUpdateStrategy: a clustering would lose the updates."""
+    groups = table_groups.groups
+    held = [file for file in sorted(total.changes) if groups.is_clustering[file]]
+    if held:
+        at = held[0]
+        raise ReconcilerError(
+            f"partition {groups.partitions[groups.partition[at]]!r}, file group "
+            f"{groups.file_id[at].as_py()}: a pending clustering is going to rewrite it"
+            + (f", as {len(held) - 1} more with rows of this write" if len(held) > 1 else "")
+            + "; let it be completed or rolled back, then write again"
+        )
+
+
+def _make_routes(
+    held: StagedRows, assignment: BucketAssignment, job: WriteJob, engine: TaskRunner, row_job: Any
+) -> BucketRoutes:
+    routes = BucketRoutes.from_assignment(assignment, len(job.table_groups.groups))
+    if not routes.split_partitions or not (
+        isinstance(job.size_rule, SteadyRule) or job.is_stream_batch
+    ):
+        return routes
+    shared = engine.broadcast(routes)
+    places = min(engine.partitions, len(routes.split_partitions))
+    return routes.add_cuts(
+        held.shuffle(CountBinsTask(row_job, shared, places), places).collect(CutBinsTask(shared))
+    )
+
+
+def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, ...]:
+    groups = job.table_groups.groups
+    buckets = []
+    for number, group in enumerate(assignment.group.tolist()):
+        partition = assignment.partitions[assignment.partition[number]]
+        base = None
+        if group >= 0:
+            name = job.table_groups.bases[group].as_py()
+            path = f"{partition}/{name}" if partition else name
+            base = SliceFiles(base=path, base_size=int(groups.base[group]))
+        prefix = make_output_id(job.seed, 0, number)
+        buckets.append(Bucket(number=number, partition=partition, prefix=prefix, base=base))
+    return tuple(buckets)
+
+
+def _check_written_rows(
+    filled: Sequence[WrittenBucket], total: WriteCounts, assignment: BucketAssignment
+) -> None:
+    """All rows that were counted have come to files, and no others.
+
+    Raises ReconcilerError where they have not.
+    """
+    inserts: dict[str, Tally] = {}
+    changes: dict[int, Tally] = {}
+    for one in filled:
+        path = assignment.partitions[assignment.partition[one.bucket]]
+        inserts[path] = inserts.get(path, Tally()).add(one.inserts)
+        if one.changes.rows:
+            changes[int(assignment.group[one.bucket])] = one.changes
+        # a change may be a new row, of a key that is gone since it was looked for
+        own = sum(made.counts.inserts for made in one.files)
+        begun = sum(
+            made.file.rows - made.counts.inserts for made in one.files if not made.previous_name
+        )
+        if begun or not 0 <= own - one.inserts.rows <= one.changes.rows:
+            raise ReconcilerError(
+                f"partition {path!r}: of {one.inserts.rows} new rows that were brought to files, "
+                f"these count {own}; nothing is published"
+            )
+    expected = {path: tally for path, tally in total.inserts.items() if tally.rows}
+    if {p: tally for p, tally in inserts.items() if tally.rows} != expected:
+        raise rows_changed_error()
+    if changes != total.changes:
+        raise rows_changed_error()
+
+
+def _make_result(
+    filled: Sequence[WrittenBucket], total: WriteCounts, found: WriteAssignment
+) -> WrittenFiles:
+    in_order = sorted(filled, key=lambda one: one.bucket)
+    files = tuple(file for one in in_order for file in one.files)
+    return WrittenFiles(
+        files=files,
+        counts=RowCounts(
+            incoming=total.incoming,
+            dropped=total.dropped,
+            absent_deletes=total.absent_deletes,
+            inserts=sum(file.counts.inserts for file in files),
+            updates=sum(file.counts.updates for file in files),
+            deletes=sum(file.counts.deletes for file in files),
+        ),
+        assignment=found,
+    )

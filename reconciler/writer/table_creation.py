@@ -1,0 +1,147 @@
+"""Making a table that is not there yet: its metadata table, then ``hoodie.properties``.
+
+That one file, created exclusively, is the moment from which there is a table. What a run that was
+stopped before has left is known by that, and done again. The first write is announced even before:
+readers of layout 2 need the folder of the timeline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    PlanError,
+    ReconcilerError,
+    StorageError,
+)
+from reconciler.hudi.load import PROPERTIES
+from reconciler.hudi.metadata.new_metadata_table import PROPERTIES as METADATA_PROPERTIES
+from reconciler.hudi.metadata.new_metadata_table import (
+    build_first_listing,
+    build_metadata_properties,
+)
+from reconciler.hudi.metadata.own_timeline import ROOT
+from reconciler.hudi.metadata.table import FILES
+from reconciler.hudi.table.new_table import NewHudiTable
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.hudi.timeline.lock_file import LOCK_FILE
+from reconciler.hudi.timeline.markers import MARKER_FOLDER
+from reconciler.storage.api import StorageEntry
+from reconciler.transaction.locks.file_lock import LOCK_CLOCK
+from reconciler.transaction.session import TableSession
+
+_HOODIE: Final = ".hoodie"
+_TIMELINE: Final = f"{_HOODIE}/timeline"
+#: what a run that was stopped while it made the table has left in ``.hoodie``
+_LEFTOVERS: Final = frozenset({_TIMELINE, ROOT, HEARTBEAT_FOLDER, MARKER_FOLDER})
+
+
+def create_table(session: TableSession, table: NewHudiTable, lock: str = _HOODIE) -> str | None:
+    """Make the table and announce its first write, whose instant is given; that beats already.
+
+    None where somebody else has made it meanwhile. ``session``: on the folder where it is to be, with
+    the properties that it will have; takes the lock. ``lock``: the folder of the lock's file.
+    Raises PlanError where the folder has other things in it, StorageError.
+    """
+    storage = session.storage
+    with session.hold_lock():
+        if storage.stat(PROPERTIES) is not None:
+            return None
+        timeline = _check_vacant(session, lock.partition("/")[0])
+        _remove_files_below(session, ROOT)
+        session.lock.confirm()
+        instant = session.request_write(Action.COMMIT, timeline, b"")
+        try:
+            _create_metadata(session, table)
+            session.lock.confirm()
+            storage.create(
+                PROPERTIES, replace(table, metadata_partitions=(FILES,)).properties_bytes
+            )
+        except ReconcilerError as error:
+            with contextlib.suppress(ReconcilerError):
+                session.publisher.withdraw(instant, Action.COMMIT)
+                session.make_heartbeat(instant).remove()
+            if isinstance(error, AlreadyExistsError):
+                return None
+            raise
+    return instant
+
+
+def _check_vacant(session: TableSession, lock: str) -> Timeline:
+    """What stopped runs have announced; PlanError where the folder holds anything else."""
+    location = session.storage.location
+    for entry in _list_folder(session, ""):
+        if entry.name not in (_HOODIE, LOCK_FILE, LOCK_CLOCK, lock):
+            raise PlanError(
+                f"{location}: holds {entry.name} and no Hudi table, so none is made there; give an "
+                "empty folder as spec.path, or bring the table in with Hudi"
+            )
+    found = []
+    for folder in (_HOODIE, _TIMELINE):
+        for entry in _list_folder(session, folder):
+            if f"{folder}/{entry.name}" in _LEFTOVERS or _is_ignored(entry):
+                continue
+            instant = None if entry.is_folder else Instant.parse(entry.name)
+            if instant is None or (instant.action, instant.state) != (
+                Action.COMMIT,
+                State.REQUESTED,
+            ):
+                raise PlanError(
+                    f"{location}/{folder}/{entry.name} is there, but {PROPERTIES} is not: a table "
+                    f"has lost it, and nothing is written over that; restore {PROPERTIES} from a "
+                    "copy"
+                )
+            found.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
+    return Timeline.from_files(found)
+
+
+def _is_ignored(entry: StorageEntry) -> bool:
+    """The lock, and what stores and their clients lay beside files."""
+    return entry.name in (LOCK_FILE, LOCK_CLOCK) or (
+        entry.name.startswith(".") and entry.name.endswith(".crc")
+    )
+
+
+def _create_metadata(session: TableSession, table: NewHudiTable) -> None:
+    storage = session.storage
+    storage.create(METADATA_PROPERTIES, build_metadata_properties(table.name, table.version))
+    nothing = Timeline.from_files([])
+    for write in build_first_listing(
+        storage,
+        version=table.version,
+        data=nothing,
+        completion_time=session.publisher.choose_time(nothing),
+        partitions={},
+    ):
+        storage.create(write.path, write.data)
+
+
+def _remove_files_below(session: TableSession, folder: str) -> None:
+    """Delete what is left of a metadata table that never was one. Raises StorageError."""
+    paths = [*_list_files_below(session, folder)]
+    for done in session.storage.delete_many(paths):
+        if done.error is not None:
+            raise StorageError(done.path, done.error)
+
+
+def _list_files_below(session: TableSession, folder: str) -> Iterator[str]:
+    for entry in _list_folder(session, folder):
+        path = f"{folder}/{entry.name}"
+        if entry.is_folder:
+            yield from _list_files_below(session, path)
+        else:
+            yield path
+
+
+def _list_folder(session: TableSession, folder: str) -> list[StorageEntry]:
+    try:
+        return session.storage.list(folder)
+    except NotFoundError:
+        return []

@@ -1,0 +1,142 @@
+"""A table that is to be written, made first where it is not there yet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
+
+from reconciler.errors import (
+    BlockedError,
+    FormatError,
+    PlanError,
+    RowsError,
+    SpecError,
+    UnsupportedError,
+)
+from reconciler.file_slices.merge.avro_schema import to_arrow_schema
+from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
+from reconciler.hudi.table.new_table import NewHudiTable
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.spec.model import TableSpec
+from reconciler.storage.api import Storage
+from reconciler.transaction.session import RunContext, TableSession, open_session
+from reconciler.writer.declared_table import make_declared_table
+from reconciler.writer.request import WriteMode, WriteRequest
+from reconciler.writer.table_creation import create_table
+
+_TIMEZONE = "hoodie.table.timeline.timezone"
+_BACKUP = f"{PROPERTIES}.backup"
+
+
+def open_for_writing(
+    spec: TableSpec, storage: Storage, context: RunContext, token: str, request: WriteRequest
+) -> tuple[TableSession, str | None]:
+    """A hold on the table, and the instant of its first write where it was made just now.
+
+    ``token``: a text that no other run has. Raises BlockedError where the spec does not say how the
+    table is locked or in which zone its writers count; SpecError for a table that is not there and
+    has no ``table`` block, and for one that is there and has other keys or partitions; RowsError
+    where the first rows lack what the table is declared by; PlanError where its folder holds other
+    things, and for deletions from what is not there; as ``load_properties``.
+    """
+    if spec.concurrency is None or spec.concurrency.lock is None:
+        raise BlockedError(
+            f"{spec.name}: how writers keep out of each other's way must be said; declare "
+            "concurrency.lock (provider: filesystem, or none for a single writer)"
+        )
+    owner = context.process.make_owner(token)
+    is_there = any(storage.stat(path) is not None for path in (PROPERTIES, _BACKUP))
+    if not is_there:
+        table = make_declared_table(spec)
+        _check_first_rows(spec, table, request)
+        properties = TableProperties.parse(table.properties_bytes, PROPERTIES)
+        nothing = Timeline.from_files([])
+        zone = _find_zone(spec, properties)
+        hold = open_session(spec, storage, properties, nothing, zone, owner=owner, context=context)
+        hold.lock.release_stale()
+        announced = create_table(hold, table, spec.concurrency.lock.path)
+        if announced is not None:
+            return hold, announced
+    properties = load_properties(storage)
+    timeline = load_timeline(storage, properties)
+    _check_declared(spec, properties, timeline)
+    zone = _find_zone(spec, properties)
+    hold = open_session(spec, storage, properties, timeline, zone, owner=owner, context=context)
+    hold.lock.release_stale()
+    return hold, None
+
+
+def _check_first_rows(spec: TableSpec, table: NewHudiTable, request: WriteRequest) -> None:
+    """Whether a table can begin with these rows: once it is made its keys are what they are."""
+    if request.mode in (WriteMode.DELETE, WriteMode.DELETE_PARTITION):
+        raise PlanError(f"{spec.name}: there is no table at {spec.path} to delete from")
+    names = request.schema.names
+    for what, paths in (
+        ("recordKey", table.record_keys),
+        ("partitionBy", table.partition_fields),
+        ("ordering", table.ordering),
+    ):
+        absent = [path for path in paths if path.partition(".")[0] not in names]
+        if absent:
+            raise RowsError(
+                f"{spec.name}: the rows have no column {absent[0]}, which spec.table.{what} names; "
+                f"they have {', '.join(names)}"
+            )
+    _check_declared_schema(spec, table)
+    folded = Counter(name.lower() for name in names)
+    doubled = sorted(name for name in names if folded[name.lower()] > 1)
+    if doubled:
+        raise RowsError(
+            f"{spec.name}: the rows have the columns {', '.join(doubled)}, which Hudi's readers "
+            "cannot tell apart; rename them"
+        )
+
+
+def _check_declared_schema(spec: TableSpec, table: NewHudiTable) -> None:
+    """Whether the schema that is declared is one: the table would never be read again."""
+    if table.schema is None:
+        return
+    try:
+        columns = to_arrow_schema(table.schema, "spec.table.schema")
+    except (FormatError, UnsupportedError) as error:
+        said = error.problem if isinstance(error, FormatError) else str(error)
+        raise SpecError(
+            f"{spec.name}: spec.table.schema is no Avro schema of a table: {said}"
+        ) from None
+    if not columns.names:
+        raise SpecError(f"{spec.name}: spec.table.schema is no Avro schema of a table: no fields")
+
+
+def _check_declared(spec: TableSpec, properties: TableProperties, timeline: Timeline) -> None:
+    """Whether a table that is there is the declared one."""
+    if spec.table is None:
+        return
+    instead = "make another table"
+    if not timeline.instants:
+        instead = "remove its folder: nothing was written to it yet"
+    for what, declared, actual in (
+        ("recordKey", spec.table.record_key, properties.record_keys),
+        ("partitionBy", spec.table.partition_by, properties.partition_fields),
+        ("ordering", spec.table.ordering, properties.ordering_fields),
+    ):
+        is_silent = what == "ordering" and not declared  # as specs of tables of Hudi's often are
+        if not is_silent and tuple(declared) != tuple(actual):
+            raise SpecError(
+                f"{spec.name}: spec.table.{what} is {', '.join(declared) or 'nothing'}, and the "
+                f"table at {spec.path} has {', '.join(actual) or 'none'}; a table keeps what it "
+                f"was made with, so correct the spec, or {instead}"
+            )
+
+
+def _find_zone(spec: TableSpec, properties: TableProperties) -> tzinfo:
+    """The zone of the timeline's instants."""
+    if properties.timezone == "UTC":
+        return UTC
+    if spec.timezone is None:
+        raise BlockedError(
+            f"{spec.name}: its writers take times from their own zone ({_TIMEZONE} is not UTC), so "
+            "spec.timezone has to name it"
+        )
+    return ZoneInfo(spec.timezone)

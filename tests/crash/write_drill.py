@@ -1,0 +1,167 @@
+"""Runs that write to a table of three rows, stopped or disturbed, and what they must not leave."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from reconciler.hudi.codecs import avro_container
+from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.timeline.markers import MARKER_FOLDER
+from reconciler.storage.open import open_storage
+from reconciler.storage.wrappers import RecordingStorage
+from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
+from reconciler.writer.request import WriteMode
+from tests.crash.drill import Killed
+from tests.table_sessions import write_spec
+from tests.write_runs import WriteRuns, make_rows
+
+BEFORE = [(1, "a", 1, "one"), (2, "b", 1, "two"), (3, "b", 1, "three")]
+BATCH = make_rows((1, "a", 2, "ONE"), (4, "c", 1, "four"))
+AFTER = [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "b", 1, "three"), (4, "c", 1, "four")]
+#: an instant after all that runs of a test take
+LATE = "20261201000100000"
+
+
+def make_table(folder, version):
+    folder.mkdir()
+    it = WriteRuns(write_spec(folder, version=version))
+    it.write(make_rows(*BEFORE))
+    return it
+
+
+def copy_table(it, folder):
+    """The same table in another folder."""
+    shutil.copytree(Path(it.spec.path).parent, folder)
+    found = WriteRuns(write_spec(folder, version=it.spec.table.version))
+    found.clock, found.count = it.clock, it.count
+    return found
+
+
+def list_leftovers(it):
+    """What runs should not leave: markers, heartbeats, pending instants, what is listed wrong."""
+    storage = open_storage(it.spec.path)
+    properties = load_properties(storage)
+    timeline = load_timeline(storage, properties)
+    found = [one.file_name for one in timeline.instants if not one.is_completed]
+    for folder in (HEARTBEAT_FOLDER, MARKER_FOLDER):
+        path = Path(it.spec.path, folder)
+        found += [one.name for one in path.iterdir()] if path.is_dir() else []
+    found += find_listing_differences(
+        storage, properties, timeline, {"p=a": [], "p=b": [], "p=c": []}
+    )
+    return found
+
+
+def write_in_between(it, folder, batch, way=WriteMode.UPSERT):
+    """Storage in which another run writes a batch just before this one writes its first file."""
+    other = copy_table(it, folder)
+    other.spec, other.count = it.spec, 50
+    seen = []
+
+    class Between(RecordingStorage):
+        def create_from(self, path, file):
+            if not seen:
+                seen.append(path)
+                other.write(batch, way, living=frozenset({it.count}))
+            super().create_from(path, file)
+
+    return Between
+
+
+def get_timeline_folder(it):
+    """The folder of its timeline."""
+    old = it.spec.table.version < 8
+    return Path(it.spec.path, ".hoodie" if old else ".hoodie/timeline")
+
+
+def put_timeline_file(it, name, data=b""):
+    """A file of the timeline."""
+    (get_timeline_folder(it) / name).write_bytes(data)
+
+
+def make_completed_name(it, instant, action):
+    """Of a completed instant, which says when in layout 2."""
+    return f"{instant}.{action}" if it.spec.table.version < 8 else f"{instant}_{LATE}.{action}"
+
+
+def find_pending_instant(it):
+    """The newest instant of a commit that is pending."""
+    names = [path.name for path in get_timeline_folder(it).glob("*.commit.requested")]
+    return max(name[:17] for name in names)
+
+
+def act_after(pattern, act):
+    """Storage in which somebody acts just after the first change of a path that matches."""
+    seen = []
+
+    class When(RecordingStorage):
+        def _gate(self, call, what, torn=None):
+            found = super()._intercept(call, what, torn)
+            if call.mutates and not seen and re.search(pattern, call.paths[0]):
+                seen.append(call)
+                act()
+            return found
+
+    return When
+
+
+def die_at(pattern):
+    """Storage of a process that is gone before it changes a path that matches."""
+    dead = []
+
+    class Dies(RecordingStorage):
+        def _gate(self, call, what, torn=None):
+            if call.mutates and any(re.search(pattern, path) for path in call.paths[:1]):
+                dead.append(call)
+            if dead:
+                raise Killed
+            return super()._intercept(call, what, torn)
+
+    return Dies
+
+
+def set_store_clock(ms):
+    """Storage of a store whose clock says so many epoch milliseconds."""
+
+    class AtTime(RecordingStorage):
+        def stat(self, path):
+            entry = super().stat(path)
+            is_asked = entry is not None and path.endswith(".clock")
+            return replace(entry, modified_ms=ms) if is_asked else entry
+
+    return AtTime
+
+
+def write_rollback(it, instant, rollback=LATE, *, is_done=False):
+    """A rollback of Hudi: begun, or completed with nothing left on the timeline."""
+    said = {"commitTime": instant, "action": "commit"}
+    plan = {"instantToRollback": said, "RollbackRequests": [], "version": 1}
+    put_timeline_file(
+        it,
+        f"{rollback}.rollback.requested",
+        avro_container.encode_record_file("HoodieRollbackPlan.avsc", plan),
+    )
+    put_timeline_file(it, f"{rollback}.rollback.inflight")
+    if not is_done:
+        return
+    for path in Path(it.spec.path).glob(f"*/*_{instant}.parquet"):
+        path.unlink()
+    shutil.rmtree(Path(it.spec.path, MARKER_FOLDER, instant))
+    for path in get_timeline_folder(it).glob(f"{instant}*"):
+        path.unlink()
+    put_timeline_file(it, make_completed_name(it, rollback, "rollback"))
+
+
+def encode_completed(it, record, name="HoodieReplaceCommitMetadata"):
+    """A completed write's file."""
+    old = it.spec.table.version < 8
+    return (
+        json.dumps(record).encode()
+        if old
+        else avro_container.encode_record_file(f"{name}.avsc", record)
+    )

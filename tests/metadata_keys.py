@@ -1,0 +1,27 @@
+"""What the indexes of a metadata table hold, for tests that look at what became of entries."""
+
+from __future__ import annotations
+
+from reconciler.hudi.codecs import hfile_reader
+from reconciler.hudi.codecs.log_blocks import BlockType, read_delete_keys
+
+
+def read_index_keys(metadata, partition):
+    """The keys that an index holds after its blocks are merged."""
+    slices = metadata.slices(partition)
+    return {key for newest in slices for key in read_slice_keys(metadata, newest)}
+
+
+def read_slice_keys(metadata, newest):
+    """The same of one file slice."""
+    found = {}
+    if newest.base:
+        path = newest.path(newest.base[0])
+        found |= hfile_reader.parse_hfile(metadata.source.read(path), path).scan_all()
+    for block in metadata.blocks(newest):
+        if block.type is BlockType.DELETE:
+            for key in read_delete_keys(block):
+                found.pop(key.encode(), None)
+        else:
+            found |= hfile_reader.parse_hfile(block.content, block.path).scan_all()
+    return {key.decode() for key in found}

@@ -1,0 +1,133 @@
+"""Tables with a record index, and what it says: where every key is, in the whole table."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reconciler.arrays import to_integer_array
+from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
+from reconciler.hudi.metadata.deltacommit import Deltacommit, NewFileGroup
+from reconciler.hudi.metadata.index_build import name_build_instant
+from reconciler.hudi.metadata.index_definitions import DEFINITIONS
+from reconciler.hudi.metadata.index_keys import find_record_groups
+from reconciler.hudi.metadata.listing import read_metadata_listing
+from reconciler.hudi.metadata.own_timeline import ROOT
+from reconciler.hudi.metadata.record_encoder import RecordEncoder
+from reconciler.hudi.metadata.record_index import RecordIndex
+from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.table.properties import replace_value
+from reconciler.state.observe import observe
+from reconciler.state.slice_view import build_table_view, find_newest_bases
+from reconciler.storage.open import open_storage
+from reconciler.transaction.metadata.clean_sync import open_record_index
+from tests.manual_clustering import add_milliseconds, to_epoch_ms
+
+PARTITIONS = "hoodie.table.metadata.partitions"
+#: before all that tests write, and after what begins a metadata table
+LONG_AGO = "20200101000000000"
+
+
+def read_newest_keys(storage, now_ms):
+    """Partition path, name and keys of every newest base file."""
+    state = observe(storage, None, observed_ms=now_ms)
+    for row in find_newest_bases(build_table_view(state)).tolist():
+        path = state.files.partitions[state.files.partition[row]]
+        name = state.files.name[row].as_py()
+        data = storage.read(f"{path}/{name}" if path else name)
+        keys = pq.read_table(pa.BufferReader(data), columns=["_hoodie_record_key"]).column(0)
+        yield path, name, keys.combine_chunks()
+
+
+def add_record_index(path, now_ms, *, groups=2, by_partition=False):
+    """Give a table a record index of its rows, as Hudi begins one.
+
+    ``removed_by_partition``: say of it that every partition has its own.
+    """
+    storage = open_storage(str(path))
+    properties, timeline = _load_timeline(storage)
+    version, live = properties.table_version, properties.metadata_partitions
+    table = open_metadata_table(storage, version=version, data=timeline, live_partitions=live)
+    schema = read_metadata_listing(table).schema
+    records = RecordEncoder(schema=schema, path=ROOT)
+    times = (timeline.newest_time, table.timeline.newest_time)
+    newest = max((time for time in times if time and time > LONG_AGO), default=LONG_AGO)
+    keys, values = [pa.array([], pa.string())], []
+    for folder, name, some in read_newest_keys(storage, now_ms):
+        keys.append(some)
+        values += [records.encode_record_location(folder, name, to_epoch_ms(newest))] * len(some)
+    contents = _base_contents(pa.concat_arrays(keys), pa.array(values, pa.binary()), schema, groups)
+    deltacommit = Deltacommit(
+        table=table,
+        instant=name_build_instant(add_milliseconds(newest, 1), version),
+        completion_time=add_milliseconds(newest, 2),
+        schema=schema,
+        removed_paths=(),
+    )
+    for write in deltacommit.build_first_files(contents, {}):
+        storage.create(write.path, write.data)
+    if by_partition:
+        said = {"record_index": {"indexOptions": {"isPartitioned": "true"}}}
+        storage.replace(DEFINITIONS, json.dumps({"indexDefinitions": said}).encode())
+    text = replace_value(
+        storage.read(PROPERTIES), PARTITIONS, ",".join([*live, "record_index"]), PROPERTIES
+    )
+    storage.replace(PROPERTIES, text)
+
+
+def _base_contents(keys, values, schema, groups):
+    chosen, found = find_record_groups(keys, groups), []
+    for number in range(groups):
+        rows = [at for at, group in enumerate(chosen.tolist()) if group == number]
+        rows = sorted(rows, key=lambda at: keys[at].as_py().encode())
+        data = None
+        if rows:
+            at = to_integer_array(np.array(rows, np.int64))
+            data = hfile_writer.encode_hfile_arrays(
+                keys.take(at).cast(pa.binary()), values.take(at), schema, is_base_file=True
+            )
+        group = f"record-index-{number:04}-0"
+        found.append(NewFileGroup(partition="record_index", group=group, data=data, rows=len(rows)))
+    return found
+
+
+def _load_timeline(storage):
+    properties = load_properties(storage)
+    return properties, load_timeline(storage, properties)
+
+
+def load_record_index(path) -> RecordIndex | None:
+    """The record index as it is."""
+    storage = open_storage(str(path))
+    return open_record_index(storage, *_load_timeline(storage))
+
+
+def read_indexed_places(path, keys):
+    """Key -> partition path and file id, of those keys that the index knows."""
+    storage, index = open_storage(str(path)), load_record_index(path)
+    found = {}
+    keys = pa.array(keys, pa.string())
+    for group in range(len(index.slices)):
+        some = keys.filter(pc.equal(pa.array(index.find_groups(keys)), group))
+        places = index.locate_keys(storage, group, some)
+        for key, place in zip(
+            places.key_index.tolist(), places.location_code.tolist(), strict=True
+        ):
+            found[some[key].as_py()] = places.locations[place]
+    return found
+
+
+def find_places(path, now_ms):
+    """Key -> partition path and file id, by the files; fails where a key is in two."""
+    found = {}
+    for folder, name, keys in read_newest_keys(open_storage(str(path)), now_ms):
+        for key in keys.to_pylist():
+            assert key not in found, f"{key} is there twice"
+            found[key] = (folder, BaseName.parse(name).file_id)
+    return found

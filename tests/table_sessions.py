@@ -1,0 +1,60 @@
+"""A table, there or not yet, as a run that writes to it holds it."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import reconciler
+from reconciler.errors import ReconcilerError
+from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.storage.open import open_storage
+from reconciler.transaction.session import RunContext, open_session
+from reconciler.writer.declared_table import make_declared_table
+from tests.crash.drill import TestClock, process
+
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: sales.orders}}
+spec:
+  path: {path}
+  timezone: UTC
+  files: {{target: 120MiB, small: 100MiB}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+  table: {{type: {type}, version: {version}, recordKey: [id], partitionBy: [p], ordering: [ts]}}
+"""
+
+
+def write_spec(folder, *, version=9, kind="COPY_ON_WRITE"):
+    """The spec of a table in a folder, that ``write`` would make."""
+    file = folder / "spec.yaml"
+    file.write_text(SPEC.format(path=folder / "table", version=version, type=kind))
+    (spec,) = reconciler.load_specs(file)
+    return spec
+
+
+def open_test_session(
+    spec, *, around=lambda storage: storage, pid=1, clock=None, living=frozenset()
+):
+    """A hold as a process takes it; ``around`` wraps the storage."""
+    storage = around(open_storage(spec.path))
+    means = RunContext(
+        open_storage=lambda ref, _options=None: around(open_storage(ref)),
+        clock=clock or TestClock(),
+        process=process(pid, living),
+        report_wait=lambda *_said: None,
+        check_stop=lambda: None,
+        lock_wait_s=0,
+    )
+    try:
+        properties = load_properties(storage)
+        timeline = load_timeline(storage, properties)
+    except ReconcilerError:
+        properties = TableProperties.parse(
+            make_declared_table(spec).properties_bytes, "hoodie.properties"
+        )
+        timeline = Timeline.from_files([])
+    owner = means.process.make_owner(f"run-{pid}")
+    return open_session(spec, storage, properties, timeline, UTC, owner=owner, context=means)

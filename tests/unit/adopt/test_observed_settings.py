@@ -1,0 +1,125 @@
+"""What a table shows of its clustering, its file sizes and its writers' zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from reconciler.adopt.observed_settings import (
+    ObservedClustering,
+    ObservedSizes,
+    observe_clustering,
+    observe_offsets,
+    observe_sizes,
+)
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.planners.protection import build_table_view
+from tests.unit.planners import cow
+
+SORT = "hoodie.clustering.plan.strategy.sort.columns"
+CURVE = "hoodie.layout.optimize.strategy"
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+def plan(**strategy):
+    return RequestedReplace(
+        operation="CLUSTER", is_clustering=True, slices=(), strategy=dict(strategy)
+    )
+
+
+def test_the_newest_clustering_tells_the_columns_and_not_the_curve():
+    plans = [
+        ("3", plan(**{SORT: "b, a"})),
+        ("1", plan(**{SORT: "a"})),
+        ("2", plan(**{SORT: "b,a"})),
+    ]
+
+    assert observe_clustering(plans) == ObservedClustering(
+        instant="3", columns=("b", "a"), curve=None, equal_plans=2, plans=3
+    )
+
+
+def test_a_curve_is_told_where_a_plan_says_it():
+    found = observe_clustering([("1", plan(**{SORT: "a", CURVE: "ZORDER"}))])
+
+    assert found is not None
+    assert found.curve == "z-order"
+
+
+def test_a_clustering_may_name_no_columns():
+    assert observe_clustering([("1", plan())]) == ObservedClustering(
+        instant="1", columns=(), curve=None, equal_plans=1, plans=1
+    )
+
+
+def test_an_overwrite_is_no_clustering():
+    overwrite = RequestedReplace(operation="INSERT_OVERWRITE", is_clustering=False, slices=())
+
+    assert observe_clustering([("1", overwrite)]) is None
+    assert observe_clustering([]) is None
+
+
+def test_sizes_are_those_of_the_newest_slices():
+    names = [cow.base(f"g{n}", 1) for n in range(20)] + [cow.base("g0", 0)]
+    state = cow.table({"a": names}, [cow.commit(0), cow.commit(1)])
+    sizes = [10 * (1 + n) for n in range(21)]
+    for row, size in enumerate(sizes):
+        state.files.size[row] = size
+    is_old = state.files.name.to_pylist().index(cow.base("g0", 0))
+
+    found = observe_sizes(build_table_view(state))
+
+    left = sorted(size for row, size in enumerate(sizes) if row != is_old)
+    assert found == ObservedSizes(files=20, common_size=left[18], largest=left[19])
+
+
+def test_few_files_say_nothing_about_sizes():
+    assert observe_sizes(build_table_view(cow.upserts(3))) is None
+
+
+def timeline(*files):
+    """Of (instant, epoch seconds of its requested file)."""
+    made = (
+        TimelineFile(Instant(time, Action.COMMIT, State.REQUESTED), time, 1, int(at * 1000))
+        for time, at in files
+    )
+    return Timeline.from_files(made)
+
+
+def at(hours, late=1):
+    return NOON.timestamp() + hours * 3600 + late
+
+
+def test_the_times_of_files_suggest_the_zone():
+    same = [(f"202401011{hour}0000000", at(hour - 2)) for hour in range(4)]
+    east = [(f"202401011{hour}0000000", at(hour - 2 - 5.5)) for hour in range(4)]
+    west = [(f"202401011{hour}0000000", at(hour - 2 + 5)) for hour in range(4)]
+
+    assert observe_offsets(timeline(*same)) == (0,)
+    assert observe_offsets(timeline(*east)) == (19800,)
+    assert observe_offsets(timeline(*west)) == (-18000,)
+
+
+def test_a_change_of_the_clock_gives_two_offsets():
+    files = [("20240101120000000", at(-1)), ("20240101130000000", at(0))]
+    summer = [("20240101150000000", at(1)), ("20240101160000000", at(2))]
+
+    assert observe_offsets(timeline(*files, *summer)) == (3600, 7200)
+
+
+def test_times_that_a_copy_made_suggest_nothing():
+    copied = [(f"202401011{hour}0000000", at(1)) for hour in range(4)]
+    long_after = [(f"202401011{hour}0000000", at(hour - 2, 1000)) for hour in range(4)]
+    unknown = [(f"202401011{hour}0000000", 0) for hour in range(4)]
+
+    assert observe_offsets(timeline(*copied)) == ()
+    assert observe_offsets(timeline(*long_after)) == ()
+    assert observe_offsets(timeline(*unknown)) == ()
+
+
+def test_two_times_are_too_few_and_odd_instants_do_not_count():
+    files = [("20240101120000000", at(0)), ("20240101130000000", at(1))]
+
+    assert observe_offsets(timeline(*files)) == ()
+    assert observe_offsets(timeline(*files, ("001", at(1)), ("99999999999999999", at(1)))) == ()

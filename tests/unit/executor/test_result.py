@@ -1,0 +1,62 @@
+"""One number for what became of many tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.arrays import to_string_array
+from reconciler.executor.result import (
+    ApplyResult,
+    FileReasons,
+    StepOutcome,
+    TableResult,
+    choose_worst_code,
+)
+from reconciler.plans.model import Note
+
+
+def rows(*because: str) -> FileReasons:
+    return FileReasons(
+        partition=to_string_array(["p"] * len(because)).dictionary_encode(),
+        name=to_string_array([str(n) for n in range(len(because))]),
+        because=to_string_array(because).dictionary_encode(),
+    )
+
+
+def table(code: int = 0, *outcomes: StepOutcome) -> TableResult:
+    return TableResult(name="t", path="/t", code=code, outcomes=outcomes)
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [([], 0), ([0, 2], 2), ([4, 5], 5), ([5, 3], 3), ([3, 6], 6), ([6, 1], 1)],
+)
+def test_the_worst_code_wins(codes, expected):
+    assert choose_worst_code(codes) == expected
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (StepOutcome(kind="clean", how="completed"), 0),
+        (StepOutcome(kind="clean", how="nothing", gone=3), 0),
+        (StepOutcome(kind="clean", how="completed", left_out=rows("why")), 4),
+        (StepOutcome(kind="clean", how="completed", partitions_left=(Note("p", "why"),)), 4),
+        (StepOutcome(kind="clean", how="inflight", failed=rows("why")), 5),
+        (StepOutcome(kind="clean", how="completed", differences=(Note("x", "why"),)), 5),
+    ],
+)
+def test_an_outcome_has_a_code(outcome, expected):
+    assert outcome.exit_code == expected
+
+
+def test_a_result_is_as_bad_as_its_worst_table():
+    stale = StepOutcome(kind="clean", how="completed", left_out=rows("why"))
+    result = ApplyResult(plan_digest="d", tables=(table(), table(0, stale), table(3)))
+
+    assert result.exit_code == 3
+    assert [one.status for one in result.tables] == ["done", "stale", "blocked"]
+
+
+def test_reasons_come_most_frequent_first():
+    assert rows("b", "a", "b").count_reasons() == (("b", 2), ("a", 1))

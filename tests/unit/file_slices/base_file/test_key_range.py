@@ -1,0 +1,31 @@
+"""The least and the greatest record key."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from reconciler.file_slices.base_file.key_range import KeyRange
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ([], (None, None)),
+        (["b"], ("b", "b")),
+        (["b", "a", "", "c"], ("", "c")),
+        (["b", "é", "a", "漢"], ("a", "漢")),
+        # UTF-8 puts the smile last, Java the half-wide letter
+        (["ｱ", "a", "😀", "b"], ("a", "ｱ")),
+        (["😀", "ｱ"], ("😀", "ｱ")),
+        (["😀", "😁"], ("😀", "😁")),
+    ],
+)
+@pytest.mark.parametrize("together", [1, 2, 10])
+def test_the_order_is_that_of_javas_strings(keys, expected, together):
+    found = KeyRange()
+    column = pa.array(["0 not in it", *keys], pa.string()).slice(1)
+    for start in range(0, len(keys), together):
+        found.add(column.slice(start, together))
+
+    assert expected == (found.least, found.greatest)

@@ -1,0 +1,243 @@
+"""Base files of batches."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.file_slices.base_file.meta_columns import CommitStamp
+from reconciler.file_slices.base_file.schema import FileSchema
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.base_file.writer import BaseFileWriter, write_base_file
+from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from reconciler.file_slices.merge.calendar import PROLEPTIC
+from reconciler.hudi.codecs.bloom import BloomFilter, BloomShape
+
+NAME = "f1-0_0-1-2_20240101000000000.parquet"
+OLD = "f0-0_0-1-2_20230101000000000.parquet"
+SMALL = BloomShape.from_options(entries=100, error=0.01)
+FORM = BaseFileSettings(bloom=SMALL)
+AVRO = {
+    "type": "record",
+    "name": "t",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "n", "type": ["null", "long"]},
+    ],
+}
+SCHEMA = FileSchema.from_avro(json.dumps(AVRO), "t")
+
+
+def rows(ids, numbers=None):
+    """Rows as a slice of a table has them."""
+    values = list(ids)
+    count = len(values)
+    meta = [["2023"] * count, [f"2023_0_{n}" for n in range(count)], values, ["p"] * count]
+    return pa.RecordBatch.from_pydict(
+        {
+            **dict(zip(META_COLUMNS, [*meta, [OLD] * count], strict=True)),
+            "id": pa.array(values, pa.string()),
+            "n": pa.array(list(numbers or range(count)), pa.int64()),
+        }
+    )
+
+
+TEN = rows("abcdefghij")
+
+
+def written(batches, form=FORM, stamp=None):
+    sink = io.BytesIO()
+    return write_base_file(batches, sink, NAME, SCHEMA, form, stamp=stamp), pq.ParquetFile(sink)
+
+
+def test_rows_keep_their_commit_and_number_and_get_the_name_of_the_new_file():
+    _, file = written([rows("ab")])
+    expected = [
+        ["2023", "2023_0_0", "a", "p", NAME, "a", 0],
+        ["2023", "2023_0_1", "b", "p", NAME, "b", 1],
+    ]
+
+    assert expected == [list(row.values()) for row in file.read().to_pylist()]
+
+
+def test_new_rows_get_a_commit_and_numbers_through_all_batches():
+    made, file = written(
+        [rows("ab"), rows(""), rows("c")], stamp=CommitStamp(instant="2024", task=7)
+    )
+    found = file.read(["_hoodie_commit_time", "_hoodie_commit_seqno"]).to_pydict()
+
+    assert 3 == made.rows
+    assert ["2024"] * 3 == found["_hoodie_commit_time"]
+    assert ["2024_7_0", "2024_7_1", "2024_7_2"] == found["_hoodie_commit_seqno"]
+
+
+def test_the_footer_says_what_hudi_looks_for():
+    made, file = written([rows(["b", "a"]), rows(["c"])])
+    said = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
+    bloom = BloomFilter.parse(said.pop("org.apache.hudi.bloomfilter"), "DYNAMIC_V0", NAME)
+    expected = {
+        "hoodie_bloom_filter_type_code": "DYNAMIC_V0",
+        "hoodie_min_record_key": "a",
+        "hoodie_max_record_key": "c",
+        "parquet.avro.schema": SCHEMA.avro,
+        "writer.model.name": "avro",
+    }
+
+    assert expected == said
+    assert ("a", "c") == (made.least_key, made.greatest_key)
+    assert [True, True, True] == bloom.contains(pa.array(["a", "b", "c"])).tolist()
+    assert 3 == bloom.last_row_count
+
+
+def test_a_simple_filter_has_no_type_as_hudi_names_none():
+    _, file = written(
+        [rows("a")], replace(FORM, bloom=BloomShape.from_options("SIMPLE", entries=10))
+    )
+
+    assert b"hoodie_bloom_filter_type_code" not in file.metadata.metadata
+    assert 30 == BaseFileSettings.from_footer(file.metadata, NAME).bloom.hashes
+
+
+def test_files_of_a_table_without_meta_columns_name_only_themselves():
+    made, file = written([rows("ab").select(["id", "n"])], replace(FORM, has_keys=False))
+    meta = file.read([*META_COLUMNS]).slice(0, 1).to_pylist()
+
+    assert [{**dict.fromkeys(META_COLUMNS), "_hoodie_file_name": NAME}] == meta
+    assert {b"parquet.avro.schema", b"writer.model.name"} == {*file.metadata.metadata}
+    assert (None, None) == (made.least_key, made.greatest_key)
+
+
+def test_a_file_without_rows_is_a_file():
+    made, file = written([])
+
+    assert (0, None) == (made.rows, made.least_key)
+    assert 0 == file.metadata.num_row_groups
+    assert b"hoodie_min_record_key" not in file.metadata.metadata
+    assert b"org.apache.hudi.bloomfilter" in file.metadata.metadata
+
+
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "none", "lz4"])
+def test_the_form_of_a_file_is_the_form_it_was_written_in(codec):
+    form = replace(FORM, codec=codec, calendar=PROLEPTIC)
+    _, file = written([rows("ab")], form)
+
+    assert form == BaseFileSettings.from_footer(file.metadata, NAME)
+
+
+@pytest.mark.parametrize("together", [1, 5, 10])
+def test_row_groups_end_at_so_many_rows(together):
+    assert [4, 4, 2] == group_rows(replace(FORM, group_rows=4), together)
+
+
+@pytest.mark.parametrize("together", [1, 300, 1000])
+def test_row_groups_end_where_memory_does(together):
+    batch = rows(f"{n:05}" for n in range(1000))
+    found = group_rows(replace(FORM, group_bytes=batch.nbytes // 4), together, batch)
+
+    assert 3 <= len(found) <= 8
+    assert all(150 <= count <= 500 for count in found[:-1])
+    assert 1000 == sum(found)
+
+
+def test_a_row_bigger_than_a_group_is_one():
+    assert [1] * 10 == group_rows(replace(FORM, group_bytes=10), 10)
+
+
+def group_rows(form, together, batch=TEN):
+    starts = range(0, len(batch), together)
+    _, file = written([batch.slice(at, together) for at in starts], form)
+    return [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
+
+
+@pytest.mark.parametrize("kind", ["random", "repeated"])
+def test_the_size_is_known_before_the_file_ends(kind):
+    numbers = np.random.default_rng(7).integers(0, 2**62 if kind == "random" else 9, 40_000)
+    ids = [f"key-{n:09}" for n in range(40_000)]
+    batch = rows(ids, numbers.tolist())
+    form = replace(FORM, codec="snappy", group_bytes=1 << 20)
+    for end in (500, 6_000, 40_000):
+        writer = BaseFileWriter(io.BytesIO(), NAME, SCHEMA, form)
+        for start in range(0, end, 1_000):
+            writer.write(batch.slice(start, min(1_000, end - start)))
+        expected = writer.estimated_bytes
+
+        assert writer.close().size == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+@pytest.mark.parametrize("kind", ["random", "repeated"])
+def test_rows_that_there_is_room_for_do_not_make_a_file_bigger_than_was_said(kind, codec):
+    numbers = np.random.default_rng(7).integers(0, 2**62 if kind == "random" else 9, 40_000)
+    batch = rows([f"key-{n:09}" for n in range(40_000)], numbers.tolist())
+    full, width, at = 1_000_000, batch.nbytes / len(batch), 0
+    writer = BaseFileWriter(io.BytesIO(), NAME, SCHEMA, replace(FORM, codec=codec))
+    while (count := int(writer.free_bytes(full) / width)) and at < len(batch):
+        writer.write(batch.slice(at, min(count, 2_000)))
+        at += min(count, 2_000)
+
+    assert 0 < at < len(batch)
+    assert 0 == writer.free_bytes(full / 2)
+    assert writer.close().size <= full
+
+
+def test_nothing_is_encoded_to_know_the_size_where_a_file_tells(monkeypatch):
+    batch = rows(f"key-{n:09}" for n in range(4_000))
+    known = write_base_file([batch], io.BytesIO(), NAME, SCHEMA, FORM)
+    group = known.footer.row_group(0)
+    data = sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+    writer = BaseFileWriter(io.BytesIO(), NAME, SCHEMA, FORM)
+    writer.write(batch)
+    writer.expect_encoded(data)
+    monkeypatch.setattr(writer, "_measure_sample", lambda: pytest.fail("it encodes"))
+
+    assert writer.estimated_bytes == pytest.approx(known.size, rel=0.05)
+
+
+def test_a_pyarrow_stream_is_as_good_a_sink():
+    sink = pa.BufferOutputStream()
+    made = write_base_file([rows("a")], sink, NAME, SCHEMA, FORM)
+
+    assert made.size == len(sink.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("batch", "problem"),
+    [
+        (rows("a").select(["id", "n"]), "need a value in _hoodie_commit_time: there is none"),
+        (rows([None]), "need a value in _hoodie_record_key: 1 are null"),
+        (rows("a").drop_columns(["n"]), "have no column n"),
+        (
+            rows("a").set_column(5, "id", pa.array([None], pa.string())),
+            "cannot be written: Column 'id' is declared non-nullable",
+        ),
+    ],
+)
+def test_rows_that_lack_something_are_refused(batch, problem):
+    with pytest.raises(FormatError, match=rf"^{NAME}: .*{problem}"):
+        written([batch])
+
+
+def test_a_column_of_another_type_is_refused():
+    batch = rows("a").set_column(6, "n", pa.array([b"1"]))
+
+    with pytest.raises(UnsupportedError, match=f"{NAME}, column n"):
+        written([batch])
+
+
+def test_a_file_that_is_given_up_lets_go_of_its_sink():
+    sink = io.BytesIO()
+
+    with pytest.raises(FormatError):
+        write_base_file([rows("a"), rows([None])], sink, NAME, SCHEMA, replace(FORM, group_rows=1))
+
+    assert not pq.ParquetFile(sink).metadata.metadata
+    sink.close()
+    gc.collect()

@@ -1,0 +1,133 @@
+"""Bloom filters over record keys."""
+
+from __future__ import annotations
+
+import base64
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from reconciler.errors import FormatError
+from reconciler.hudi.codecs import bloom
+from reconciler.hudi.codecs.bloom import (
+    BloomBuilder,
+    BloomFilter,
+    BloomShape,
+    build_bloom_filter,
+    infer_type_code,
+)
+
+#: bytes with the sign that Java gives them, keys of every length that the hash treats apart
+KEYS = ["a", "ab", "abc", "abcd", "é", "aé", "漢字", "😀", "order:17,customer:x", "k" * 37]
+#: what the bundle of Hudi 1.2.0 gives: BloomFilterFactory.createBloomFilter(4, 0.01, 8, type)
+SIMPLE = "/////wAAAAcBAAAAJ/7f33d/"
+ROWS = "/////wAAAAcBAAAAJwAAAAQAAAAGAAAAAv////8AAAAHAQAAACf+mN0zf/////8AAAAHAQAAACfSxxNFfQ=="
+
+
+@pytest.mark.parametrize(("code", "text"), [("SIMPLE", SIMPLE), ("DYNAMIC_V0", ROWS)])
+def test_the_bits_are_those_of_real_hudi(code, text):
+    shape = BloomShape.from_options(code, entries=4, error=0.01, max_entries=8)
+
+    assert text == build_bloom_filter(pa.array(KEYS), shape).text
+
+
+@pytest.mark.parametrize(("code", "text"), [("SIMPLE", SIMPLE), ("DYNAMIC_V0", ROWS)])
+def test_a_text_tells_its_type(code, text):
+
+    assert code == infer_type_code(text, "f")
+
+
+def test_a_text_of_one_row_tells_its_type():
+
+    assert "DYNAMIC_V0" == infer_type_code(
+        build_bloom_filter(pa.array(["a"]), BloomShape.from_options()).text, "f"
+    )
+
+
+def test_hudis_defaults_are_the_defaults():
+    expected = BloomShape(
+        code="DYNAMIC_V0", bits=2587966, hashes=30, entries=60000, max_entries=100000
+    )
+
+    assert expected == BloomShape.from_options()
+
+
+@pytest.mark.parametrize(("entries", "error"), [(0, 0.1), (1, 0.0), (1, 1.0), (10**8, 1e-9)])
+def test_what_hudi_cannot_make_is_refused(entries, error):
+    with pytest.raises(ValueError, match="bloom filter"):
+        BloomShape.from_options(entries=entries, error=error)
+
+
+@pytest.mark.parametrize("entries", [1, 3, 4, 100])
+def test_keys_that_come_in_parts_make_the_same_filter(monkeypatch, entries):
+    keys = pa.array(KEYS * 3)
+    shape = BloomShape.from_options(entries=entries, error=0.01, max_entries=2 * entries)
+    whole = build_bloom_filter(keys, shape).text
+    monkeypatch.setattr(bloom, "_BATCH_KEYS", 4)
+    parts = BloomBuilder(shape)
+    for start in range(0, len(keys), 5):
+        parts.add(keys.slice(start, 5))
+
+    assert whole == parts.build().text
+
+
+@pytest.mark.parametrize("code", ["SIMPLE", "DYNAMIC_V0"])
+@pytest.mark.parametrize("count", [0, 4, 5, 11])
+def test_the_length_of_the_text_is_known_before(code, count):
+    builder = BloomBuilder(BloomShape.from_options(code, entries=4, error=0.01, max_entries=100))
+    builder.add(pa.array(KEYS[:count], pa.string()))
+
+    assert len(builder.build().text) == builder.text_bytes
+
+
+def test_a_filter_too_big_for_a_byte_a_bit_has_the_same_bits(monkeypatch):
+    shape = BloomShape.from_options("SIMPLE", entries=4, error=0.01)
+    monkeypatch.setattr(bloom, "_MAX_FLAGS", 8)
+
+    assert SIMPLE == build_bloom_filter(pa.array(KEYS), shape).text
+
+
+def test_keys_are_looked_up_in_their_own_order():
+    shape = BloomShape.from_options(entries=4, error=1e-9, max_entries=100)
+    found = build_bloom_filter(pa.array(KEYS[::2]), shape)
+    expected = [at % 2 == 0 for at in range(len(KEYS))]
+
+    assert expected == found.contains(pa.array(KEYS)).tolist()
+
+
+def test_no_keys_make_one_empty_row():
+    found = build_bloom_filter(
+        pa.array([], pa.string()), BloomShape.from_options(entries=4, error=0.01)
+    )
+
+    assert (0, [0] * 5) == (found.last_row_count, found.rows[0].tolist())
+    assert not found.contains(pa.array(KEYS)).any()
+    assert np.zeros(0, np.bool_).tolist() == found.contains(pa.array([], pa.string())).tolist()
+
+
+def head(version=-1, hashes=2, kind=1, bits=8):
+    return struct.pack(">iibi", version, hashes, kind, bits)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "problem"),
+    [
+        (head() + b"\1", "OTHER", "type 'OTHER' is not known"),
+        (head(version=1) + b"\1", "SIMPLE", "version 1 is not known"),
+        (head(kind=0) + b"\1", "SIMPLE", "hash function 0 is not known"),
+        (head(bits=0), "SIMPLE", "2 hashes over 0 bits"),
+        (head(), "SIMPLE", "it is cut off"),
+        (head()[:5], "SIMPLE", "the bloom filter cannot be decoded"),
+        (head() + b"\1\2", "SIMPLE", "1 bytes are left over"),
+        (head() + struct.pack(">iii", 0, 1, 1), "DYNAMIC_V0", "its counts"),
+        (head() + struct.pack(">iii", 4, 1, 1) + head(bits=9) + b"\1\2", "DYNAMIC_V0", "9 bits"),
+        (head() + struct.pack(">iii", 4, 1, 2**31 - 1), "DYNAMIC_V0", "cannot be decoded"),
+    ],
+)
+def test_damage_names_the_file(data, code, problem):
+    with pytest.raises(FormatError, match=problem) as caught:
+        BloomFilter.parse(base64.b64encode(data), code, "p/f.parquet")
+
+    assert "p/f.parquet" in str(caught.value)

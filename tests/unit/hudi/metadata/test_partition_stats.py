@@ -1,0 +1,144 @@
+"""What partition_stats says of a partition, whatever lies over what."""
+
+from __future__ import annotations
+
+import io
+from importlib.resources import files
+
+import fastavro
+import pytest
+
+from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.codecs.avro_binary import parse_schema
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, encode_delete_content
+from reconciler.hudi.metadata.index_keys import hash_name
+from reconciler.hudi.metadata.partition_stats import merge_ranges, read_partition_ranges
+from reconciler.hudi.metadata.record_encoder import ColumnRange
+from reconciler.hudi.metadata.table import MetadataSlice
+from tests.memory_source import MemorySource
+
+MODEL = "org.apache.hudi.avro.model"
+SCHEMA = (files("reconciler.hudi") / "schemas" / "HoodieMetadataRecord.v9.avsc").read_text()
+KEY = (hash_name("c") + hash_name("p")).encode()
+
+
+class Table:
+    """One file group of partition_stats: log blocks, oldest first, over a base file."""
+
+    def __init__(self, *blocks, base=None):
+        self.source = MemorySource()
+        self.source.files = {}
+        self.said = [*blocks]
+        self.base = None
+        if base is not None:
+            data = hfile_writer.encode_hfile([(KEY, base)], SCHEMA, is_base_file=True)
+            self.source.files[".hoodie/metadata/partition_stats/b"] = data
+            self.base = ("b", len(data))
+
+    def slices(self, partition):
+        assert partition == "partition_stats"
+        return (
+            MetadataSlice(
+                partition=partition,
+                file_group="g",
+                base=self.base,
+                logs=(),
+                newest_instant="0",
+                next_log_version=1,
+            ),
+        )
+
+    def blocks(self, file_slice):
+        assert "g" == file_slice.group
+        return [
+            LogBlock(
+                type=BlockType.DELETE if said is None else BlockType.HFILE_DATA,
+                header={HeaderKey.SCHEMA: SCHEMA},
+                content=encode_delete_content([KEY.decode()], "partition_stats")
+                if said is None
+                else hfile_writer.encode_hfile([(KEY, said)], SCHEMA),
+                path="log",
+                start=0,
+            )
+            for said in self.said
+        ]
+
+
+def record(least, greatest, *, tight=True, deleted=False, values=2, nulls=0, wrapper="LongWrapper"):
+    """A record of the column c in the partition p."""
+    parsed = parse_schema(SCHEMA, "")
+    said = {
+        "fileName": "p",
+        "columnName": "c",
+        "minValue": None if least is None else (f"{MODEL}.{wrapper}", {"value": least}),
+        "maxValue": None if greatest is None else (f"{MODEL}.{wrapper}", {"value": greatest}),
+        "valueCount": values,
+        "nullCount": nulls,
+        "totalSize": 10,
+        "totalUncompressedSize": 20,
+        "isDeleted": deleted,
+        "isTightBound": tight,
+        "valueType": None,
+    }
+    sink = io.BytesIO()
+    fastavro.schemaless_writer(sink, parsed, {"key": "", "type": 6, "ColumnStatsMetadata": said})
+    return sink.getvalue()
+
+
+def known(table):
+    """Least, greatest, values and nulls of what is known of c in p; None where it was deleted."""
+    (found,) = read_partition_ranges(table, ["c", "d"], ["p", "q"]).values()
+    return found and (found.least, found.greatest, found.values, found.nulls)
+
+
+def test_what_is_not_there_is_not_known():
+    assert {} == read_partition_ranges(Table(), ["c"], ["p"])
+    assert {} == read_partition_ranges(Table(record(1, 2)), ["d"], ["p"])
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (Table(record(1, 2)), (1, 2, 2, 0)),
+        (Table(base=record(1, 2)), (1, 2, 2, 0)),
+        # a tight one takes the place of all before, another one widens them
+        (Table(record(1, 9), record(3, 4), base=record(0, 99)), (3, 4, 2, 0)),
+        (Table(record(1, 9), record(5, 12, tight=False), base=record(0, 99)), (1, 12, 4, 0)),
+        (Table(record(5, 12, tight=False), base=record(0, 9, nulls=1)), (0, 12, 4, 1)),
+        (Table(record(5, 6, tight=False), record(7, 8, tight=False)), (5, 8, 4, 0)),
+        # what is deleted is no more, and nothing below it counts
+        (Table(record(1, 2), record(None, None, deleted=True)), None),
+        (Table(record(1, 2, deleted=True), record(5, 6, tight=False)), (5, 6, 2, 0)),
+        (Table(record(None, None, deleted=True), base=record(0, 99)), None),
+        (Table(None, record(5, 6, tight=False), base=record(0, 99)), (5, 6, 2, 0)),
+    ],
+)
+def test_newer_records_count_as_hudi_joins_them(table, said):
+    assert said == known(table)
+
+
+def test_a_record_that_is_deleted_by_key_is_not_there():
+    assert {} == read_partition_ranges(Table(record(1, 2), None, base=record(0, 99)), ["c"], ["p"])
+
+
+def test_bounds_of_nulls_alone_are_none():
+    assert (None, None, 2, 2) == known(Table(record(0, 0, nulls=2)))
+    assert (3, 7, 4, 2) == known(Table(record(0, 0, nulls=2), record(3, 7, tight=False)))
+
+
+def test_damage_names_the_file():
+    with pytest.raises(FormatError, match="log"):
+        known(Table(b"\x00\x01\x02"))
+
+
+def one(least, greatest):
+    return ColumnRange(
+        column="c", least=least, greatest=greatest, values=1, nulls=0, size=1, plain_size=1
+    )
+
+
+def test_bounds_of_two_types_are_not_joined():
+    assert 1 == merge_ranges(one(1, 2), one(None, None), "p").least
+    with pytest.raises(UnsupportedError, match="p, column c: its new bounds are not of the type"):
+        merge_ranges(one(1, 2), one("a", "b"), "p")

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import BusyError, UnsupportedError
+from reconciler.hudi.metadata.sync_decisions import (
+    MAX_RECORDS,
+    NewFilesFacts,
+    SyncDecision,
+    decide_rewrite_sync,
+    decide_sync,
+    decide_write_sync,
+)
+from reconciler.hudi.timeline.instant import Action
+
+EVERYTHING = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index")
+SYNC, LEAVE, DROP = SyncDecision.SYNC, SyncDecision.LEAVE, SyncDecision.DROP
+
+
+def decisions(live=EVERYTHING, *, rows=1, version=9, action=Action.CLUSTERING, **obstacles):
+    facts = NewFilesFacts(table_version=version, rows=rows, obstacles=obstacles)
+    return {name: v.decision for name, v in decide_sync(action, live, (), facts).items()}
+
+
+@pytest.mark.parametrize("action", [Action.CLUSTERING, Action.REPLACECOMMIT])
+def test_a_rewrite_tells_everything_but_the_bounds_of_partitions_which_stay(action):
+    assert {
+        "bloom_filters": SYNC,
+        "column_stats": SYNC,
+        "files": SYNC,
+        "partition_stats": LEAVE,
+        "record_index": SYNC,
+    } == decisions(action=action)
+
+
+def test_partition_stats_go_with_column_stats():
+    verdicts = decide_sync(
+        Action.CLUSTERING,
+        EVERYTHING,
+        (),
+        NewFilesFacts(table_version=9, rows=1, obstacles={"column_stats": "x is unknown"}),
+    )
+
+    assert (DROP, "x is unknown") == (
+        verdicts["column_stats"].decision,
+        verdicts["column_stats"].because,
+    )
+    assert (DROP, "they come from column_stats, which is dropped: x is unknown") == (
+        verdicts["partition_stats"].decision,
+        verdicts["partition_stats"].because,
+    )
+    assert {"bloom_filters", "files", "record_index"} == {
+        name for name, verdict in verdicts.items() if verdict.decision is SYNC
+    }
+
+
+def test_partition_stats_alone_go():
+    # the next write would compute them anew from statistics that the new files don't have
+    assert {"files": SYNC, "partition_stats": DROP} == decisions(("files", "partition_stats"))
+
+
+@pytest.mark.parametrize("name", ["bloom_filters", "record_index"])
+def test_what_cannot_be_told_goes_alone(name):
+    found = decisions(**{name: "why"})
+
+    assert [name] == [one for one, decision in found.items() if decision is DROP]
+
+
+def test_the_record_index_goes_from_one_row_too_many():
+    assert SYNC is decisions(rows=MAX_RECORDS)["record_index"]
+    assert DROP is decisions(rows=MAX_RECORDS + 1)["record_index"]
+
+
+def test_the_planner_sees_what_will_go_before_a_file_is_written():
+    verdicts = decide_rewrite_sync(EVERYTHING, table_version=9, rows=5_000_000)
+
+    assert "5000000 rows move, and more than 4000000 are not written there" == (
+        verdicts["record_index"].because
+    )
+    assert {"record_index"} == {n for n, v in verdicts.items() if v.decision is DROP}
+
+
+def test_without_a_metadata_table_nothing_is_judged_whatever_the_version():
+    assert {} == decide_rewrite_sync((), table_version=7, rows=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("secondary_index_idx_n", "has the secondary index idx_n, which would lose the rows"),
+        ("expr_index_day", "has the expression index day, which would lose the rows"),
+        ("vector_index_v", "partition 'vector_index_v' is unknown to this version"),
+    ],
+)
+def test_an_index_that_nobody_builds_anew_stops_the_rewrite(name, said):
+    with pytest.raises(UnsupportedError, match=said) as problem:
+        decide_rewrite_sync(("files", name), table_version=9, rows=1)
+
+    assert "let Hudi cluster the table" in str(problem.value)
+
+
+def test_a_metadata_table_of_an_unknown_version_stops_the_rewrite():
+    with pytest.raises(UnsupportedError, match="of table version 7 is unknown"):
+        decide_rewrite_sync(EVERYTHING, table_version=7, rows=1)
+
+
+def test_nothing_is_judged_while_an_index_is_being_built():
+    with pytest.raises(BusyError, match="record_index are being built"):
+        decide_rewrite_sync(("files",), table_version=9, rows=1, inflight=["record_index"])
+
+
+def test_a_write_tells_everything_and_the_bounds_of_its_partitions_too():
+    verdicts = decide_write_sync(EVERYTHING, table_version=9)
+
+    assert dict.fromkeys(EVERYTHING, SYNC) == {n: v.decision for n, v in verdicts.items()}
+
+
+@pytest.mark.parametrize(
+    ("obstacles", "gone"),
+    [
+        ({"partition_stats": "why"}, {"partition_stats": "why"}),
+        (
+            {"column_stats": "x", "partition_stats": "why"},
+            {
+                "column_stats": "x",
+                "partition_stats": "they come from column_stats, which is dropped: x",
+            },
+        ),
+    ],
+)
+def test_bounds_that_cannot_be_told_after_a_write_go(obstacles, gone):
+    facts = NewFilesFacts(table_version=9, rows=1, obstacles=obstacles, adds_values=True)
+    verdicts = decide_sync(Action.COMMIT, EVERYTHING, (), facts)
+
+    assert gone == {n: v.because for n, v in verdicts.items() if v.decision is DROP}
+
+
+def test_a_write_stops_at_an_index_that_nobody_builds_anew():
+    with pytest.raises(UnsupportedError, match=r"secondary index i, .*let Hudi write the rows"):
+        decide_write_sync(("files", "secondary_index_i"), table_version=9)
+    with pytest.raises(UnsupportedError, match="what a write must write there; let Hudi write"):
+        decide_write_sync(("files", "vector_index_v"), table_version=9)
+
+
+def test_other_actions_are_not_known():
+    with pytest.raises(UnsupportedError, match="after a restore"):
+        decisions(action=Action.RESTORE)

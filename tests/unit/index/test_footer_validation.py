@@ -1,0 +1,103 @@
+"""Damage that pyarrow would end the process for is seen before pyarrow is asked."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+
+from reconciler.index.footer_validation import (
+    LeafColumn,
+    _match_usual_chunk,
+    find_chunk_starts,
+    is_valid_footer,
+    list_leaves,
+)
+from reconciler.index.footers import index_footers
+from reconciler.index.slim_footers import FooterSlimmer
+from tests.unit.index.footer_samples import read_facts, write_footer
+from tests.unit.index.test_slim_footers import parsed, written
+
+SCHEMA = pa.schema([("x", pa.int64())])
+TABLE = pa.table({"x": [7, None, 9]})
+#: one that is cut apart, and one that is read whole: its key is long
+FOOTERS = [
+    write_footer(TABLE, store_schema=False),
+    write_footer(TABLE.replace_schema_metadata({"k" * 130: "v"})),
+]
+
+
+def damaged(footer, said, instead):
+    """The footer with other bytes in it, as long as it is then."""
+    assert 1 == footer.count(said)
+    found = footer[:-8].replace(said, instead)
+    return found + len(found).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        (b"(\x08\t\x00\x00\x00\x00\x00\x00\x00", b"(\x07\t\x00\x00\x00\x00\x00\x00"),
+        (b"\x1c\x18\x08\t\x00\x00\x00\x00\x00\x00\x00", b"\x1c\x18\x00"),
+        (b"<)\x06\x19&\x02\x04\x00", b"<)\x06\x19\x16\x02\x00"),
+        (b"<)\x06\x19&\x02\x04\x00", b"<)\x26\x02\x02\x19&\x02\x04\x00"),
+        (b"<)\x06\x19&\x02\x04\x00", b"<\x16\x02\x19\x06\x19&\x02\x04\x00"),
+        (b"<)\x06\x19&\x02\x04\x00\x00", b"<)\x06\x19&\x02\x04\x00\x00\x5c\x00"),
+        (b"%\x02\x18\x01x", b"%\x02\x18\x01z"),
+    ],
+    ids=[
+        "a short bound",
+        "no bound at all",
+        "too few levels",
+        "levels that it has not",
+        "bytes of numbers",
+        "an encrypted chunk",
+        "another name in the schema",
+    ],
+)
+@pytest.mark.parametrize("footer", FOOTERS, ids=["apart", "whole"])
+def test_a_file_whose_chunks_contradict_its_schema_is_unknown_and_spoils_no_other(
+    footer, said, instead
+):
+    assert (FooterSlimmer().slim(footer) is None) == (footer is FOOTERS[1])
+    files = [("", "a", 1, footer), ("", "b", 1, damaged(footer, said, instead))]
+    found = index_footers([*files, ("", "c", 1, footer)], ["x"], SCHEMA)
+
+    assert [3, -1, 3] == found.rows.tolist()
+    assert [(7, 9, 1, 3), (None, None, -1, -1), (7, 9, 1, 3)] == [
+        read_facts(found.columns["x"], row) for row in range(3)
+    ]
+
+
+def test_damage_of_a_column_that_nobody_asks_for_harms_nobody():
+    footer = write_footer(pa.table({"x": [1], "y": [1.5]}), store_schema=False)
+    bad = damaged(footer, b"(\x08" + b"\x00" * 6 + b"\xf8?", b"(\x07" + b"\x00" * 6 + b"?")
+    found = index_footers([("", "f", 1, bad)], ["x"], SCHEMA)
+
+    assert (1, 1, 0, 1) == read_facts(found.columns["x"])
+    assert not is_valid_footer(bad, parsed(bad).schema)
+    assert is_valid_footer(footer, parsed(footer).schema)
+
+
+@settings(max_examples=60, deadline=None)
+@given(written(pairs=True))
+def test_whatever_pyarrow_writes_it_can_be_asked_about(footer):
+    leaves = list_leaves(parsed(footer).schema)
+    for starts in find_chunk_starts(footer):
+        for leaf, at in zip(leaves, starts, strict=True):
+            assert leaf.are_valid([(footer, at)])
+            assert leaf._is_valid(footer, at)
+            is_short = b"x" * 128 not in footer
+            assert not is_short or _match_usual_chunk(leaf)(footer, at)
+
+
+def test_a_leaf_is_what_the_schema_says():
+    table = pa.table({"l": [[1]], "b": pa.array([b"abc"], pa.binary(3)), "s": ["a"]})
+    schema = pq.read_metadata(pa.BufferReader(write_footer(table))).schema
+
+    assert (
+        LeafColumn("INT64", 8, (1, 3)),
+        LeafColumn("FIXED_LEN_BYTE_ARRAY", 3, (0, 1)),
+        LeafColumn("BYTE_ARRAY", None, (0, 1)),
+    ) == list_leaves(schema)

@@ -1,0 +1,188 @@
+"""A rule for each writer of parquet files: which of its statistics are believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.index.column_chunks import ColumnChunks, FooterFile
+from reconciler.index.file_forms import ColumnPlace
+from reconciler.index.footers import index_footers
+from reconciler.index.parquet_kinds import ParquetKind
+from reconciler.index.parquet_writers import FooterWriter
+from tests.unit.index.footer_samples import read_column_stats, read_facts, write_footer
+
+FILES = Path(__file__).parent / "files"
+FLOATS, TEXT = pa.array([1.0, 2.0]), pa.array(["a", "b"])
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("by", "is_nan_free"),
+    [
+        ("parquet-mr version 1.8.1", False),
+        ("parquet-mr version 1.9.0", False),
+        ("parquet-mr version 1.10.1", True),
+        ("parquet-mr version 1.12.3", True),
+        ("parquet-mr version 1.13.1", True),
+        ("parquet-mr version 1.16.0", True),
+        ("parquet-mr version 1.17.0", False),  # may count NaN aside
+        ("parquet-mr version 2.0.0", False),
+        ("parquet-cpp-arrow version 16.1.0", False),
+        ("parquet-mr compatible Photon", False),
+        ("DuckDB version 1.1", False),
+    ],
+)
+def test_bounds_prove_that_there_is_no_nan_only_where_the_writer_shows_it(by, is_nan_free):
+    assert [is_nan_free] == read_column_stats(FLOATS, by=by).is_nan_free.tolist()
+
+
+@pytest.mark.parametrize("version", ["10.0.1", "16.1.0", "21.0.0"])
+def test_what_pyarrow_wrote_is_right_but_for_nan(version):
+    footer = pq.read_metadata(FILES / f"arrow_{version}.parquet")
+    names = ["y", "all_nan", "zero", "empty", "long", "n", "st.b"]
+    schema = pa.schema(
+        [
+            *((name, pa.float64()) for name in names[:3]),
+            *((name, pa.string()) for name in names[3:5]),
+            ("n", pa.int32()),
+            ("st", pa.struct([("b", pa.int64())])),
+        ]
+    )
+    found = index_footers([("", "f", 1, footer)], names, schema).columns
+
+    assert {
+        "y": (1.0, 2.0, 0, 3),
+        "all_nan": (None, None, 0, 3),
+        "zero": (-0.0, 0.0, 0, 3),
+        "empty": (None, None, 0, 3),
+        "long": (None, None, 0, 3),
+        "n": (-1, 3, 1, 3),
+        "st.b": (1, 1, -1, 3),  # it has a dictionary
+    } == {name: read_facts(found[name]) for name in names}
+    assert [False] * 3 == [bool(found[name].is_nan_free[0]) for name in names[:3]]
+
+
+def read(chunk, kind=None, by="parquet-mr version 1.13.1"):
+    """A chunk of a file of one row group; of doubles that parquet-mr wrote."""
+    kind = kind or ParquetKind(physical="DOUBLE", logical="NONE")
+    file = FooterFile(number=0, name="f", rows=2, groups=1, pairs={})
+    chunks = ColumnChunks()
+    group = SimpleNamespace(column=[chunk].__getitem__)
+    chunks.add_files(
+        "x", ColumnPlace(0, kind, FooterWriter.from_created_by(by), 0), [file], [group], [2]
+    )
+    return chunks
+
+
+def chunk_of(low, high):
+    """What pyarrow says of a chunk of two values."""
+    stats = SimpleNamespace(null_count=0, has_min_max=True, min_raw=low, max_raw=high)
+    physical = "DOUBLE" if isinstance(low, float) else "BYTE_ARRAY"
+    return SimpleNamespace(
+        num_values=2, path_in_schema="x", physical_type=physical, statistics=stats
+    )
+
+
+def test_a_bound_that_older_arrow_left_out_is_not_taken_for_empty_text():
+    """Arrow before 21 reads a missing bound beside one that is there as no bytes at all."""
+    text = ParquetKind(physical="BYTE_ARRAY", logical="STRING")
+
+    def bounds(by, low, high):
+        chunks = read(chunk_of(low, high), text, by)
+        return chunks.low[0], chunks.high[0]
+
+    assert (b"", None) == bounds("parquet-cpp-arrow version 16.1.0", b"", b"")
+    assert (b"a", None) == bounds("parquet-cpp-arrow version 16.1.0", b"a", b"")
+    assert (b"", b"") == bounds("parquet-mr version 1.13.1", b"", b"")
+
+
+@pytest.mark.parametrize("physical", ["BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"])
+def test_bytes_that_were_compared_as_signed_are_no_bounds(physical):
+    kind = ParquetKind(physical=physical, logical="STRING")
+
+    def bounds(by):
+        chunk = chunk_of(b"a", b"b")
+        chunk.physical_type = physical
+        chunks = read(chunk, kind, by)
+        return chunks.low[0], chunks.high[0]
+
+    assert (None, None) == bounds("parquet-mr version 1.9.0")
+    assert (b"a", b"b") == bounds("parquet-mr version 1.10.0")
+
+
+@pytest.mark.parametrize("low", [NAN, 1.0])
+def test_bounds_with_nan_are_none_and_no_proof(low):
+    chunks = read(chunk_of(low, NAN))
+
+    assert ([None], [None], [False]) == (chunks.low, chunks.high, chunks.is_nan_free)
+
+
+def test_statistics_that_cannot_be_decoded_are_none():
+    class Broken:
+        num_values = 2
+        path_in_schema = "x"
+        physical_type = "DOUBLE"
+
+        @property
+        def statistics(self):
+            raise OSError("Unexpected end of stream")
+
+    chunks = read(Broken())
+
+    assert ([None], [None], [-1], [2]) == (chunks.low, chunks.high, chunks.nulls, chunks.values)
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("parquet-mr version 1.8.1", (None, None, -1, 2)),  # compared bytes as signed
+        ("parquet-mr version 1.10.1", ("a", "b", 0, 2)),
+        ("parquet-mr version 1.13.1", ("a", "b", 0, 2)),
+        ("impala version 4.0", (None, None, -1, 2)),
+    ],
+)
+def test_text_is_ordered_by_unsigned_bytes_or_not_known(by, expected):
+    assert expected == read_facts(read_column_stats(TEXT, by=by))
+
+
+@pytest.mark.parametrize(
+    ("by", "is_exact"),
+    [
+        ("parquet-mr version 1.10.1", True),
+        ("parquet-mr version 1.13.1", False),  # parquet.statistics.truncate.length
+        ("parquet-cpp-arrow version 16.1.0", True),
+    ],
+)
+def test_bounds_of_text_are_values_where_the_writer_cuts_none(by, is_exact):
+    assert [is_exact] == read_column_stats(TEXT, by=by).is_exact_least.tolist()
+    assert [True] == read_column_stats(pa.array(["a", "a"]), by=by).is_exact_greatest.tolist()
+    assert [True] == read_column_stats(pa.array([1, 2]), by=by).is_exact_least.tolist()
+    assert [True] == read_column_stats(pa.array([1, 2]), by=by).is_nan_free.tolist()
+
+
+def test_files_of_several_writers_are_told_apart():
+    schema = pa.schema([("x", pa.float64())])
+    footers = [
+        write_footer(pa.table({"x": FLOATS}), by=by)
+        for by in ("parquet-mr version 1.13.1", None, "parquet-mr version 1.13.1", "polars")
+    ]
+    files = [("", f"{n}", 1, footer) for n, footer in enumerate(footers)]
+    stats = index_footers(files, ["x"], schema).columns["x"]
+
+    assert [True, False, True, False] == stats.is_nan_free.tolist()
+    assert [1.0, 1.0, 1.0, None] == stats.least.to_pylist()
+
+
+def test_whole_numbers_of_an_old_writer_are_believed_and_none_of_an_unknown_one():
+    numbers = pa.array([1, None, 2])
+
+    assert (1, 2, 1, 3) == read_facts(read_column_stats(numbers, by="parquet-mr version 1.8.1"))
+    assert (None, None, -1, 3) == read_facts(
+        read_column_stats(numbers, by="parquet-mr version 1.6.0")
+    )
+    assert (None, None, -1, 3) == read_facts(read_column_stats(numbers, by="polars"))

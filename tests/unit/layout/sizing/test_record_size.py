@@ -1,0 +1,132 @@
+"""Record size as a fixed cost and bytes for every row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reconciler.hudi.timeline.instant import Action
+from reconciler.layout.sizing.record_size import RecordSize, estimate_record_size
+from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
+
+
+def written(*files, action=Action.COMMIT, is_base=True):
+    return PastWrite(
+        instant="20240101000000000",
+        action=action,
+        rows=np.array([rows for rows, _ in files], np.int64),
+        bytes=np.array([size for _, size in files], np.int64),
+        is_base=np.full(len(files), is_base),
+    )
+
+
+def footers(*files):
+    """Triples of rows, bytes and bytes of row groups."""
+    rows, sizes, data = (np.array(column, np.int64) for column in zip(*files, strict=True))
+    return FooterSizes(rows=rows, bytes=sizes, data=data)
+
+
+def exact(rows):
+    return (rows, 440_000 + 100 * rows)
+
+
+def data(*values):
+    return np.array(values, np.int64)
+
+
+def test_the_fixed_cost_is_told_from_the_rows():
+    history = [written(exact(1_000), exact(50_000)), written(exact(400_000))]
+
+    found = estimate_record_size(history)
+
+    assert (440_000, 100.0) == (found.fixed, pytest.approx(found.per_row))
+    assert found.because == "fitted over 3 base files of past writes"
+
+
+def test_small_commits_do_not_inflate_the_rows():
+    """Hudi's rule says 540 bytes of these files; a million rows take 100 MB, not 540."""
+    history = [written(exact(1_000), exact(2_000), exact(4_000))]
+
+    assert estimate_record_size(history).file_bytes(1_000_000) == pytest.approx(
+        100_440_000, rel=0.001
+    )
+
+
+def test_files_alike_in_rows_leave_the_two_to_the_footers():
+    history = [written(exact(1_000), exact(1_001), exact(1_002))]
+    found = estimate_record_size(
+        history, footers((1_000, 540_000, 100_000), (3_000, 740_000, 300_000))
+    )
+
+    assert (440_000, 100.0) == (found.fixed, found.per_row)
+    assert found.because == "by the footers of 2 of its files"
+
+
+def test_without_footers_alike_files_give_the_mean():
+    found = estimate_record_size([written((100, 1_000), (100, 1_200))])
+
+    assert RecordSize(fixed=0, per_row=11.0, because="the mean of 200 rows", rows=200) == found
+
+
+def test_without_any_write_the_declared_size_holds():
+    found = estimate_record_size([], fallback=77)
+
+    assert RecordSize(fixed=0, per_row=77.0, because="declared: no write tells yet") == found
+
+
+def test_a_fixed_cost_is_never_negative():
+    found = estimate_record_size([written((100, 100), (1_000, 2_000), (10_000, 30_000))])
+
+    assert 0 == found.fixed
+    assert found.per_row == pytest.approx(32_100 / 11_100)
+
+
+def test_sizes_that_fall_with_the_rows_are_not_fitted():
+    found = estimate_record_size([written((100, 9_000), (1_000, 2_000), (10_000, 1_000))])
+
+    assert found.because == "the mean of 11100 rows"
+
+
+def test_log_files_and_empty_files_say_nothing():
+    logs = written((5_000, 10), action=Action.DELTACOMMIT, is_base=False)
+    found = estimate_record_size([written((0, 440_000), (100, 1_000)), logs])
+
+    assert RecordSize(fixed=0, per_row=10.0, because="the mean of 100 rows", rows=100) == found
+
+
+def test_only_the_instants_asked_for_count():
+    history = [written((100, 1_000)), written((100, 9_000), action=Action.REPLACECOMMIT)]
+
+    assert 10.0 == estimate_record_size(history).per_row
+    assert 90.0 == estimate_record_size(history, actions={Action.REPLACECOMMIT}).per_row
+
+
+def test_where_only_others_wrote_they_count():
+    history = [written((100, 9_000), action=Action.REPLACECOMMIT)]
+
+    assert 90.0 == estimate_record_size(history).per_row
+
+
+def test_only_the_newest_twenty_instants_count():
+    history = [written((100, 9_000)), *[written((100, 1_000))] * 20]
+
+    assert 10.0 == estimate_record_size(history).per_row
+
+
+def test_a_fixed_cost_is_in_every_output():
+    size = RecordSize(fixed=400, per_row=1.0, because="")
+
+    assert [1, 1, 2, 3] == size.count_files(data(0, 600, 601, 1_800), 1_000).tolist()
+
+
+def test_outputs_stay_within_15_percent_of_a_target_that_the_fixed_cost_fills():
+    size = RecordSize(fixed=999, per_row=1.0, because="")
+
+    assert [2] == size.count_files(data(300), 1_000).tolist()
+
+
+def test_inputs_bring_their_rows_and_not_their_fixed_cost():
+    size = RecordSize(fixed=400, per_row=1.0, because="")
+    found = size.data_bytes(np.array([1_000, 100, 0]), np.array([0, 0, 1_000]))
+
+    assert [600, 0, 350] == found.tolist()

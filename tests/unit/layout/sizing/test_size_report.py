@@ -1,0 +1,179 @@
+"""How big files are, in words and numbers for people."""
+
+from __future__ import annotations
+
+from reconciler.layout.sizing.assignment_rules import (
+    CopyOnWrite,
+    FileSizeLimits,
+    HudiRule,
+    MergeOnRead,
+    SteadyRule,
+)
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.layout.sizing.simulate_inserts import (
+    InsertForecast,
+    SizeRange,
+    apportion_rows,
+    combine_forecasts,
+    simulate_inserts,
+    sum_by_partition,
+)
+from reconciler.layout.sizing.size_report import (
+    HistogramBar,
+    OperationFiles,
+    PartitionSmallFiles,
+    measure_file_sizes,
+)
+from tests.unit.layout.sizing.file_groups import make_groups
+
+SIZES = FileSizeLimits(target=1_280, small=1_000)
+STEADY = SteadyRule(sizes=SIZES, record_size=RecordSize(fixed=80, per_row=10.0, because=""))
+
+
+def test_a_histogram_has_an_end_at_the_limit_of_small_files():
+    groups = make_groups({"p": {"a": 19, "b": 20, "c": 999, "d": 1_000, "e": 1_472, "f": 9_000}})
+    bars = measure_file_sizes(groups, SIZES).histogram
+
+    assert [0, 20, 80, 320, 640, 1_000, 1_280, 1_472] == [bar.least for bar in bars]
+    assert [1, 1, 0, 0, 1, 1, 0, 2] == [bar.files for bar in bars]
+    assert HistogramBar(least=1_472, below=None, files=2, bytes=10_472) == bars[-1]
+    assert 12_510 == sum(bar.bytes for bar in bars)
+
+
+def test_where_no_file_is_small_the_limit_is_no_end():
+    bars = measure_file_sizes(
+        make_groups({"p": {"a": 19}}), FileSizeLimits(target=1_280, small=0)
+    ).histogram
+
+    assert [0, 20, 80, 320, 640, 1_280, 1_472] == [bar.least for bar in bars]
+
+
+def test_partitions_with_most_small_files_come_first():
+    groups = make_groups(
+        {"p": {"a": 1, "b": 5_000}, "q": {"c": 2, "d": 3, "e": 5_000}, "r": {"f": 5_000}},
+        clustering=["c", "e"],
+    )
+
+    assert (
+        PartitionSmallFiles(partition="q", files=3, small=2, pinned=1, bytes=5),
+        PartitionSmallFiles(partition="p", files=2, small=1, pinned=0, bytes=1),
+    ) == measure_file_sizes(groups, SIZES).partitions
+
+
+def test_operations_that_made_most_small_files_come_first():
+    groups = make_groups(
+        {"p": {"a": 1, "b": 2, "c": 5_000, "d": 3}},
+        begun={"a": "1", "b": "2", "c": "2", "d": "3"},
+    )
+    found = measure_file_sizes(groups, SIZES, {"1": "INSERT", "2": "UPSERT"}).operations
+
+    assert (
+        OperationFiles(operation="UPSERT", files=2, small=1, bytes=5_002),
+        OperationFiles(operation="INSERT", files=1, small=1, bytes=1),
+        OperationFiles(operation="unknown", files=1, small=1, bytes=3),
+    ) == found
+
+
+def test_only_base_files_that_readers_see_count():
+    groups = make_groups({"p": {"a": 1, "b": (None, 7), "c": (4, 9), "d": 8}}, replaced=["d"])
+    found = measure_file_sizes(groups, SIZES)
+
+    assert (2, 5, 2, 1) == (found.files, found.bytes, found.small, found.log_only)
+
+
+def test_an_empty_table_has_no_sizes():
+    found = measure_file_sizes(make_groups({}), SIZES)
+
+    assert (0, 0, (), ()) == (found.files, found.bytes, found.partitions, found.operations)
+
+
+def test_rows_are_apportioned_to_the_last_one():
+
+    assert {"a": 67, "b": 33} == apportion_rows(100, {"a": 2, "b": 1})
+    assert {"a": 1, "b": 0} == apportion_rows(1, {"a": 1, "b": 1})
+    assert {} == apportion_rows(5, {})
+    assert 10**18 == sum(apportion_rows(10**18, {"a": 1, "b": 1, "c": 1}).values())
+
+
+def test_partitions_of_the_last_writes_share_the_next_rows():
+    recent = [{"a": 10, "b": 0}, {"a": 5, "c": 5}]
+
+    assert {"a": 6, "c": 2} == apportion_rows(8, sum_by_partition(recent))
+
+
+def test_the_next_rows_fill_small_files_and_make_new_ones():
+    """A full file has 120 rows; ``a`` has room for 78 of 200, and 122 are one more file."""
+    groups = make_groups({"p": {"a": 500, "b": 1_100}})
+
+    assert (
+        InsertForecast(
+            partition="p",
+            rows=200,
+            filled=1,
+            filled_rows=78,
+            filled_sizes=SizeRange(least=1_280, most=1_280),
+            rewritten=500,
+            new=1,
+            new_sizes=SizeRange(least=1_300, most=1_300),
+            small=0,
+        ),
+        InsertForecast(
+            partition="q",
+            rows=10,
+            filled=0,
+            filled_rows=0,
+            filled_sizes=None,
+            rewritten=0,
+            new=1,
+            new_sizes=SizeRange(least=180, most=180),
+            small=1,
+        ),
+    ) == simulate_inserts(groups, {"p": 200, "q": 10}, CopyOnWrite(), STEADY)
+
+
+def test_what_becomes_of_partitions_is_summed_up():
+    groups = make_groups({"p": {"a": 500, "b": 1_100}})
+    found = combine_forecasts(simulate_inserts(groups, {"p": 200, "q": 10}, CopyOnWrite(), STEADY))
+
+    assert (
+        InsertForecast(
+            partition=None,
+            rows=210,
+            filled=1,
+            filled_rows=78,
+            filled_sizes=SizeRange(least=1_280, most=1_280),
+            rewritten=500,
+            new=2,
+            new_sizes=SizeRange(least=180, most=1_300),
+            small=1,
+        )
+        == found
+    )
+
+
+def test_a_table_without_a_completed_write_has_no_files_to_fill():
+    groups = make_groups({"p": {"a": 500}})
+    (found,) = simulate_inserts(groups, {"p": 10}, CopyOnWrite(), STEADY, has_commits=False)
+
+    assert (0, 1) == (found.filled, found.new)
+
+
+def test_hudi_s_rule_can_be_simulated_beside_it():
+    found = simulate_inserts(
+        make_groups({"p": {"a": 500}}),
+        {"p": 200},
+        CopyOnWrite(),
+        HudiRule(sizes=SIZES, average=1_024),
+    )
+
+    assert [(0, 100, 0)] == [(one.filled, one.new, one.small) for one in found]
+
+
+def test_where_rows_are_appended_nothing_is_written_again():
+    groups = make_groups({"p": {"a": 500}})
+
+    def rewritten(kind):
+        return [one.rewritten for one in simulate_inserts(groups, {"p": 20}, kind, STEADY)]
+
+    assert [0] == rewritten(MergeOnRead(indexes_logs=True))
+    assert [500] == rewritten(MergeOnRead()) == rewritten(CopyOnWrite())

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reconciler import arrays
+from reconciler.plans import columns
+from reconciler.plans.model import Impact, NamedFiles, Note, Observed, RollbackStep, Selection
+from reconciler.render.plan_markdown import plan_markdown
+from reconciler.render.plan_text import plan_text
+from tests.unit.render.test_plan_markdown import plan, table
+
+SEEN = Observed(table_version=9, table_type="COPY_ON_WRITE", last_completed="20261121041500123")
+
+
+def text(*tables, **options) -> str:
+    return plan_text(plan(*tables), **{"color": False, **options})
+
+
+def test_the_last_line_sums_up_and_names_the_digest():
+    last = text(table("t")).splitlines()[-1]
+
+    assert re.fullmatch(
+        r"Plan: 1 table: 1 to change; 1 file to remove \(5 bytes\)\.  digest sha256:[0-9a-f]{64}",
+        last,
+    )
+
+
+def selected(*tables, of: int, by: tuple[str, ...]) -> list[str]:
+    chosen = Selection(tables=len(tables), total=of, by=by)
+    found = plan_text(replace(plan(*tables), selection=chosen), color=False)
+    return found.splitlines()
+
+
+def test_a_plan_of_some_tables_says_of_how_many_and_by_what():
+    lines = selected(
+        table("a"), table("b", steps=()), table("c", steps=()), of=30, by=("--name sales.*",)
+    )
+
+    assert "3 of 30 tables selected (--name 'sales.*'): 1 to change, 2 unchanged" == lines[0]
+    assert lines[-1].startswith("Plan: 3 of 30 tables: 1 to change, 2 unchanged; 1 file to remove")
+
+
+def test_a_plan_of_no_table_says_of_how_many():
+    lines = selected(of=30, by=("--changed-since origin/main",))
+
+    assert [
+        "0 of 30 tables selected (--changed-since origin/main)",
+        "Nothing to apply.",
+        "",
+    ] == lines[:3]
+    assert lines[-1].startswith("Plan: 0 of 30 tables; no files to remove.  digest sha256:")
+
+
+def test_selectors_of_others_are_few_and_move_no_cursor():
+    by = ("--name \x1b[2Jx", "-l a=b", "-l c=d", "-l e=f", "-l g=h", "-l i=j")
+    (first, *_) = selected(table("t"), of=2, by=by)
+
+    assert first.startswith(
+        "1 of 2 tables selected (--name '\\x1b[2Jx' -l a=b -l c=d -l e=f and 2 more): 1 to"
+    )
+
+
+@pytest.mark.parametrize(
+    ("because", "expected"),
+    [
+        ("nothing to do: no file slice is beyond 1 commit", "= nothing to clean  no file slice"),
+        ("no clustering: 1 file slice is not small", "= no clustering  1 file slice is not small"),
+    ],
+)
+def test_of_a_table_with_steps_it_is_said_which_work_is_not_due(because, expected):
+    found = text(table("t", warnings=(Note("nothingToDo", because),)))
+
+    assert f"  {expected}" in found
+    assert "warning" not in found
+
+
+def test_colour_changes_nothing_but_colour():
+    tables = (table("t"), table("u", refusals=(Note("r", "why " * 30),)), table("v", steps=()))
+    painted = plan_text(plan(*tables), color=True)
+
+    assert "\x1b[31m" in painted
+    assert text(*tables) == re.sub(r"\x1b\[[0-9;]*m", "", painted)
+
+
+def test_nothing_of_others_moves_the_cursor():
+    found = text(
+        table("t\x1b[2J\r\n\x07", path="/w/\x9b31m", warnings=(Note("r", "a\x1b]0;x\x07"),))
+    )
+
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)
+
+
+def test_sentences_fit_in_80_columns():
+    found = text(table("t", warnings=(Note("rule", "some words " * 60),)))
+
+    assert all(len(line) <= 80 for line in found.splitlines()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("20261022041500123", "20261114041500123", "2026-10-22 04:15 → 2026-11-14 04:15"),
+        ("20261022041500123", "20261114041500123", "shrinks from 30 days to 7 days"),
+        ("20261114041500123", "20261114041500123", "back to 2026-11-14 04:15, as before (7 days)"),
+        ("20261114041500123", None, "2026-11-14 04:15 → nothing"),
+        ("20261121041400000", "20261121041430000", "20261121041400000 → 20261121041430000"),
+        ("001", "002", "001 → 002"),
+    ],
+)
+def test_the_time_travel_window_is_said_in_words(before, after, says):
+    impact = Impact(files_removed=1, earliest_readable_before=before, earliest_readable_after=after)
+    found = text(table("t", observed=SEEN, impact=impact))
+
+    assert says in " ".join(found.split())
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"spec": {}}, "no retention declared: nothing is removed"),
+        ({"spec": {"retention": {"commits": 1}}}, "as declared"),
+        (
+            {"warnings": (Note("idle", "nothing to do: the newest commit is old"),)},
+            "the newest commit is old",
+        ),
+        (
+            {
+                "spec": {"retention": {"commits": 1}},
+                "warnings": (Note("pendingClean", "clean 1 may be at work"),),
+            },
+            "clean 1 may be at work",
+        ),
+    ],
+)
+def test_a_table_without_change_says_why(fields, says):
+    found = text(replace(table("a.b", steps=(), impact=Impact()), **fields))
+
+    assert f"= a.b  {says}" in found
+    assert 1 == found.count(says)
+
+
+def test_a_count_of_nothing_is_never_a_zero():
+    found = text(table("t", steps=(), impact=Impact(), observed=SEEN), table("u"))
+
+    assert not re.search(r"\b0 (file|table|partition|byte)", found)
+
+
+def test_the_full_text_names_every_file_once():
+    assert 1 == text(table("t", says="name.parquet"), full=True).count(
+        "- name.parquet  base, 5 bytes"
+    )
+
+
+def rollback(*names: str) -> RollbackStep:
+    partition = columns.build_dictionary(np.zeros(len(names), np.int32), ["p=1"])
+    return RollbackStep(
+        instant="20261121041500123",
+        action="commit",
+        files=NamedFiles(partition=partition, name=arrays.to_string_array(sorted(names))),
+        because="commit 1 of ann was left inflight: its process is gone; apply takes it back",
+    )
+
+
+def test_a_dead_write_is_told_of_with_its_files_and_is_no_removal():
+    lines = text(table("t", steps=(rollback("a", "b"),), impact=Impact())).splitlines()
+
+    assert "Applying takes back 1 dead write and removes no other files." == lines[1]
+    (at,) = [number for number, line in enumerate(lines) if "- rollback" in line]
+    assert "  - rollback  commit 20261121041500123, 2 files: commit 1 of ann was left" == lines[at]
+    assert "; no files to remove, 1 dead write to take back." in lines[-1]
+
+
+def test_a_dead_write_beside_other_work_is_told_of_first():
+    step = table("t").steps[0]
+    lines = text(table("t", steps=(rollback(), step))).splitlines()
+
+    assert "Applying takes back 1 dead write, removes 1 file and frees 5 bytes." == lines[1]
+    assert any("- rollback  commit 20261121041500123, no files: " in line for line in lines)
+
+
+def test_the_full_text_names_every_file_of_a_dead_write():
+    said = text(table("t", steps=(rollback("a", "\x1b[2Jb"),), impact=Impact()), full=True)
+
+    assert "      p=1\n        - \\x1b[2Jb\n        - a\n" in said
+
+
+def test_a_comment_tells_of_a_dead_write_as_the_text_does():
+    step = rollback("a", "b")
+    comment = plan_markdown(plan(table("t", steps=(step,), impact=Impact())))
+
+    assert "Applying takes back **1 dead write** and removes no other files." in comment
+    assert "\n- rollback  commit 20261121041500123, 2 files: " in comment

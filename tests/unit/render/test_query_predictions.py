@@ -1,0 +1,69 @@
+"""The declared queries as lines for a terminal."""
+
+from __future__ import annotations
+
+from reconciler.plans.model import LayoutChange, LayoutFigures, Sampled, TablePlan
+from reconciler.render.paint import Paint
+from reconciler.render.query_predictions import prediction_lines
+
+FIGURES = LayoutFigures(files=8, small=0, bytes=1, overlap=None, sizes=())
+SAMPLED = Sampled(row_groups=64, total_row_groups=1200, rows=1_000_000)
+
+
+def one(name, files, size, error=0.0):
+    return {
+        "query": name,
+        "filesBefore": files[0],
+        "filesAfter": files[1],
+        "bytesBefore": size[0],
+        "bytesAfter": size[1],
+        "error": error,
+    }
+
+
+def shown(predictions, sampled=None, *, full=False):
+    layout = LayoutChange(below=(), before=FIGURES, after=FIGURES, sampled=sampled)
+    plan = TablePlan(
+        name="t",
+        path="/t",
+        spec={},
+        spec_digest="",
+        predictions=tuple(predictions),
+        layout=layout if sampled else None,
+    )
+    return list(prediction_lines(plan, Paint(is_on=False), full=full))
+
+
+def test_a_query_has_files_and_bytes_before_and_after_and_an_error():
+    found = shown(
+        [one("one customer", (80, 3), (1 << 30, 1 << 25), 0.12), one("all", (8, 8), (9, 9), 0.1)],
+        SAMPLED,
+    )
+
+    assert found == [
+        "  = queries  2 queries, today → predicted from 64 of 1 200 row groups (1 000 000",
+        "      rows)",
+        "      one customer      80 → 3 files  1.0 GiB → 32.0 MiB ±12 %",
+        "      all                8 → 8 files  9 bytes → 9 bytes ±10 %",
+    ]
+
+
+def test_without_a_clustering_a_query_has_what_it_reads():
+    assert shown([one("q", (1, 1), (2048, 2048))]) == [
+        "  = queries  1 query, as they read the table today",
+        "      q            1 file  2.0 KiB",
+    ]
+
+
+def test_of_many_queries_those_that_read_most_are_shown():
+    many = [one(f"q{nth}", (nth, nth), (nth, nth)) for nth in range(12)]
+    found = shown(many)
+
+    assert 10 == len(found)
+    assert found[1].startswith("      q11 ")
+    assert found[-1] == "      … and 4 more queries; all in plan.json, or show --full"
+    assert 13 == len(shown(many, full=True))
+
+
+def test_without_queries_there_is_nothing_to_say():
+    assert [] == shown([])

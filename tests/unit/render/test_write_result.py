@@ -1,0 +1,45 @@
+"""What a write came to, as people read it."""
+
+from __future__ import annotations
+
+from reconciler.render.write_result import write_text
+from reconciler.writer.job import RowCounts
+from reconciler.writer.request import WriteResult
+
+NOTHING = {"brought": 0, "dropped": 0, "idle": 0, "inserts": 0, "updates": 0, "deletes": 0}
+
+
+def test_rows_and_file_groups_are_said_in_groups_of_three_digits():
+    done = WriteResult(
+        status="completed",
+        instant="20261122000000000",
+        counts=RowCounts(**{**NOTHING, "inserts": 58500, "updates": 1200}),
+        created_groups=1000,
+        rewritten_groups=9,
+        files=1009,
+        bytes=4 * 1024 * 1024,
+        rewritten_bytes=1024 * 1024,
+    )
+
+    assert write_text("orders", "insert", done) == (
+        "orders: insert completed as 20261122000000000\n"
+        "  rows   58 500 new, 1 200 changed\n"
+        "  files  1 009 new files of 4.0 MiB; file groups: 1 000 begun, "
+        "9 written again (1.0 MiB before)\n"
+    )
+
+
+def test_a_deletion_of_what_is_not_there_says_so():
+    done = WriteResult(status="nothing", counts=RowCounts(**{**NOTHING, "brought": 2, "idle": 2}))
+
+    assert write_text("orders", "delete", done) == (
+        "orders: delete: none of the 2 keys is in the table\n"
+    )
+
+
+def test_a_deletion_of_one_key_that_is_not_there_says_so():
+    done = WriteResult(status="nothing", counts=RowCounts(**{**NOTHING, "brought": 1, "idle": 1}))
+
+    assert write_text("orders", "delete", done) == (
+        "orders: delete: the 1 key is not in the table\n"
+    )

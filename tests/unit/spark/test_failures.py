@@ -1,0 +1,129 @@
+"""What Spark 3.5 said, shortened to the lines that matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.spark.failures import explain_failure
+
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/x/reconciler/reader/worker.py", line 76, in __call__
+    yield from self._task(packs[number], storage)
+{error}
+
+"""
+TASK = (
+    "An error occurred while calling o76.collectToPython.\n"
+    ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 "
+    "failed 1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.1 executor "
+    "driver): {error}\n\tat x.y.Z.f(Z.java:1)\n\nDriver stacktrace:\n\tat x"
+)
+LOCAL_ITERATOR = (
+    "An error occurred while calling o82.getResult.\n"
+    ": org.apache.spark.SparkException: Exception thrown in awaitResult: \n\tat x\n"
+    "Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage "
+    "2.0 failed 1 times, most recent failure: Lost task 0.0 in stage 2.0 (TID 2) (h executor 1): "
+    "java.lang.RuntimeException: file:/t/f.parquet is not a Parquet file. Expected magic number\n"
+)
+READING = (
+    "org.apache.spark.SparkException: Encountered error while reading file file:///t/a b.parquet. "
+    "Details:\n\tat x\nCaused by: org.apache.parquet.io.ParquetDecodingException: Can not read "
+    "value at 0\n\tat y\nCaused by: java.io.IOException: could not read page\n\tat z"
+)
+MALFORMED = (
+    "org.apache.spark.SparkException: [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed "
+    "records are detected in record parsing: [null,a,1,x].\nParse Mode: FAILFAST. To process "
+    "malformed records as null result, try setting the option 'mode' as 'PERMISSIVE'. \n\tat x\n"
+    "Caused by: org.apache.spark.sql.catalyst.util.BadRecordException: java.lang.NumberFormat"
+    'Exception: For input string: "three"\n\tat y\n'
+    'Caused by: java.lang.NumberFormatException: For input string: "three"\n\tat z'
+)
+OF_A_FILE = (
+    "org.apache.spark.SparkException: Encountered error while reading file file:///t/day.csv. "
+    "Details:\n\tat x\nCaused by: " + MALFORMED
+)
+HEADER = (
+    "java.lang.IllegalArgumentException: CSV header does not conform to the schema.\n Header: id, "
+    "ts, p\n Schema: id, p, ts\nExpected: p but found: ts\nCSV file: file:///t/b.csv\n\tat x"
+)
+FOOTER = (
+    "org.apache.spark.SparkException: Exception thrown in awaitResult: \n\tat x\n"
+    "Caused by: java.io.IOException: Could not read footer for file: FileStatus{path=x}\n\tat y\n"
+    "Caused by: java.lang.RuntimeException: file:/t/cut.parquet is not a Parquet file. Expected\n"
+)
+GONE = (
+    "file:/t/a b.parquet: went away after the read began: a clean or a rollback has removed it; "
+    "read again"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            WORKER.format(error="reconciler.errors.FormatError: p=1/.f.log.1_0: no log block"),
+            "p=1/.f.log.1_0: no log block",
+        ),
+        (WORKER.format(error="ValueError: what nobody foresaw"), "ValueError: what nobody foresaw"),
+        (
+            TASK.format(
+                error="org.apache.spark.SparkFileNotFoundException: File file:/t/a b.parquet "
+                "does not exist\nIt is possible the underlying files have been updated."
+            ),
+            GONE,
+        ),
+        (
+            TASK.format(error="x.fs.ChecksumException: Checksum error: file:/t/f.parquet at 4608"),
+            "Checksum error: file:/t/f.parquet at 4608",
+        ),
+        (
+            LOCAL_ITERATOR,
+            "file:/t/f.parquet is not a Parquet file. Expected magic number",
+        ),
+        (
+            TASK.format(error=READING),
+            "file:///t/a b.parquet: cannot be read as parquet: could not read page",
+        ),
+        (
+            TASK.format(error=OF_A_FILE),
+            (
+                'file:///t/day.csv: a line cannot be read: For input string: "three"; as far as it '
+                "can be read it is [null,a,1,x]"
+            ),
+        ),
+        (
+            TASK.format(error=MALFORMED),
+            (
+                'a line cannot be read: For input string: "three"; as far as it can be read it is '
+                "[null,a,1,x]"
+            ),
+        ),
+        (
+            TASK.format(error=HEADER),
+            (
+                "file:///t/b.csv: its columns are id, ts, p, and those of the files before it id, "
+                "p, ts; files that are read together have the same ones in the same order"
+            ),
+        ),
+        (TASK.format(error=FOOTER), "file:/t/cut.parquet is not a Parquet file. Expected"),
+        (
+            TASK.format(error=READING.replace("a b.parquet", "a.csv.gz")),
+            "file:///t/a.csv.gz: cannot be read: could not read page",
+        ),
+        ("[CAST] The value 'x' is none.\n== SQL ==", "[CAST] The value 'x' is none."),
+    ],
+)
+def test_the_sentence_that_matters_is_found(message, said):
+
+    assert said == explain_failure(message)
+
+
+def test_a_worker_that_was_killed_is_told_of_with_what_it_may_have_lacked():
+    died = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
+
+    assert explain_failure(TASK.format(error=died)) == (
+        "a Python worker of Spark was killed or has crashed, often for want of memory; run it "
+        "again, with more memory or fewer tasks at a time (spark.executor.cores, --master)"
+    )

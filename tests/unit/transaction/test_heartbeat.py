@@ -1,0 +1,104 @@
+"""Signs of life, and who counts as dead."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from reconciler.errors import AlreadyExistsError, StorageError
+from reconciler.hudi.timeline.heartbeat import heartbeat_path
+from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread, find_living_owner
+from tests.unit.transaction.fakes import FakeClock, Shelf, process
+
+INSTANT = "20260101000000000"
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf(FakeClock())
+
+
+def judged(shelf, requested_by=None, me=None, fast_s=0):
+    return find_living_owner(
+        shelf,
+        INSTANT,
+        requested_by=requested_by,
+        requested_ms=1_767_225_600_000,
+        process=me or process(),
+        now_ms=shelf.clock.ms + fast_s * 1000,
+    )
+
+
+def test_a_heart_that_beats_on_another_host_is_alive_for_five_minutes(shelf):
+    owner = process(host="there").make_owner("t")
+    Heartbeat(shelf, INSTANT, owner, shelf.clock).beat()
+    shelf.clock.pass_seconds(300)
+
+    assert judged(shelf).token == "t"
+    shelf.clock.pass_seconds(1)
+    assert judged(shelf) is None
+
+
+def test_a_heart_that_beat_just_now_by_the_stores_time_is_alive_whatever_our_clock_says(shelf):
+    owner = process(host="there").make_owner("t")
+    Heartbeat(shelf, INSTANT, owner, shelf.clock).beat()
+
+    assert judged(shelf, fast_s=3600).token == "t"
+    shelf.clock.pass_seconds(301)
+    assert judged(shelf, fast_s=3600) is None
+    assert [heartbeat_path(INSTANT)] == list(shelf.files)
+
+
+def test_the_first_beat_takes_no_heart_of_another(shelf):
+    shelf.create(heartbeat_path(INSTANT), b"")
+
+    with pytest.raises(AlreadyExistsError):
+        Heartbeat(shelf, INSTANT, process().make_owner("t"), shelf.clock).create()
+    assert b"" == shelf.read(heartbeat_path(INSTANT))
+
+
+def test_a_run_that_said_it_ended_is_dead_at_once(shelf):
+    owner = process(host="there").make_owner("t")
+    Heartbeat(shelf, INSTANT, owner, shelf.clock).end()
+
+    assert judged(shelf, requested_by=owner) is None
+
+
+def test_without_a_heartbeat_the_requested_file_tells(shelf):
+    there, here_dead = process(host="there").make_owner("t"), process(pid=9).make_owner("u")
+
+    assert judged(shelf, requested_by=there) == there
+    assert judged(shelf, requested_by=here_dead) is None
+    shelf.clock.pass_seconds(301)
+    assert judged(shelf, requested_by=there) is None
+
+
+def test_who_resumed_last_is_the_owner_not_who_requested(shelf):
+    me = process(living=frozenset({2}))
+    Heartbeat(shelf, INSTANT, process(pid=2).make_owner("resumer"), shelf.clock).beat()
+
+    assert judged(shelf, requested_by=process(pid=9).make_owner("dead"), me=me).token == "resumer"
+
+
+def test_a_heartbeat_that_is_removed_is_gone(shelf):
+    heartbeat = Heartbeat(shelf, INSTANT, process().make_owner("t"), shelf.clock)
+    heartbeat.beat()
+    heartbeat.remove()
+
+    assert heartbeat_path(INSTANT) not in shelf.files
+
+
+@pytest.mark.parametrize("failure", [StorageError("x", "is away"), RuntimeError("of a client")])
+def test_beats_go_on_in_the_background_even_after_a_failure(failure):
+    beats, enough = [], threading.Event()
+
+    def beat():
+        beats.append(1)
+        if len(beats) == 3:
+            enough.set()
+        raise failure
+
+    pulse = HeartbeatThread(interval_s=0.001)
+    with pulse.run(), pulse.repeat(beat):
+        assert enough.wait(5)

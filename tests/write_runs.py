@@ -1,0 +1,78 @@
+"""Writes of small tables in this process, as runs of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reconciler.state.observe import observe
+from reconciler.state.slice_view import build_table_view, find_newest_bases
+from reconciler.storage.open import open_storage
+from reconciler.transaction.recovery.undo_dead_writes import undo_dead_writes
+from reconciler.transaction.session import RunContext
+from reconciler.writer.local import LocalWriter
+from reconciler.writer.request import WriteMode, WriteRequest
+from reconciler.writer.run import run_write
+from reconciler.writer.table_opening import open_for_writing
+from tests.crash.drill import TestClock, process
+
+COLUMNS = ("id", "p", "ts", "x")
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("ts", pa.int64()), ("x", pa.string())])
+
+
+def make_rows(*found, schema=SCHEMA):
+    """A batch of rows given as tuples in the order of the columns."""
+    columns = list(zip(*found, strict=True)) if found else [[] for _ in schema]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class WriteRuns:
+    """Runs that write to one table one after the other; each is a process of its own."""
+
+    def __init__(self, spec):
+        self.spec, self.clock, self.count = spec, TestClock(), 0
+
+    def write(
+        self,
+        batch,
+        way=WriteMode.UPSERT,
+        *,
+        around=lambda storage: storage,
+        living=frozenset(),
+        host="here",
+        extra=None,
+        **asked,
+    ):
+        """One run."""
+        self.count += 1
+        storage = around(open_storage(self.spec.path))
+        who = replace(process(self.count, living), host=host)
+        means = RunContext(
+            open_storage=lambda ref, _options=None: around(open_storage(ref)),
+            clock=self.clock,
+            process=who,
+            report_wait=lambda *_said: None,
+            check_stop=lambda: None,
+            lock_wait_s=0,
+        )
+        ask = WriteRequest(mode=way, rows=[[batch]], schema=batch.schema, **asked)
+        hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}", ask)
+        undo_dead_writes(hold, who)
+        return run_write(
+            hold, self.spec, ask, LocalWriter(storage), extra=extra or {}, announced=announced
+        )
+
+    def read_rows(self):
+        """What a reader sees, sorted."""
+        storage = open_storage(self.spec.path)
+        state = observe(storage, None, observed_ms=self.clock.now_ms())
+        found = []
+        for row in find_newest_bases(build_table_view(state)).tolist():
+            path = state.files.partitions[state.files.partition[row]]
+            name = state.files.name[row].as_py()
+            table = pq.read_table(f"{self.spec.path}/{path}/{name}")
+            found += [tuple(one[name] for name in COLUMNS) for one in table.to_pylist()]
+        return sorted(found, key=str)
