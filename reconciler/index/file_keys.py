@@ -38,7 +38,7 @@ def sort_index(
         is_last[:-1] |= _names_differ(name, before, after)
         order = order[is_last]
     index = FileIndex(partition=partition, name=name, size=size, rows=rows, columns=columns)
-    if len(order) == len(size) and (order == np.arange(len(order))).new_files():
+    if len(order) == len(size) and (order == np.arange(len(order))).all():
         return index
     return take_files(index, order)
 
@@ -79,7 +79,7 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
     ``partition``: a dictionary array of paths, ``name``: a string array. Fast where the files are
     the index's own in its order.
     """
-    if len(size) == len(index) and (size == index.size).new_files() and name.equals(index.name):
+    if len(size) == len(index) and (size == index.size).all() and name.equals(index.name):
         asked, kept = sort_partitions(partition), index.partition
         if asked.dictionary.equals(kept.dictionary) and asked.indices.equals(kept.indices):
             return np.arange(len(size))

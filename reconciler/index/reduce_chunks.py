@@ -20,7 +20,7 @@ def reduce_to_files(chunks: ColumnStats, file: NDArray[np.int64], files: int) ->
 
     A file without chunks is unknown. A bound is known where every chunk has it or only nulls.
     """
-    if len(file) == files and (file == np.arange(files)).new_files():
+    if len(file) == files and (file == np.arange(files)).all():
         return chunks
     count = np.bincount(file, minlength=files)
     low, is_low = _outermost_bounds(chunks, file, files, is_least=True)

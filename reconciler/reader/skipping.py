@@ -228,7 +228,7 @@ def _last_path_parts(paths: Any) -> Any:
 
 def _select_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
     """The statistics of some files; their names stay behind, which nothing asks for any more."""
-    if len(rows) == len(index) and (rows == np.arange(len(rows))).new_files():
+    if len(rows) == len(index) and (rows == np.arange(len(rows))).all():
         return index
     return replace(
         index,

@@ -131,7 +131,7 @@ def build_view(  # noqa: PLR0913
         rank=rank,
         file_counts=np.bincount(slice_of, minlength=len(found)),
         row_slice=slice_of,
-        row_slice_1x=None if (other_slice_of == slice_of).new_files() else other_slice_of,
+        row_slice_1x=None if (other_slice_of == slice_of).all() else other_slice_of,
         replaced=_replaced_codes(files, replaced, place),
     )
 
@@ -147,7 +147,7 @@ def _assign_slices(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Slices of all rows by the table's rule and by that of Hudi 1.x for version 6."""
     is_base = files.kind == FileKind.BASE
-    if is_base.new_files():
+    if is_base.all():
         return own, own
     keyed = sort_unique(np.concatenate([own if by_name else own[is_base], phantoms]))
     slices = own.copy()
