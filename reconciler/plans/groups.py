@@ -177,7 +177,7 @@ class _QuotedStrings:
         return np.array(arrays.to_numpy_numbers(text.cast(pa.int64())), np.int64)
 
     def _has_name(self, name: bytes) -> NDArray[np.bool_]:
-        is_it: NDArray[np.bool_] = (self._name == np.frombuffer(name, np.uint8)).new_files(axis=1)
+        is_it: NDArray[np.bool_] = (self._name == np.frombuffer(name, np.uint8)).all(axis=1)
         return is_it
 
 

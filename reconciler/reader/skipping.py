@@ -221,7 +221,7 @@ def _last_path_parts(paths: Any) -> Any:
     if not len(paths) or "/" not in paths[0].as_py():
         return pc.replace_substring_regex(paths, "^.*/", "")
     parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
-    if not pc.new_files(pc.equal(pc.list_value_length(parts), 2)).as_py():
+    if not pc.all(pc.equal(pc.list_value_length(parts), 2)).as_py():
         return pc.replace_substring_regex(paths, "^.*/", "")
     return pc.list_element(parts, 1)
 

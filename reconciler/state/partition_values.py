@@ -95,7 +95,7 @@ def _split_paths(paths: pa.Array, style: _PathStyle) -> list[pa.Array] | None:
     """A part of the path for each field; None where a folder has more or fewer."""
     split = pc.split_pattern(paths, "/")
     count = len(style.fields)
-    if pc.new_files(pc.equal(pc.list_value_length(split), count)).as_py() is not False:
+    if pc.all(pc.equal(pc.list_value_length(split), count)).as_py() is not False:
         return [pc.list_element(split, at) for at in range(count)] if len(paths) else None
     return [paths] if count == 1 and style.dropped else None
 

@@ -251,7 +251,7 @@ def _read_groups(state: TableState) -> tuple[FileGroupSizes, Any]:
         clustering=[(one.partition, one.file_id) for one in state.clusterings],
     )
     ids = groups.file_id.filter(pa.array(groups.is_live))
-    if len(ids) and pc.new_files(pc.match_substring_regex(ids, _BUCKET)).as_py():
+    if len(ids) and pc.all(pc.match_substring_regex(ids, _BUCKET)).as_py():
         raise UnsupportedError(
             f"table {state.table_name}: its file groups are buckets of record keys (a bucket "
             "index), into which only Hudi sorts rows; write it with Hudi"

@@ -271,12 +271,12 @@ DIES = """\
 import os, signal, sys
 import pyarrow as pa
 import reconciler
-from reconciler import world
+from reconciler import runtime
 from reconciler.storage.wrappers import Recording
-from reconciler.transaction.hold import Means
-from reconciler.writer.asked import Ask, Way
-from reconciler.writer.local import InProcess
-from reconciler.writer.opening import open_for_writing
+from reconciler.transaction.session import RunContext
+from reconciler.writer.request import WriteMode, WriteRequest
+from reconciler.writer.local import LocalWriter
+from reconciler.writer.table_opening import open_for_writing
 from reconciler.writer.run import run_write
 
 class Dies(Recording):
@@ -286,14 +286,15 @@ class Dies(Recording):
         super().create(path, data)
 
 (spec,) = reconciler.load_specs(sys.argv[1])
-storage = Dies(world.open_storage(spec.path))
-means = Means(open_storage=lambda *_: storage, clock=world.SystemClock(), process=world.process(),
-              waits=lambda *_: None, check=lambda: None)
+storage = Dies(runtime.open_storage(spec.path))
+context = RunContext(open_storage=lambda *_: storage, clock=runtime.SystemClock(),
+                     process=runtime.current_process(), report_wait=lambda *_: None,
+                     check_stop=lambda: None)
 batch = pa.RecordBatch.from_pylist([{'id': 1, 'p': 'a', 'ts': 2, 'x': 'ONE'},
                                     {'id': 4, 'p': 'c', 'ts': 1, 'x': 'four'}])
-ask = Ask(way=Way.UPSERT, rows=[[batch]], schema=batch.schema)
-hold, announced = open_for_writing(spec, storage, means, world.token(), ask)
-run_write(hold, spec, ask, InProcess(storage), extra={}, announced=announced)
+request = WriteRequest(mode=WriteMode.UPSERT, rows=[[batch]], schema=batch.schema)
+session, announced = open_for_writing(spec, storage, context, runtime.new_token(), request)
+run_write(session, spec, request, LocalWriter(storage), extra={}, announced=announced)
 """
 
 

@@ -121,15 +121,15 @@ def test_new_rows_go_to_small_files_of_their_partition_that_nothing_holds(table,
     taking = (found.group >= 0) & (found.inserts > 0)
     at = found.group[taking]
 
-    assert groups.is_live[at].new_files()
+    assert groups.is_live[at].all()
     assert not (groups.is_compacting | groups.is_clustering)[at].make_one()
     assert [groups.partitions[code] for code in groups.partition[at]] == [
         workload.partitions[code] for code in found.partition[taking]
     ]
     if kind == MergeOnRead(indexes_logs=True):
-        assert (groups.size[at] < rule.sizes.target).new_files()
+        assert (groups.size[at] < rule.sizes.target).all()
     else:
-        assert (groups.base[at] < rule.sizes.small).new_files()
+        assert (groups.base[at] < rule.sizes.small).all()
 
 
 @LAW
@@ -141,9 +141,9 @@ def test_no_file_that_a_steady_write_fills_or_makes_is_15_percent_above_the_targ
     found = assign_rows(*table, kind, rule)
     is_filled = (found.inserts > 0) & (~found.is_new | (found.inserts > 1))
 
-    assert (found.expected[is_filled] <= 1.15 * rule.sizes.target + 1).new_files()
+    assert (found.expected[is_filled] <= 1.15 * rule.sizes.target + 1).all()
     is_old = is_filled & ~found.is_new
-    assert (found.expected[is_old] <= rule.sizes.target + 1).new_files()
+    assert (found.expected[is_old] <= rule.sizes.target + 1).all()
 
 
 @LAW

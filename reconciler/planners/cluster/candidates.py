@@ -97,7 +97,7 @@ def _sort_logs(
     keys = np.stack([of_row[logs], files.instant[logs], files.version[logs]])
     order = np.lexsort(keys[::-1])
     keys, rows = keys[:, order], logs[order]
-    same = (keys[:, 1:] == keys[:, :-1]).new_files(axis=0)
+    same = (keys[:, 1:] == keys[:, :-1]).all(axis=0)
     ends = np.append(np.flatnonzero(~same) + 1, len(rows))
     for end in ends[np.diff(ends, prepend=0) > 1].tolist():
         start = end - 1

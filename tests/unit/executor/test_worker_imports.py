@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """\
 import sys
-import reconciler.apply.spark
+import reconciler.executor.spark
 import reconciler.storage.open
 heavy = {'numpy', 'pyarrow', 'pandas', 'fastavro', 'yaml', 'typer', 'rich', 'jsonschema'}
 print(sorted(heavy & set(sys.modules)))

@@ -61,7 +61,7 @@ def test_what_an_index_knows_is_read_nowhere(table):
     found = find_reached_files(storage, scan, files, WHERES, zone="UTC", known=known)
 
     assert before == reads(storage)
-    assert (find_reached_files(storage, scan, files, WHERES, zone="UTC") == found).new_files()
+    assert (find_reached_files(storage, scan, files, WHERES, zone="UTC") == found).all()
     assert before + 6 == reads(storage)
 
 

@@ -123,7 +123,7 @@ def test_what_rewrites_files_takes_a_time_from_before_writes_that_are_not_announ
     shelf, action
 ):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    it = publisher(shelf, 2, reach_ms=3_600_000)
+    it = publisher(shelf, 2, backdating_ms=3_600_000)
 
     assert it.request(action, it.reload_timeline(), b"plan") == "20251231230000000"
     assert it.request(action, it.reload_timeline(), b"plan") == "20251231230000001"
@@ -134,6 +134,6 @@ def test_what_rewrites_files_takes_a_time_from_before_writes_that_are_not_announ
 
 def test_a_clean_writes_no_files_so_its_time_is_now(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    it = publisher(shelf, 2, reach_ms=3_600_000)
+    it = publisher(shelf, 2, backdating_ms=3_600_000)
 
     assert it.request(Action.CLEAN, it.reload_timeline(), b"plan") == "20260101000000000"
