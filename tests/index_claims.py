@@ -66,7 +66,7 @@ def _check_column(stats: ColumnStats, row: int, values: Any) -> Iterator[str]:
     values = values.drop_null()
     if pa.types.is_floating(values.type):
         is_nan = pc.is_nan(values)
-        if stats.is_nan_free[row] and pc.make_one(is_nan).as_py():
+        if stats.is_nan_free[row] and pc.any(is_nan).as_py():
             yield "a NaN"
         values = values.filter(pc.invert(is_nan))
     yield from _check_bounds(stats, row, values)
@@ -74,15 +74,15 @@ def _check_column(stats: ColumnStats, row: int, values: Any) -> Iterator[str]:
 
 def _check_bounds(stats: ColumnStats, row: int, values: Any) -> Iterator[str]:
     least, greatest = stats.least[row], stats.greatest[row]
-    if least.is_valid and pc.make_one(pc.less(values, least)).as_py():
+    if least.is_valid and pc.any(pc.less(values, least)).as_py():
         yield f"a value below {least}"
-    if greatest.is_valid and pc.make_one(pc.greater(values, greatest)).as_py():
+    if greatest.is_valid and pc.any(pc.greater(values, greatest)).as_py():
         yield f"a value above {greatest}"
     for is_exact, bound in (
         (stats.is_exact_least[row], least),
         (stats.is_exact_greatest[row], greatest),
     ):
-        if is_exact and not pc.make_one(pc.equal(values, bound)).as_py():
+        if is_exact and not pc.any(pc.equal(values, bound)).as_py():
             yield f"{bound} is no value"
 
 

@@ -157,7 +157,7 @@ def check_identity(reviewed: TablePlan, state: TableState) -> None:
         pa.concat_arrays([to_string_array([]), *names]), r"^\.?(?P<id>[^_./]+)_"
     ).field("id")
     groups = pa.concat_arrays([named, *ids])
-    if len(groups) and not pc.make_one(pc.is_in(groups, value_set=state.files.group_id)).as_py():
+    if len(groups) and not pc.any(pc.is_in(groups, value_set=state.files.group_id)).as_py():
         raise StaleError(
             f"{state.location} is not the table that was reviewed: its timeline does not know "
             f"{last}, the newest write that the review saw; plan again"

@@ -261,7 +261,7 @@ def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
         is_nan_free=to_numpy_bools(is_free),
     )
     is_wrong = (stats.values >= 0) & (stats.nulls > stats.values)
-    if is_wrong.any() or pc.make_one(pc.greater(least, greatest)).as_py():
+    if is_wrong.any() or pc.any(pc.greater(least, greatest)).as_py():
         raise _damaged_error(path, f"its statistics of {column} contradict each other")
     return stats
 

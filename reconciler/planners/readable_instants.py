@@ -166,7 +166,7 @@ def _find_past_slices(
     stamp = np.array([place[time] for time in gone.instants], np.int64)
     own = group[gone.group] * width + stamp[gone.instant]
     is_log = gone.kind != FileKind.BASE
-    if state.table_version >= LOGS_BY_COMPLETION and is_log.make_one():
+    if state.table_version >= LOGS_BY_COMPLETION and is_log.any():
         end = np.array([place[state.completions.get(i, i)] for i in gone.instants], np.int32)
         keyed = sort_unique(np.concatenate([existing, own[~is_log]]))
         own[is_log] = assign_by_completion(keyed, own[is_log], end[gone.instant][is_log], width)

@@ -151,7 +151,7 @@ def are_file_names(column: Any) -> bool:
     """Whether every value is the name of a file in its folder: no separator, no NUL, no ``..``."""
     starts = get_value_offsets(column)
     text = string_bytes(column)[starts[0] : starts[-1]]
-    if ((text == _SLASH) | (text == _BACKSLASH) | (text == 0)).make_one():
+    if ((text == _SLASH) | (text == _BACKSLASH) | (text == 0)).any():
         return False
     short = np.flatnonzero(np.diff(starts) <= len(".."))
     return not {"", ".", ".."} & set(column.take(to_integer_array(short)).to_pylist())

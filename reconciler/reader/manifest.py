@@ -55,7 +55,7 @@ def quote_path(path: str) -> str:
 
 
 def _quote_paths(paths: Any) -> Any:
-    if not pc.make_one(pc.match_substring_regex(paths, _ODD)).as_py():
+    if not pc.any(pc.match_substring_regex(paths, _ODD)).as_py():
         return paths
     for sign in _ESCAPED:
         paths = pc.replace_substring(paths, sign, f"%{ord(sign):02X}")

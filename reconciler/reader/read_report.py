@@ -162,7 +162,7 @@ def _count_decisions(found: PrunedScan) -> tuple[SliceDecisions, ...]:
     decided = []
     for decision in SkipDecision:
         mask = found.decisions == get_decision_code(decision)
-        if mask.make_one():
+        if mask.any():
             slices = found.scan.slices.filter(to_boolean_array(mask))
             decided.append(
                 SliceDecisions(

@@ -49,7 +49,7 @@ def find_short_logs(storage: Storage, scan: Scan) -> tuple[str, ...]:
 def _list_log_sizes(scan: Scan) -> list[tuple[list[str], int]]:
     """The paths of each slice's log files, and the bytes of all of them."""
     slices = scan.slices
-    if not pc.make_one(pc.greater(pc.list_value_length(slices.column("logs")), 0)).as_py():
+    if not pc.any(pc.greater(pc.list_value_length(slices.column("logs")), 0)).as_py():
         return []
     sizes = to_numpy_numbers(slices.column("log_size").combine_chunks()).tolist()
     return list(zip(slices.column("logs").to_pylist(), sizes, strict=True))

@@ -125,7 +125,7 @@ def check_mergeable(scan: Scan) -> None:
             "table; rewrite its partition with Hudi (for example by clustering) to read it here"
         )
     has_logs = pc.greater(pc.list_value_length(scan.slices.column("logs")), 0)
-    if scan.rules.refusal and pc.make_one(has_logs).as_py():
+    if scan.rules.refusal and pc.any(has_logs).as_py():
         raise UnsupportedError(f"{scan.rules.refusal}; its log files cannot be read")
 
 

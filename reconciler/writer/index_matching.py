@@ -84,7 +84,7 @@ def _decide_outcomes(
     )
     fate = np.where(moves, MatchOutcome.MOVES, MatchOutcome.CHANGES).astype(np.int8)
     times = [batch.column(name) for name in batch.schema.names if name.startswith("time")]
-    if times and moves.make_one():
+    if times and moves.any():
         rows = np.flatnonzero(moves)
         some = [column.take(to_integer_array(rows)) for column in times]
         ref = SliceFiles(base=path, base_size=size)

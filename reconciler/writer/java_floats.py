@@ -33,7 +33,7 @@ def spell_java_floats(column: Any, path: str) -> Any:
     small = pc.and_(pc.less(size, _SMALLEST), pc.not_equal(size, 0.0))
     large = pc.and_(pc.greater_equal(size, end), pc.is_finite(size))
     refused = pc.or_(small, large)
-    if pc.make_one(refused).as_py():
+    if pc.any(refused).as_py():
         value = column.filter(refused)[0].as_py()
         raise RowsError(
             f"column {path}: {value!r} in row {pc.index(refused, True).as_py()} cannot be part of "
@@ -41,7 +41,7 @@ def spell_java_floats(column: Any, path: str) -> Any:
         )
     arrows = column.cast(pa.string())  # 1, 0.5, 12345678, 1.2e+15, nan
     found = pc.replace_substring_regex(arrows, r"^(-?\d+)$", r"\1.0")
-    if pc.make_one(pc.greater_equal(size, _LARGEST_PLAIN)).as_py():
+    if pc.any(pc.greater_equal(size, _LARGEST_PLAIN)).as_py():
         found = pc.if_else(pc.greater_equal(size, _LARGEST_PLAIN), _spell_scientific(found), found)
     for spelled, javas in _SPECIAL.items():
         found = pc.if_else(pc.equal(arrows, spelled), javas, found)

@@ -142,7 +142,7 @@ def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
     row, file, hashes, fate = (to_numpy_numbers(told.column(name)) for name in told.schema.names)
     order = np.lexsort((file, row))
     row, file, hashes = row[order].astype(np.int64), file[order].astype(np.int64), hashes[order]
-    if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).make_one()):
+    if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).any()):
         raise rows_changed_error()
     fate = fate[order]
     is_new[row] = False

@@ -108,7 +108,7 @@ class IndexDrill(ClusteringDrill):
             if keeps[row] or not path.exists() or column not in index.columns:
                 continue
             values = read_values(path, column, index.columns[column].type)
-            if values is not None and pc.make_one(pc.greater_equal(values, int(bound))).as_py():
+            if values is not None and pc.any(pc.greater_equal(values, int(bound))).as_py():
                 wrong.append(f"{name} is left out and has rows where {predicate}")
         return wrong
 

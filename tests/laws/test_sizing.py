@@ -122,7 +122,7 @@ def test_new_rows_go_to_small_files_of_their_partition_that_nothing_holds(table,
     at = found.group[taking]
 
     assert groups.is_live[at].all()
-    assert not (groups.is_compacting | groups.is_clustering)[at].make_one()
+    assert not (groups.is_compacting | groups.is_clustering)[at].any()
     assert [groups.partitions[code] for code in groups.partition[at]] == [
         workload.partitions[code] for code in found.partition[taking]
     ]

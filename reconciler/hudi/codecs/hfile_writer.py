@@ -69,7 +69,7 @@ def encode_hfile_arrays(
     """
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    if not len(keys) or pc.make_one(pc.less_equal(keys[1:], keys[:-1])).as_py():
+    if not len(keys) or pc.any(pc.less_equal(keys[1:], keys[:-1])).as_py():
         raise ValueError(_ORDER)
     lengths = pc.binary_length(keys)
     if pc.max(lengths).as_py() > LONGEST_KEY:

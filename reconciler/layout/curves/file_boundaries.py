@@ -47,7 +47,7 @@ def find_boundaries(
     filled = np.cumsum(np.ones(len(order)) if sizes is None else sizes[order])
     total = float(filled[-1]) if len(order) else 0.0
     before = np.concatenate([[0.0], filled])
-    differs = (np.diff(lanes[:-1], axis=1) != 0).make_one(axis=0)
+    differs = (np.diff(lanes[:-1], axis=1) != 0).any(axis=0)
     begins = np.flatnonzero(np.concatenate([[True], differs, [True]])[: len(order) + 1])
     wanted = total * np.arange(1, files) / files
     nearest = _nearest_key_starts(before, begins, wanted)

@@ -215,7 +215,7 @@ class _Simulation:
         nearly = _file_size_error(grown)
         for times in (1 - nearly, 1 + nearly):
             other = cutting.count_parts(times)
-            if (other != parts).make_one():
+            if (other != parts).any():
                 both = self._count_reads(cutting.cut_files(other))
                 off = [np.abs(both[0][2] - files_[2]), np.abs(both[1][2] - bytes_[2])]
                 unsure = np.maximum(unsure, off)
