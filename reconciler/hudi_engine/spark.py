@@ -119,7 +119,7 @@ class SparkHudiExecutor:
 
     def _make_engine_context(self) -> Any:
         context = self._session.sparkContext._jsc  # noqa: SLF001
-        return self._jvm.org.apache.hudi.client.intersection.HoodieSparkEngineContext(context)
+        return self._jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(context)
 
     def _make_config(self, ref: StorageRef, options: Mapping[str, str]) -> Any:
         properties = self._jvm.java.util.Properties()

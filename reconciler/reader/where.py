@@ -53,7 +53,7 @@ def _find_condition(jdf: Any) -> Any:
     """The resolved condition on top of a filtered frame."""
     plan = jdf.queryExecution().analyzed()
     while plan.nodeName() != "Filter":  # Spark may put a projection over it
-        plan = plan.children().envelope()
+        plan = plan.children().head()
     return plan.condition()
 
 

@@ -310,7 +310,7 @@ def nightly(runner: Runner, lake: Lake) -> None:
 def test_drift_is_one_issue_that_is_edited_and_closed(lake, runner, forge):
     nightly(runner, lake)
 
-    assert [] == forge.list_issues
+    assert [] == forge.issues
 
     lake.keep("sales.orders", 3)
     lake.commit("Nobody applies this")
@@ -318,7 +318,7 @@ def test_drift_is_one_issue_that_is_edited_and_closed(lake, runner, forge):
     lake.keep("sales.clicks", 2)
     lake.commit("Nor this")
     nightly(runner, lake)
-    [issue] = forge.list_issues
+    [issue] = forge.issues
 
     assert issue.title == "Tables differ from their specs"
     assert issue.is_open
@@ -336,7 +336,7 @@ def test_a_table_that_cannot_be_read_is_in_the_issue_and_red(lake, runner, forge
     run = runner.start("reconciler-drift.yml", event="schedule", sha=lake.git("rev-parse", "main"))
 
     assert run.jobs == {"drift": "failure"}
-    assert "hoodie.properties" in forge.list_issues[0].body.replace("\\", "")
+    assert "hoodie.properties" in forge.issues[0].body.replace("\\", "")
 
 
 @pytest.mark.spark

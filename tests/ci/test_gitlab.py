@@ -208,12 +208,12 @@ def test_drift_is_one_issue_that_is_closed(lake, runner, forge):
     drifted = lake.commit("Nobody applies this")
 
     assert runner.run("reconciler-drift", drifted) == 0, runner.log
-    assert "Tables differ from their specs" == forge.list_issues[0].title
+    assert "Tables differ from their specs" == forge.issues[0].title
 
     lake.keep("sales.orders", 40)
 
     assert runner.run("reconciler-drift", lake.commit("Back")) == 0, runner.log
-    assert not forge.list_issues[0].is_open
+    assert not forge.issues[0].is_open
 
 
 @needs("curl")

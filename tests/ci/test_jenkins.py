@@ -131,12 +131,12 @@ def test_drift_is_one_issue_that_is_closed(lake, forge):
     lake.keep("sales.orders", 3)
 
     assert built(lake, forge, "Drift").code == 0
-    assert forge.list_issues[0].is_open
+    assert forge.issues[0].is_open
 
     lake.keep("sales.orders", 40)
 
     assert built(lake, forge, "Drift").code == 0
-    assert not forge.list_issues[0].is_open
+    assert not forge.issues[0].is_open
 
 
 @needs("jq")

@@ -141,7 +141,7 @@ class Worker:
         frame = self.spark.read.format("hudi").options(**options).load(table)
         frame = frame.where(where).select("id")
         keys = sorted(row[0] for row in frame.collect())
-        leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().envelope()
+        leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
         return [leaf.metrics().apply("numFiles").value(), keys]
 
     def read_all(
@@ -187,7 +187,7 @@ class Worker:
                 plan = frame.where(where)._jdf.queryExecution().executedPlan()
             except Exception:  # noqa: BLE001 - an answer too
                 return None
-            scan = plan.collectLeaves().envelope()
+            scan = plan.collectLeaves().head()
             if "FileSourceScan" not in scan.getClass().getName():
                 return []  # what is never true is not scanned
             folders = [one.files() for one in scan.selectedPartitions()]
@@ -247,14 +247,14 @@ class Worker:
         """Build the metadata table again and again, from nothing; CPU seconds of the JVM."""
         hudi = self.jvm.org.apache.hudi
         context = self.spark.sparkContext
-        engine = hudi.client.intersection.HoodieSparkEngineContext(context._jsc)
+        engine = hudi.client.common.HoodieSparkEngineContext(context._jsc)
         hadoop = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(context._jsc.hadoopConfiguration())
         config = self._config(table, options)
         out: list[dict[str, Any]] = []
         for _ in range(times):
             _without_metadata(Path(table))
             cpu, wall = self._cpu(), time.perf_counter()
-            builder = hudi.intersection.table.HoodieTableMetaClient.builder()
+            builder = hudi.common.table.HoodieTableMetaClient.builder()
             meta = builder.setBasePath(table).setConf(hadoop).build()
             create = hudi.metadata.SparkMetadataWriterFactory.create
             create(hadoop, config, engine, meta.getTableConfig()).close()
@@ -288,8 +288,8 @@ class Worker:
     def listing(self, table: str) -> dict[str, dict[str, int]]:
         """What the metadata table says each partition holds, by point look-ups, no fallback."""
         hudi = self.jvm.org.apache.hudi
-        engine = hudi.client.intersection.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
-        config = hudi.intersection.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+        engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+        config = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
         hadoop = self.spark.sparkContext._jsc.hadoopConfiguration()
         conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop)
         storage = hudi.storage.hadoop.HoodieHadoopStorage(table, conf)
@@ -309,7 +309,7 @@ class Worker:
     def planner(self, table: str, options: dict[str, str]) -> dict[str, Any]:
         """What CleanPlanner thinks, whether or not anything would be written."""
         hudi = self.jvm.org.apache.hudi
-        engine = hudi.client.intersection.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+        engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
         config = self._config(table, options)
         hoodie_table = hudi.table.HoodieSparkTable.create(config, engine)
         planner = hudi.table.action.clean.CleanPlanner(engine, hoodie_table, config)
@@ -337,7 +337,7 @@ class Worker:
 
     def _client(self, table: str, options: dict[str, str]) -> Any:
         hudi = self.jvm.org.apache.hudi
-        engine = hudi.client.intersection.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+        engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
         return hudi.client.SparkRDDWriteClient(engine, self._config(table, options))
 
     def _config(self, table: str, options: dict[str, str]) -> Any:
@@ -350,7 +350,7 @@ class Worker:
         return builder.withPath(table).withProperties(properties).build()
 
     def _none(self) -> Any:
-        return self.jvm.org.apache.hudi.intersection.util.Option.empty()
+        return self.jvm.org.apache.hudi.common.util.Option.empty()
 
     def _cpu(self) -> float:
         total = 0.0

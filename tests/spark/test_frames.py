@@ -190,7 +190,7 @@ def test_only_the_wanted_columns_are_read_and_a_later_filter_spares_files(spark,
 
     assert list(range(8, 16)) == rows
     assert "ReadSchema: struct<plain:bigint>" in plan(frame)
-    assert 2 == scans.envelope().metrics().get("numFiles").get().value()
+    assert 2 == scans.head().metrics().get("numFiles").get().value()
 
 
 def test_only_partition_columns_can_be_wanted(spark, tmp_path):

@@ -80,7 +80,7 @@ class Hudi:
         return [convert.apply(row) for row in frame.collect()]
 
     def generator(self, kind, keys, folders, **options):
-        properties = self.jvm.org.apache.hudi.intersection.config.TypedProperties()
+        properties = self.jvm.org.apache.hudi.common.config.TypedProperties()
         for key, value in {KEY: keys, FOLDER: folders, **options}.items():
             properties.setProperty(key, value)
         return getattr(self.jvm.org.apache.hudi.keygen, f"{kind}KeyGenerator")(properties)

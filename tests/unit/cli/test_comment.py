@@ -81,7 +81,7 @@ def test_drift_is_one_issue_until_it_is_gone(gitlab, plan, capsys):
         assert f"issue {how}: https://" in capsys.readouterr().out
     assert 0 == run("comment", plan, "--issue", "Drift in prod", "--close")
     assert "no open issue to close\n" == capsys.readouterr().out
-    assert ["Closed by reconciler: no table differs from its spec any more."] == gitlab.list_issues[
+    assert ["Closed by reconciler: no table differs from its spec any more."] == gitlab.issues[
         0
     ].remarks
 

@@ -178,7 +178,7 @@ def test_the_next_command_has_no_hook_of_the_last_one(server, specs):
 
 
 def test_a_webhook_that_fails_is_a_warning_and_nothing_else(server, specs, capsys):
-    server.new_answer_folder = [(503, {}, b"SECRET"), (503, {}, b"SECRET"), (503, {}, b"SECRET")]
+    server.answers = [(503, {}, b"SECRET"), (503, {}, b"SECRET"), (503, {}, b"SECRET")]
 
     assert run("plan", specs, *NOW, "--detailed-exitcode", "--webhook", server.url) == 2
     said = capsys.readouterr()
@@ -195,7 +195,7 @@ def test_a_webhook_that_is_gone_leaves_the_error_its_exit_code(server, specs, ca
         raise BusyError("ann has the lock")
 
     monkeypatch.setattr("reconciler.api.plan", broken)
-    server.new_answer_folder = [(404, {}, b"")]
+    server.answers = [(404, {}, b"")]
 
     assert run("plan", specs, *NOW, "--log-format", "json", "--webhook", server.url) == 6
     error, warning = (json.loads(line) for line in capsys.readouterr().err.splitlines())

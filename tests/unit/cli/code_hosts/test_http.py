@@ -37,7 +37,7 @@ def ask(
 
 
 def test_json_arrives_and_the_answer_comes_back(server):
-    server.new_answer_folder = [(201, {"X-Page": "2"}, b'{"id": 7}')]
+    server.answers = [(201, {"X-Page": "2"}, b'{"id": 7}')]
     reply, pauses = ask(server.url, body=b'{"text": "hello"}')
     ((method, path, headers, body),) = server.asked
 
@@ -51,7 +51,7 @@ def test_json_arrives_and_the_answer_comes_back(server):
 
 
 def test_a_question_without_a_body_has_no_content_type(server):
-    server.new_answer_folder = [(200, {}, b"[]")]
+    server.answers = [(200, {}, b"[]")]
     ask(server.url, method="GET", body=None)
 
     assert "GET" == server.asked[0][0]
@@ -59,7 +59,7 @@ def test_a_question_without_a_body_has_no_content_type(server):
 
 
 def test_what_passes_is_tried_again_and_pauses_grow(server):
-    server.new_answer_folder = [(503, {}, b""), (502, {}, b""), (200, {}, b"ok")]
+    server.answers = [(503, {}, b""), (502, {}, b""), (200, {}, b"ok")]
     reply, pauses = ask(server.url)
 
     assert isinstance(reply, HttpResponse)
@@ -67,7 +67,7 @@ def test_what_passes_is_tried_again_and_pauses_grow(server):
 
 
 def test_a_server_may_say_how_long_to_wait_but_not_forever(server):
-    server.new_answer_folder = [
+    server.answers = [
         (429, {"Retry-After": "3"}, b""),
         (429, {"Retry-After": "3600"}, b""),
     ]
@@ -79,7 +79,7 @@ def test_a_server_may_say_how_long_to_wait_but_not_forever(server):
 
 
 def test_who_asks_too_often_is_turned_away_and_comes_again(server):
-    server.new_answer_folder = [(403, {"Retry-After": "3"}, b""), (500, {}, b""), (200, {}, b"ok")]
+    server.answers = [(403, {"Retry-After": "3"}, b""), (500, {}, b""), (200, {}, b"ok")]
     reply, pauses = ask(server.url)
 
     assert isinstance(reply, HttpResponse)
@@ -87,7 +87,7 @@ def test_who_asks_too_often_is_turned_away_and_comes_again(server):
 
 
 def test_what_may_have_arrived_is_not_sent_again_where_that_would_matter(server):
-    server.new_answer_folder = [(502, {}, b"")]
+    server.answers = [(502, {}, b"")]
     said, pauses = ask(server.url, is_repeatable=False)
 
     assert f"http://127.0.0.1:{server.server_port}: answered 502" == said
@@ -95,7 +95,7 @@ def test_what_may_have_arrived_is_not_sent_again_where_that_would_matter(server)
 
 
 def test_a_refusal_is_final_and_keeps_what_the_server_said(server):
-    server.new_answer_folder = [(404, {}, b'{"message": "Not Found"}')]
+    server.answers = [(404, {}, b'{"message": "Not Found"}')]
     with pytest.raises(HttpError, match=r"^http://127\.0\.0\.1:\d+: answered 404$") as caught:
         send(HttpRequest(method="GET", url=server.url), RetryPolicy(sleep=lambda _: None))
 
@@ -104,7 +104,7 @@ def test_a_refusal_is_final_and_keeps_what_the_server_said(server):
 
 
 def test_a_redirect_is_not_followed(server):
-    server.new_answer_folder = [(302, {"Location": server.url}, b"")]
+    server.answers = [(302, {"Location": server.url}, b"")]
     said, _ = ask(server.url)
 
     assert f"http://127.0.0.1:{server.server_port}: answered 302; a redirect is not followed" == (

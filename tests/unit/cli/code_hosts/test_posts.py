@@ -181,7 +181,7 @@ def test_one_issue_is_opened_edited_and_closed(server, side):
     assert "unchanged" == issue(side)
     assert "edited" == issue(side, f"{BODY}more")
     assert "edited" == issue(side, f"{BODY}more", "Drift")
-    (found,) = server.list_issues
+    (found,) = server.issues
     assert ("Drift", f"{BODY}more", ("reconciler",)) == (found.title, found.body, found.labels)
 
     assert "closed" == close_issue(side.forge, BODY, "All is well.", "plan.md").status
@@ -200,9 +200,9 @@ def test_a_closed_issue_stays_closed_and_new_drift_opens_another(server, side):
 
 def test_issues_of_others_and_pull_requests_are_left_alone(server, side):
     label = {"labels": ("reconciler",)}
-    theirs = server.add(server.list_issues, "mallory", BODY, title="mine", **label)
+    theirs = server.add(server.issues, "mallory", BODY, title="mine", **label)
     pull = {"is_pull_request": True} if side.me == "github-actions[bot]" else {"is_open": False}
-    server.add(server.list_issues, side.me, BODY, title="a pull request", **pull, **label)
+    server.add(server.issues, side.me, BODY, title="a pull request", **pull, **label)
 
     assert "created" == issue(side)
     close_issue(side.forge, BODY, "All is well.", "plan.md")
@@ -213,7 +213,7 @@ def test_of_two_issues_the_older_one_stays_open(server, side):
     first = server.add([], side.me, BODY, title="Drift in prod", labels=("reconciler",))
     server.meanwhile.append(first)
     done = post_issue(side.forge, "Drift in prod", BODY, "plan.md")
-    second = server.list_issues[1]
+    second = server.issues[1]
 
     assert (True, False) == (first.is_open, second.is_open)
     assert [f"The same as #{first.number}, which was opened before."] == second.remarks
