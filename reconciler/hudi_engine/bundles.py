@@ -26,7 +26,7 @@ NO_UPGRADE_FROM: Final = (1, 0)
 def parse_release(version: str) -> tuple[int, ...]:
     """The numbers of a release's name; a vendor's name for its own build may follow.
 
-    >>> release("1.0.2-amzn-1"), release("0.15.0")
+    >>> parse_release("1.0.2-amzn-1"), parse_release("0.15.0")
     ((1, 0, 2), (0, 15, 0))
     """
     found = re.match(r"\d+(\.\d+)*", version)

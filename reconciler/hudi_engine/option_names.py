@@ -179,9 +179,9 @@ def find_option_names(
 ) -> tuple[str, ...]:
     """What an engine calls it, every name that one of the releases goes by; empty: it has none.
 
-    >>> names_of(Meaning.CLEAN_POLICY, Engine.SPARK, tuple(Release))
+    >>> find_option_names(OptionMeaning.CLEAN_POLICY, Engine.SPARK, tuple(Release))
     ('hoodie.cleaner.policy', 'hoodie.clean.policy')
-    >>> names_of(Meaning.CLEAN_POLICY, Engine.FLINK, (Release.R1_2,))
+    >>> find_option_names(OptionMeaning.CLEAN_POLICY, Engine.FLINK, (Release.R1_2,))
     ('clean.policy',)
     """
     names = _OWN[engine].get(meaning, _HUDI[meaning])

@@ -96,7 +96,7 @@ def make_index_options(
     ``removed_by_partition``: whether the record index has every partition's keys by themselves. Raises
     UnsupportedError for indexes that Hudi may not keep.
 
-    >>> index_options(["files"])["hoodie.metadata.index.column.stats.enable"]
+    >>> make_index_options(["files"])["hoodie.metadata.index.column.stats.enable"]
     'false'
     """
     if unknown := sorted(set(live) - {FILES, *_INDEXES}):
@@ -166,7 +166,7 @@ def _make_lock_options(lock: Lock | None, location: str) -> dict[str, str]:
 def to_hadoop_path(location: str) -> str:
     """A location as Hadoop has it: a local path says that it is one.
 
-    >>> hadoop_path("/lake/t"), hadoop_path("s3://lake/t")
+    >>> to_hadoop_path("/lake/t"), to_hadoop_path("s3://lake/t")
     ('file:/lake/t', 's3://lake/t')
     """
     return f"file:{location}" if location.startswith("/") else location

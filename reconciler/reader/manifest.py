@@ -28,7 +28,7 @@ _BLOCK: Final = 128 * 1024 * 1024
 def make_manifest(root: str, paths: pa.Array, sizes: pa.Array, numbers: pa.Array) -> bytes:
     r"""The log of files: ``paths`` below a root that Spark knows, sizes in bytes, their numbers.
 
-    >>> manifest("file:///t", pa.array(["p=a b/f"]), pa.array([7]), pa.array([3])).splitlines()[1]
+    >>> make_manifest("file:///t", pa.array(["p=a b/f"]), pa.array([7]), pa.array([3])).splitlines()[1]
     b'{"path":"file:///t/p=a%20b/f","size":7,"isDir":false,"modificationTime":3,...
     """
     texts = [pc.cast(each, pa.string()) for each in (sizes, numbers)]
@@ -48,7 +48,7 @@ def make_manifest(root: str, paths: pa.Array, sizes: pa.Array, numbers: pa.Array
 def quote_path(path: str) -> str:
     """A path as part of a URI, as Java reads it.
 
-    >>> quoted("/a b/é%")
+    >>> quote_path("/a b/é%")
     '/a%20b/é%25'
     """
     return str(_quote_paths(pa.array([path]))[0])

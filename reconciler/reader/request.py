@@ -92,10 +92,10 @@ def parse_instant(text: str, zone: tzinfo | None, what: str) -> str:
     fraction is its last millisecond, as Hudi takes it (HoodieInstantTimeGenerator,
     DEFAULT_MILLIS_EXT), so that the writes of that second are in it.
 
-    >>> instant_of("2026-01-31 04:00:00", None, "as of")
+    >>> parse_instant("2026-01-31 04:00:00", None, "as of")
     '20260131040000999'
     >>> from datetime import UTC
-    >>> instant_of("2026-01-31T04:00:00+02:00", UTC, "as of")
+    >>> parse_instant("2026-01-31T04:00:00+02:00", UTC, "as of")
     '20260131020000999'
     """
     if _INSTANT.fullmatch(text) or _ZEROS.fullmatch(text):

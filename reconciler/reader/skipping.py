@@ -111,7 +111,7 @@ def mark_read_slices(decisions: NDArray[np.int8]) -> NDArray[np.bool_]:
 def find_unusual_keys(keys: list[str]) -> list[str]:
     """Those among the names of a session's settings that may make Spark read a condition otherwise.
 
-    >>> odd_keys(["spark.sql.legacy.timeParserPolicy", "spark.sql.timestampType", "x"])
+    >>> find_unusual_keys(["spark.sql.legacy.timeParserPolicy", "spark.sql.timestampType", "x"])
     ['spark.sql.timestampType']
     """
     return [key for key in keys if key.startswith(_SETTINGS) and not key.startswith(_HARMLESS)]

@@ -35,7 +35,7 @@ _SHORT: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long
 def to_spark_schema(schema: pa.Schema) -> dict[str, Any]:
     """A schema as ``StructType.fromJson`` takes it; UnsupportedError names what Spark has not.
 
-    >>> spark_schema(pa.schema([pa.field("id", pa.int64())]))["fields"]
+    >>> to_spark_schema(pa.schema([pa.field("id", pa.int64())]))["fields"]
     [{'name': 'id', 'type': 'long', 'nullable': True, 'metadata': {}}]
     """
     return {"type": "struct", "fields": [_to_field(field, field.name) for field in schema]}
@@ -86,7 +86,7 @@ def is_void(kind: pa.DataType) -> bool:
 def spell_spark_type(kind: pa.DataType) -> str:
     """A type as Spark's ``simpleString`` spells it.
 
-    >>> spark_name(pa.list_(pa.struct([pa.field("a", pa.int32())])))
+    >>> spell_spark_type(pa.list_(pa.struct([pa.field("a", pa.int32())])))
     'array<struct<a:int>>'
     """
     return _spell(_to_type(kind, ""))

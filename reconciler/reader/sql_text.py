@@ -20,7 +20,7 @@ _OPTIONS: Final = (
 def make_json_expression(schema: pa.Schema) -> str:
     """A row as one JSON object with every column, null ones too.
 
-    >>> json_row(pa.schema([pa.field("a.b", pa.int32())])).partition(", map(")[0]
+    >>> make_json_expression(pa.schema([pa.field("a.b", pa.int32())])).partition(", map(")[0]
     'to_json(struct(`a.b`)'
     """
     columns = ", ".join(map(quote_column, schema.names))
@@ -30,7 +30,7 @@ def make_json_expression(schema: pa.Schema) -> str:
 def make_text_expressions(schema: pa.Schema) -> list[str]:
     """Each column as text; null stays null.
 
-    >>> text_cells(pa.schema([pa.field("n", pa.int32()), pa.field("b", pa.binary())]))
+    >>> make_text_expressions(pa.schema([pa.field("n", pa.int32()), pa.field("b", pa.binary())]))
     ['cast(`n` as string)', 'base64(`b`)']
     """
     return [_make_text_expression(quote_column(field.name), field.type) for field in schema]
@@ -50,7 +50,7 @@ def _make_text_expression(name: str, kind: pa.DataType) -> str:
 def quote_column(name: str) -> str:
     """A column's name that is nothing else.
 
-    >>> quoted("a.`b")
+    >>> quote_column("a.`b")
     '`a.``b`'
     """
     return "`" + name.replace("`", "``") + "`"

@@ -33,7 +33,7 @@ def weigh_slices(slices: pa.Table) -> NDArray[np.int64]:
 def group_into_tasks(weight: NDArray[np.int64], slots: int) -> list[NDArray[np.int64]]:
     """The rows that each task reads, of which ``slots`` run at a time; the longest tasks first.
 
-    >>> [task.tolist() for task in in_tasks(np.array([1, 900 << 20, 2]), 2)]
+    >>> [task.tolist() for task in group_into_tasks(np.array([1, 900 << 20, 2]), 2)]
     [[1], [2, 0]]
     """
     if not len(weight):

@@ -130,9 +130,9 @@ def choose_calendar(calendars: Iterable[DateCalendar], otherwise: Calendar) -> C
 
     ``otherwise``: what the table's files say, for rows of logs alone.
 
-    >>> calendar_of({"none", "unsaid"}, PROLEPTIC).kind
+    >>> choose_calendar({"none", "unsaid"}, PROLEPTIC).kind
     'unsaid'
-    >>> calendar_of({"old", "proleptic"}, UNSAID) is None
+    >>> choose_calendar({"old", "proleptic"}, UNSAID) is None
     True
     """
     kinds = set(calendars) - {"none"}

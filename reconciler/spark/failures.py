@@ -36,13 +36,13 @@ _CALLED: Final = re.compile(r"^An error occurred while calling [\w.]+\s*:?\s*")
 def explain_failure(message: str) -> str:
     r"""What went wrong, where Spark says it.
 
-    >>> sentence("Traceback (most recent call last):\n  f\nreconciler.errors.FormatError: f: bad\n")
+    >>> explain_failure("Traceback (most recent call last):\n f\nreconciler.errors.FormatError: f: bad")
     'f: bad'
-    >>> sentence("E\nTraceback (most recent call last):\n  f\n    g\nMemoryError: of g\n")
+    >>> explain_failure("E\nTraceback (most recent call last):\n  f\n    g\nMemoryError: of g\n")
     'MemoryError: of g'
-    >>> sentence("E: x.SparkFileNotFoundException: File file:/t/f does not exist\nIt is possible")
+    >>> explain_failure("E: x.SparkFileNotFoundException: File file:/t/f does not exist\nIt is possible")
     'file:/t/f: went away after the read began: a clean or a rollback has removed it; read again'
-    >>> sentence("Exception thrown in awaitResult: \n at f\nCaused by: y.Z: f is no file\n at g")
+    >>> explain_failure("Exception thrown in awaitResult: \n at f\nCaused by: y.Z: f is no file\n at g")
     'f is no file'
     """
     if ours := _OURS.findall(message):

@@ -83,9 +83,9 @@ def drop_zip_caches() -> None:
 def explain_job_failure(message: str) -> str:
     r"""The line of Spark's message that says why a job failed; of a Python error, its last.
 
-    >>> why("Job aborted due to stage failure: Task 0 failed\nDriver stacktrace:")
+    >>> explain_job_failure("Job aborted due to stage failure: Task 0 failed\nDriver stacktrace:")
     'Task 0 failed'
-    >>> why("Lost task 0.0: E: Traceback (most recent call last):\n  f\nOSError: no\n\n\tat x")
+    >>> explain_job_failure("Lost task 0.0: E: Traceback (most recent call last):\n  f\nOSError: no\n\n\tat x")
     'Lost task 0.0: OSError: no'
     """
     first, _, rest = message.strip().partition("\n")

@@ -165,7 +165,7 @@ def _find_parser(kind: pa.DataType) -> Callable[[str], Any] | None:
 def _unescape(text: str) -> str:
     """The inverse of PartitionPathEncodeUtils.escapePathName.
 
-    >>> _unescaped("a%2Fb%")
+    >>> _unescape("a%2Fb%")
     'a/b%'
     """
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)

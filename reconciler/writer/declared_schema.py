@@ -50,7 +50,7 @@ def make_avro_schema(schema: pa.Schema, table_name: str, *, table_version: int) 
 def make_record_name(table_name: str) -> tuple[str, str]:
     """Name and namespace of a table's records.
 
-    >>> record_name("1st-orders")
+    >>> make_record_name("1st-orders")
     ('__st__orders_record', 'hoodie.__st__orders')
     """
     first, rest = table_name[:1], table_name[1:]

@@ -25,7 +25,7 @@ def spell_java_floats(column: Any, path: str) -> Any:
 
     Raises RowsError naming ``path`` and a value that versions of Java spell differently.
 
-    >>> java_floats(pa.array([0.0, -1.5, 12345678.0, None]), "x").to_pylist()
+    >>> spell_java_floats(pa.array([0.0, -1.5, 12345678.0, None]), "x").to_pylist()
     ['0.0', '-1.5', '1.2345678E7', None]
     """
     size = pc.abs(column.cast(pa.float64()))

@@ -43,7 +43,7 @@ def spell_column(batch: Any, path: str, *, is_consistent: bool = False) -> Any:
 def spell_values(column: Any, path: str, *, is_consistent: bool = False) -> Any:  # noqa: PLR0911
     """The text of every value of a column; shapes and errors as of ``spell_column``.
 
-    >>> texts(pa.array([7, None]), "id").to_pylist()
+    >>> spell_values(pa.array([7, None]), "id").to_pylist()
     ['7', None]
     """
     kind, types = column.type, pa.types

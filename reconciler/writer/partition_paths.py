@@ -143,7 +143,7 @@ def _merge_equal_paths(codes: Any, paths: Any) -> Any:
 def escape_path(text: str) -> str:
     """PartitionPathEncodeUtils.escapePathName.
 
-    >>> escaped("a/b é")
+    >>> escape_path("a/b é")
     'a%2Fb é'
     """
     return text.translate(_ESCAPES)

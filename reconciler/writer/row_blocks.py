@@ -99,7 +99,7 @@ def split_by_code(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
 def group_rows(codes: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Each code that there is, ascending, and the rows that have it.
 
-    >>> [(code, rows.tolist()) for code, rows in grouped(np.array([7, 3, 7]))]
+    >>> [(code, rows.tolist()) for code, rows in group_rows(np.array([7, 3, 7]))]
     [(3, [1]), (7, [0, 2])]
     """
     order = np.argsort(codes, kind="stable")

@@ -71,7 +71,7 @@ class CountChangesTask:
             sample.add(chunk.rows, where.new)
             yield count_chunk(chunk, where)
         if sample.rows:
-            yield sample.weigh(self.row_job.value.work)
+            yield sample.weigh(self.row_job.value.settings)
 
 
 def count_chunk(chunk: RowChunk, where: MatchedRows) -> ChunkCounts:

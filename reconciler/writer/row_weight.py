@@ -34,7 +34,7 @@ _ENDLESS: Final = 1 << 60
 def choose_sample_size(places: int) -> int:
     """How many new rows each of so many places weighs.
 
-    >>> sample_of(1), sample_of(16), sample_of(10_000)
+    >>> choose_sample_size(1), choose_sample_size(16), choose_sample_size(10_000)
     (65536, 16384, 4096)
     """
     return max(_LEAST, min(_ROWS // places, _MOST))

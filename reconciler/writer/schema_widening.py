@@ -154,7 +154,7 @@ class SchemaWidening:
 def list_named_types(kind: Any, space: str = "") -> dict[str, Any]:
     """Every record, fixed and enum in a schema by its full name.
 
-    >>> list(named_types({"type": "fixed", "name": "f", "namespace": "a", "size": 2}))
+    >>> list(list_named_types({"type": "fixed", "name": "f", "namespace": "a", "size": 2}))
     ['a.f']
     """
     found: dict[str, Any] = {}
@@ -214,7 +214,7 @@ def _count_digits(kind: Any) -> tuple[int, int]:
 def _spell_type(kind: Any) -> str:
     """A type in SQL's words.
 
-    >>> _spelled(["null", {"type": "array", "items": "long"}])
+    >>> _spell_type(["null", {"type": "array", "items": "long"}])
     'array<bigint>'
     """
     if kind is None:

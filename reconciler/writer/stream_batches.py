@@ -30,7 +30,7 @@ _STREAM: Final = "reconciler.stream."
 def make_batch_extra(stream: str, batch: int) -> dict[str, str]:
     """What a write says of the batch that it brings.
 
-    >>> batch_extra("orders", 7)
+    >>> make_batch_extra("orders", 7)
     {'reconciler.stream.orders': '7'}
     """
     return {_STREAM + stream: str(batch)}

@@ -77,7 +77,7 @@ def _is_visible(below: str) -> bool:
 def detect_format(files: Sequence[str]) -> SourceFormat:
     """The format that all names say; UsageError where they say none, or several.
 
-    >>> format_of(["a/x.csv.gz", "a/y.csv"]).value
+    >>> detect_format(["a/x.csv.gz", "a/y.csv"]).value
     'csv'
     """
     said = {_find_format(name) for name in files}
