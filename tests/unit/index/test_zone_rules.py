@@ -54,7 +54,7 @@ def micros(text):
 )
 def test_a_time_that_clocks_show_is_an_instant(clocks, local, instant):
 
-    assert micros(instant) == clocks.instant(micros(local))
+    assert micros(instant) == clocks.to_instant(micros(local))
 
 
 def test_a_day_whose_midnight_is_skipped_begins_when_clocks_were_set():

@@ -27,7 +27,7 @@ def context_of(looks: list[int], *, speculates: bool) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("alone", "speculates", "left"), [(True, True, 0), (True, False, 2), (False, True, 2)]
+    ("waits_for_all_attempts", "speculates", "left"), [(True, True, 0), (True, False, 2), (False, True, 2)]
 )
 def test_overtaken_attempts_are_waited_for_where_they_would_do_harm(alone, speculates, left):
     looks = [1, 0]

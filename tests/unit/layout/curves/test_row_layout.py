@@ -31,7 +31,7 @@ def by_file(table, layout, *names, **more):
     """The different rows of each file."""
     found = assign_files(layout, compute_keys(layout, table, **more), **more)
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
-    return [{rows[i] for i in np.flatnonzero(found == f)} for f in range(layout.files)]
+    return [{rows[i] for i in np.flatnonzero(found == f)} for f in range(layout.file_count)]
 
 
 def test_a_tree_halves_the_widest_column_first():

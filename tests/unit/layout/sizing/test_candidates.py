@@ -59,7 +59,7 @@ def test_replaced_and_pending_groups_take_nothing(rule):
 def test_before_the_first_commit_and_with_a_limit_of_zero_no_file_is_small(rule):
     groups = make_groups({"p": {"a": 1}})
     off = type(rule)(
-        **{"average": 1} if rule is HUDI else {"record": STEADY.record_size},
+        **{"average": 1} if rule is HUDI else {"record_size": STEADY.record_size},
         sizes=FileSizeLimits(small=0),
     )
 
