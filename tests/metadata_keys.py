@@ -1,4 +1,4 @@
-"""What the indexes of a metadata table hold, for tests that look at what became of entries."""
+"""Read the keys in the indexes of a metadata table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from reconciler.hudi.codecs.log_blocks import BlockType, read_delete_keys
 
 
 def read_index_keys(metadata, partition):
-    """The keys that an index holds after its blocks are merged."""
+    """Return the keys of an index partition after merging its log blocks."""
     slices = metadata.slices(partition)
     return {key for newest in slices for key in read_slice_keys(metadata, newest)}
 
 
 def read_slice_keys(metadata, newest):
-    """The same of one file slice."""
+    """Return the keys of one file slice after merging its log blocks."""
     found = {}
     if newest.base:
         path = newest.path(newest.base[0])

@@ -27,13 +27,11 @@ def context_of(looks: list[int], *, speculates: bool) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("waits_for_all_attempts", "speculates", "left"), [(True, True, 0), (True, False, 2), (False, True, 2)]
+    ("alone", "speculates", "left"), [(True, True, 0), (True, False, 2), (False, True, 2)]
 )
 def test_overtaken_attempts_are_waited_for_where_they_would_do_harm(alone, speculates, left):
     looks = [1, 0]
-    with run_job_group(
-        context_of(looks, speculates=speculates), "it", str, waits_for_all_attempts=alone
-    ):
+    with run_job_group(context_of(looks, speculates=speculates), "it", str, alone=alone):
         pass
 
     assert left == len(looks)

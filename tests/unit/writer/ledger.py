@@ -123,7 +123,7 @@ class Ledger:
         for made in done.files:
             name = BaseName.parse(made.file.name)
             before = self.files.get((made.partition, name.file_id))
-            assert made.previous_name == (before and before[0])
+            assert made.before == (before and before[0])
             self.files[made.partition, name.file_id] = made.file.name, made.file.size
 
     def insert(self, *rows, **more):
@@ -159,10 +159,7 @@ def few_a_file(rows, **more):
     target = round(fixed + rows * per_row)
     record = RecordSize(fixed=fixed, per_row=per_row, because="")
     return replace(
-        BIG,
-        sizes=FileSizeLimits(target=target, small=round(target * 0.8)),
-        record_size=record,
-        **more,
+        BIG, sizes=FileSizeLimits(target=target, small=round(target * 0.8)), record=record, **more
     )
 
 

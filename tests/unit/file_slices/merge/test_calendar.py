@@ -46,7 +46,7 @@ def test_the_footer_says_which_calendar_it_is(footer, expected):
 
 @pytest.mark.parametrize("calendar", [UNSPECIFIED, PROLEPTIC, HYBRID, Calendar("hybrid")])
 def test_what_is_written_is_what_is_read(calendar):
-    footer = {key.encode(): value.encode() for key, value in calendar.footer_metadata.items()}
+    footer = {key.encode(): value.encode() for key, value in calendar.footer.items()}
 
     assert calendar == Calendar.from_footer(footer)
 

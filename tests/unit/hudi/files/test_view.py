@@ -41,7 +41,7 @@ def slices(view, slice_of=None):
     """Key -> names of its files."""
     names = view.files.name.to_pylist()
     found = {view.times[key]: [] for key in view.key}
-    for name, index in zip(names, view.row_slice if slice_of is None else slice_of, strict=True):
+    for name, index in zip(names, view.slice_of if slice_of is None else slice_of, strict=True):
         found[view.times[view.key[index]]].append(name)
     return found
 

@@ -69,7 +69,7 @@ def test_a_plan_is_read_as_it_was_written():
 
 
 def test_a_plan_without_a_boundary_is_read_as_it_was_written():
-    plan = replace(PLAN, policy="KEEP_LATEST_FILE_VERSIONS", earliest_instant=None)
+    plan = replace(PLAN, policy="KEEP_LATEST_FILE_VERSIONS", earliest=None)
 
     assert plan == CleanerPlan.parse(plan.encode("s3://b/t"), PATH)
 
@@ -206,7 +206,7 @@ def test_a_field_whose_name_lost_a_bit_is_no_older_version():
 def test_a_boundary_that_is_no_time_is_damage(time):
 
     with pytest.raises(FormatError, match="no instant time"):
-        CleanMetadata.parse(replace(METADATA, earliest_instant=time).encode(), PATH)
+        CleanMetadata.parse(replace(METADATA, earliest=time).encode(), PATH)
 
 
 def test_a_record_of_another_kind_is_damage():

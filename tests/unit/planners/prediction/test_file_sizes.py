@@ -81,7 +81,7 @@ def test_file_sizes_come_of_no_step_and_need_none():
 
 
 def test_where_nobody_looked_at_the_writes_nothing_is_said_of_sizes():
-    assert planned(replace(state_of(), recent_writes=None)).file_sizes is None
+    assert planned(replace(state_of(), writes=None)).file_sizes is None
 
 
 def test_only_the_worst_partitions_are_named_and_the_rest_is_counted():
@@ -97,14 +97,14 @@ def test_what_clusterings_wrote_is_known_however_long_ago_they_were():
     evidence = ClusteringFacts(
         written=(), clusterings=clusterings, footers=None, bounds=None, rows=np.zeros(0, np.int64)
     )
-    found = planned(replace(state_of(), clustering_facts=evidence)).file_sizes
+    found = planned(replace(state_of(), evidence=evidence)).file_sizes
 
     assert ["CLUSTER", "unknown"] == [each.operation for each in found.state.operations]
 
 
 def test_writes_that_cannot_be_read_are_a_warning():
     doubt = ReadWarning(rule="fileSizes", because="nobody knows")
-    plan = planned(replace(state_of(), recent_writes=RecentWrites(warning=doubt)))
+    plan = planned(replace(state_of(), writes=RecentWrites(warning=doubt)))
 
     assert Note("fileSizes", "nobody knows") in plan.warnings
     assert 3 == plan.file_sizes.state.files
