@@ -372,5 +372,5 @@ def plans(draw: Any) -> Plan:
         created_at="2026-11-21T09:00:00+00:00",
         tool=draw(texts),
         tables=tuple(found),
-        selection=chosen and replace(chosen, tables=len(found), of=len(found) + chosen.of),
+        selection=chosen and replace(chosen, tables=len(found), total=len(found) + chosen.of),
     )

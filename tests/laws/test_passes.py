@@ -77,7 +77,7 @@ class World:
             written=(), clusterings=self.past, footers=None, bounds=None, rows=rows
         )
         state = table({path: [] for path in self.files}, instants)
-        return replace(state, files=files, partitions=files.partitions, evidence=known)
+        return replace(state, files=files, partitions=files.partitions, clustering_facts=known)
 
     def run(self, spec, *, is_read):
         """One plan and its apply; the share of the table that it rewrites.

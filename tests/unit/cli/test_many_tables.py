@@ -179,10 +179,10 @@ def applied(plan: Plan, **options):
         plan,
         **{
             "open_storage": runtime.open_storage,
-            "executor": LocalDeleter(runtime.open_storage),
+            "deleter": LocalDeleter(runtime.open_storage),
             "clock": TestClock(),
             "new_token": runtime.new_token,
-            "who": process(1),
+            "process": process(1),
             "now": NOW,
             "lock_wait_s": 0,
             **options,

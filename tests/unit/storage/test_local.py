@@ -89,7 +89,7 @@ def test_a_temporary_name_is_no_instant_and_not_listed():
 def test_a_temporary_name_that_is_taken_is_passed_over(storage, tmp_path, monkeypatch):
     names = iter([str(tmp_path / "taken"), str(tmp_path / "free")])
     write(tmp_path, "taken", b"theirs")
-    monkeypatch.setattr("reconciler.storage.local.temporary", lambda _: next(names))
+    monkeypatch.setattr("reconciler.storage.local.make_temporary_path", lambda _: next(names))
 
     storage.create("f", b"ours")
 

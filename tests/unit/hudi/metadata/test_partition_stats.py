@@ -36,7 +36,7 @@ class Table:
             self.source.files[".hoodie/metadata/partition_stats/b"] = data
             self.base = ("b", len(data))
 
-    def slices(self, partition):
+    def list_slices(self, partition):
         assert partition == "partition_stats"
         return (
             MetadataSlice(

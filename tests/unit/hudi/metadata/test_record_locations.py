@@ -25,7 +25,7 @@ class Table:
         self.names = [f"record-index-{number:04}-0" for number in range(groups)]
         self.keys = keys
 
-    def slices(self, partition):
+    def list_slices(self, partition):
         return tuple(
             MetadataSlice(
                 partition=partition,
