@@ -1,6 +1,6 @@
-"""Bytes at paths below one root. Knows nothing of Hudi.
+"""The interface of a storage: bytes at paths below one root. It knows nothing of Hudi.
 
-Every path is relative to the root, uses ``/`` and never starts with it; ``""`` is the root itself.
+Every path is relative to the root and uses ``/``, without a leading one; ``""`` is the root.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class StorageEntry:
-    """One thing in a folder. ``modified_ms`` is in milliseconds since the epoch (0 if unknown)."""
+    """A file or folder. ``modified_ms``: milliseconds since 1970, 0 if unknown."""
 
     name: str
     size: int
@@ -23,7 +23,7 @@ class StorageEntry:
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """One folder of a walk with the names and sizes of its files, in no particular order."""
+    """One folder of a walk, with names and sizes of its files in any order."""
 
     path: str
     names: list[str]
@@ -32,7 +32,7 @@ class FolderListing:
 
 @dataclass(frozen=True, slots=True)
 class DeletionResult:
-    """What became of one path: ``existed`` tells a removal from a file that was gone already."""
+    """The outcome of deleting one path; ``existed``: the file was there and is removed."""
 
     path: str
     existed: bool
@@ -41,10 +41,10 @@ class DeletionResult:
 
 @dataclass(frozen=True, slots=True)
 class StorageRef:
-    """Where a storage is and how to reach it: picklable, so that executors can open their own.
+    """A storage's location and options; picklable, so that executors can open it themselves.
 
-    ``options`` may hold credentials, so they are not part of the ``repr``. ``secrets`` are texts
-    among them that no message may repeat.
+    ``options`` may hold credentials and are not part of the ``repr``. ``secrets``: texts that no
+    message may contain.
     """
 
     location: str
@@ -53,10 +53,10 @@ class StorageRef:
 
 
 class Storage(Protocol):
-    """What every store offers.
+    """The operations of every store.
 
-    Raises, from every method: NotFoundError, PermissionDeniedError, StorageError; each names the
-    path. Nothing here retries a failed write.
+    Every method raises NotFoundError, PermissionDeniedError and StorageError, which name the path.
+    No method retries a failed write.
     """
 
     @property
@@ -65,46 +65,46 @@ class Storage(Protocol):
 
     @property
     def ref(self) -> StorageRef:
-        """How another process opens the same storage."""
+        """The reference with which another process opens the same storage."""
 
     def list(self, folder: str) -> builtins.list[StorageEntry]:
-        """The direct children; NotFoundError when the folder is not there."""
+        """Return the direct children; NotFoundError when the folder is missing."""
 
     def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
-        """Every folder below and including the root, in one listing pass.
+        """Yield every folder below and including the root, in one listing pass.
 
-        ``descend(path)`` is asked before a folder is entered. Flat stores know no empty folders.
+        ``descend(path)`` decides whether to enter a folder. Flat stores have no empty folders.
         """
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """At most ``length`` bytes from ``start``; a negative start counts from the end."""
+        """Return at most ``length`` bytes from ``start``; a negative start counts from the end."""
 
     def stat(self, path: str) -> StorageEntry | None:
-        """The entry at the path, None when nothing is there."""
+        """Return the entry at the path, None when nothing is there."""
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a file that must not exist yet, whole or not at all; AlreadyExistsError otherwise.
+        """Write a new file, whole or not at all; AlreadyExistsError when it exists.
 
-        Parent folders are made. On a local disk the bytes and the folder are synced.
+        Parent folders are created. On a local disk, the bytes and the folder are synced.
         """
 
     def create_from(self, path: str, file: str) -> None:
-        """As ``create``, with the bytes of a file of this machine's disk, which stays.
+        """Like ``create``, with the bytes of a local file, which stays.
 
-        Memory: a piece of it at a time where the store's client takes pieces, at most 64 MiB.
+        Memory: one chunk where the store's client writes chunks, at most 64 MiB.
         """
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file whether or not it exists, whole or not at all."""
 
     def delete(self, path: str) -> bool:
-        """Remove one file; True when it was there."""
+        """Remove one file; return whether it was there."""
 
     def delete_many(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
-        """Remove many files, one outcome each, in the order given; raises nothing per path."""
+        """Remove many files; return one result each, in order. Raises nothing per path."""
 
     def remove_folder(self, path: str) -> bool:
-        """Remove a folder if it is empty; True when it is gone afterwards. Never recursive."""
+        """Remove a folder if it is empty; return whether it is gone. Never recursive."""

@@ -1,4 +1,4 @@
-"""Which client of fsspec serves a URL, and how it is started: with every cache off."""
+"""Start the fsspec client for a URL, with every cache off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.storage.remote import CLIENTS, FAMILIES, RemoteStorage
 
 
 def connect(ref: StorageRef) -> RemoteStorage:
-    """The storage of a normalised URL.
+    """Return the storage of a normalised URL.
 
     Raises StorageError when the scheme is unknown, or its client is not installed or misconfigured.
     """
@@ -29,14 +29,14 @@ def connect(ref: StorageRef) -> RemoteStorage:
             ref.location, f"{scheme}:// needs a client that is not installed; {remedy}"
         ) from None
     except ValueError:
-        raise StorageError(ref.location, f"{scheme}:// is not a kind of store known here") from None
+        raise StorageError(ref.location, f"{scheme}:// is not a supported store") from None
     fresh: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True}
     if scheme == "memory":
         fresh = {}
     try:
         named = factory._get_kwargs_from_urls(ref.location)  # noqa: SLF001 (host, account)
         filesystem = factory(**(named | dict(_decode_options(ref.options)) | fresh))
-    except Exception as error:  # noqa: BLE001 (every client has its own tree)
+    except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
         said = redact_secrets(f"{type(error).__name__}: {error}", ref.secrets)
         raise StorageError(
             ref.location, f"the client of {scheme}:// did not start: {said}"
@@ -46,7 +46,7 @@ def connect(ref: StorageRef) -> RemoteStorage:
 
 
 def _decode_options(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
-    """Options are strings in a spec; clients want booleans and mappings."""
+    """Yield options as clients expect them: booleans and mappings instead of strings."""
     for key, value in options:
         if value in ("true", "false"):
             yield key, value == "true"

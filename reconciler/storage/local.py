@@ -1,10 +1,10 @@
-"""A folder on a local (or mounted) disk.
+"""A folder on a local or mounted disk.
 
-Creation is a temporary file that is synced, then hard-linked to its name: the link fails if the
-name is taken, and nobody ever sees half a file. Checksum side files go before the file they belong
-to, because Hadoop refuses a file whose ``.crc`` is of other bytes and accepts one without.
+``create`` writes a temporary file, syncs it and hard-links it to its name. The link fails if the
+name exists, and nobody sees a partial file. A ``.crc`` file is removed before its file changes,
+because Hadoop refuses a file with a wrong ``.crc`` and accepts one without.
 """
-# Calls of the system by name, because their order and their errors are the contract here:
+# os functions are used directly, because their order and errors matter here:
 # ruff: noqa: PTH101, PTH102, PTH105, PTH106, PTH108, PTH112, PTH114, PTH120, PTH123, PTH208
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from reconciler.storage.paths import (
 
 _FORMAT: Final = 0o170000
 _REGULAR: Final = 0o100000
-#: an ending that no hidden file has
+#: a suffix that no hidden file has
 _PLAIN: Final = ".parquet"
 _CHUNK_BYTES: Final = 1 << 20
 _NO_LINKS: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EMLINK})
@@ -86,7 +86,7 @@ class LocalStorage:
         prefix = f"{path}/" if path else ""
         full = join_path(self.location, path)
         with _translate_errors(full), _open_folder(full) as handle, os.scandir(handle) as found:
-            for item in found:  # a hundred thousand times and more: every call here counts
+            for item in found:  # runs for every file of a table: keep it minimal
                 name = item.name
                 if item.is_dir(follow_symlinks=False):
                     below.append(prefix + name)
@@ -132,12 +132,12 @@ class LocalStorage:
         self._create_file(path, lambda made: _copy_file(file, made))
 
     def _create_file(self, path: str, fill: _WriteContent | None) -> None:
-        """``fill`` writes what the file is to hold; None for nothing."""
+        """Create a file; ``fill`` writes its content, None for an empty file."""
         full = self._resolve(path)
         with _translate_errors(full):
             self._make_folder(os.path.dirname(full))
             if os.path.lexists(full):
-                raise AlreadyExistsError(full, "exists already")
+                raise AlreadyExistsError(full, "already exists")
             _remove_side_file(full)
             if fill:
                 _publish(full, fill)
@@ -173,7 +173,7 @@ class LocalStorage:
         return [self._delete_one(path, inside) for path in paths]
 
     def _delete_one(self, path: str, inside: dict[str, str | None]) -> DeletionResult:
-        """Delete one of many; ``inside`` remembers what is wrong with each parent folder."""
+        """Delete one of many; ``inside`` caches the problem of each parent folder."""
         parent, slash, name = path.rpartition("/")
         try:
             if parent not in inside:
@@ -197,7 +197,7 @@ class LocalStorage:
     def remove_folder(self, path: str) -> bool:
         full = self._resolve(path)
         if not path:
-            raise StorageError(full, "is the table itself, which is never removed")
+            raise StorageError(full, "is the table's own folder, which is never removed")
         with _translate_errors(full):
             try:
                 os.rmdir(full)
@@ -210,16 +210,16 @@ class LocalStorage:
         return True
 
     def _resolve(self, path: str) -> str:
-        """The absolute name, after a look at the folders on the way: none may lead elsewhere."""
+        """Return the absolute path; raises StorageError for a symbolic link on the way."""
         full = join_path(self.location, check_path(path))
         parent = path.rpartition("/")[0]
-        at = self.location  # which may lead anywhere: whoever names a table names it so
+        at = self.location  # the location itself may contain links; the user named it
         for name in parent.split("/") if parent else ():
             at = join_path(at, name)
             if os.path.islink(at):
                 raise StorageError(
                     join_path(self.location, parent),
-                    "is or lies behind a symbolic link, which is not followed; "
+                    "is behind a symbolic link, which is not followed; "
                     "make it a real folder or mount it there",
                 )
         return full
@@ -234,9 +234,9 @@ class LocalStorage:
 
 
 def _copy_file(file: str, made: BinaryIO) -> None:
-    """What goes wrong in reading is the file's; in writing it is that of whoever writes."""
+    """Copy a file. A read error names the source; a write error is left to the caller."""
     with _translate_errors(file):
-        source = open(file, "rb")  # noqa: SIM115 (it is closed below)
+        source = open(file, "rb")  # noqa: SIM115 (closed below)
     with source:
         while True:
             with _translate_errors(file):
@@ -247,7 +247,7 @@ def _copy_file(file: str, made: BinaryIO) -> None:
 
 
 def _publish(full: str, fill: _WriteContent) -> None:
-    """Bring whole bytes to a name that must be free; FileExistsError when it is taken."""
+    """Write bytes to a name that must be free; FileExistsError when it is taken."""
     written = _write_temporary(full, fill)
     try:
         os.link(written, full)
@@ -255,8 +255,8 @@ def _publish(full: str, fill: _WriteContent) -> None:
         if error.errno in _NO_LINKS:
             raise StorageError(
                 full,
-                f"this file system makes no hard links ({os.strerror(error.errno or 0)}), without "
-                "which a file cannot be created whole and exclusively here",
+                f"the file system has no hard links ({os.strerror(error.errno or 0)}), which are "
+                "needed to create a file atomically; use another file system",
             ) from None
         raise
     finally:
@@ -264,13 +264,13 @@ def _publish(full: str, fill: _WriteContent) -> None:
 
 
 def _write_temporary(full: str, fill: _WriteContent) -> str:
-    """Synced bytes under a temporary name beside ``full``."""
+    """Write and sync a temporary file next to ``full``; return its name."""
     while True:
         name = make_temporary_path(full)
         try:
             handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except FileExistsError:
-            continue  # of another machine or of an earlier crash
+            continue  # left by another machine or an earlier crash
         break
     try:
         with open(handle, "wb") as file:
@@ -298,7 +298,7 @@ def _remove_side_file(full: str) -> None:
 
 
 def _remove_orphans(folder: str) -> bool:
-    """Remove a folder that holds nothing but checksums of files that are gone."""
+    """Remove a folder that holds only checksum files whose files are gone."""
     names = set(os.listdir(folder))
     if any(not _is_orphan(name, names) for name in names):
         return False
@@ -333,7 +333,7 @@ def _sync_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def _open_folder(folder: str) -> Iterator[int]:
-    """A handle of a folder: its files are then looked up in it, not from the root down."""
+    """Open a folder, so that its files are looked up in it and not from the root."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield handle
@@ -342,7 +342,7 @@ def _open_folder(folder: str) -> Iterator[int]:
 
 
 def _read_at(handle: int, start: int, length: int) -> bytes:
-    """At most so many bytes; fewer only where the file ends, whatever one call gives."""
+    """Return at most ``length`` bytes; fewer only at the end of the file."""
     data = os.pread(handle, length, start)
     while data and len(data) < length:
         more = os.pread(handle, length - len(data), start + len(data))
@@ -368,7 +368,7 @@ def _not_a_file_error(full: str, mode: int) -> StorageError:
     if modes.S_ISLNK(mode):
         return StorageError(
             full,
-            "is a symbolic link, which is not followed: what it names may lie outside the table; "
+            "is a symbolic link, which is not followed because it may leave the table; "
             "replace it with the real file or folder",
         )
     return StorageError(full, "is neither a file nor a folder")
@@ -376,13 +376,13 @@ def _not_a_file_error(full: str, mode: int) -> StorageError:
 
 @contextlib.contextmanager
 def _translate_errors(full: str) -> Iterator[None]:
-    """Turn the system's errors into ours; each names the path."""
+    """Turn the system's errors into ours, which name the path."""
     try:
         yield
     except FileNotFoundError:
-        raise NotFoundError(full, "is not there") from None
+        raise NotFoundError(full, "does not exist") from None
     except FileExistsError:
-        raise AlreadyExistsError(full, "exists already") from None
+        raise AlreadyExistsError(full, "already exists") from None
     except PermissionError as error:
         raise PermissionDeniedError(full, f"{error.strerror or error}") from None
     except OSError as error:

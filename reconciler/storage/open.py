@@ -1,4 +1,4 @@
-"""From a location to a storage."""
+"""Open the storage of a location."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _SPELLINGS: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
 
 def open_storage(ref: StorageRef | str, options: Mapping[str, str] | None = None) -> Storage:
-    """The storage at a location; nothing is read yet.
+    """Return the storage at a location; nothing is read yet.
 
-    ``options`` go to the store's client as they are and are never printed. Raises StorageError for
-    a location that names no store.
+    ``options`` are passed to the store's client and never printed. Raises StorageError for an
+    invalid location.
     """
     if isinstance(ref, str):
         ref = StorageRef(ref, tuple(sorted((options or {}).items())))
     location = normalise_location(ref.location)
     if "://" not in location:
         return LocalStorage(location)
-    from reconciler.storage.clients import connect  # noqa: PLC0415 (local tables do not need it)
+    from reconciler.storage.clients import connect  # noqa: PLC0415 (loaded only for remote tables)
 
     return connect(replace(ref, location=location))
 
 
 def normalise_location(location: str) -> str:
-    """One spelling of a location: an absolute path for local ones, else a URL without last slash.
+    """Return one spelling of a location: an absolute local path or a URL without last slash.
 
-    >>> normalised("/a//b/"), normalised("file:///a/b%20c"), normalised("file:/a")
+    >>> normalise_location("/a//b/"), normalise_location("file:///a/b%20c"), normalise_location("file:/a")
     ('/a/b', '/a/b c', '/a')
-    >>> normalised("s3a://bucket/t/")
+    >>> normalise_location("s3a://bucket/t/")
     's3://bucket/t'
     """
     if not location:
         raise StorageError("''", "is an empty location")
     found = _SCHEME.match(location)
     if found is None:
-        return os.path.abspath(location)  # noqa: PTH100 (links stay as written)
+        return os.path.abspath(location)  # noqa: PTH100 (keeps links as written)
     scheme = found[1].lower()
     if scheme in ("file", "local"):
         parts = urlsplit(location)

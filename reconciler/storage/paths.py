@@ -1,8 +1,7 @@
-"""Names below a table's root: which are allowed, and which are nobody's business.
+"""Check paths below a table's root, and recognise names that are not part of a table.
 
-Hadoop's checksummed local file system writes ``.NAME.crc`` beside every NAME; a publisher writes
-``NAME.<uuid>`` before the name itself appears (Hudi does, and so do we). Neither is part of a
-table.
+Hadoop's checksummed local file system writes ``.NAME.crc`` next to every NAME. Hudi and this tool
+publish a file by writing ``NAME.<uuid>`` first. Neither is part of a table.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _counter: Iterator[int] = count()
 
 
 def check_path(path: str) -> str:
-    """The path itself, if it can only name something below the root; StorageError otherwise.
+    """Return the path if it is inside the root; StorageError otherwise.
 
-    >>> checked("p=1/file.parquet")
+    >>> check_path("p=1/file.parquet")
     'p=1/file.parquet'
     """
     if (
@@ -33,7 +32,7 @@ def check_path(path: str) -> str:
         or "\0" in path
         or (path and not all(_is_name(p) for p in path.split("/")))
     ):
-        raise StorageError(path, "is not a path below the table's folder, so it is not touched")
+        raise StorageError(path, "is not a path below the table's folder")
     return path
 
 
@@ -42,7 +41,7 @@ def _is_name(part: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Side files and half-published files, which no listing shows.
+    """Return whether a name is a checksum file or a temporary file, which listings omit.
 
     >>> is_hidden(".f.parquet.crc"), is_hidden("f.parquet"), is_hidden(".hoodie")
     (True, False, False)
@@ -62,9 +61,9 @@ def is_hidden(name: str) -> bool:
 
 
 def checksum_file(path: str) -> str:
-    """The checksum file that belongs to a path.
+    """Return the checksum file of a path.
 
-    >>> side_file("a/b.parquet"), side_file("b")
+    >>> checksum_file("a/b.parquet"), checksum_file("b")
     ('a/.b.parquet.crc', '.b.crc')
     """
     folder, slash, name = path.rpartition("/")
@@ -72,18 +71,18 @@ def checksum_file(path: str) -> str:
 
 
 def make_temporary_path(path: str) -> str:
-    """A name beside the path to write to before publishing, in the form Hudi uses.
+    """Return a new temporary path next to ``path``, in the form Hudi uses.
 
-    Unique within the process; its middle spells "reconc", so that people can tell whose it is. Who
-    finds it taken (another machine, an earlier crash) asks again.
+    It is unique within the process. Its middle spells "reconc" in hex, so people can see who made
+    it. A caller that finds it taken, by another machine or an earlier crash, calls again.
     """
     return f"{path}.{os.getpid() & 0xFFFFFFFF:08x}-7265-636f-6e63-{next(_counter):012x}"
 
 
 def join_path(root: str, path: str) -> str:
-    """The full name of a path below the root, for messages and for the store.
+    """Return the full name of a path below the root, for messages and for the store.
 
-    >>> join("/t", "a"), join("/t", "")
+    >>> join_path("/t", "a"), join_path("/t", "")
     ('/t/a', '/t')
     """
     return f"{root.rstrip('/')}/{path}" if path else root

@@ -1,4 +1,4 @@
-"""Keeping credentials out of what clients of stores say."""
+"""Remove credentials from messages of store clients."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 _MIN_SECRET: Final = 4
-"""Shorter texts are parts of common words; nothing so short is a secret."""
+"""Shorter texts may be parts of common words and are not treated as secrets."""
 _MIN_PART: Final = 8
 _MASK: Final = "***"
 _URL: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>]+)")
-#: of hosts that ask who somebody is; before the @ of other stores is a container's name
+#: schemes whose URLs have a user before the @; in other stores it is a container's name
 _WEB_SCHEMES: Final = ("http", "https", "ftp", "sftp")
 
 
 def redact_secrets(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets, whole or in the parts that clients take them apart into.
+    """Return the text without the secrets, whole or in the parts that clients split them into.
 
-    >>> redacted("GET https://a/b?sv=1&sig=c2VjcmV0MQ%3D%3D failed", ["sv=1&sig=c2VjcmV0MQ=="])
+    >>> redact_secrets("GET https://a/b?sv=1&sig=c2VjcmV0MQ%3D%3D failed", ["sv=1&sig=c2VjcmV0MQ=="])
     'GET https://a/b?sv=1&sig=*** failed'
     """
     parts = {part for secret in secrets for part in _list_spellings(secret)}
@@ -30,15 +30,15 @@ def redact_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def redact_urls(text: str, url: str = "") -> str:
-    """The text without what its URLs, and ``url``, say to open a store.
+    """Return the text without the credentials of its URLs and of ``url``.
 
-    That is a key and its secret before an @, and a query.
+    Credentials are the key and secret before an @, and a query.
 
-    >>> without_credentials("s3://key:se/cret@lake/a.csv: gone, https://x/b.avro?sv=1&sig=abc")
+    >>> redact_urls("s3://key:se/cret@lake/a.csv: gone, https://x/b.avro?sv=1&sig=abc")
     's3://***@lake/a.csv: gone, https://x/b.avro?***'
-    >>> without_credentials("/key:secret@lake/a.csv: gone", "s3://key:secret@lake/a.csv")
+    >>> redact_urls("/key:secret@lake/a.csv: gone", "s3://key:secret@lake/a.csv")
     '/***@lake/a.csv: gone'
-    >>> without_credentials("hdfs://host:8020/a@b.csv, abfs://box@account/c?.parquet")
+    >>> redact_urls("hdfs://host:8020/a@b.csv, abfs://box@account/c?.parquet")
     'hdfs://host:8020/a@b.csv, abfs://box@account/c?.parquet'
     """
     found = [
@@ -46,13 +46,13 @@ def redact_urls(text: str, url: str = "") -> str:
         for said in _URL.finditer(f"{url} {text}")
         for secret in _find_credentials(*said.groups())
     ]
-    for secret in found:  # those of URLs are hidden however short they are
+    for secret in found:  # credentials of URLs are hidden whatever their length
         text = text.replace(f"://{secret}@", f"://{_MASK}@").replace(f"?{secret}", f"?{_MASK}")
     return redact_secrets(text, found)
 
 
 def _find_credentials(scheme: str, rest: str) -> Iterator[str]:
-    """What a URL says to open a store; before the @ of some stores is no secret, but a name."""
+    """Yield the credentials of a URL; in some stores the text before the @ is only a name."""
     place, _, query = rest.partition("?")
     who, at, _ = place.rpartition("@")
     named, _, secret = who.partition(":")
@@ -65,7 +65,7 @@ def _find_credentials(scheme: str, rest: str) -> Iterator[str]:
 
 
 def _list_spellings(secret: str) -> Iterator[str]:
-    """The ways in which a secret, or the secrets in it, may be spelled."""
+    """Yield the spellings of a secret and of the secrets inside it."""
     for whole in (secret, *_find_json_texts(secret)):
         if len(whole) >= _MIN_SECRET:
             yield from _spell_variants(whole)
@@ -80,7 +80,7 @@ def _spell_variants(text: str) -> set[str]:
 
 
 def _find_json_texts(secret: str) -> list[str]:
-    """The texts in a secret that is JSON."""
+    """Return the texts in a secret that is JSON."""
     if not secret.startswith("{"):
         return []
     try:

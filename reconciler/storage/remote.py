@@ -1,8 +1,8 @@
 """A table in any store that fsspec reaches: s3, gs, abfs, hdfs, memory.
 
-Object stores are listed flat, in one pass, never through a cache: a stale listing loses data.
-Exclusive creation is the store's own (If-None-Match and its kin), tried out once per storage before
-it is trusted; a store without it raises UnsupportedError instead of pretending.
+Object stores are listed flat, in one pass, without a cache, because a stale listing loses data.
+Exclusive creation uses the store's own condition (If-None-Match and its kin) and is tested once per
+storage. A store without it raises UnsupportedError.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure",
 }  # fmt: skip
 CLIENTS: Final[Mapping[Family, str]] = {"s3": "s3fs", "gs": "gcsfs", "azure": "adlfs"}
-_S3_BATCH: Final = 1000  # keys in one DeleteObjects request
-_GS_BATCH: Final = 100  # calls in one batch request
+_S3_BATCH: Final = 1000  # most keys of one DeleteObjects request
+_GS_BATCH: Final = 100  # most calls of one batch request
 _THREADS: Final = 16
 _MAX_WHOLE_READ: Final = (
     64 * 1024 * 1024
-)  # bytes of a local file read at once; clients take pieces of more
+)  # most bytes of a local file read at once; larger files are memory-mapped
 _DENIED_ERRORS: Final = (
     "NoCredentialsError",
     "PartialCredentialsError",
@@ -50,12 +50,12 @@ _TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists
 
 
 class RemoteStorage:
-    """The objects below a URL, through one filesystem object of fsspec."""
+    """The objects below a URL, through one fsspec filesystem."""
 
     def __init__(
         self, ref: StorageRef, filesystem: Any, root: str, reopen: Callable[[StorageRef], Storage]
     ) -> None:
-        """``root`` is the location as the filesystem itself spells it, without trailing slash.
+        """Wrap a filesystem; ``root``: the location in its spelling, without trailing slash.
 
         ``reopen`` opens the same storage in another process.
         """
@@ -83,7 +83,7 @@ class RemoteStorage:
             found = self._list_children(full)
         entries = [_build_entry(info) for info in found if info["name"].rstrip("/") != full]
         if not found and not folder:
-            raise NotFoundError(self.location, "is not there")
+            raise NotFoundError(self.location, "does not exist")
         return sorted((e for e in entries if not is_hidden(e.name)), key=lambda entry: entry.name)
 
     def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
@@ -94,7 +94,7 @@ class RemoteStorage:
             self._fs.invalidate_cache()
             found = self._fs.find(self._root, detail=True)
         if not found:
-            raise NotFoundError(self.location, "is not there (nothing has this prefix)")
+            raise NotFoundError(self.location, "does not exist (no object has this prefix)")
         folders = {"": FolderListing("", [], [])}
         entered = {"": True}
         start = len(self._root) + 1
@@ -200,7 +200,7 @@ class RemoteStorage:
     def remove_folder(self, path: str) -> bool:
         full = self._resolve(path)
         if not path:
-            raise StorageError(self.location, "is the table itself, which is never removed")
+            raise StorageError(self.location, "is the table's own folder, which is never removed")
         with self._translate_errors(path):
             if any(info["name"].rstrip("/") != full for info in self._list_children(full)):
                 return False
@@ -208,14 +208,14 @@ class RemoteStorage:
                 if self._family == "memory":
                     self._fs.rmdir(full)
                 elif self._family == "azure":
-                    self._fs.rm_file(full)  # the service refuses a folder that is not empty
+                    self._fs.rm_file(full)  # the service refuses a non-empty folder
         return self._family != "other" or self.stat(path) is None
 
     def _resolve(self, path: str) -> str:
         return join_path(self._root, check_path(path))
 
     def _list_children(self, full: str) -> builtins.list[dict[str, Any]]:
-        """What lies directly in a folder, fresh from the store; empty where a store knows none."""
+        """Return a folder's direct children, uncached; empty where the store has none."""
         self._fs.invalidate_cache()
         try:
             found: builtins.list[dict[str, Any]] = self._fs.ls(full, detail=True)
@@ -226,8 +226,8 @@ class RemoteStorage:
     def _require_writes(self, path: str) -> None:
         if self._family == "other":
             raise UnsupportedError(
-                f"{join_path(self.location, path)}: this tool does not know how to create a file here "
-                "whole and exclusively, so it only reads this kind of store"
+                f"{join_path(self.location, path)}: cannot create files atomically in this kind of "
+                "store, which is supported for reading only"
             )
 
     def _create_object(self, full: str, data: bytes | mmap.mmap) -> None:
@@ -239,9 +239,9 @@ class RemoteStorage:
             raise
 
     def _try_exclusive_creation(self, path: str) -> None:
-        """Create an object twice beside ``path``; only a store that refuses the second is trusted.
+        """Create an object twice next to ``path``; trust only a store that refuses the second.
 
-        Old clients and some S3 look-alikes ignore the condition and overwrite.
+        Old clients and some S3-compatible stores ignore the condition and overwrite.
         """
         probe = make_temporary_path(path)
         try:
@@ -255,7 +255,7 @@ class RemoteStorage:
                 raise
             problem = f" ({self._redact_error(error)})"
         else:
-            problem = " (it overwrote an existing object when asked not to)"
+            problem = " (it overwrote an existing object despite the condition)"
         finally:
             with contextlib.suppress(Exception):
                 self._fs.rm_file(self._resolve(probe))
@@ -266,7 +266,7 @@ class RemoteStorage:
         )
 
     def _find_existing(self, paths: Sequence[str], problems: dict[str, str]) -> set[str]:
-        """Which of the paths exist: one listing per folder."""
+        """Return which of the paths exist, with one listing per folder."""
         folders: dict[str, builtins.list[str]] = {}
         for path in paths:
             folders.setdefault(path.rpartition("/")[0], []).append(path)
@@ -287,9 +287,10 @@ class RemoteStorage:
             ]
 
     def _delete_batch(self, paths: Sequence[str]) -> dict[str, str]:
-        """One DeleteObjects request; the problem of each path that stayed.
+        """Send one DeleteObjects request; return the problem of each path that was not deleted.
 
-        Not ``fs.rm``: it expands ``*`` and ``[`` in names, and drops the answer's errors.
+        ``fs.rm`` is not used: it expands ``*`` and ``[`` in names, and ignores errors in the
+        response.
         """
         keys = {self._fs.split_path(self._resolve(path))[1]: path for path in paths}
         bucket = self._fs.split_path(self._root)[0]
@@ -301,7 +302,7 @@ class RemoteStorage:
                     Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
                 )
         except StorageError:
-            return self._delete_singly(paths)  # some look-alikes have no bulk delete
+            return self._delete_singly(paths)  # some S3-compatible stores have no bulk delete
         return {
             keys[error["Key"]]: self._redact_error(
                 f"{error.get('Code', '')}: {error.get('Message', 'not deleted')}"
@@ -311,7 +312,7 @@ class RemoteStorage:
         }
 
     def _delete_on_google(self, paths: Sequence[str]) -> dict[str, str]:
-        """Batch requests where the client offers them; what is still there is deleted singly."""
+        """Send batch requests if the client has them; delete the rest one by one."""
         from fsspec.asyn import sync  # noqa: PLC0415 (heavy)
 
         delete = getattr(self._fs, "_delete_files", None)
@@ -342,21 +343,21 @@ class RemoteStorage:
 
     @contextlib.contextmanager
     def _translate_errors(self, path: str) -> Iterator[None]:
-        """Turn what clients raise into ours; each names the path and never the options."""
+        """Turn clients' errors into ours, which name the path and never the options."""
         full = join_path(self.location, path)
         try:
             yield
         except ReconcilerError:
             raise
         except FileNotFoundError:
-            raise NotFoundError(full, "is not there") from None
+            raise NotFoundError(full, "does not exist") from None
         except FileExistsError:
-            raise AlreadyExistsError(full, "exists already") from None
+            raise AlreadyExistsError(full, "already exists") from None
         except PermissionError as error:
             raise PermissionDeniedError(
                 full, self._redact_error(error) or "access denied"
             ) from None
-        except Exception as error:  # noqa: BLE001 (every client has its own tree)
+        except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
             kind = type(error).__name__
             if kind in _DENIED_ERRORS:
                 raise PermissionDeniedError(full, self._redact_error(error)) from None
@@ -372,7 +373,7 @@ def _is_entered(
     entered: dict[str, bool],
     folders: dict[str, FolderListing],
 ) -> bool:
-    """Whether a walk is in this folder; asks about each ancestor once, from the top."""
+    """Return whether a walk enters this folder; asks about each ancestor once, from the top."""
     known = entered.get(path)
     if known is None:
         above = path.rpartition("/")[0]
@@ -392,7 +393,7 @@ def _build_entry(info: Mapping[str, Any]) -> StorageEntry:
 
 
 def _read_modified_ms(info: Mapping[str, Any]) -> int:
-    """Epoch milliseconds; every client spells it otherwise."""
+    """Return milliseconds since 1970; each client has its own field for it."""
     for key in ("LastModified", "last_modified", "mtime", "updated", "created"):
         value = info.get(key)
         if isinstance(value, str):
@@ -406,7 +407,7 @@ def _read_modified_ms(info: Mapping[str, Any]) -> int:
 
 
 def _is_taken(error: OSError) -> bool:
-    """Whether the store said that its condition (nothing there yet) did not hold."""
+    """Return whether the store refused because the object already exists."""
     response = getattr(error.__cause__, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return isinstance(error, FileExistsError) or code in _TAKEN_CODES

@@ -1,6 +1,7 @@
-"""Storages around a storage: one that cannot write, one that remembers, one that breaks.
+"""Storages that wrap a storage: read-only, recording, failing.
 
-All pickle with what they wrap. ``ref`` is the wrapped storage's: who opens it anew opens it bare.
+All can be pickled with the storage they wrap. ``ref`` is the wrapped storage's, so opening it again
+gives the storage without the wrapper.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MUTATIONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class StorageCall:
-    """One call that reached a storage; ``paths`` has one entry except for ``delete_many``."""
+    """One call of a storage; ``paths`` has one element except for ``delete_many``."""
 
     method: str
     paths: tuple[str, ...]
@@ -36,7 +37,7 @@ class StorageCall:
 
 
 class _StorageWrapper:
-    """Every method of a storage, through one gate that subclasses define."""
+    """Passes every method through ``_intercept``, which subclasses define."""
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner
@@ -107,22 +108,22 @@ class _StorageWrapper:
     def _intercept(
         self, call: StorageCall, act: Callable[[], _T], torn: Callable[[], Any] | None = None
     ) -> _T:
-        """Do the call, or not; ``torn`` does half of it where half is possible."""
+        """Run the call or not; ``torn`` does half of it where that is possible."""
         raise NotImplementedError
 
 
 class ReadOnlyStorage(_StorageWrapper):
-    """Raises PermissionDeniedError for everything that would change the store."""
+    """Raises PermissionDeniedError for every change."""
 
     def _intercept(self, call: StorageCall, act: Callable[[], _T], torn: object = None) -> _T:  # noqa: ARG002
         if call.mutates:
             where = join_path(self.location, call.paths[0] if call.paths else "")
-            raise PermissionDeniedError(where, f"{call.method} through a read-only storage")
+            raise PermissionDeniedError(where, f"{call.method} on a read-only storage")
         return act()
 
 
 class RecordingStorage(_StorageWrapper):
-    """Remembers every call in order; ``calls`` grows before the call is made."""
+    """Records every call in ``calls``, before it is made."""
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
@@ -145,9 +146,9 @@ class RecordingStorage(_StorageWrapper):
 class StorageFault:
     """Which call fails, and how.
 
-    ``at`` counts from 1 over the calls that ``among`` selects. ``mode``: before the call, after it
-    (done, but the caller does not know), or torn (half of the bytes or of the paths; as ``before``
-    where there is no half). ``is_permanent``: every later selected call fails too, as after a crash.
+    ``at`` counts from 1 over the calls that ``among`` selects. ``mode``: before the call; after it
+    (done, but the caller does not know); or torn (half of the bytes or paths; like ``before`` where
+    there is no half). ``is_permanent``: every later selected call fails too, as after a crash.
     """
 
     at: int
@@ -157,7 +158,7 @@ class StorageFault:
 
 
 class FaultyStorage(_StorageWrapper):
-    """Raises a given exception at the n-th call; ``call_count`` counts the selected calls so far."""
+    """Raises a given exception at the n-th call; ``call_count``: selected calls so far."""
 
     def __init__(self, inner: Storage, fault: StorageFault, error: BaseException) -> None:
         super().__init__(inner)

@@ -64,7 +64,7 @@ def test_an_empty_file_can_be_created_and_read(storage):
 
 def test_creating_twice_raises_and_keeps_the_first(storage):
     storage.create("f", b"first")
-    with pytest.raises(AlreadyExistsError, match="f: exists already"):
+    with pytest.raises(AlreadyExistsError, match="f: already exists"):
         storage.create("f", b"second")
     with pytest.raises(AlreadyExistsError):
         storage.create("f", b"")
@@ -108,7 +108,7 @@ def test_a_file_of_many_pieces_becomes_one_of_the_table(storage, tmp_path, monke
     local = tmp_path / "local"
     local.write_bytes(bytes(range(250)) * 40)
     storage.create_from("f", str(local))
-    with pytest.raises(AlreadyExistsError, match="f: exists already"):
+    with pytest.raises(AlreadyExistsError, match="f: already exists"):
         storage.create_from("f", str(local))
 
     assert storage.read("f") == bytes(range(250)) * 40
@@ -118,7 +118,7 @@ def test_a_local_file_never_takes_the_place_of_another(storage, tmp_path):
     local = tmp_path / "local"
     local.write_bytes(b"second")
     storage.create("f", b"first")
-    with pytest.raises(AlreadyExistsError, match="f: exists already"):
+    with pytest.raises(AlreadyExistsError, match="f: already exists"):
         storage.create_from("f", str(local))
 
     assert storage.read("f") == b"first"
@@ -177,9 +177,9 @@ def test_listing_what_is_not_there_raises(storage):
 
 
 def test_a_table_that_is_not_there_is_said_to_be_missing(storage):
-    with pytest.raises(NotFoundError, match="is not there"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         storage.list("")
-    with pytest.raises(NotFoundError, match="is not there"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         list(storage.walk(lambda _: True))
 
     assert storage.stat("hoodie.properties") is None

@@ -126,7 +126,7 @@ def test_a_metadata_table_is_no_place_to_adopt(tmp_path, find):
 
 
 def test_a_place_that_is_not_there_is_named(tmp_path, find):
-    with pytest.raises(StorageError, match="nowhere: is not there"):
+    with pytest.raises(StorageError, match="nowhere: does not exist"):
         find(tmp_path / "nowhere")
 
 
