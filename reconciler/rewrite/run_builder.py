@@ -74,7 +74,7 @@ class _RunBuilder:
 
     def read_footer(self, footer: Any) -> None:
         """What the base file's footer says."""
-        unsaid = Calendar.from_footer(footer.metadata).kind == "unsaid"
+        unsaid = Calendar.from_footer(footer.metadata).kind == "unspecified"
         self._calendar = "unsaid" if unsaid else "proleptic"
         groups = self.part.share.select_groups(footer)
         self._span = self.part.span(footer)

@@ -131,8 +131,8 @@ def choose_calendar(calendars: Iterable[DateCalendar], otherwise: Calendar) -> C
     ``otherwise``: what the table's files say, for rows of logs alone.
 
     >>> choose_calendar({"none", "unsaid"}, PROLEPTIC).kind
-    'unsaid'
-    >>> choose_calendar({"old", "proleptic"}, UNSAID) is None
+    'unspecified'
+    >>> choose_calendar({"old", "proleptic"}, UNSPECIFIED) is None
     True
     """
     kinds = set(calendars) - {"none"}

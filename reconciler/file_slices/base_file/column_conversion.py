@@ -1,6 +1,6 @@
-"""Columns as rows hold them, as columns of the types that a base file stores.
+"""Convert columns of rows to the types that a base file stores.
 
-Nested columns keep their buffers: only what says that a child may be null is put in its place.
+Nested columns keep their buffers; only the nullability of their children changes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from reconciler.file_slices.merge.schema_evolution import evolve_column
 
 
 def convert_column(column: Any, wanted: pa.DataType, where: str) -> Any:
-    """A column as one of the wanted type; raises UnsupportedError naming ``where``.
+    """Convert a column to the wanted type; raises UnsupportedError naming ``where``.
 
-    Nulls where the wanted type has none are not looked for: whoever writes the file finds them.
+    Nulls that the wanted type forbids are not checked here; the file's writer finds them.
     """
     have, types = column.type, pa.types
     if have.equals(wanted):
@@ -37,7 +37,7 @@ def _names(kind: pa.DataType) -> list[str]:
 
 
 def _convert_struct(column: Any, wanted: pa.DataType, where: str) -> Any:
-    """Children lie as the struct's own buffers do, whatever slice of them it is."""
+    """Convert children; they follow the struct's own buffers, also in a slice."""
     whole = column.slice(0) if not column.offset else _copy_to_start(column)
     children = [
         convert_column(_fill_null_child(whole, at, field.type), field.type, f"{where}.{field.name}")
@@ -47,7 +47,7 @@ def _convert_struct(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 
 def _fill_null_child(column: Any, at: int, wanted: pa.DataType) -> Any:
-    """A child; where the struct is null it may hold anything, so also what would not fit."""
+    """Return a child with a filler where the struct is null, since any bytes may be there."""
     child = column.field(at)
     if column.null_count and pa.types.is_fixed_size_binary(wanted):
         filler = pa.scalar(bytes(wanted.byte_width), child.type)
@@ -56,7 +56,7 @@ def _fill_null_child(column: Any, at: int, wanted: pa.DataType) -> Any:
 
 
 def _copy_to_start(column: Any) -> Any:
-    """The same values in buffers of their own: those of a slice start elsewhere."""
+    """Copy the values into new buffers, because those of a slice have an offset."""
     return pa.concat_arrays([column, column.slice(0, 0)])
 
 
@@ -70,7 +70,7 @@ def _convert_map(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 
 def _replace_children(column: Any, wanted: pa.DataType, children: list[Any]) -> Any:
-    """The column's own buffers (validity, offsets) over other children."""
+    """Return the column's own buffers (validity, offsets) with other children."""
     own = column.buffers()[: 1 if pa.types.is_struct(wanted) else 2]
     return pa.Array.from_buffers(wanted, len(column), own, offset=column.offset, children=children)
 
@@ -78,7 +78,7 @@ def _replace_children(column: Any, wanted: pa.DataType, children: list[Any]) -> 
 def _convert_leaf(column: Any, wanted: pa.DataType, where: str) -> Any:
     have, types = column.type, pa.types
     if types.is_timestamp(have) and wanted.equals(pa.timestamp("ms", have.tz)):
-        # as Java: the millisecond that a moment lies in, before 1970 too
+        # rounds down as Java does, before 1970 too
         return pc.floor_temporal(column, unit="millisecond").cast(wanted)
     if types.is_fixed_size_binary(wanted) and types.is_binary(have):
         return _convert_fixed(column, wanted, where)

@@ -1,6 +1,6 @@
-"""The ranges of columns while rows are written, for indexes.
+"""Collect the ranges of columns for indexes while rows are written.
 
-From the rows themselves, because footers say nothing of NaN and leave long texts out.
+Ranges come from the rows, because footers ignore NaN and omit long texts.
 """
 
 from __future__ import annotations
@@ -21,24 +21,27 @@ from reconciler.hudi.metadata.record_encoder import Bound, ColumnRange
 
 
 class RangeCollector:
-    """Takes the rows of a file as it stores them; ``columns`` are names, or dots into structs."""
+    """Collects ranges from the rows of a file as it stores them.
+
+    ``columns`` are names or dotted paths into structs.
+    """
 
     def __init__(self, columns: Sequence[str], path: str) -> None:
         self._path = path
         self._ranges = {column: _build_range(column, None, None, 0, 0) for column in columns}
 
     def add(self, rows: Any) -> None:
-        """More rows. Raises FormatError naming the file where a column is not there."""
+        """Add rows. Raises FormatError naming the file where a column is missing."""
         for name, before in self._ranges.items():
             column = find_column(rows, name)
             if column is None:
-                raise FormatError(self._path, f"rows to be written have no column {name}")
+                raise FormatError(self._path, f"the rows to write have no column {name}")
             least, greatest = _find_bounds(column)
             after = _build_range(name, least, greatest, len(column), column.null_count)
             self._ranges[name] = before.merge(after)
 
     def build_ranges(self, footer: Any) -> tuple[ColumnRange, ...]:
-        """The ranges of the finished file, with the sizes that its footer (FileMetaData) says."""
+        """Return the ranges of the finished file, with sizes from its footer (FileMetaData)."""
         sizes: dict[str, tuple[int, int]] = {}
         for group in range(footer.num_row_groups if self._ranges else 0):
             of_group = footer.row_group(group)
@@ -77,9 +80,9 @@ def _build_range(  # noqa: PLR0913, PLR0917
 
 
 def _find_bounds(column: Any) -> tuple[Bound | None, Bound | None]:
-    """The least and the greatest value as the file stores them; of numbers NaN is the greatest."""
+    """Return the smallest and largest value as the file stores them; NaN is the greatest number."""
     if pa.types.is_dictionary(column.type):
-        column = column.unique().dictionary_decode()  # what it has, not all that there is
+        column = column.unique().dictionary_decode()  # only the values in use
     if column.null_count == len(column):
         return None, None
     if not pa.types.is_floating(column.type):
@@ -89,7 +92,7 @@ def _find_bounds(column: Any) -> tuple[Bound | None, Bound | None]:
     if not pa.types.is_float64(whole.type):
         whole = whole.cast(pa.float64())
     values = to_numpy_numbers(whole)
-    least, greatest = values.min(), values.max()  # NaN where there is one
+    least, greatest = values.min(), values.max()  # NaN if there is any
     if math.isnan(least):
         values = values[~np.isnan(values)]
         least = values.min() if len(values) else math.nan
@@ -101,5 +104,5 @@ def _read_bound(scalar: Any) -> Bound:
     if types.is_date32(kind) or types.is_timestamp(kind) or types.is_time(kind):
         return int(scalar.value)
     found = scalar.as_py()
-    assert isinstance(found, bool | int | str | bytes | Decimal), "indexes keep no other columns"
+    assert isinstance(found, bool | int | str | bytes | Decimal), "indexes hold no other types"
     return found

@@ -1,8 +1,8 @@
-"""Which columns of a file are worth a dictionary: for the others it costs time and saves nothing.
+"""Choose the columns of a file that get a dictionary.
 
-Parquet writers begin with a dictionary and give it up once it is full; for keys and measurements
-that takes half of all the time that a file takes to write. Java's gives it up too where it makes a
-column no smaller (FallbackValuesWriter, DictionaryValuesWriter.isCompressionSatisfying).
+Parquet writers start with a dictionary and drop it once it is full. For keys and measurements, that
+takes half of the time to write a file. parquet-mr also drops a dictionary that does not make the
+column smaller (FallbackValuesWriter, DictionaryValuesWriter.isCompressionSatisfying).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import to_integer_array
 
-#: bytes that a dictionary may have: that of parquet-mr and of pyarrow
+#: most bytes of a dictionary, in parquet-mr and pyarrow
 LIMIT: Final = 1 << 20
-#: values that are looked at, and how few say nothing
+#: rows in the sample, and the fewest values needed for an estimate
 _SAMPLE_ROWS: Final = 2048
 _MIN_SAMPLE: Final = 256
-#: mixes bits as splitmix64 does
+#: multiplier of splitmix64
 _ODD: Final = np.uint64(0xBF58_476D_1CE4_E5B9)
 _SAMPLED_TYPES: Final = (
     pa.types.is_primitive,
@@ -33,11 +33,11 @@ _SAMPLED_TYPES: Final = (
 
 
 def choose_plain_columns(rows: pa.Table) -> frozenset[str]:
-    """The columns of numbers or text with too many values for a dictionary.
+    """Return the columns of numbers or text with too many values for a dictionary.
 
-    It would hold less than half of them, or be no smaller, codes included, than the rows without.
-    ``rows`` are a file's first ones. Columns that are nested, or dictionaries already, are not
-    looked at: they get one.
+    The dictionary would hold less than half of the values, or together with its codes be no smaller
+    than the plain values. ``rows`` are the first rows of a file. Nested columns and dictionary
+    columns are not examined and get a dictionary.
     """
     names = [field.name for field in rows.schema if _can_be_plain(field.type)]
     sample = _sample_rows(rows.select(names))
@@ -45,9 +45,9 @@ def choose_plain_columns(rows: pa.Table) -> frozenset[str]:
 
 
 def _sample_rows(rows: pa.Table) -> pa.Table:
-    """Some of the rows, as if drawn: rows so far from each other never are of one run of values."""
+    """Return rows at pseudo-random positions, so that runs of equal values are not oversampled."""
     mixed = np.arange(_SAMPLE_ROWS, dtype=np.uint64) * _ODD
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD  # multiples alone would lie at even distances
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD  # plain multiples would be evenly spaced
     at = np.unique((mixed >> np.uint64(33)).astype(np.int64) % max(len(rows), 1))
     found, start = [], 0
     for batch in rows.to_batches():
@@ -58,13 +58,13 @@ def _sample_rows(rows: pa.Table) -> pa.Table:
 
 
 def list_dictionary_paths(schema: pa.Schema, plain: frozenset[str]) -> list[str]:
-    """The Parquet columns that get a dictionary: all but the plain ones, nested ones by leaf."""
+    """Return the Parquet columns that get a dictionary: all leaves except the plain ones."""
     if not any(pa.types.is_nested(field.type) for field in schema):
         return [name for name in schema.names if name not in plain]
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     empty = pa.BufferOutputStream()
-    pq.write_table(schema.empty_table(), empty, version="1.0")  # only Parquet knows its names
+    pq.write_table(schema.empty_table(), empty, version="1.0")  # only Parquet knows the leaf paths
     leaves = pq.read_metadata(pa.BufferReader(empty.getvalue())).schema
     paths = [leaves.column(nth).path for nth in range(len(leaves))]
     return [path for path in paths if path not in plain]
@@ -75,10 +75,10 @@ def _can_be_plain(kind: pa.DataType) -> bool:
 
 
 def _has_too_many_values(sample: Any, rows: int) -> bool:
-    """Whether the values of so many rows are too many, by those of a sample of them.
+    """Return whether a column of ``rows`` rows has too many values, judged by a sample.
 
-    Of so many values drawn from n, about values^2 / 2n were drawn before; n is taken for smaller
-    than it is where some values are more frequent, which keeps the dictionary.
+    In a sample of v values from n distinct ones, about v^2 / 2n are repeats. Where some values are
+    more frequent, the estimate of n is too small, which keeps the dictionary.
     """
     found = len(sample) - sample.null_count
     if found < _MIN_SAMPLE:

@@ -1,8 +1,8 @@
-"""The least and the greatest record key of a file, in Java's order of strings.
+"""Find the smallest and the largest record key of a file in Java's string order.
 
-Hudi skips a file whose range a key is not in (HoodieBloomIndex, KeyRangeLookupTree), and compares
-UTF-16 units there. Its row writer orders by UTF-8 bytes instead, and then misses keys with
-characters beyond U+FFFF; its Avro writer, and this one, do not.
+Hudi skips a file whose key range excludes a key (HoodieBloomIndex, KeyRangeLookupTree), comparing
+UTF-16 units. Hudi's row writer orders by UTF-8 bytes instead and so misses keys with characters
+above U+FFFF. Its Avro writer and this one do not.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import get_value_offsets, to_integer_array
 
-#: the first byte of a character that UTF-16 needs two units for
+#: smallest first UTF-8 byte of a character that takes two UTF-16 units
 _BEYOND = 0xF0
 
 
 class KeyRange:
-    """Takes keys in any order; ``least`` and ``greatest`` are None as long as there are none."""
+    """Collects keys in any order; ``least`` and ``greatest`` are None without keys."""
 
     def __init__(self) -> None:
         self.least: str | None = None
         self.greatest: str | None = None
 
     def add(self, keys: Any) -> None:
-        """More keys: a string array without nulls."""
+        """Add the keys of a string array without nulls."""
         if not len(keys):
             return
         found = pc.min_max(keys)
@@ -39,16 +39,16 @@ class KeyRange:
 
 
 def java_sort_key(key: str) -> bytes:
-    """Sorts keys as Java's String.compareTo does.
+    """Return a sort key that orders keys as Java's String.compareTo.
 
-    >>> java_order("😀") < java_order("ｱ")
+    >>> java_sort_key("😀") < java_sort_key("ｱ")
     True
     """
     return key.encode("utf-16-be")
 
 
 def _find_extremes(keys: Any) -> list[str]:
-    """The ends in Java's order of the keys that it orders otherwise than their bytes."""
+    """Return the extremes in Java's order, where that differs from the order of bytes."""
     data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
     ends = get_value_offsets(keys)
     if not (data[ends[0] : ends[-1]] >= _BEYOND).any():

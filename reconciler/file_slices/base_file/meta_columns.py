@@ -1,4 +1,4 @@
-"""Hudi's own columns: new ones for new rows, kept ones for rows that are only rewritten.
+"""Fill Hudi's meta columns: new values for new rows, kept values for rewritten rows.
 
 Source: HoodieCreateHandle, HoodieRecord.generateSequenceId, SparkSortAndSizeExecutionStrategy with
 preserved metadata.
@@ -18,13 +18,13 @@ from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 
 COMMIT_TIME, SEQUENCE, RECORD_KEY, PARTITION, FILE_NAME = META_COLUMNS
-#: one value for all rows costs nothing as a dictionary, in memory and in the file
+#: as a dictionary, one value for all rows takes no space in memory or in the file
 REPEATED_TYPE: Final = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitStamp:
-    """For rows that this commit brings: its instant, and the number of the task that writes them.
+    """The instant of a commit and the number of the task that writes a file.
 
     Files of one commit need different tasks, so that sequence numbers are unique.
     """
@@ -33,9 +33,9 @@ class CommitStamp:
     task: int
 
     def build_sequence_numbers(self, first: int, count: int) -> Any:
-        """Sequence numbers of so many rows, the file's ``first`` one on.
+        """Return ``count`` sequence numbers, starting with the file's row ``first``.
 
-        >>> Stamp(instant="20240101", task=3).sequence(9, 2).to_pylist()
+        >>> CommitStamp(instant="20240101", task=3).build_sequence_numbers(9, 2).to_pylist()
         ['20240101_3_9', '20240101_3_10']
         """
         rows = to_integer_array(np.arange(first, first + count)).cast(pa.string())
@@ -45,10 +45,10 @@ class CommitStamp:
 def build_meta_column(
     name: str, batch: Any, file_name: str, stamp: CommitStamp | None, first: int
 ) -> Any:
-    """One of the meta columns of rows; the file's ``first`` row is the batch's first.
+    """Return one meta column of a batch, whose first row is the file's row ``first``.
 
-    With a stamp, commit time and sequence number are its own; else they and all others are the
-    rows'. Raises FormatError naming the file where the rows lack what must be kept.
+    With a stamp, commit time and sequence number come from the stamp. All other values come from
+    the rows. Raises FormatError naming the file where a required value is missing.
     """
     if name == FILE_NAME:
         return repeat_value(file_name, len(batch))
@@ -59,12 +59,12 @@ def build_meta_column(
     at = batch.schema.get_field_index(name)
     column = None if at < 0 else batch.column(at)
     if column is None or column.null_count:
-        what = "there is none" if column is None else f"{column.null_count} are null"
-        raise FormatError(file_name, f"rows to be written need a value in {name}: {what}")
+        what = "the column is missing" if column is None else f"{column.null_count} are null"
+        raise FormatError(file_name, f"the rows to write need a value in {name}: {what}")
     return column
 
 
 def repeat_value(value: str, count: int) -> Any:
-    """One string for so many rows."""
+    """Return an array that repeats one string."""
     codes = to_integer_array(np.zeros(count, np.int32))
     return pa.DictionaryArray.from_arrays(codes, pa.array([value]))

@@ -1,7 +1,7 @@
-"""The proof that a file's floats hold no NaN, kept while its rows are written.
+"""Prove that a file's float columns hold no NaN, while its rows are written.
 
-pyarrow leaves NaN out of the bounds in footers, so they say nothing of it; an index that is built
-from the footer later needs to know.
+pyarrow leaves NaN out of the bounds in footers. An index that is built from the footer later needs
+to know whether there is any.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reconciler.index.nan_free import make_nan_free_pair
 
 
 class NanTracker:
-    """The float columns of a file, fields of structs too, that have held no NaN until now."""
+    """The float columns of a file, struct fields included, without a NaN so far."""
 
     def __init__(self, columns: pa.Schema) -> None:
         self._columns = [
@@ -25,18 +25,18 @@ class NanTracker:
         ]
 
     def add(self, rows: Any) -> None:
-        """More rows, as the file stores them."""
+        """Examine more rows, as the file stores them."""
         self._columns = [path for path in self._columns if not _has_nan(find_column(rows, path))]
 
     def build_footer_metadata(self, name: str) -> dict[str, str]:
-        """The key-value pair of the file of that name; none where there is nothing to say.
+        """Return the footer's key-value pair for a file name, empty without such columns.
 
-        >>> free = NanFree(pa.schema([("x", pa.float64()), ("n", pa.int64())]))
+        >>> free = NanTracker(pa.schema([("x", pa.float64()), ("n", pa.int64())]))
         >>> free.add(pa.record_batch([[1.5, None], [1, 2]], names=["x", "n"]))
-        >>> free.footer("f.parquet")
+        >>> free.build_footer_metadata("f.parquet")
         {'reconciler.nan_free': '{"columns":["x"],"file":"f.parquet"}'}
         >>> free.add(pa.record_batch([[float("nan")], [3]], names=["x", "n"]))
-        >>> free.footer("f.parquet")
+        >>> free.build_footer_metadata("f.parquet")
         {}
         """
         return make_nan_free_pair(name, self._columns) if self._columns else {}

@@ -1,4 +1,4 @@
-"""Rows as Parquet in the way base files hold them, and what they take so."""
+"""Write rows as Parquet as base files hold them, and measure the size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def open_parquet_writer(
     dictionaries: Sequence[str],
     footers: list[Any],
 ) -> Any:
-    """Format version 1.0 with page indexes, as parquet-mr writes; no schema of Arrow's own."""
+    """Open a writer for format version 1.0 with page indexes, as parquet-mr writes.
+
+    It does not store Arrow's schema.
+    """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     more = {}
@@ -43,23 +46,23 @@ def open_parquet_writer(
 
 
 def count_row_bytes(footer: Any) -> int:
-    """Compressed bytes of all row groups; ``footer_bytes``: pyarrow's FileMetaData."""
+    """Return the compressed bytes of all row groups of a pyarrow FileMetaData."""
     groups = map(footer.row_group, range(footer.num_row_groups))
     return sum(g.column(at).total_compressed_size for g in groups for at in range(g.num_columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedSize:
-    """Bytes of a file: its rows, and its footer without what that says beside of columns."""
+    """Bytes of a file: its rows, and its footer without extra metadata."""
 
     row_bytes: int
     footer_bytes: int
 
 
 def measure_encoded_size(rows: pa.Table, settings: BaseFileSettings) -> EncodedSize:
-    """What the rows take in a base file of them alone, in one row group.
+    """Return the size of the rows in a base file of their own with one row group.
 
-    Encodes them in memory. Raises pyarrow's errors where they cannot be written.
+    The rows are encoded in memory. Raises pyarrow's errors where they cannot be written.
     """
     sink = pa.BufferOutputStream()
     dictionaries = list_dictionary_paths(rows.schema, choose_plain_columns(rows))

@@ -1,4 +1,9 @@
-"""The columns of a base file as Hudi's Avro writer lays them out in parquet.
+"""Derive the columns of a base file as Hudi's Avro writer lays them out in Parquet.
+
+A column is required unless its type is a union with null, decimals have fixed length, times keep
+their unit. Unlike the Avro writer, lists have three levels, as in files of Hudi's row writer: every
+reader accepts them, and they can hold null. Source: HoodieAvroUtils.addMetadataFields and
+parquet-avro's AvroSchemaConverter.
 
 Source: HoodieAvroUtils.addMetadataFields and parquet-avro's AvroSchemaConverter: a column is
 required unless its type is a union with null, decimals are of fixed length, times keep their unit.
@@ -23,7 +28,7 @@ from reconciler.file_slices.merge.avro_schema import (
     parse_avro_schema,
 )
 
-#: the type that Hudi gives its own columns
+#: the type of Hudi's own columns
 _META: Final = {"type": ["null", "string"], "doc": "", "default": None}
 _TIMES: Final = {
     "timestamp-millis": pa.timestamp("ms", "UTC"),
@@ -35,9 +40,9 @@ _TIMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSchema:
-    """What a base file holds: ``columns`` with their nullability and units, meta columns first.
+    """The columns of a base file with nullability and units, meta columns first.
 
-    ``avro`` is the same as Avro's JSON text, for the footer.
+    ``avro``: the same as Avro JSON text, for the footer.
     """
 
     columns: pa.Schema
@@ -45,12 +50,13 @@ class FileSchema:
 
     @classmethod
     def from_avro(cls, text: str, path: str, *, dropped: Collection[str] = ()) -> Self:
-        """Of a table's Avro schema as its commits hold it, with or without meta columns.
+        """Derive the columns from a table's Avro schema, with or without meta columns.
 
-        ``dropped``: columns that the table keeps in folder names alone. Raises FormatError naming
-        ``path`` for what is no such schema, UnsupportedError for types that files cannot hold.
+        ``dropped``: columns that the table keeps only in folder names. Raises FormatError naming
+        ``path`` for a text that is no such schema, UnsupportedError for types that files cannot
+        hold.
         """
-        parse_avro_schema(text, path)  # refuses what is no schema of a record
+        parse_avro_schema(text, path)  # refuses a text that is not a record schema
         schema = json.loads(text)
         own = [f for f in schema["fields"] if f["name"] not in {*META_COLUMNS, *dropped}]
         schema["fields"] = [*({"name": name, **_META} for name in META_COLUMNS), *own]
@@ -81,13 +87,13 @@ def _build_type(node: AvroNode, where: str) -> Any:
         case AvroKind.FIXED:
             return pa.binary(node.size)
         case AvroKind.RECORD | AvroKind.NULL:
-            raise UnsupportedError(f"{where}: a type without values cannot be written to parquet")
+            raise UnsupportedError(f"{where}: a type without values cannot be written to Parquet")
         case _:
             return _TIMES.get(node.logical, node.arrow)
 
 
 def _check_size(node: AvroNode, where: str) -> None:
-    """A decimal of more bytes than it needs would be written with fewer, and not read back."""
+    """Raise UnsupportedError for a decimal wider than needed: it could not be read back."""
     needed = (10 ** node.digits[0] - 1).bit_length() // 8 + 1
     if node.size != needed:
         raise UnsupportedError(

@@ -1,6 +1,6 @@
-"""What the base files of a table have in common: codec, bloom filter, calendar.
+"""The settings that all base files of a table share: codec, bloom filter, calendar.
 
-Tables do not say; they are options of writers. So a file that is there is asked.
+The table does not record them; they are options of writers. So they are read from an existing file.
 Source: HoodieBloomFilterWriteSupport, HoodieParquetConfig and the defaults of HoodieStorageConfig.
 """
 
@@ -18,7 +18,7 @@ MIN_KEY: Final = "hoodie_min_record_key"
 MAX_KEY: Final = "hoodie_max_record_key"
 AVRO_SCHEMA: Final = "parquet.avro.schema"
 MODEL: Final = "writer.model.name"
-#: parquet-mr's codecs that pyarrow can write, by pyarrow's names
+#: parquet-mr's codecs that pyarrow can write -> pyarrow's names
 _CODECS: Final = {
     "UNCOMPRESSED": "none",
     "SNAPPY": "snappy",
@@ -28,17 +28,18 @@ _CODECS: Final = {
     "LZ4_RAW": "lz4",
     "ZSTD": "zstd",
 }
-#: what Java compresses with; pyarrow's own choice for gzip takes three times as long
+#: Java's compression levels; pyarrow's default for gzip takes three times as long
 _LEVELS: Final = {"gzip": 6, "zstd": 3}
 _HUDI_DEFAULT_BLOOM: Final = BloomShape.from_options()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseFileSettings:
-    """``has_keys``: false for a table without meta columns: of them its files name only themselves.
+    """How a base file is written. The defaults are those of Hudi's writers.
 
-    ``bloom`` is None for files without a filter. ``group_rows`` and ``group_bytes`` (of Arrow's
-    memory) end a row group, whichever comes first. The defaults are those of Hudi's writers.
+    ``has_keys``: False for a table without meta columns, whose files store only their own name.
+    ``bloom`` is None for files without a filter. ``group_rows`` and ``group_bytes`` (of Arrow
+    memory) end a row group, whichever comes first.
     """
 
     codec: str = "gzip"
@@ -51,9 +52,9 @@ class BaseFileSettings:
 
     @classmethod
     def from_footer(cls, footer: Any, path: str) -> Self:
-        """The form of a base file, of its pyarrow FileMetaData.
+        """Read the settings from a base file's pyarrow FileMetaData.
 
-        Its writer's own settings for row groups are not in it. Raises FormatError naming ``path``.
+        The writer's settings for row groups are not in it. Raises FormatError naming ``path``.
         """
         said = footer.metadata or {}
         bloom = None
@@ -68,7 +69,7 @@ class BaseFileSettings:
         return form
 
     def matches_encoding(self, compression: str, created_by: str) -> bool:
-        """Whether a column chunk is encoded as ours are: by pyarrow's writer, with this codec."""
+        """Return whether pyarrow wrote a column chunk with this codec, as we do."""
         return created_by.startswith("parquet-cpp") and _CODECS.get(compression) == self.codec
 
     @property

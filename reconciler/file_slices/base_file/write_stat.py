@@ -1,4 +1,8 @@
-"""What a commit says of a base file that begins a file group, or goes on with one.
+"""Build the write statistic of a base file for its commit.
+
+The field names are those of JSON commits (version 6) and of Avro commits (8 and later). Source:
+HoodieWriteStat as HoodieCreateHandle fills it, for clusterings and inserts alike, and
+HoodieMergeHandle.
 
 Source: HoodieWriteStat as HoodieCreateHandle fills it, for clusterings and inserts alike, and
 HoodieMergeHandle; the names are those of JSON commits (version 6) and of Avro ones (8 and on).
@@ -10,7 +14,7 @@ from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.files.names import BaseName
 
-#: of log files, or of files that are merged with older ones
+#: counts of log files and of merged files
 _ZERO_COUNTS = (
     "numDeletes",
     "numUpdateWrites",
@@ -26,14 +30,13 @@ _ZERO_COUNTS = (
 
 
 def build_created_stat(written: WrittenFile, partition: str) -> dict[str, str | int]:
-    """The write statistic of a file in a partition, "" where the table has none.
+    """Return the statistic of a new file group's file; partition "" where the table has none.
 
-    Fields that are null in such a statistic are left out. Raises FormatError when the file's name
-    is not one of a base file.
+    Null fields are left out. Raises FormatError when the name is not a base file's.
     """
     name = BaseName.parse(written.name)
     if name is None:
-        raise FormatError(written.name, "is no name of a base file")
+        raise FormatError(written.name, "is not the name of a base file")
     return {
         "fileId": name.file_id,
         "path": f"{partition}/{written.name}" if partition else written.name,
@@ -56,14 +59,14 @@ def build_merged_stat(
     updates: int,
     deletes: int,
 ) -> dict[str, str | int]:
-    """The write statistic of a new base file of a file group that had one, named ``previous_file``.
+    """Return the statistic of a new base file that replaces ``previous_file`` in its group.
 
-    Of its rows ``inserts`` are new and ``updates`` replaced others; ``deletes`` are gone. Raises
-    FormatError when a name is not one of a base file.
+    ``inserts``: new rows in it; ``updates``: rows that replaced others; ``deletes``: removed rows.
+    Raises FormatError when a name is not a base file's.
     """
     old = BaseName.parse(previous_file)
     if old is None:
-        raise FormatError(previous_file, "is no name of a base file")
+        raise FormatError(previous_file, "is not the name of a base file")
     return {
         **build_created_stat(written, partition),
         "prevCommit": old.instant,

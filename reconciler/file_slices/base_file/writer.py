@@ -1,4 +1,7 @@
-"""Arrow batches into a base file as Hudi writes them: its columns, its footer, its filters.
+"""Write Arrow batches as a base file of Hudi: its columns, footer and filters.
+
+It differs from parquet-mr in ways that no reader notices: dictionaries and pages are cut elsewhere,
+and the root is named ``schema``. Source: HoodieAvroParquetWriter, HoodieBloomFilterWriteSupport.
 
 Source: HoodieAvroParquetWriter, HoodieBloomFilterWriteSupport. What parquet-mr would do otherwise
 and no reader minds: dictionaries and pages are cut elsewhere, and the root's name is ``schema``.
@@ -44,20 +47,20 @@ from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.hudi.codecs.bloom import BloomBuilder
 from reconciler.hudi.metadata.record_encoder import ColumnRange
 
-#: rows that are encoded aside to see how small they become, before the first row group is
+#: rows encoded separately to estimate their size before the first row group ends
 _SAMPLE: Final = 64 * 1024
-#: bytes in the footer for a column of a row group, and beside columns and filters
+#: footer bytes per column of a row group, and apart from columns and filters
 _CHUNK_FOOTER: Final = 150
 _FOOTER: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrittenFile:
-    """A finished base file. ``size`` in bytes; the keys are None where the table stores none.
+    """A finished base file. ``size``: bytes; the keys are None where the table stores none.
 
-    ``bloom``: the text of the filter in the footer, None without one. ``ranges``: of the columns
-    that were asked for. ``footer_metadata``: pyarrow's FileMetaData with the statistics of every row group;
-    it holds the bloom filter too, so take from it what is needed before a result is sent elsewhere.
+    ``bloom``: the text of the filter in the footer, None without one. ``ranges``: of the requested
+    columns. ``footer``: pyarrow's FileMetaData with the statistics of every row group. The footer
+    holds the bloom filter too, so extract what is needed before sending a result elsewhere.
     """
 
     name: str
@@ -80,7 +83,7 @@ def write_base_file(  # noqa: PLR0913
     stamp: CommitStamp | None = None,
     ranges: Sequence[str] = (),
 ) -> WrittenFile:
-    """All batches in one file; arguments and errors are those of BaseFileWriter."""
+    """Write all batches into one file; arguments and errors as in BaseFileWriter."""
     writer = BaseFileWriter(sink, name, schema, settings, stamp=stamp, ranges=ranges)
     try:
         for batch in batches:
@@ -92,12 +95,11 @@ def write_base_file(  # noqa: PLR0913
 
 
 class BaseFileWriter:
-    """Writes one base file to a sink, which it leaves open.
+    """Writes one base file to a sink, which stays open.
 
-    ``sink``: a pyarrow output stream or a Python file opened to write bytes, still empty. ``stamp``
-    for rows that are new; without one, rows bring their meta columns with them. ``ranges``: the
-    columns whose ranges the result tells, for indexes. Memory: one row group as Arrow holds it and
-    encoded, and a byte for every bit of the bloom filter.
+    ``sink``: an empty pyarrow output stream or binary Python file. ``stamp``: for new rows; without
+    one, rows bring their meta columns. ``ranges``: columns whose ranges the result has, for
+    indexes. Memory: one row group in Arrow and encoded, and a byte per bit of the bloom filter.
     """
 
     def __init__(
@@ -123,10 +125,10 @@ class BaseFileWriter:
         self._row_groups = _RowGroups()
 
     def write(self, batch: Any) -> None:
-        """More rows, in the order of the file; columns by name, others than the schema's left out.
+        """Add rows in the order of the file; extra columns are ignored.
 
         Raises FormatError where rows lack a column or a key, UnsupportedError where a column cannot
-        be of the table's type; both name the file.
+        have the table's type; both name the file.
         """
         rows = self._convert_batch(batch)
         if not len(rows):
@@ -138,12 +140,12 @@ class BaseFileWriter:
         self._add_to_row_groups(rows)
 
     def end_row_group(self) -> None:
-        """What was written until now is in row groups of its own; no rows, no row group."""
+        """End the current row group; does nothing without rows."""
         self._write_row_group()
 
     @property
     def estimated_bytes(self) -> int:
-        """About the file's size if it were closed now: what tells where to end it."""
+        """About the file's size if it were closed now; callers use it to end the file."""
         groups = self._row_groups
         is_first = bool(self._waiting) and not groups.arrow
         if is_first and groups.sampled_rows < min(_SAMPLE, groups.waiting_rows / 4):
@@ -151,33 +153,33 @@ class BaseFileWriter:
         return self._estimate_size(groups.waiting * groups.encoded_share)
 
     def free_bytes(self, full: float) -> int:
-        """Bytes of Arrow's memory that fit for sure into ``full`` bytes of the file.
+        """Return the bytes of Arrow memory that surely fit into a file of ``full`` bytes.
 
-        Rows take no more in a file than in memory, so that nothing has to be encoded to know.
+        Rows take no more space in a file than in memory, so nothing has to be encoded.
         """
         return max(int(full) - self._estimate_size(self._row_groups.waiting), 0)
 
     def estimate_encoded(self, arrow: int) -> int:
-        """About the bytes of the file that so many of Arrow's memory take, as its others do."""
+        """Return about the file bytes of this much Arrow memory, at the current ratio."""
         return int(arrow * self._row_groups.encoded_share)
 
     def expect_encoded(self, encoded: int) -> None:
-        """What was written until now takes about so many bytes, as a file shows that has it."""
+        """Set the encoded size of the rows so far, known from a file that has the same rows."""
         groups = self._row_groups
-        if groups.waiting and not groups.arrow:  # else its own row groups show it
+        if groups.waiting and not groups.arrow:  # otherwise its own row groups show the ratio
             groups.encoded_share, groups.sampled_rows = (
                 encoded / groups.waiting,
                 groups.waiting_rows,
             )
 
     def _estimate_size(self, waiting: float) -> int:
-        """The file's size if what waits takes so many bytes."""
+        """Return the file's size if the waiting rows take ``waiting`` bytes."""
         chunks = (self._row_groups.count + bool(self._waiting)) * len(self._columns)
         footer = _FOOTER + _CHUNK_FOOTER * chunks + len(self._schema.avro) + self._keys.text_bytes
         return int(self._sink.tell()) + int(waiting) + footer
 
     def close(self) -> WrittenFile:
-        """End the file. Raises FormatError where a column that may not be null is."""
+        """End the file. Raises FormatError for a null in a required column."""
         self._write_row_group()
         said = self._keys.footer_metadata | self._settings.calendar.footer_metadata
         said |= {
@@ -202,11 +204,11 @@ class BaseFileWriter:
         )
 
     def abandon(self) -> None:
-        """Let go of the sink, which then holds no base file of Hudi's and is to be thrown away."""
+        """Release the sink, whose content is not a valid base file and must be deleted."""
         self._waiting.clear()
-        with suppress(Exception):  # as it was given up for another one
+        with suppress(Exception):  # the original error counts
             if self._parquet is not None:
-                self._parquet.close()  # else it writes when the garbage collector comes
+                self._parquet.close()  # otherwise it writes when garbage-collected
 
     def _convert_batch(self, batch: Any) -> Any:
         columns = [self._convert_field(field, batch) for field in self._columns]
@@ -221,11 +223,11 @@ class BaseFileWriter:
             return convert_column(column, field.type, where)
         at = batch.schema.get_field_index(field.name)
         if at < 0:
-            raise FormatError(self.name, f"rows to be written have no column {field.name}")
+            raise FormatError(self.name, f"the rows to write have no column {field.name}")
         return convert_column(batch.column(at), field.type, where)
 
     def _add_to_row_groups(self, rows: Any) -> None:
-        """Into row groups: each takes what it has room for, and at least a row."""
+        """Distribute rows over row groups; each takes at least one row."""
         groups, form, start = self._row_groups, self._settings, 0
         width = max(1, rows.nbytes // len(rows))
         while start < len(rows):
@@ -258,7 +260,7 @@ class BaseFileWriter:
         self._row_groups.sampled_rows = len(table)
 
     def _open_writer(self, sink: Any, rows: pa.Table, footers: list[Any]) -> Any:
-        """A Parquet writer; the first rows that there are say which columns get dictionaries."""
+        """Open a Parquet writer; the first rows decide which columns get dictionaries."""
         if self._dictionaries is None:
             plain = choose_plain_columns(rows)
             self._dictionaries = list_dictionary_paths(self._columns, plain)
@@ -267,14 +269,14 @@ class BaseFileWriter:
 
 @dataclass(slots=True)
 class _RowGroups:
-    """Row groups so far, in bytes of Arrow's memory and of the file, and what waits to be one."""
+    """The row groups so far, in Arrow and file bytes, and the rows waiting for the next one."""
 
     count: int = 0
     arrow: int = 0
     encoded: int = 0
     waiting: int = 0
     waiting_rows: int = 0
-    #: encoded bytes for each of Arrow's, as groups or a sample of so many rows had it
+    #: encoded bytes per byte of Arrow memory, from row groups or a sample
     encoded_share: float = 1.0
     sampled_rows: int = 0
 
@@ -287,7 +289,7 @@ class _RowGroups:
 
 
 class _KeyFooter:
-    """What the footer says of record keys."""
+    """Collects what the footer holds about record keys."""
 
     def __init__(self, form: BaseFileSettings) -> None:
         self._form = form
@@ -310,7 +312,7 @@ class _KeyFooter:
         said = {}
         if self._bloom:
             said[BLOOM] = self._bloom.build().text
-            if self._form.bloom and self._form.bloom.code != "SIMPLE":  # Hudi names no other kind
+            if self._form.bloom and self._form.bloom.code != "SIMPLE":  # Hudi names only this type
                 said[BLOOM_CODE] = self._form.bloom.code
         if self.range.least is not None and self.range.greatest is not None:
             said |= {MIN_KEY: self.range.least, MAX_KEY: self.range.greatest}
@@ -320,7 +322,7 @@ class _KeyFooter:
 def _build_columns(
     schema: FileSchema, form: BaseFileSettings, stamp: CommitStamp | None
 ) -> pa.Schema:
-    """The file's columns, those of one value as dictionaries."""
+    """Return the file's columns; columns with one value are dictionaries."""
     same = {FILE_NAME} if stamp is None or not form.has_keys else {FILE_NAME, COMMIT_TIME}
     return pa.schema(
         field.with_type(REPEATED_TYPE) if field.name in same else field for field in schema.columns
@@ -333,6 +335,6 @@ def _write_table(parquet: Any, table: Any, name: str) -> None:
     except pa.ArrowException as problem:
         raise FormatError(
             name,
-            f"its rows cannot be written: {problem}",
-            "make the table's schema fit its rows with Hudi",
+            f"rows cannot be written: {problem}",
+            "evolve the table's schema with Hudi to fit its rows",
         ) from None

@@ -1,8 +1,8 @@
-"""Avro binary straight to Arrow columns: a field of all records at a time, no object per record.
+"""Decode Avro binary straight to Arrow columns: one field of all records at a time.
 
-Records of a log block lie behind their lengths, so every record's start is known; a field is read
-at all positions at once, and what comes out is where the next field starts. Lists and maps take as
-many rounds as the longest of them has entries.
+Each record of a log block follows its length, so the start of every record is known. A field is
+decoded at all offsets at once, which also gives the offsets of the next field. Lists and maps take
+as many rounds as the longest one has entries. No Python object is made per record.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from reconciler.arrays import to_boolean_array, to_integer_array
 from reconciler.file_slices.merge.avro_schema import AvroKind, AvroNode
 from reconciler.hudi.codecs.avro_binary import require
 
-#: records decoded together: enough to be quick, few enough to stay in the cache
+#: records decoded per batch, sized for the processor's cache
 _BATCH_RECORDS: Final = 32 * 1024
-#: zeros behind the data: what reads over its end by a number's length is found out afterwards
+#: zero bytes after the data, so that a read past its end can be detected afterwards
 _PADDING: Final = 16
 _LONGEST: Final = 10  # bytes of a varint
 _WORD: Final = 16  # bytes of a decimal128
@@ -36,9 +36,9 @@ EntryParts = list[tuple[Offsets, Any, Any]]
 def decode_records(
     content: bytes, starts: Offsets, ends: Offsets, schema: AvroNode, columns: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The named columns, as far as the schema has them, of records at ``starts`` in ``content``.
+    """Yield the named columns that the schema has, of records at ``starts`` in ``content``.
 
-    Raises ValueError, LookupError or an Arrow error for bytes that are not what they claim.
+    Raises ValueError, LookupError or an Arrow error for damaged bytes.
     """
     data = np.frombuffer(content + bytes(_PADDING), np.uint8)
     reader = _ColumnReader(data, pa.py_buffer(data), len(content))
@@ -54,7 +54,8 @@ def decode_records(
             else:
                 at = reader.skip(node, at)
         require(
-            bool((at == ends[first : first + _BATCH_RECORDS]).all()), "a record has another length"
+            bool((at == ends[first : first + _BATCH_RECORDS]).all()),
+            "a record's length differs from its fields",
         )
         fields = [pa.field(name, node.arrow) for name, node in wanted]
         count = len(at)
@@ -67,14 +68,14 @@ def decode_records(
 
 @dataclass(frozen=True, slots=True)
 class _ColumnReader:
-    """Reads values at many places of ``data``; ``size`` without the padding."""
+    """Reads values at many offsets of ``data``; ``size`` excludes the padding."""
 
     data: NDArray[np.uint8]
     buffer: Any
     size: int
 
     def read(self, node: AvroNode, at: Offsets) -> tuple[Any, Offsets]:
-        """The values of one type at ascending places, and where the next ones start."""
+        """Return the values of one type at ascending offsets, and the offsets after them."""
         if not node.branches:
             return self._read_value(node, at)
         branch, at = self._read_branch(node, at)
@@ -90,7 +91,7 @@ class _ColumnReader:
         return column.take(pc.if_else(to_boolean_array(gone), None, to_integer_array(place))), at
 
     def skip(self, node: AvroNode, at: Offsets) -> Offsets:
-        """Where the next values start."""
+        """Return the offsets after the values."""
         if not node.branches:
             return self._skip_value(node, at)
         branch, at = self._read_branch(node, at)
@@ -102,7 +103,9 @@ class _ColumnReader:
 
     def _read_branch(self, node: AvroNode, at: Offsets) -> tuple[Offsets, Offsets]:
         branch, at = self._read_long(at)
-        require(bool(((branch >= 0) & (branch < node.branches)).all()), "a union has no such type")
+        require(
+            bool(((branch >= 0) & (branch < node.branches)).all()), "a union branch is out of range"
+        )
         return branch, at
 
     def _read_value(self, node: AvroNode, at: Offsets) -> tuple[Any, Offsets]:  # noqa: PLR0911
@@ -151,14 +154,14 @@ class _ColumnReader:
                 assert_never(node.kind)
 
     def _read_long(self, at: Offsets) -> tuple[Offsets, Offsets]:
-        """Zig-zag numbers of variable length."""
+        """Read zig-zag numbers of variable length."""
         byte = self.data[at]
         value = (byte & 0x7F).astype(np.uint64)
         after = at + 1
         more = np.flatnonzero(byte >= 0x80)  # noqa: PLR2004 (continuation bit)
         shift = 7
         while len(more):
-            require(shift < 7 * _LONGEST, "a number has no end")
+            require(shift < 7 * _LONGEST, "a number is longer than 10 bytes")
             byte = self.data[after[more]]
             value[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
             after[more] += 1
@@ -168,27 +171,27 @@ class _ColumnReader:
         return signed, after
 
     def _read_fixed(self, at: Offsets, width: int) -> NDArray[np.uint8]:
-        """``width`` bytes at every place, a row each."""
-        require(not len(at) or int(at.max()) + width <= len(self.data), "it is cut off")
+        """Return ``width`` bytes at every offset, one row each."""
+        require(not len(at) or int(at.max()) + width <= len(self.data), "the data is truncated")
         found: NDArray[np.uint8] = self.data[at[:, None] + np.arange(width)]
         return found
 
     def _read_span(self, node: AvroNode, at: Offsets) -> tuple[Offsets, Offsets]:
-        """Where bytes of a fixed or written length start and end."""
+        """Return where bytes of a fixed or stored length start and end."""
         if node.kind is AvroKind.FIXED:
             start, length = at, np.full(len(at), node.size, np.int64)
         else:
             length, start = self._read_long(at)
-            require(bool(((length >= 0) & (length <= self.size)).all()), "a length is impossible")
+            require(bool(((length >= 0) & (length <= self.size)).all()), "a length is out of range")
         end = start + length
-        require(not len(end) or int(end.max()) <= self.size, "it is cut off")
+        require(not len(end) or int(end.max()) <= self.size, "the data is truncated")
         return start, end
 
     def _read_bytes(self, node: AvroNode, at: Offsets) -> tuple[Any, Offsets]:
         start, end = self._read_span(node, at)
         if node.logical == "decimal":
             return self._read_decimals(node, start, end), end
-        # every other value is a gap between two of ours, and is not taken
+        # every second value is a gap between two wanted ones and is dropped
         bounds = np.empty(2 * len(at) + 1, np.int64)
         bounds[0:-1:2], bounds[1::2] = start, end
         bounds[-1] = end[-1] if len(end) else 0
@@ -199,7 +202,7 @@ class _ColumnReader:
         return pc.cast(ours, kind), end
 
     def _read_decimals(self, node: AvroNode, start: Offsets, end: Offsets) -> Any:
-        """Big-endian numbers of any length as decimals of 16 bytes."""
+        """Read big-endian numbers of any length as decimals of 16 bytes."""
         length = end - start
         require(bool((length > 0).all()), "a decimal has no bytes")
         sign = np.where(self.data[start] >= 0x80, 0xFF, 0).astype(np.uint8)  # noqa: PLR2004
@@ -238,22 +241,27 @@ class _ColumnReader:
     def _read_rounds(
         self, node: AvroNode, at: Offsets, parts: list[tuple[Offsets, Any, Any]] | None
     ) -> Offsets:
-        """Over the blocks of lists or maps; ``parts`` gets owner, key and value of each entry."""
+        """Walk the blocks of lists or maps; return the offsets after them.
+
+        ``parts`` receives owner, key and value of each entry; None skips the entries.
+        """
         at = at.copy()
         active = np.arange(len(at))
         while len(active):
             count, at[active] = self._read_long(at[active])
-            sized = np.flatnonzero(count < 0)  # then the size in bytes follows
+            sized = np.flatnonzero(count < 0)  # a negative count is followed by the size in bytes
             if len(sized):
                 _, at[active[sized]] = self._read_long(at[active[sized]])
                 count = np.abs(count)
-            require(bool(((count >= 0) & (count <= self.size)).all()), "a list is impossible")
+            require(
+                bool(((count >= 0) & (count <= self.size)).all()), "a list's length is out of range"
+            )
             active, count = active[count > 0], count[count > 0]
             round_ = 0
             mine = active
             while len(mine := active[count > round_]):
                 at[mine] = self._read_entry(node, at[mine], mine, parts)
-                require(int(at[mine].max()) <= self.size, "it is cut off")
+                require(int(at[mine].max()) <= self.size, "the data is truncated")
                 round_ += 1
         return at
 
@@ -279,7 +287,8 @@ _WIDTHS: Final = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, Avro
 def _to_number_array(node: AvroNode, value: Offsets) -> Any:
     if node.kind is AvroKind.ENUM:
         require(
-            bool(((value >= 0) & (value < len(node.symbols))).all()), "an enum has no such symbol"
+            bool(((value >= 0) & (value < len(node.symbols))).all()),
+            "an enum symbol is out of range",
         )
         return pa.array(node.symbols, pa.string()).take(to_integer_array(value))
     if node.kind is AvroKind.INT:

@@ -1,7 +1,7 @@
-"""An Avro schema as a tree that decoders walk, and the Arrow types that its values take.
+"""Parse an Avro schema into a tree that decoders walk, with the Arrow types of its values.
 
 The types are those that Spark gives a Hudi table: both kinds of timestamp in microseconds, times of
-day as the integers they are stored as, enums as strings, fixed as binary.
+day as stored integers, enums as strings, fixed as binary.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TIMES: Final = (
 
 
 class AvroKind(Enum):
-    """How a value is written."""
+    """How a value is encoded."""
 
     NULL = "null"
     BOOLEAN = "boolean"
@@ -47,10 +47,10 @@ class AvroKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroNode:
-    """One type. ``branches``: in a union of that many; ``null``: its branch that is null, if any.
+    """One type. ``branches``: size of its union, if any; ``null``: index of the null branch.
 
-    ``size`` of a fixed, ``digits`` a decimal's precision and scale, ``symbols`` of an enum,
-    ``item`` of an array or the values of a map, ``fields`` of a record.
+    ``size``: bytes of a fixed. ``digits``: precision and scale of a decimal. ``symbols``: of an
+    enum. ``item``: type of an array's items or a map's values. ``fields``: of a record.
     """
 
     kind: AvroKind
@@ -112,22 +112,22 @@ _PLAIN: Final = {
 
 
 def parse_avro_schema(text: str, path: str) -> AvroNode:
-    """The tree of a record schema's JSON text.
+    """Parse a record schema's JSON text.
 
-    Raises FormatError naming ``path`` for what is no Avro schema of a record, UnsupportedError for
-    one that tables do not have: unions of several types, decimals of more than 38 digits.
+    Raises FormatError naming ``path`` for a text that is not a record schema, UnsupportedError for
+    types that tables do not have: unions of several types, decimals of more than 38 digits.
     """
-    parse_schema(text, path)  # refuses what recurses or has no size
+    parse_schema(text, path)  # refuses recursive types and types without size
     with decoding(path, "the Avro schema"):
         node = _build_node(json.loads(text), {}, "", path)
-        require(node.kind is AvroKind.RECORD and node.null is None, "it is not of a record")
+        require(node.kind is AvroKind.RECORD and node.null is None, "it is not a record schema")
         return node
 
 
 def to_arrow_schema(text: str, path: str) -> pa.Schema:
-    """The columns of a record schema's JSON text, all nullable, as Spark shows such a table.
+    """Return the columns of a record schema's JSON text, all nullable, as in Spark.
 
-    ``text`` is what a commit's ``schema`` holds; the meta columns may be missing there, see
+    ``text`` is the ``schema`` of a commit, which may lack the meta columns; see
     ``add_meta_columns``. Raises as ``parse_avro_schema`` does.
     """
     return pa.schema(
@@ -146,7 +146,7 @@ META_COLUMNS: Final = (
 
 
 def add_meta_columns(schema: pa.Schema) -> pa.Schema:
-    """The schema with all meta columns, in their place: first."""
+    """Return the schema with all of Hudi's meta columns in front."""
     rest = [field for field in schema if field.name not in META_COLUMNS]
     return pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *rest])
 
@@ -168,7 +168,7 @@ def _build_node(schema: Any, known: dict[str, AvroNode], space: str, where: str)
         case {"type": inner}:
             return _build_node(inner, known, space, where)
         case _:
-            raise ValueError(f"{schema!r} is no type")
+            raise ValueError(f"{schema!r} is not a type")
 
 
 def _find_named_type(name: str, known: dict[str, AvroNode], space: str) -> AvroNode:
@@ -180,7 +180,7 @@ def _find_named_type(name: str, known: dict[str, AvroNode], space: str) -> AvroN
     return found
 
 
-#: the types that need no more than their name
+#: the types that are given by name alone
 PRIMITIVES: Final = frozenset(
     kind.value for kind in AvroKind if kind.value not in ("array", "map", "record", "enum", "fixed")
 )
@@ -189,7 +189,7 @@ PRIMITIVES: Final = frozenset(
 def _build_union(
     branches: list[Any], known: dict[str, AvroNode], space: str, where: str
 ) -> AvroNode:
-    """A type that may be null: the only unions that a table's schema has."""
+    """Build a nullable type; a table's schema has no other unions."""
     null = branches.index("null") if "null" in branches else None
     rest = [branch for branch in branches if branch != "null"]
     if not rest:
@@ -223,7 +223,7 @@ def _build_named_type(
 
 
 def _add_logical_type(node: AvroNode, schema: Mapping[str, Any], where: str) -> AvroNode:
-    """The type with its logical type, where that one is for values of its kind."""
+    """Return the type with its logical type, where that fits its kind."""
     logical = schema.get("logicalType", "")
     match node.kind, logical:
         case (AvroKind.INT, "date" | "time-millis"):

@@ -1,9 +1,11 @@
-"""Which calendar the dates of a base file are counted in, as its footer tells Spark.
+"""Find and convert the calendar of a base file's dates, as its footer tells Spark.
 
-Before 15 October 1582 the hybrid calendar of Java's old classes (Julian until then) and the
-proleptic Gregorian one of Spark 3 give the same number to different days; timestamps differ until
-1900, by the local times that zones had before. A file of Hudi's row writer says which one it means,
-one of its Avro writer says nothing, and Spark then refuses old values unless its settings decide.
+Java's old classes use the hybrid calendar (Julian before 15 October 1582), Spark 3 the proleptic
+Gregorian one. Before that date they give the same number to different days. Timestamps differ until
+1900, because of old local times. A file of Hudi's row writer names its calendar, a file of its Avro
+writer does not; for those, Spark refuses old values unless its settings decide. Source: Spark's
+DataSourceUtils.datetimeRebaseSpec, RebaseDateTime.
+
 Source: Spark's DataSourceUtils.datetimeRebaseSpec, RebaseDateTime.
 """
 
@@ -23,7 +25,7 @@ from reconciler.errors import UnsupportedError
 _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 _ZONE: Final = b"org.apache.spark.timeZone"
-#: any from 3.0.0 on means the proleptic calendar
+#: any version from 3.0.0 on means the proleptic calendar
 _SPARK: Final = b"3.5.0"
 _FIRST_DATE: Final = -141_427  # 1582-10-15 in days since 1970
 _FIRST_TIME: Final = -2_208_988_800_000_000  # 1900-01-01 in microseconds since 1970
@@ -33,16 +35,16 @@ _UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """``zone``: the one that timestamps of the hybrid calendar were made in, "" where not said."""
+    """A calendar; ``zone``: the time zone of hybrid timestamps, "" where unknown."""
 
-    kind: Literal["unsaid", "proleptic", "hybrid"] = "unsaid"
+    kind: Literal["unspecified", "proleptic", "hybrid"] = "unspecified"
     zone: str = ""
 
     @classmethod
     def from_footer(cls, footer: Mapping[bytes, bytes] | None) -> Self:
-        """What the key-value pairs of a parquet footer say.
+        """Return the calendar that the key-value pairs of a Parquet footer name.
 
-        >>> Calendar.of({b"org.apache.spark.version": b"3.5.9"})
+        >>> Calendar.from_footer({b"org.apache.spark.version": b"3.5.9"})
         Calendar(kind='proleptic', zone='')
         """
         said = footer or {}
@@ -55,8 +57,8 @@ class Calendar:
 
     @property
     def footer_metadata(self) -> dict[str, str]:
-        """The key-value pairs that say so."""
-        said = {} if self.kind == "unsaid" else {_VERSION: _SPARK}
+        """The footer's key-value pairs that name this calendar."""
+        said = {} if self.kind == "unspecified" else {_VERSION: _SPARK}
         if self.kind == "hybrid":
             said[_LEGACY] = b""
             if self.zone:
@@ -69,11 +71,11 @@ PROLEPTIC: Final = Calendar("proleptic")
 
 
 def choose_common_calendar(calendars: Iterable[Calendar]) -> Calendar:
-    """The calendar for rows of several files: theirs, where they agree, else the proleptic one.
+    """Return the calendar for rows of several files: their own if equal, else proleptic.
 
-    >>> common_calendar([UNSAID, UNSAID]).kind
-    'unsaid'
-    >>> common_calendar([UNSAID, PROLEPTIC]).kind
+    >>> choose_common_calendar([UNSPECIFIED, UNSPECIFIED]).kind
+    'unspecified'
+    >>> choose_common_calendar([UNSPECIFIED, PROLEPTIC]).kind
     'proleptic'
     """
     found = {*calendars}
@@ -81,10 +83,10 @@ def choose_common_calendar(calendars: Iterable[Calendar]) -> Calendar:
 
 
 def convert_calendar(batch: Any, have: Calendar, wanted: Calendar, path: str) -> Any:
-    """Rows of one calendar in another; those without old dates are the same in all of them.
+    """Convert rows from one calendar to another; rows without old dates are unchanged.
 
-    Raises UnsupportedError naming ``path`` and the column where it is not known which day a value
-    means, or how it is counted in the wanted calendar.
+    Raises UnsupportedError naming ``path`` and the column when the calendar of an old value is
+    unknown, or the wanted calendar is not the proleptic one.
     """
     if have == wanted:
         return batch
@@ -95,7 +97,7 @@ def convert_calendar(batch: Any, have: Calendar, wanted: Calendar, path: str) ->
             if (have.kind, wanted) != ("hybrid", PROLEPTIC):
                 raise UnsupportedError(
                     f"{where}: dates before 1582 or times before 1900 in the {have.kind} calendar "
-                    f"cannot go into a file of the {wanted.kind} one; rewrite the table with Spark "
+                    f"cannot be written in the {wanted.kind} one; rewrite the table with Spark "
                     "and spark.sql.parquet.datetimeRebaseModeInRead set"
                 )
             columns[at] = _rebase_column(columns[at], have.zone, where)
@@ -103,7 +105,7 @@ def convert_calendar(batch: Any, have: Calendar, wanted: Calendar, path: str) ->
 
 
 def _has_old_dates(column: Any) -> bool:
-    """Whether a calendar matters to any value of a column, at any depth."""
+    """Return whether any value of a column depends on the calendar, at any depth."""
     kind, types = column.type, pa.types
     if types.is_struct(kind):
         return any(map(_has_old_dates, column.flatten()))
@@ -133,7 +135,7 @@ def _rebase_column(column: Any, zone: str, where: str) -> Any:
         days = moments // day
         return _replace_values(column, moments + (rebase_to_gregorian(days) - days) * day, np.int64)
     raise UnsupportedError(
-        f"{where}: old values of type {kind} in the hybrid calendar (zone {zone or 'not said'}) "
+        f"{where}: old values of type {kind} in the hybrid calendar (zone {zone or 'unknown'}) "
         "cannot be rebased; rewrite the table with Spark"
     )
 
@@ -150,12 +152,12 @@ def _replace_values(column: Any, values: NDArray[np.int64], kind: type) -> Any:
 
 
 def rebase_to_gregorian(days: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Days since 1970 of the hybrid calendar as those of the proleptic one.
+    """Convert days since 1970 from the hybrid calendar to the proleptic one.
 
-    The same year, month and day, a leap day that the Gregorian calendar lacks as 1 March
+    Year, month and day stay the same; a leap day that the Gregorian calendar lacks becomes 1 March
     (RebaseDateTime.rebaseJulianToGregorianDays).
 
-    >>> gregorian(np.array([-719164, -141428, -141427])).tolist()
+    >>> rebase_to_gregorian(np.array([-719164, -141428, -141427])).tolist()
     [-719162, -141438, -141427]
     """
     # years from 1 March, so that the leap day comes last; the count starts on 1 March of year 0

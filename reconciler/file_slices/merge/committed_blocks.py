@@ -1,4 +1,8 @@
-"""Which blocks of a slice's log files count, and in what order.
+"""Select the blocks of a slice's log files that count, in the order they apply.
+
+Corrupt blocks and blocks of uncommitted writes are ignored. A rollback removes earlier blocks of
+its target. A block that log compaction wrote takes the position of the last block it replaces.
+Source: BaseHoodieLogRecordReader.scanInternal.
 
 Source: BaseHoodieLogRecordReader.scanInternal. Corrupt and half-written blocks are ignored, blocks
 that nobody committed too, a rollback takes back the earlier blocks of its target, and a block that
@@ -25,11 +29,11 @@ _ROLLBACK: Final = "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedInstants:
-    """Whose blocks count. ``as_of``: none that began later, None for all.
+    """The instants whose blocks count. ``as_of``: the latest instant, None for all.
 
-    ``completed``, ``start``: the completed writes of the timeline and the oldest of them: what is older
-    is completed too, unless it is ``pending``. ``completed`` is None where whole log files count or do
-    not (version 8 and later).
+    ``completed``, ``start``: the completed writes of the timeline and the oldest of them. An older
+    instant is completed too, unless it is ``pending``. ``completed`` is None in version 8 and
+    later, where whole log files count or do not.
     """
 
     as_of: str | None = None
@@ -41,7 +45,10 @@ class CommittedInstants:
     def from_timeline(
         cls, timeline: Timeline, *, table_version: int, as_of: str | None = None
     ) -> Self:
-        """What counts by a timeline; in version 6 a log file holds blocks of several writes."""
+        """Return the instants that count by a timeline.
+
+        A log file of version 6 holds blocks of several writes.
+        """
         if table_version >= LOGS_BY_COMPLETION:
             return cls(as_of=as_of)
         completed = timeline.completed(_COMMITS)
@@ -63,9 +70,9 @@ class CommittedInstants:
 def read_committed_blocks(
     logs: Iterable[str], read: Callable[[str], bytes], committed: CommittedInstants
 ) -> list[LogBlock]:
-    """The data and delete blocks of log files, given in merge order, in the order they apply.
+    """Return the data and delete blocks of log files in merge order, in the order they apply.
 
-    Raises FormatError for damage, UnsupportedError for a block that has to be known and is not.
+    Raises FormatError for damage, UnsupportedError for a block of an unsupported kind.
     """
     found: dict[str, list[LogBlock]] = {}
     for path in logs:
@@ -94,8 +101,8 @@ def _apply_rollback(block: LogBlock, found: dict[str, list[LogBlock]]) -> None:
     command = block.header.get(HeaderKey.COMMAND_BLOCK_TYPE)
     if command != _ROLLBACK:
         raise UnsupportedError(
-            f"{block.path}: the command {command!r} of the log block at byte {block.start} is not "
-            "known, so its slice cannot be read"
+            f"{block.path}: unknown command {command!r} in the log block at byte {block.start}, so "
+            "its slice cannot be read"
         )
     found.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
 
@@ -108,7 +115,7 @@ def _check_mergeable(block: LogBlock) -> None:
         what = "a partial update"
     if what:
         raise UnsupportedError(
-            f"{block.path}: the log block at byte {block.start} is {what}, which is not merged; "
+            f"{block.path}: the log block at byte {block.start} is {what}, which is not supported; "
             "compact the table with Hudi to read it"
         )
 
@@ -124,7 +131,7 @@ def _require_instant(block: LogBlock) -> str:
 
 
 def _order_blocks(found: dict[str, list[LogBlock]]) -> list[LogBlock]:
-    """The blocks by instant, each compacted one in the place of the newest that it replaces."""
+    """Return the blocks by instant, a compacted one in place of the newest that it replaces."""
     stands_for: dict[str, str] = {}
     order: list[str] = []
     for instant in reversed(found):

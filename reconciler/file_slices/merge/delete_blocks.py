@@ -1,7 +1,7 @@
-"""The deletions of a delete block: keys, and the event times that some of them have.
+"""Decode the deletions of a delete block: keys, some with an event time.
 
-An event time is wrapped in a record that names its type. No event time, and the int 0 that the
-delete operation writes whatever the column's type, delete in any case.
+An event time is wrapped in a record that names its type. A deletion without event time always
+deletes. So does the int 0, which the delete operation writes for any column type.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Wrapped = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockDeletions:
-    """``ordering``: a column an ordering field; ``is_final``: without one, it deletes anything."""
+    """Deletions; ``ordering``: a column per ordering field; ``is_final``: has no event time."""
 
     keys: Any
     ordering: tuple[Any, ...]
@@ -40,9 +40,9 @@ class BlockDeletions:
 
 
 def decode_deletions(block: LogBlock, types: Sequence[pa.DataType]) -> BlockDeletions:
-    """What a DELETE block deletes; ``types`` are those of the ordering fields.
+    """Return the deletions of a DELETE block; ``types``: those of the ordering fields.
 
-    Raises FormatError, and UnsupportedError for event times of another shape than the fields.
+    Raises FormatError, and UnsupportedError for event times that do not match the fields.
     """
     records = _read_records(block)
     values = [_unwrap(wrapped, len(types), block.path) for _, wrapped in records]
@@ -62,11 +62,13 @@ def _read_records(block: LogBlock) -> list[tuple[str, _Wrapped | None]]:
     content = block.content
     with decoding(block.path, f"the delete block at byte {block.start}"):
         version, length = struct.unpack_from(">ii", content)
-        require(version == CONTENT_VERSION, f"content version {version}, not {CONTENT_VERSION}")
-        require(length == len(content) - 8, f"{length} bytes promised")
+        require(
+            version == CONTENT_VERSION, f"content version is {version}, expected {CONTENT_VERSION}"
+        )
+        require(length == len(content) - 8, f"the length field says {length} bytes")
         stream = io.BytesIO(content[8:])
         listed: Any = fastavro.schemaless_reader(stream, _load_schema(), None)
-        require(stream.tell() == length, f"{length - stream.tell()} bytes are left over")
+        require(stream.tell() == length, f"{length - stream.tell()} extra bytes follow")
         found = []
         for record in listed["deleteRecordList"]:
             key = record["recordKey"]
@@ -77,9 +79,9 @@ def _read_records(block: LogBlock) -> list[tuple[str, _Wrapped | None]]:
 
 @cache
 def _load_schema() -> Any:
-    """The schema with the value of each wrapper called as the wrapper.
+    """Return the delete schema with each wrapper's value named after the wrapper.
 
-    So a value says its type; having fastavro say it takes three times as long.
+    So a decoded value shows its type; fastavro's own way to do so takes three times as long.
     """
     schema = json.loads(load_schema_text(_SCHEMA))
     (records,) = schema["fields"]
@@ -100,7 +102,7 @@ def _rename_wrapper_value(wrapper: dict[str, Any]) -> None:
 
 
 def _unwrap(wrapped: _Wrapped | None, fields: int, path: str) -> tuple[Any, ...] | None:
-    """The event time of a deletion, a value a field; None without one."""
+    """Return the event time of a deletion, one value per field; None without one."""
     if wrapped is None or not fields or wrapped.get("IntWrapper") == 0:
         return None
     ((name, value),) = wrapped.items()
@@ -108,8 +110,8 @@ def _unwrap(wrapped: _Wrapped | None, fields: int, path: str) -> tuple[Any, ...]
         return (value,)
     if name != _ARRAY or value is None or len(value) != fields:
         raise UnsupportedError(
-            f"{path}: a deletion has an event time of another shape than the table's {fields} "
-            "ordering fields; compact the table with Hudi to read it"
+            f"{path}: a deletion's event time does not match the table's {fields} ordering fields; "
+            "compact the table with Hudi to read it"
         )
     return tuple(None if inner is None else next(iter(inner.values())) for inner in value)
 

@@ -1,4 +1,4 @@
-"""Which records are deletions by what is in them (DeleteContext, RecordContext.isDeleteRecord)."""
+"""Find deletions by a record's content (DeleteContext, RecordContext.isDeleteRecord)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from reconciler.file_slices.merge.rules import IS_DELETED, OPERATION
 
 
 def find_deletions(batch: Any, marker: tuple[str, str] | None) -> NDArray[np.bool_]:
-    """Of every row; ``marker``: a column and the text in it that marks a deletion, or None."""
+    """Return for every row whether it is a deletion.
+
+    ``marker``: a column and the text in it that marks a deletion, or None.
+    """
     found = np.zeros(len(batch), np.bool_)
     marked = find_column(batch, IS_DELETED)
     if marked is not None and pa.types.is_boolean(marked.type):

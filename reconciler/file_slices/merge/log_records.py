@@ -1,6 +1,6 @@
-"""The records of a slice's log blocks, merged with each other: one row a key.
+"""Merge the records of a slice's log blocks with each other: one row per key.
 
-Only these are held in memory; the base file streams past them (``slice``).
+Only these records are held in memory; ``slice_reader`` streams the base file past them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HEAD_BYTES: Final = 8  # version and count of an Avro block
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WantedColumns:
-    """``table``: every column of the table, ``columns``: those to give, in order.
+    """``table``: every column of the table; ``columns``: those to return, in order.
 
     ``missing``: values of columns that files may lack, such as partition columns.
     """
@@ -54,10 +54,11 @@ class WantedColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogRecords:
-    """What the log blocks say of each key.
+    """The merged log records by key.
 
-    ``keys`` are distinct. ``row``: per key its row in ``table``, -1 for a deletion; ``is_final``: a
-    deletion whatever the base file's event time; ``ordering``: comparable columns, a row a key.
+    ``keys`` are distinct. ``row``: per key its row in ``table``, -1 for a deletion. ``is_final``:
+    the deletion wins over any event time of the base file. ``ordering``: comparable columns, one
+    row per key.
     """
 
     keys: Any
@@ -72,7 +73,7 @@ class LogRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _BlockRecords:
-    """Records or deletions in the order they were written; ``rows`` None for a delete block."""
+    """Records or deletions of a block in written order; ``rows`` is None for a delete block."""
 
     keys: Any
     is_delete: NDArray[np.bool_]
@@ -82,7 +83,10 @@ class _BlockRecords:
 
 
 def find_ordering_fields(rules: MergeRules, table: pa.Schema) -> dict[str, pa.DataType]:
-    """The ordering fields that the table has, and their types: others are the same for all."""
+    """Return the ordering fields that the table has, with their types.
+
+    A missing field is equal for all records.
+    """
     found = ((name, find_type(table, name)) for name in rules.ordering)
     return {name: kind for name, kind in found if kind is not None}
 
@@ -90,9 +94,9 @@ def find_ordering_fields(rules: MergeRules, table: pa.Schema) -> dict[str, pa.Da
 def merge_log_blocks(
     blocks: list[LogBlock], rules: MergeRules, wanted: WantedColumns
 ) -> LogRecords:
-    """The records of blocks in the order they apply; raises FormatError, UnsupportedError.
+    """Merge the records of blocks in the order they apply; raises FormatError, UnsupportedError.
 
-    The list is used up: the bytes of a block go once its columns are there.
+    The list is emptied, so that a block's bytes are freed once it is decoded.
     """
     fields = find_ordering_fields(rules, wanted.table)
     names = {*wanted.columns.names, *rules.columns}
@@ -113,7 +117,7 @@ def merge_log_blocks(
 def read_ordering_values(
     batch: Any, fields: Mapping[str, pa.DataType], where: str
 ) -> tuple[Any, ...]:
-    """The event times of a batch's rows, comparable."""
+    """Return the event times of a batch's rows with the types of the table."""
     found = []
     for name, kind in fields.items():
         column = find_column(batch, name)
@@ -160,14 +164,14 @@ def _read_records(
 
 
 def is_default_ordering(column: Any) -> NDArray[np.bool_]:
-    """Whether each event time is the one that stands for none: null, or 0 of an int."""
+    """Return whether each event time means none: null, or 0 for an int."""
     if column.type == pa.int32():
         return to_numpy_bools(pc.equal(column.fill_null(0), 0))
     return to_numpy_bools(column.is_null())
 
 
 def _read_batches(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
-    """The records of a data block, as far as the names go, with the types they were written in."""
+    """Yield the wanted columns of a data block, with the types they were written in."""
     if block.type is BlockType.PARQUET_DATA:
         yield from _read_parquet(block, names)
         return
@@ -190,19 +194,19 @@ def _read_parquet(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
 
 
 def _find_record_offsets(content: bytes) -> tuple[Offsets, Offsets]:
-    """Where the records of an Avro block start and end."""
+    """Return where the records of an Avro block start and end."""
     version, count = struct.unpack_from(">ii", content)
     known = version == CONTENT_VERSION and 0 <= count <= len(content) // 4
-    require(known, f"content version {version} with {count} records")
+    require(known, f"content version {version} with {count} records is not supported")
     at, found, read = _HEAD_BYTES, [], struct.Struct(">i").unpack_from
-    for _ in range(count):  # the one loop over records: as little as can be
+    for _ in range(count):  # the only loop over records: keep it minimal
         at += read(content, at)[0] + 4
         found.append(at)
     ends = np.array(found, np.int64)
     starts = np.empty(count, np.int64)
     starts[:1], starts[1:] = _HEAD_BYTES, ends[:-1]
     starts += 4
-    require(bool((starts <= ends).all()), "a record has a length below zero")
+    require(bool((starts <= ends).all()), "a record has a negative length")
     require(at == len(content), f"its {count} records take {at} bytes of {len(content)}")
     return starts, ends
 
@@ -245,7 +249,7 @@ def _merge_parts(
 def _select_rows(
     parts: list[_BlockRecords], won: NDArray[np.int64], wanted: WantedColumns
 ) -> tuple[NDArray[np.int64], Any]:
-    """Per key its row among those that won, and these rows."""
+    """Return for each key its row among the winning rows, and these rows."""
     total = sum(len(part.keys) for part in parts)
     keeps = np.zeros(total, np.bool_)
     keeps[won] = True

@@ -1,7 +1,7 @@
-"""Event time: which of two records is the newer one, for whole columns of records.
+"""Compare records by event time, for whole columns of records.
 
-Values compare as Java compares them: floats by their total order, text by its bytes (as Spark's
-UTF8String does), null as the int 0 where it is one and below everything else.
+Values compare as in Java: floats by their total order, text by its bytes (as Spark's UTF8String).
+Null counts as 0 in an int column and is below all values of other columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POSITIVE: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 def find_column(batch: Any, path: str) -> Any:
-    """The column of a name, or the field that dots lead to; None where there is none."""
+    """Return the column of a name or of a dotted path into structs, None if there is none."""
     first, *inner = path.split(".")
     if first not in batch.schema.names:
         return None
@@ -34,7 +34,7 @@ def find_column(batch: Any, path: str) -> Any:
 
 
 def find_type(schema: pa.Schema, path: str) -> pa.DataType | None:
-    """The type of the column of a name, or of the field that dots lead to."""
+    """Return the type of a column name or of a dotted path into structs, None without one."""
     first, *inner = path.split(".")
     if first not in schema.names:
         return None
@@ -47,13 +47,13 @@ def find_type(schema: pa.Schema, path: str) -> pa.DataType | None:
 
 
 def to_comparable(column: Any, name: str) -> Any:
-    """An array that Arrow compares as Java compares the values of the column.
+    """Return an array that Arrow compares as Java compares the column's values.
 
     Raises UnsupportedError for a type that has no order in Hudi.
     """
     kind, types = column.type, pa.types
     if kind == pa.int32():
-        return column.fill_null(0)  # what Hudi takes for no value
+        return column.fill_null(0)  # Hudi treats null as 0
     if types.is_floating(kind):
         return _to_total_order(column.cast(pa.float64()))
     if types.is_boolean(kind):
@@ -63,11 +63,11 @@ def to_comparable(column: Any, name: str) -> Any:
     compares = (types.is_integer, types.is_string, types.is_decimal, types.is_date32)
     if any(is_one(kind) for is_one in compares):
         return column
-    raise UnsupportedError(f"records cannot be ordered by column {name}, which is {kind}")
+    raise UnsupportedError(f"records cannot be ordered by column {name} of type {kind}")
 
 
 def _to_total_order(column: Any) -> Any:
-    """Doubles as longs in the order of Double.compare: -0.0 before 0.0, NaN last."""
+    """Convert doubles to longs in the order of Double.compare: -0.0 before 0.0, NaN last."""
     values = column.fill_null(0.0)
     bits = np.frombuffer(values.buffers()[1] or b"", np.int64)
     bits = bits[values.offset : values.offset + len(values)].copy()
@@ -78,7 +78,7 @@ def _to_total_order(column: Any) -> Any:
 
 
 def rank_rows(columns: Sequence[Any], count: int) -> NDArray[np.int64]:
-    """A number per row that compares as the rows of ``columns`` do, most significant first."""
+    """Return a number per row that compares as the rows do, most significant column first."""
     if len(columns) == 1:
         return _rank_column(columns[0])
     found = np.zeros(count, np.int64)
@@ -109,7 +109,7 @@ def _rank_densely(column: Any) -> NDArray[np.int64]:
 
 
 def compare_rows(left: Sequence[Any], right: Sequence[Any]) -> NDArray[np.int8]:
-    """Row by row -1, 0 or 1: ``left`` is older than ``right``, equal or newer."""
+    """Return -1, 0 or 1 per row: ``left`` is older than ``right``, equal or newer."""
     found = np.zeros(len(left[0]) if left else 0, np.int8)
     for ours, theirs in zip(left, right, strict=True):
         sign = _compare_values(ours, theirs)
@@ -127,7 +127,7 @@ def _compare_values(left: Any, right: Any) -> NDArray[np.int8]:
 
 
 def pick_last(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
-    """Per group the last row of it: the later write wins."""
+    """Return the last row of each group: the later write wins."""
     found = np.zeros(groups, np.int64)
     found[codes] = np.arange(len(codes))
     return found
@@ -141,10 +141,12 @@ def pick_newest(
     is_final: NDArray[np.bool_],
     is_listed: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """Per group the row that wins by event time; of equals the later one.
+    """Return the winning row of each group by event time; of equal ones, the later row.
 
-    ``is_final``: deletions without event time, which end what was before them; then only a record
-    can come, whatever its event time, and no deletion of a delete block (``is_listed``).
+    ``is_final``: deletions without event time. They remove everything before them; afterwards only
+    a record counts, whatever its event time, not a deletion of a delete block (``is_listed``).
+    Source: BufferedRecordMergerFactory.EventTimeRecordMerger, deltaMergeDeleteRecord.
+
     Source: BufferedRecordMergerFactory.EventTimeRecordMerger, deltaMergeDeleteRecord.
     """
     found = pick_last(codes, groups)
@@ -155,7 +157,7 @@ def pick_newest(
     kept = np.flatnonzero(_find_candidates(codes, groups, is_final, is_listed))
     picked = to_integer_array(several[kept])
     rank = rank_rows([column.take(picked) for column in ordering], len(kept))
-    order = kept[np.lexsort((rank, codes[kept]))]  # stable: the later one stays the later one
+    order = kept[np.lexsort((rank, codes[kept]))]  # stable, so the later of equal rows stays last
     last = np.append(np.diff(codes[order]) != 0, True)
     found[codes[order[last]]] = several[order[last]]
     return found
@@ -167,7 +169,7 @@ def _find_candidates(
     is_final: NDArray[np.bool_],
     is_listed: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """The rows that no final deletion puts out of the running."""
+    """Return the rows that no final deletion removes."""
     finals = np.flatnonzero(is_final)
     if not len(finals):
         return np.ones(len(codes), np.bool_)

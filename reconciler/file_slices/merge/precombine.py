@@ -1,10 +1,10 @@
-"""Log records among each other as Hudi 0.x merges them, which is not how Hudi 1.x does.
+"""Merge log records with each other as Hudi 0.x does, which differs from Hudi 1.x.
 
-Every payload class of 0.x compares event times here, also the one that then overwrites the base
-file (OverwriteWithLatestAvroPayload.preCombine). A record always follows a deletion of a delete
-block, whatever their event times; and such a deletion of a textual event time always deletes,
-because Java compares it as another class of text (HoodieMergedLogRecordScanner). Decimals compare
-as the bytes that Avro holds of them, so those below zero come last (SpillableMapUtils).
+Every payload class of 0.x compares event times here, even the one that then overwrites the base
+file (OverwriteWithLatestAvroPayload.preCombine). A record after a deletion of a delete block always
+wins, whatever their event times. A deletion with a textual event time always deletes, because Java
+compares it with another text class (HoodieMergedLogRecordScanner). Decimals compare by their Avro
+bytes, so negative ones come last (SpillableMapUtils).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pick_precombined(
     is_final: NDArray[np.bool_],
     is_listed: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """Per group the row that wins; arguments as of ``pick_newest``."""
+    """Return the winning row of each group; arguments as in ``pick_newest``."""
     ends = is_listed & (is_final | any(map(_compares_as_other_class, ordering)))
     ordering = [part for column in ordering for part in _to_byte_order(column)]
     found = pick_newest(codes, groups, ordering, is_final=ends, is_listed=is_listed)
@@ -47,7 +47,7 @@ def _compares_as_other_class(column: Any) -> bool:
 
 
 def _to_byte_order(column: Any) -> list[Any]:
-    """Columns that compare as a column's Avro bytes do, of equal length and without signs."""
+    """Return columns that compare as a column's Avro bytes: equal length, without sign."""
     if not pa.types.is_decimal(column.type):
         return [column]
     return [pc.less(column, pa.scalar(Decimal(), column.type)).cast(pa.int8()), column]
@@ -61,7 +61,10 @@ def _merge_timed_deletions(
     is_listed: NDArray[np.bool_],
     timed: NDArray[np.bool_],
 ) -> None:
-    """Keys that a deletion with an event time names: few, and each step depends on the last."""
+    """Merge keys that have a deletion with an event time, row by row.
+
+    They are few, and each step depends on the previous one.
+    """
     named = np.zeros(len(found), np.bool_)
     named[codes[timed]] = True
     state: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""A file that is read in ranges, as parquet readers want one."""
+"""A file read in ranges, for Parquet readers."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from reconciler.errors import FormatError
 
 
 class RangeSource(Protocol):
-    """Where ranges of files are read."""
+    """A source that reads ranges of files."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """At most ``length`` bytes from ``start``."""
+        """Return at most ``length`` bytes from ``start``."""
 
 
 def open_range_file(source: RangeSource, path: str, size: int) -> Any:
-    """The file of a known size, for Arrow."""
+    """Open a file of a known size for Arrow."""
     return pa.PythonFile(_RangeFile(source, path, size), mode="r")
 
 
 @contextmanager
 def reading_parquet(path: str) -> Iterator[None]:
-    """What Arrow cannot make sense of inside the block becomes a FormatError naming ``path``."""
+    """Turn errors of Arrow inside the block into a FormatError naming ``path``."""
     try:
         yield
-    except (pa.ArrowException, OSError) as problem:  # damaged pages are an OSError of Arrow's
+    except (pa.ArrowException, OSError) as problem:  # Arrow raises OSError for damaged pages
         raise FormatError(
             path,
             f"cannot be read as parquet: {' '.join(str(problem).split())}",
@@ -38,7 +38,7 @@ def reading_parquet(path: str) -> Iterator[None]:
 
 
 class _RangeFile(io.RawIOBase):
-    """Seeks for nothing; every read is one range."""
+    """A file whose every read is one range request; seeking reads nothing."""
 
     def __init__(self, source: RangeSource, path: str, size: int) -> None:
         super().__init__()

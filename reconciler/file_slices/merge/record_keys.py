@@ -1,7 +1,7 @@
-"""The record keys of rows: stored, or made of the key columns where a table stores none.
+"""Read the record keys of rows, or build them from key columns if the table stores none.
 
 Source: KeyGenUtils, SimpleAvroKeyGenerator (the value as text), ComplexAvroKeyGenerator (names and
-values, null and empty spelled out).
+values; null and empty values have placeholders).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from reconciler.file_slices.merge.rules import MergeRules
 
 
 def read_record_keys(batch: Any, rules: MergeRules, path: str) -> Any:
-    """The key of every row as text; raises FormatError naming ``path`` when one has none.
+    """Return the key of every row as text; raises FormatError naming ``path`` if one is missing.
 
-    Raises UnsupportedError when the keys are of types that Hudi spells in its own way.
+    Raises UnsupportedError when a key column's type is one that only Hudi can convert to text.
     """
     parts = [_read_key_column(batch, name, path) for name in rules.key_columns]
     if rules.has_named_keys:
@@ -33,7 +33,7 @@ def read_record_keys(batch: Any, rules: MergeRules, path: str) -> Any:
         raise FormatError(
             path,
             f"{keys.null_count} records have no {rules.key_columns[0]}",
-            "records without keys cannot be merged; compact the table with Hudi",
+            "compact the table with Hudi",
         )
     return keys
 
@@ -41,13 +41,13 @@ def read_record_keys(batch: Any, rules: MergeRules, path: str) -> Any:
 def _read_key_column(batch: Any, name: str, path: str) -> Any:
     column = find_column(batch, name)
     if column is None:
-        raise FormatError(path, f"has no column {name}, which holds the record keys")
+        raise FormatError(path, f"has no key column {name}")
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
         raise UnsupportedError(
-            f"{path}: the records store no keys, and those made of {name} ({column.type}) are "
-            "spelled in a way that only Hudi knows"
+            f"{path}: the records store no keys, and only Hudi can make them from {name} "
+            f"({column.type})"
         )
     return column.cast(pa.string())
 

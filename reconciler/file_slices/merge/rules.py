@@ -1,4 +1,8 @@
-"""How a table merges its records: what ``hoodie.properties`` says, for every version of tables.
+"""Find a table's rules for merging records in ``hoodie.properties``, for every table version.
+
+An unknown rule is refused by name, but only when a slice with log files is read; without log files
+there is nothing to merge. Source: HoodieTableConfig (inferMergingConfigsForPreV9Table,
+inferMergingConfigsForV9TableCreation), HoodieRecordPayload, DeleteContext.
 
 Source: HoodieTableConfig (inferMergingConfigsForPreV9Table, inferMergingConfigsForV9TableCreation),
 HoodieRecordPayload, DeleteContext. What names a rule that is not known here is refused by name,
@@ -21,29 +25,29 @@ _MODES: Final = {
     "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload": _COMMIT,
     "org.apache.hudi.common.model.DefaultHoodieRecordPayload": _EVENT,
     "org.apache.hudi.common.model.EventTimeAvroPayload": _EVENT,
-    # merge strategies, which stand where there is no payload class
+    # merge strategies, used without a payload class
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": _EVENT,
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": _COMMIT,
 }
-#: from this table version on the merge mode alone decides, payload classes are history
+#: the first table version where only the merge mode decides, not the payload class
 _BY_MODE: Final = 9
 _PAYLOADS: Final = ("hoodie.compaction.payload.class", "hoodie.datasource.write.payload.class")
 _STRATEGIES: Final = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _PREFIX: Final = "hoodie.record.merge.property."
-#: Hudi 1.x writes it whatever the table's version, 0.x does not know it
+#: a property that Hudi 1.x writes for every table version and 0.x never writes
 _MADE_BY_1: Final = "hoodie.timeline.path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRules:
-    """``key_columns``: the column that holds the record key, or those that it is made of.
+    """How a table's records merge. ``key_columns``: the record key column, or its parts.
 
-    ``ordering``: the columns of event time, most significant first, dots lead into structs; empty:
-    the later write wins. ``delete_marker``: a column and the text that makes a record a deletion.
-    ``has_named_keys``: whether ``key_columns`` joined carry their names (Hudi's complex keys).
-    ``refusal``: why records of this table cannot be merged, empty when they can.
-    ``overwrites``: log records replace the base file's whatever their event times.
-    ``precombines``: log records merge with each other as Hudi 0.x merges them.
+    ``ordering``: the event-time columns, most significant first, with dots into structs; empty: the
+    later write wins. ``delete_marker``: a column and the text that makes a record a deletion.
+    ``has_named_keys``: joined keys carry their column names (Hudi's complex keys). ``refusal``: why
+    records of this table cannot be merged, empty when they can. ``overwrites``: log records replace
+    base file records whatever their event times. ``precombines``: log records merge with each other
+    as in Hudi 0.x.
     """
 
     key_columns: tuple[str, ...] = (_RECORD_KEY,)
@@ -58,11 +62,11 @@ class MergeRules:
     def from_properties(
         cls, properties: TableProperties, *, precombines: bool | None = None
     ) -> Self:
-        """The rules of a table, as the readers of the Hudi that made it follow them.
+        """Return a table's rules as readers of the Hudi that made it follow them.
 
-        ``precombines``: as those of Hudi 0.x do, or not (1.x); None for what the table says. The
-        two differ where log records of one key do not come in the order of their event times; see
-        ``precombine``.
+        ``precombines``: merge log records as Hudi 0.x does (True) or as 1.x does (False); None: as
+        the table says. They differ where log records of one key are not in the order of their event
+        times; see ``precombine``.
         """
         raw = properties.raw
         if precombines is None:
@@ -76,9 +80,9 @@ class MergeRules:
             why = why or _check_virtual_keys(raw, keys)
         update = raw.get("hoodie.table.partial.update.mode")
         if update and update != "NONE":
-            why = f"partial updates ({update}) are not merged"
+            why = f"partial updates ({update}) are not supported"
         if marker and not all(marker):
-            why = "of the payload's delete field and its marker only one is configured"
+            why = "only one of the payload's delete field and delete marker is configured"
         return cls(
             key_columns=keys,
             ordering=properties.ordering_fields if mode == _EVENT or precombines else (),
@@ -91,31 +95,31 @@ class MergeRules:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The top-level columns of a record that decide, beside those that are asked for."""
+        """The top-level columns that decide how a record merges."""
         marker = self.delete_marker[:1] if self.delete_marker else ()
         names = (*self.key_columns, *self.ordering, *marker, IS_DELETED, OPERATION)
         return tuple(dict.fromkeys(name.partition(".")[0] for name in names))
 
 
 def _was_made_by_hudi_0(properties: TableProperties) -> bool:
-    """Whether Hudi 0.x made the table, and so merges it.
+    """Return whether Hudi 0.x made the table and so merges it.
 
-    What log records come to is not on disk: each version's compaction makes of them what its own
-    readers read, and 0.x and 1.x do not read the same. Hudi 1.x upgrades a table before it writes,
-    unless it is told to keep version 6 for readers of 0.x; a version 6 table that it made itself
-    names the place of its timeline.
+    The merged log records are not on disk. Each version's compaction writes what its own readers
+    read, and readers of 0.x and 1.x differ. Hudi 1.x upgrades a table before it writes, unless it
+    is configured to keep version 6 for readers of 0.x. A version 6 table that 1.x made names its
+    timeline path.
     """
     return properties.table_version < LOGS_BY_COMPLETION and _MADE_BY_1 not in properties.raw
 
 
-#: a record with true here is a deletion
+#: a record with true in this column is a deletion
 IS_DELETED: Final = "_hoodie_is_deleted"
 #: a change stream's operation: D and -U are deletions
 OPERATION: Final = "_hoodie_operation"
 
 
 def _find_merge_mode(raw: Mapping[str, str], properties: TableProperties) -> tuple[str, str]:
-    """The merge mode, or why there is none."""
+    """Return the merge mode, or why there is none."""
     mode = raw.get("hoodie.record.merge.mode", "").upper()
     payload = next((raw[key] for key in _PAYLOADS if raw.get(key)), "")
     strategy = next((raw[key] for key in _STRATEGIES if raw.get(key)), "")
@@ -126,13 +130,13 @@ def _find_merge_mode(raw: Mapping[str, str], properties: TableProperties) -> tup
         said = f"payload class {payload}" if payload else f"record merge strategy {strategy}"
         found = _MODES.get(payload or strategy, "")
         if mode and found and mode != found:
-            return "", f"{said} and record merge mode {mode} contradict each other"
+            return "", f"{said} contradicts record merge mode {mode}"
         mode = found
     else:
         mode, said = _EVENT if properties.ordering_fields else _COMMIT, ""
     if mode in (_EVENT, _COMMIT):
         return mode, ""
-    return "", f"{said} is not one whose records can be merged without its code"
+    return "", f"{said} is not supported"
 
 
 def _find_delete_marker(raw: Mapping[str, str]) -> tuple[str, str] | None:
@@ -142,11 +146,11 @@ def _find_delete_marker(raw: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _check_virtual_keys(raw: Mapping[str, str], keys: tuple[str, ...]) -> str:
-    """Why keys that are not stored cannot be made of columns; empty when they can."""
+    """Return why keys that are not stored cannot be built from columns; empty if they can."""
     if not keys:
-        return "its records hold no keys and hoodie.table.recordkey.fields names no column of them"
+        return "its records store no keys and hoodie.table.recordkey.fields is empty"
     generator = raw.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
     kind = generator or raw.get("hoodie.table.keygenerator.type", "")
     if len(keys) == 1 and kind.upper().startswith("COMPLEX"):
-        return f"records without keys of a {kind} of one field: writers differ in how they spell it"
+        return f"records store no keys and {kind} has one field, which writers spell differently"
     return ""

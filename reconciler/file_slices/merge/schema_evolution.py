@@ -1,7 +1,7 @@
-"""Columns of an older schema as columns of a newer one: filled, promoted, reordered by name.
+"""Convert columns of an older schema to a newer one: fill, promote, reorder by name.
 
-What Hudi's readers allow between a file and the table (HoodieAvroUtils.rewriteRecord, Avro's own
-promotions): added columns and fields are null, numbers widen, numbers and bytes become text.
+It allows what Hudi's readers allow between a file and the table (HoodieAvroUtils.rewriteRecord,
+Avro's promotions): added columns and fields are null, numbers widen, numbers and bytes become text.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PROMOTIONS: Final = frozenset(
 def evolve_batch(
     batch: Any, schema: pa.Schema, path: str, missing: Mapping[str, Any] | None = None
 ) -> Any:
-    """The batch with the columns of ``schema``; those it has not are of one value, or null.
+    """Return the batch with the columns of ``schema``; missing ones are constant or null.
 
-    Raises UnsupportedError naming ``path`` and the column when a type cannot become the wanted one.
+    Raises UnsupportedError naming ``path`` and the column when a type cannot be converted.
     """
     found = {field.name: at for at, field in enumerate(batch.schema)}
     columns = []
@@ -50,7 +50,7 @@ def evolve_batch(
 
 
 def evolve_column(column: Any, wanted: pa.DataType, where: str) -> Any:  # noqa: PLR0911
-    """A column as one of another type; raises UnsupportedError naming ``where``."""
+    """Convert a column to another type; raises UnsupportedError naming ``where``."""
     have, types = column.type, pa.types
     if have == wanted:
         return column
@@ -67,7 +67,7 @@ def evolve_column(column: Any, wanted: pa.DataType, where: str) -> Any:  # noqa:
         return _evolve_map(column, wanted, where)
     if (have, wanted) in _PROMOTIONS or _is_same_kind(have, wanted):
         try:
-            # a long does not always fit a float: it is rounded, as Java does
+            # a long that does not fit a float is rounded, as in Java
             return pc.cast(column, wanted, safe=have not in _WHOLE)
         except pa.ArrowInvalid as problem:
             raise UnsupportedError(f"{where}: {problem}") from None
@@ -76,7 +76,7 @@ def evolve_column(column: Any, wanted: pa.DataType, where: str) -> Any:  # noqa:
 
 def _evolve_struct(column: Any, wanted: pa.DataType, where: str) -> Any:
     found = {field.name: at for at, field in enumerate(column.type)}
-    children = column.flatten()  # null where the struct is
+    children = column.flatten()  # a child is null where its struct is
     columns = [
         evolve_column(children[found[field.name]], field.type, f"{where}.{field.name}")
         if field.name in found
@@ -89,7 +89,7 @@ def _evolve_struct(column: Any, wanted: pa.DataType, where: str) -> Any:
 def _evolve_map(column: Any, wanted: pa.DataType, where: str) -> Any:
     whole = column.take(
         to_integer_array(np.arange(len(column)))
-    )  # a slice shares its keys with others
+    )  # a slice shares its key array with other slices
     ends = to_numpy_numbers(whole.offsets)
     first, last = int(ends[0]), int(ends[-1])
     keys = evolve_column(whole.keys[first:last], wanted.key_type, f"{where}.key")
@@ -99,7 +99,7 @@ def _evolve_map(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 
 def _build_offsets(column: Any) -> Any:
-    """Where each list starts among the values of all, null where the list is null."""
+    """Return the offset of each list among all values, null where the list is null."""
     length = to_numpy_numbers(pc.list_value_length(column).fill_null(0).cast(pa.int32()))
     ends = np.zeros(len(length) + 1, np.int32)
     np.cumsum(length, out=ends[1:])
@@ -118,10 +118,10 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _is_same_kind(have: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether two types differ in width or unit alone, so that a checked cast is exact."""
+    """Return whether two types differ only in width or unit, so that a checked cast is exact."""
     types = pa.types
     if types.is_timestamp(have) and types.is_timestamp(wanted):
-        # INT96, which older Spark wrote, holds instants and comes without a zone
+        # INT96 of older Spark holds points in time but has no zone
         return have.tz is None or wanted.tz is not None
     if types.is_decimal(have) and types.is_decimal(wanted):
         return bool(wanted.scale >= have.scale)

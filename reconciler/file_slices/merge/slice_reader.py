@@ -1,8 +1,8 @@
-"""One file slice as rows: the base file streams past the merged records of the log files.
+"""Read one file slice as rows: the base file streams past the merged log records.
 
-``parse_input_slice`` is what readers and clustering build on. Memory: the log records, the keys of one row
-group of the base file, and one batch; nothing per base row but Arrow. The order of the rows is the
-base file's, then the records that log files added or replaced.
+Readers and clustering build on ``read_slice``. Memory: the log records, the keys of one row group
+of the base file, and one batch. Rows come in the base file's order, then records that log files
+added or replaced.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _SKELETON_INSTANT: Final = "00000000000001"
 
 
 class SliceSource(Protocol):
-    """Where files are read; paths are relative to the table's root. A Storage is one."""
+    """A source of files; paths are relative to the table's root. A Storage is one."""
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """At most ``length`` bytes from ``start``."""
+        """Return at most ``length`` bytes from ``start``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFiles:
     """The files of a slice: paths below the table's root, logs in merge order without CDC files.
 
-    ``base`` is None for a slice of log files alone; ``base_size`` is its size in bytes.
+    ``base`` is None for a log-only slice; ``base_size``: its bytes.
     """
 
     base: str | None = None
@@ -63,7 +63,7 @@ class SliceFiles:
 
     @classmethod
     def from_slice(cls, partition: str, found: FileSlice, base_size: int) -> Self:
-        """The slice of a view (``hudi.slices``) in a partition, "" where the table has none."""
+        """Return the files of a ``FileSlice`` in a partition, "" where the table has none."""
         folder = f"{partition}/" if partition else ""
         return cls(
             base=found.base and folder + found.base,
@@ -74,12 +74,12 @@ class SliceFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SliceReadOptions:
-    """How the slices of a table are read, the same for all of them; picklable.
+    """How all slices of a table are read; picklable.
 
-    ``schema``: every column of the table (``make_avro_schema.to_arrow_schema`` of its newest commit, with
-    meta columns); ``columns``: the names to give, in order, None for all. ``committed``: which log
-    blocks count. ``missing``: values for columns that files lack (partition columns that writers
-    dropped); other columns that a file lacks are null.
+    ``schema``: every column of the table, with meta columns (``avro_schema.to_arrow_schema`` of the
+    newest commit). ``columns``: the names to return, in order, None for all. ``committed``: which
+    log blocks count. ``missing``: values of columns that files lack, such as partition columns that
+    writers dropped; other missing columns are null.
     """
 
     rules: MergeRules
@@ -97,13 +97,16 @@ class SliceReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupShare:
-    """Of a base file: the row groups whose middles are in the ``index`` of so many parts of it."""
+    """One of ``count`` parts of a base file: the row groups whose middle is in part ``index``."""
 
     index: int = 0
     count: int = 1
 
     def select_groups(self, footer: Any) -> list[int]:
-        """Their numbers, by the file's footer; those of all shares together are all there are."""
+        """Return the numbers of its row groups, by the file's footer.
+
+        All shares together have each row group once.
+        """
         ends = _row_group_ends(footer)
         middles = (ends[:-1] + ends[1:]) / 2
         part = np.minimum(middles * self.count, self.count - 1).astype(np.int64)
@@ -111,13 +114,13 @@ class RowGroupShare:
         return found
 
     def byte_span(self, footer: Any) -> tuple[float, float]:
-        """Where its row groups lie among the bytes of all, between 0 and 1."""
+        """Return the span of its row groups among all bytes, between 0 and 1."""
         groups, ends = self.select_groups(footer), _row_group_ends(footer)
         return (float(ends[groups[0]]), float(ends[groups[-1] + 1])) if groups else (0.0, 0.0)
 
 
 def _row_group_ends(footer: Any) -> NDArray[np.float64]:
-    """Where row groups end, as shares of the bytes of all; 0 before the first."""
+    """Return where row groups end, as shares of all bytes, with 0 in front."""
     sizes = [footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)]
     found: NDArray[np.float64] = np.cumsum([0, *sizes]) / max(sum(sizes), 1)
     return found
@@ -135,16 +138,15 @@ def read_slice(
     on_footer: Callable[[Any], None] | None = None,
     select_row_groups: Callable[[Any], NDArray[np.bool_]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice as a snapshot query sees them, in batches of the wanted columns.
+    """Yield the rows of a slice as a snapshot query sees them, in batches of the wanted columns.
 
-    ``share``: for several workers to read a big base file together, where there are no log files.
-    ``on_footer`` hears of the base file's FileMetaData before its rows. ``select_row_groups`` is asked which
-    row groups of it to read, by their numbers; never where there are log files.
+    ``share``: lets several workers read one large base file that has no log files. ``on_footer``
+    receives the base file's FileMetaData before its rows. ``select_row_groups`` returns which row
+    groups to read; it is not called for slices with log files.
 
-    Dates of a base file that says it counts them in the hybrid calendar come in the proleptic one.
-    A read-optimised query gives a slice without logs. Raises FormatError for damage and
-    UnsupportedError, by name, for what must not be merged: before the first row in both cases as
-    far as log files and the base file's schema go.
+    Dates in the hybrid calendar are converted to the proleptic one. For a read-optimised query,
+    pass a slice without logs. Raises FormatError for damage and UnsupportedError for what cannot be
+    merged. Errors of log files and of the base file's schema come before the first row.
     """
     wanted = options.wanted
     if files.base is not None:
@@ -164,21 +166,21 @@ def _check_not_skeleton(path: str) -> None:
     name = BaseName.parse(path.rpartition("/")[2])
     if name is not None and name.instant == _SKELETON_INSTANT:
         raise UnsupportedError(
-            f"{path}: is a bootstrap skeleton, whose data lie in files outside the table; rewrite "
-            "its partition with Hudi (for example by clustering) to read it here"
+            f"{path}: is a bootstrap skeleton, whose data is outside the table; rewrite its "
+            "partition with Hudi to read it, for example by clustering"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _FooterHandling:
-    """What is done about the footer of a base file; see ``parse_input_slice``."""
+    """What to do with a base file's footer; see ``read_slice``."""
 
     share: RowGroupShare
     on_footer: Callable[[Any], None] | None
     select_row_groups: Callable[[Any], NDArray[np.bool_]] | None
 
     def select_groups(self, metadata: Any) -> list[int]:
-        """The row groups to read."""
+        """Return the row groups to read."""
         if self.on_footer is not None:
             self.on_footer(metadata)
         groups = self.share.select_groups(metadata)
@@ -190,10 +192,10 @@ class _FooterHandling:
 
 @dataclass(frozen=True, slots=True)
 class _BaseFileMerge:
-    """The base file against the log records.
+    """Merges the base file with the log records.
 
-    ``outcome``: per key of the logs -1 while the base file was not seen to have it, then 1 where the
-    logs won over it, 0 where the base file did.
+    ``outcome``: per key of the logs, -1 until the base file shows the key, then 1 where the log
+    record won, 0 where the base row won.
     """
 
     rules: MergeRules
@@ -208,7 +210,7 @@ class _BaseFileMerge:
         source: SliceSource,
         footer: _FooterHandling,
     ) -> Iterator[Any]:
-        """The rows of the base file that stay."""
+        """Yield the rows of the base file that remain."""
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         with reading_parquet(path):
@@ -234,12 +236,12 @@ class _BaseFileMerge:
                 rows = batch if not dropped.any() else batch.filter(to_boolean_array(~dropped))
             start = end
             if len(rows):
-                if calendar.kind == "hybrid":  # as Spark's reader does whatever its settings say
+                if calendar.kind == "hybrid":  # Spark's reader does so with any settings
                     rows = convert_calendar(rows, calendar, PROLEPTIC, path)
                 yield evolve_batch(rows, self.wanted.columns, path, self.wanted.missing)
 
     def _find_dropped_rows(self, file: Any, group: int, path: str) -> NDArray[np.bool_] | None:
-        """Per row of a row group whether the logs replace or delete it; None when all rows stay."""
+        """Return per row of a row group whether the logs replace it; None if all stay."""
         if not len(self.logs):
             return None
         names = [name for name in file.schema_arrow.names if name in self.rules.columns]
@@ -250,7 +252,7 @@ class _BaseFileMerge:
         found = pc.index_in(read_record_keys(batch, self.rules, path), value_set=self.logs.keys)
         rows = np.flatnonzero(to_numpy_bools(found.is_valid()))
         keys = to_numpy_numbers(found.drop_null()).astype(np.int64)
-        # of equal keys in a base file Hudi merges the first and leaves the others as they are
+        # of equal keys in a base file, Hudi merges only the first
         keys, first = np.unique(keys, return_index=True)
         rows, new = rows[first], self.outcome[keys] < 0
         keys, rows = keys[new], rows[new]
@@ -263,7 +265,7 @@ class _BaseFileMerge:
     def _find_winning_logs(
         self, batch: Any, rows: NDArray[np.int64], keys: NDArray[np.int64], path: str
     ) -> NDArray[np.bool_]:
-        """Whether the log record of each key wins over the base file's row of it."""
+        """Return whether the log record of each key wins over its base row."""
         fields = find_ordering_fields(self.rules, self.wanted.table)
         if not fields or self.rules.overwrites:
             return np.ones(len(keys), np.bool_)
@@ -274,7 +276,7 @@ class _BaseFileMerge:
         return (compare_rows(logs, theirs) >= 0) | self.logs.is_final[keys]
 
     def read_remaining_log_rows(self) -> Iterator[Any]:
-        """The log records that the base file doesn't have or lost to."""
+        """Yield the log records that won or that the base file does not have."""
         rows = self.logs.row[(self.outcome != 0) & (self.logs.row >= 0)]
         table = self.logs.table
         if len(rows) != len(table):

@@ -102,7 +102,7 @@ def test_a_skeleton_is_refused_by_name():
 
 
 def test_records_that_cannot_be_merged_are_refused_where_there_are_logs():
-    rules = MergeRules(refusal="table t: partial updates (KEEP_VALUES) are not merged")
+    rules = MergeRules(refusal="table t: partial updates (KEEP_VALUES) are not supported")
 
     with pytest.raises(UnsupportedError, match=r"t: partial updates .*; its log files cannot be"):
         check_mergeable(scan(logs=["p=1/.f1-0_2.log.1_0-0-0"], rules=rules))

@@ -49,5 +49,5 @@ def test_a_table_without_partitions_has_the_file_at_its_root():
 
 
 def test_another_name_is_refused():
-    with pytest.raises(FormatError, match="is no name of a base file"):
+    with pytest.raises(FormatError, match="is not the name of a base file"):
         build_created_stat(written("part-0.parquet"), "")

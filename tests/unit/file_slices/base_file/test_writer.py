@@ -211,7 +211,10 @@ def test_a_pyarrow_stream_is_as_good_a_sink():
 @pytest.mark.parametrize(
     ("batch", "problem"),
     [
-        (rows("a").select(["id", "n"]), "need a value in _hoodie_commit_time: there is none"),
+        (
+            rows("a").select(["id", "n"]),
+            "need a value in _hoodie_commit_time: the column is missing",
+        ),
         (rows([None]), "need a value in _hoodie_record_key: 1 are null"),
         (rows("a").drop_columns(["n"]), "have no column n"),
         (

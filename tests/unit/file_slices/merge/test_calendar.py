@@ -46,7 +46,7 @@ def test_the_footer_says_which_calendar_it_is(footer, expected):
 
 @pytest.mark.parametrize("calendar", [UNSPECIFIED, PROLEPTIC, HYBRID, Calendar("hybrid")])
 def test_what_is_written_is_what_is_read(calendar):
-    footer = {key.encode(): value.encode() for key, value in calendar.footer.items()}
+    footer = {key.encode(): value.encode() for key, value in calendar.footer_metadata.items()}
 
     assert calendar == Calendar.from_footer(footer)
 
@@ -85,9 +85,9 @@ def test_newer_dates_are_the_same_in_every_calendar(have, wanted):
 @pytest.mark.parametrize(
     ("have", "wanted", "problem"),
     [
-        (UNSPECIFIED, PROLEPTIC, "unsaid calendar cannot go into a file of the proleptic one"),
-        (PROLEPTIC, HYBRID, "proleptic calendar cannot go into a file of the hybrid one"),
-        (HYBRID, UNSPECIFIED, "hybrid calendar cannot go into a file of the unsaid one"),
+        (UNSPECIFIED, PROLEPTIC, "unspecified calendar cannot be written in the proleptic one"),
+        (PROLEPTIC, HYBRID, "proleptic calendar cannot be written in the hybrid one"),
+        (HYBRID, UNSPECIFIED, "hybrid calendar cannot be written in the unspecified one"),
     ],
 )
 def test_old_dates_of_which_the_day_is_not_known_are_refused(have, wanted, problem):

@@ -60,7 +60,7 @@ def test_several_event_times_come_together():
     ],
 )
 def test_event_times_of_another_shape_are_refused(types, record):
-    with pytest.raises(UnsupportedError, match=r"a\.log: a deletion has an event time of another"):
+    with pytest.raises(UnsupportedError, match=r"a\.log: a deletion's event time does not match"):
         read(types, record)
 
 
