@@ -1,4 +1,7 @@
-"""Between numpy and Arrow by their buffers: pyarrow's own conversions import pandas (150 ms)."""
+"""Convert between numpy and Arrow through their buffers.
+
+pyarrow's own conversions import pandas, which takes 150 ms.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ from numpy.typing import NDArray
 
 
 def to_string_array(values: Sequence[str]) -> Any:
-    """A string array of Python strings; raises UnicodeEncodeError for undecodable file names.
+    """Return an Arrow string array of Python strings.
 
-    >>> strings(["a", "", "é"]).to_pylist()
+    Raises UnicodeEncodeError for a file name that is not valid UTF-8.
+
+    >>> to_string_array(["a", "", "é"]).to_pylist()
     ['a', '', 'é']
     """
     text = "".join(values)
@@ -26,9 +31,9 @@ def to_string_array(values: Sequence[str]) -> Any:
 
 
 def to_integer_array(values: NDArray[Any]) -> Any:
-    """An integer array over the memory of a numpy array.
+    """Return an Arrow integer array that shares the memory of a numpy array.
 
-    >>> integers(np.array([3, 1])).to_pylist()
+    >>> to_integer_array(np.array([3, 1])).to_pylist()
     [3, 1]
     """
     values = np.ascontiguousarray(values)
@@ -37,9 +42,9 @@ def to_integer_array(values: NDArray[Any]) -> Any:
 
 
 def to_boolean_array(values: NDArray[np.bool_]) -> Any:
-    """A boolean array of a numpy array.
+    """Return an Arrow boolean array of a numpy array.
 
-    >>> booleans(np.array([True, False])).to_pylist()
+    >>> to_boolean_array(np.array([True, False])).to_pylist()
     [True, False]
     """
     bits = np.packbits(values, bitorder="little")
@@ -47,9 +52,9 @@ def to_boolean_array(values: NDArray[np.bool_]) -> Any:
 
 
 def to_numpy_bools(column: Any) -> NDArray[np.bool_]:
-    """The values of a boolean array without nulls.
+    """Return the values of an Arrow boolean array without nulls.
 
-    >>> flags(booleans(np.array([True, False, True]))[1:]).tolist()
+    >>> to_numpy_bools(to_boolean_array(np.array([True, False, True]))[1:]).tolist()
     [False, True]
     """
     if not len(column):
@@ -61,9 +66,9 @@ def to_numpy_bools(column: Any) -> NDArray[np.bool_]:
 
 
 def to_numpy_numbers(column: Any) -> NDArray[Any]:
-    """The values of an integer array without nulls, over its own memory.
+    """Return the values of an Arrow integer array without nulls, sharing its memory.
 
-    >>> numbers(integers(np.array([3, 1], np.int32))[1:]).tolist()
+    >>> to_numpy_numbers(to_integer_array(np.array([3, 1], np.int32))[1:]).tolist()
     [1]
     """
     whole = np.frombuffer(column.buffers()[1] or b"", dtype=str(column.type))
@@ -71,11 +76,11 @@ def to_numpy_numbers(column: Any) -> NDArray[Any]:
 
 
 def sort_unique(values: NDArray[Any]) -> NDArray[Any]:
-    """The distinct values of an array, ascending.
+    """Return the distinct values of an array in ascending order.
 
-    As ``np.sort_unique``, which hashes (slower than sorting, and it imports ``numpy.ma``).
+    ``np.unique`` does the same but hashes, which is slower than sorting and imports ``numpy.ma``.
 
-    >>> unique(np.array([3, 1, 3])).tolist()
+    >>> sort_unique(np.array([3, 1, 3])).tolist()
     [1, 3]
     """
     ordered = np.sort(values)
@@ -85,7 +90,7 @@ def sort_unique(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def get_value_offsets(column: Any) -> NDArray[np.int32]:
-    """Where each value of a string array starts in its data, and where the last one ends."""
+    """Return the offset of each value in a string array's data, and the end of the last one."""
     if not len(column):
         return np.zeros(1, np.int32)
     whole = np.frombuffer(column.buffers()[1], dtype=np.int32)
@@ -93,15 +98,15 @@ def get_value_offsets(column: Any) -> NDArray[np.int32]:
 
 
 def encode_distinct(column: Any) -> tuple[NDArray[np.int32], Any]:
-    """Codes per row and the distinct values they index, in order of appearance."""
+    """Return a code per row and the distinct values the codes index, in order of appearance."""
     encoded = column.dictionary_encode()
     return to_numpy_numbers(encoded.indices), encoded.dictionary
 
 
 def encode_sorted_distinct(column: Any) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Codes per row and the distinct values they index, sorted as strings.
+    """Return a code per row and the distinct values the codes index, sorted as strings.
 
-    >>> codes, values = sorted_distinct(strings(["b", "a", "b"]))
+    >>> codes, values = encode_sorted_distinct(to_string_array(["b", "a", "b"]))
     >>> codes.tolist(), values
     ([1, 0, 1], ('a', 'b'))
     """

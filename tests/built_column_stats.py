@@ -1,4 +1,4 @@
-"""Build Hudi's own column statistics for a test table, like an apply."""
+"""Hudi's own index, built for a table of a test as an apply builds it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ spec:
 
 
 def write_spec(path, columns):
-    """Write a spec file next to the table and load it."""
+    """A spec in a file beside the table."""
     file = path.parent / f"{path.name}.yaml"
     file.write_text(SPEC.format(name=path.name, path=path, columns=", ".join(columns)))
     (spec,) = reconciler.load_specs(file)
@@ -33,10 +33,7 @@ def write_spec(path, columns):
 
 
 def open_test_session(path, columns, *, around=lambda storage: storage, clock=None, **more):
-    """Open a table like an apply; return the session and its first observation.
-
-    ``around``: wraps the storage.
-    """
+    """A table as an apply holds it, and its first look; ``around`` wraps its storage."""
 
     def opener(ref, options=None):
         del options
@@ -59,6 +56,6 @@ def open_test_session(path, columns, *, around=lambda storage: storage, clock=No
 
 
 def build(path, columns, **how):
-    """Build column statistics and return the result."""
+    """Build it, and give what was built."""
     table, look = open_test_session(path, columns, **how)
     return build_column_stats(table, columns, look)

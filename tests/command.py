@@ -1,4 +1,4 @@
-"""Run the command line in the process of the tests."""
+"""The command line in the tests' own process."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from reconciler.cli import app
 
 
 def run(*arguments: object) -> int:
-    """Run ``reconciler ARGUMENTS`` and return its exit code."""
+    """``reconciler ARGUMENTS``; its exit code."""
     return app.run([str(argument) for argument in arguments])

@@ -1,7 +1,6 @@
-"""Expected results in files: a whole file, or one of many cases in a file.
+"""What tests expect and files hold: a whole file, or one case of many in a file.
 
-A file of cases has, for each case, a name after ``===``, an input text, and the expected result
-after ``>>>``.
+A file of cases has for each a name after ``===``, a text, and after ``>>>`` what is said about it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from pathlib import Path
 
 
 def read_cases(path: Path) -> dict[str, tuple[str, str]]:
-    """Return the text and the expected result of each case by name."""
+    """The text and what is expected of each case, by name."""
     found = {}
     for part in path.read_text(encoding="utf-8").split("=== ")[1:]:
         name, _, rest = part.partition("\n")
@@ -20,7 +19,7 @@ def read_cases(path: Path) -> dict[str, tuple[str, str]]:
 
 
 class Golden:
-    """Returns expected results; first replaces them with actual ones if ``updates``."""
+    """Gives what a file expects; writes what was found there first, where that was asked for."""
 
     def __init__(self, *, updates: bool) -> None:
         self.updates = updates

@@ -1,4 +1,4 @@
-"""Perform a clustering step by step like an apply, with one new file per partition."""
+"""A clustering made by hand, step by step as an apply goes: one new file for each partition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from reconciler.transaction.metadata.clean_sync import apply_sync
 from reconciler.transaction.metadata.rewrite_sync import (
     drop_partitions,
     find_indexed_columns,
-    plan_rewrite_sync,
+    prepare_rewrite_sync,
 )
 
 FILE_IDS = "c0ffee{:02}-1234-4abc-9def-0123456789ab-0"
@@ -46,14 +46,14 @@ def to_epoch_ms(instant):
 
 
 def drop_meta_fields(text):
-    """Return an Avro schema without Hudi's meta columns."""
+    """The Avro schema without Hudi's own columns."""
     schema = json.loads(text)
     schema["fields"] = [f for f in schema["fields"] if not f["name"].startswith("_hoodie_")]
     return json.dumps(schema)
 
 
 class ManualClustering:
-    """A clustering in steps; ``replaced``: names of the base files to rewrite, by partition."""
+    """``replaced``: partition -> names of the base files whose rows move; newest ones alone."""
 
     def __init__(self, folder, partitions=None):
         self.folder = Path(folder)
@@ -83,7 +83,7 @@ class ManualClustering:
         )
 
     def newest_time(self):
-        """Return the greatest time on the timelines of data and metadata."""
+        """The greatest time on either timeline."""
         own = self.folder / ".hoodie/metadata/.hoodie"
         folders = [self.folder / self.properties.timeline_folder]
         folders.append(own / "timeline" if self.version >= 8 else own)
@@ -91,7 +91,7 @@ class ManualClustering:
         return max(time for name in names for time in re.findall(r"\d{17}", name))
 
     def begin(self):
-        """Write the requested and the inflight instant."""
+        """Requested and inflight."""
         action = Action.CLUSTERING if self.version >= 8 else Action.REPLACECOMMIT
         groups = [
             ClusteringPlanGroup(
@@ -114,7 +114,7 @@ class ManualClustering:
         return self
 
     def write(self, *, bloom=True, columns=None):
-        """Write the new files, rows of the last file first; ``columns``: those with ranges."""
+        """The new files, the rows of the last file first; ``columns``: whose ranges are told."""
         wanted = find_indexed_columns(self.storage, self.properties, self.timeline)
         for number, (path, names) in enumerate(self.replaced.items()):
             files = [pq.ParquetFile(self.folder / path / name) for name in reversed(names)]
@@ -134,7 +134,7 @@ class ManualClustering:
         return self
 
     def plan(self):
-        return plan_rewrite_sync(
+        return prepare_rewrite_sync(
             self.storage,
             load_properties(self.storage),
             self.timeline,
@@ -145,7 +145,7 @@ class ManualClustering:
         )
 
     def sync(self, planned=None):
-        """Drop index partitions that cannot be kept, and sync the others."""
+        """What must go and what must be told."""
         planned = planned or self.plan()
         if planned.dropped_partitions:
             drop_partitions(self.storage, load_properties(self.storage), planned.dropped_partitions)

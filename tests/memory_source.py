@@ -1,4 +1,4 @@
-"""Files in memory with the interface of a table's storage."""
+"""Files in memory, read as a table's are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from reconciler.storage.api import StorageEntry
 
 
 class MemorySource:
-    """A source of files; ``files``: bytes by path."""
+    """A source whose ``files`` are bytes by path."""
 
     files: dict[str, bytes]
 

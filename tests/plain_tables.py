@@ -1,4 +1,4 @@
-"""Write small tables without Hudi, with given rows in each file."""
+"""A small table that is made without Hudi: rows in so many files, in an order that is asked for."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ _AVRO = {"int64": "long", "int32": "int", "double": "double", "string": "string"
 
 
 def write_table(root: Path, parts: Mapping[str, Sequence[Any]], *, by: str | None = None) -> Path:
-    """Write a copy-on-write table of version 6 with one file per Arrow table.
+    """Write a copy-on-write table of version 6; of each partition ("" for none) a table a file.
 
-    ``parts``: Arrow tables by partition ("" for an unpartitioned table). ``by``: the partition
-    column.
+    ``by``: the partition column.
     """
     timeline = root / ".hoodie"
     timeline.mkdir(parents=True)
@@ -48,7 +47,7 @@ def write_table(root: Path, parts: Mapping[str, Sequence[Any]], *, by: str | Non
 
 
 def add_commit(root: Path, parts: Mapping[str, Sequence[Any]], instant: str) -> Path:
-    """Add a commit with new files to existing partitions of a table from ``write_table``."""
+    """Write another commit of new files to a table that ``write_table`` made, into partitions it has."""
     timeline = root / ".hoodie"
     stats, number = {}, len(list(root.rglob("*.parquet")))
     for partition, tables in parts.items():
@@ -90,7 +89,7 @@ def _write(folder: Path, partition: str, number: int, table: Any, instant: str) 
 
 
 def make_orders(rows: int, files: int, *, seed: int = 1, sorted_by: str | None = None) -> list[Any]:
-    """Return orders divided into files; by default sorted by id, unrelated to the other columns."""
+    """So many orders in files; by default in the order of their ids, which tells nothing else."""
     rng = np.random.default_rng(seed)
     table = pa.table(
         {

@@ -1,4 +1,4 @@
-"""Build rewrite jobs for tables on disk, and read the rows of the files that they write."""
+"""What a rewrite is asked, of tables on disk; and the rows of the files it made."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FILE_NAME = "_hoodie_file_name"
 
 
 def unpack_table(name, folder):
-    """Unpack a table that real Hudi wrote and return its root."""
+    """The root of a table that real Hudi wrote."""
     unpack(TABLES / f"{name}.zip", folder)
     return min(folder.rglob("hoodie.properties"), key=lambda path: len(path.parts)).parents[1]
 
 
 def make_rewrite(path, ordering=None, *, outputs=2, target=1 << 30, **more):
-    """Return the storage, the rewrite job, and one group per partition with all its slices."""
+    """The storage, what is to be done, and a group for each partition with every slice of it."""
     storage = open_storage(str(path))
     scan = open_scan(storage, ReadRequest())
     properties = load_properties(storage)
@@ -88,7 +88,7 @@ def _make_groups(scan, outputs):
 
 
 def count_rows_before(storage, work, groups):
-    """Count the rows of the groups by their text, without their file names."""
+    """Every row of the groups by its text, whatever file it is in."""
     from reconciler.file_slices.merge.slice_reader import read_slice  # noqa: PLC0415
 
     columns = [n for n in work.schema.columns.names if n in work.reading.schema.names]
@@ -103,7 +103,7 @@ def count_rows_before(storage, work, groups):
 
 
 def count_rows_after(storage, work, groups, results):
-    """Count the rows of the new files by their text, as a reader of the table sees them."""
+    """Every row of the new files by its text, as a reader of the table gets it."""
     columns = [n for n in work.schema.columns.names if n in work.reading.schema.names]
     reading = replace(work.reading, columns=tuple(n for n in columns if n != FILE_NAME))
     found = Counter()
@@ -117,7 +117,7 @@ def count_rows_after(storage, work, groups, results):
 
 
 def list_new_files(groups, results):
-    """Return path and size of every new file in order."""
+    """Path and size of every new file, in order."""
     partition = {group.number: group.partition for group in groups}
     return [
         (f"{partition[made.number]}/{file.name}".removeprefix("/"), file.size)
@@ -127,6 +127,6 @@ def list_new_files(groups, results):
 
 
 def read_file(storage, path):
-    """Read a base file without merging."""
+    """A file as it is, without any merging."""
     data = storage.read(path)
     return pq.read_table(pa.BufferReader(data))

@@ -1,4 +1,4 @@
-"""The only module of this room that touches storage: properties, timeline, archive and listings."""
+"""Read properties, timeline, archive and listings: the only module of hudi/ that reads storage."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _METAFILE: Final = ".hoodie_partition_metadata"
 
 
 def load_properties(storage: Storage) -> TableProperties:
-    """The table's properties, from the backup while a writer is replacing the file.
+    """Read the table's properties, or their backup while a writer replaces the file.
 
-    Raises NoTableError where there is neither, FormatError when none is a valid file,
-    UnsupportedError for what is not known.
+    Raises NoTableError where neither exists, FormatError when both are damaged, UnsupportedError
+    for an unknown version or format.
     """
     problem: FormatError | None = None
-    # a writer deletes the file while the backup is whole, and the backup once the file is: who
-    # finds neither came in between, and finds the file when asking again
+    # A writer deletes the file while the backup is complete, and the backup once the new file is
+    # complete. A reader that finds neither came in between and finds the file on a second look.
     for path in (PROPERTIES, _BACKUP, PROPERTIES, _BACKUP):
         try:
             return TableProperties.parse(storage.read(path), path)
@@ -48,17 +48,17 @@ def load_properties(storage: Storage) -> TableProperties:
         except FormatError as damage:
             problem = problem or damage
     raise problem or NoTableError(
-        f"{storage.location}/{PROPERTIES}",
-        "is not there",
-        "is the path the folder of a Hudi table?",
+        storage.location,
+        f"no Hudi table here: {PROPERTIES} does not exist",
+        "check the path",
     )
 
 
 def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
-    """The active timeline; other files of its folder are ignored.
+    """Read the active timeline; other files of its folder are ignored.
 
-    Raises FormatError when the folder is not there though something was written, UnsupportedError
-    for an unknown action.
+    Raises FormatError when the folder is missing although the table has data, UnsupportedError for
+    an unknown action.
     """
     try:
         entries = storage.list(properties.timeline_folder)
@@ -67,8 +67,8 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
             return Timeline.from_files([])
         raise FormatError(
             properties.timeline_folder,
-            "the timeline that hoodie.properties names is not there",
-            "write to the table once with Hudi if nobody ever did; else restore it from a copy",
+            "the timeline folder named in hoodie.properties is missing",
+            "restore it from a copy, or write to the table once with Hudi if it is new",
         ) from None
     found = []
     for entry in entries:
@@ -79,25 +79,26 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
 
 
 def _is_blank(storage: Storage) -> bool:
-    """Whether there is nothing but Hudi's own folder: no rows, nor what a timeline could tell of.
+    """Return whether the table has only Hudi's own folder, so no rows and no history.
 
-    Stores of objects lose the folder of the timeline with what was announced first, and withdrawn.
+    On an object store, the timeline folder disappears with its last file, for example when a first
+    write is withdrawn.
     """
     return all(entry.name == ".hoodie" for entry in storage.list(""))
 
 
 def read_instant_file(storage: Storage, properties: TableProperties, file: TimelineFile) -> bytes:
-    """The bytes of a file of the timeline; NotFoundError when it went away since the listing."""
+    """Read a file of the timeline; NotFoundError when it is gone since the listing."""
     return storage.read(instant_file_path(properties, file))
 
 
 def instant_file_path(properties: TableProperties, file: TimelineFile) -> str:
-    """Where a file of the timeline is, relative to the table's root."""
+    """Return the path of a timeline file, relative to the table's root."""
     return f"{properties.timeline_folder}/{file.name}"
 
 
 def load_archived_instants(storage: Storage, properties: TableProperties) -> tuple[Instant, ...]:
-    """Completed archived instants, oldest first, with the completion times that are known."""
+    """Return completed archived instants, oldest first, with known completion times."""
     if properties.layout == 1:
         found = {
             Instant(i.requested, i.action, i.state, archived.completed)
@@ -112,7 +113,7 @@ def load_archived_instants(storage: Storage, properties: TableProperties) -> tup
 def read_archived_commits(
     storage: Storage, properties: TableProperties
 ) -> Iterator[tuple[str | None, Mapping[str, str], str]]:
-    """Operation and extra metadata of archived writes, and the file that says so; newest first."""
+    """Yield operation, extra metadata and source file of archived writes, newest first."""
     folder = properties.archive_folder
     if properties.layout == 1:
         for _instant, content, path in archive_v1.read_commit_contents(storage, folder):
@@ -132,7 +133,7 @@ def read_archived_commits(
 def load_archived_completion_times(
     storage: Storage, properties: TableProperties, requested_times: Collection[str]
 ) -> dict[str, str]:
-    """Completion times of archived instants of layout 2, by requested time."""
+    """Return completion times of archived instants of layout 2, by requested time."""
     if properties.layout == 1 or not requested_times:
         return {}
     history = read_history(storage, properties.archive_folder, requested_times)
@@ -140,7 +141,7 @@ def load_archived_completion_times(
 
 
 def find_newest_archived_time(storage: Storage, properties: TableProperties) -> str | None:
-    """The greatest archived requested time; None where nothing is archived."""
+    """Return the greatest archived requested time, None when nothing is archived."""
     if properties.layout == 1:
         times = [i.requested for i in load_archived_instants(storage, properties)]
         return max(times, default=None)
@@ -150,10 +151,10 @@ def find_newest_archived_time(storage: Storage, properties: TableProperties) -> 
 def load_metadata_listing(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> MetadataListing | None:
-    """The metadata table's file listing; None where it is not live."""
+    """Return the metadata table's file listing, None where the table has none."""
     if not properties.metadata_partitions:
         return None
-    from reconciler.hudi.metadata.listing import read_metadata_listing  # noqa: PLC0415 (few tables need it)
+    from reconciler.hudi.metadata.listing import read_metadata_listing  # noqa: PLC0415 (loaded only for tables with a metadata table)
     from reconciler.hudi.metadata.table import FILES, open_metadata_table  # noqa: PLC0415
 
     if FILES not in properties.metadata_partitions:
@@ -167,8 +168,8 @@ def load_metadata_listing(
 class TableListing:
     """The files of every partition, and the folders that hold a partition metafile.
 
-    ``stray_partitions`` hold something else too: files of other names, or folders. ``unlisted_files``:
-    folder, name and size of base files of asked instants in folders that are no partitions.
+    ``stray_partitions`` also hold folders or files with other names. ``unlisted_files``: folder,
+    name and size of base files of the given instants in folders that are not partitions.
     """
 
     files: TableFiles
@@ -185,10 +186,10 @@ def load_listing(
 ) -> TableListing:
     """List the table's folders in one pass.
 
-    A partition is a folder with a metafile, and what lies below it is none, as in Hudi's
-    FSUtils.getAllPartitionPaths; ``known`` are partitions too, even without metafile or folder, or
-    below another, as in HoodieBackedTableMetadata.getAllPartitionPaths. ``instants``: pending ones,
-    whose files may be where no partition is (yet).
+    A partition is a folder with a metafile; folders below it are not partitions, as in Hudi's
+    FSUtils.getAllPartitionPaths. ``known`` paths are partitions too, even without metafile or
+    folder or below another partition, as in HoodieBackedTableMetadata.getAllPartitionPaths.
+    ``instants``: pending instants, whose files may be in folders that are not partitions yet.
     """
     sorting = _PartitionScan(set(known), frozenset(instants))
     files = build_files(sorting.scan(storage), properties.base_extension)
@@ -201,18 +202,19 @@ def load_listing(
 
 
 def _check_utf8(partition: str) -> None:
-    """Raises FormatError for the name of a folder that is not UTF-8, as all of Hudi's are."""
+    """Raise FormatError for a folder name that is not UTF-8; Hudi writes only UTF-8 names."""
     shown = partition.encode(errors="backslashreplace").decode()
     if shown != partition:
-        raise FormatError(shown, "is a partition whose name is not UTF-8", "rename the folder")
+        raise FormatError(shown, "this partition's name is not UTF-8", "rename the folder")
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionScan:
     """Sorts the folders of one walk into partitions and others.
 
-    ``with_metafile`` hold a metafile; ``file_counts``: partition -> number of its files without metafiles;
-    ``unlisted_files``: what the ``instants`` have written elsewhere; ``sorted_known``: the known ones.
+    ``with_metafile``: folders that hold a metafile. ``file_counts``: partition -> number of its
+    files without metafiles. ``unlisted``: base files of ``instants`` in other folders.
+    ``sorted_known``: the known partitions, sorted.
     """
 
     known: set[str]
@@ -224,7 +226,7 @@ class _PartitionScan:
     sorted_known: list[str] = field(default_factory=list)
 
     def scan(self, storage: Storage) -> Iterator[tuple[str, list[str], list[int]]]:
-        """Path, names and sizes of every partition."""
+        """Yield path, names and sizes of every partition."""
         for folder in storage.walk(self._should_descend):
             names, sizes, is_marked = _select_data_files(folder)
             is_known = folder.path in self.known
@@ -240,7 +242,7 @@ class _PartitionScan:
             yield path, [], []
 
     def find_stray_partitions(self, files: TableFiles) -> set[str]:
-        """Partitions that hold a folder or files which have no row."""
+        """Return partitions that hold a folder, or files that have no row."""
         rows = np.bincount(files.partition, minlength=len(files.partitions)).tolist()
         counted = zip(files.partitions, rows, strict=True)
         return self.with_folders | {
@@ -256,7 +258,7 @@ class _PartitionScan:
         return parent not in self.with_metafile or bool(self.instants) or self._leads_to_known(path)
 
     def _leads_to_known(self, path: str) -> bool:
-        """Whether a folder in a partition is a known one, or holds one: few tables have such."""
+        """Return whether a folder inside a partition is or holds a known one, which is rare."""
         if not self.sorted_known:
             self.sorted_known.extend(sorted(f"{known}/" for known in self.known))
         at = bisect_left(self.sorted_known, f"{path}/")
@@ -264,7 +266,7 @@ class _PartitionScan:
 
 
 def _select_data_files(folder: FolderListing) -> tuple[list[str], list[int], bool]:
-    """Names and sizes of what is not a metafile, sorted by name; whether there is a metafile."""
+    """Return sorted names and sizes without metafiles, and whether there is a metafile."""
     order = sorted(range(len(folder.names)), key=folder.names.__getitem__)
     names = [folder.names[place] for place in order]
     sizes = [folder.sizes[place] for place in order]
@@ -278,7 +280,7 @@ def _select_data_files(folder: FolderListing) -> tuple[list[str], list[int], boo
 def _find_base_files(
     instants: Collection[str], folder: str, names: Sequence[str], sizes: Sequence[int]
 ) -> Iterator[tuple[str, str, int]]:
-    """The base files of some instants, with their folder."""
+    """Yield folder, name and size of the base files of some instants."""
     for name, size in zip(names, sizes, strict=True) if instants else ():
         found = BaseName.parse(name)
         if found is not None and found.instant in instants:
@@ -286,12 +288,12 @@ def _find_base_files(
 
 
 def build_files_from_listing(listing: MetadataListing, properties: TableProperties) -> TableFiles:
-    """The files that the metadata table lists, as columns."""
+    """Return the files that the metadata table lists, as columns."""
     return build_files(listing.read_folders(), properties.base_extension)
 
 
 def _is_below(path: str, marked: set[str]) -> bool:
-    """Whether a folder lies in a partition other than itself."""
+    """Return whether a folder lies inside another partition."""
     while path:
         path = path.rpartition("/")[0]
         if path in marked:

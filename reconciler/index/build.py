@@ -1,7 +1,6 @@
-"""Build an index from the footers of many files, on threads of this process.
+"""Reading the footers of many files into an index, share by share; here, on threads.
 
-A file with an unreadable footer is indexed as unknown, so every read keeps it; the problem is
-reported.
+A footer that cannot be read makes its file unknown, which every read keeps, and is said.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ from reconciler.index.slim_footers import FooterSlimmer, SlimFooter
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage, StorageRef
 
-#: the fewest files that justify starting a Spark job: 10 000 files take 3 CPU seconds on threads
+#: files from which on a job on a cluster is worth its start: 10 000 take 3 CPU seconds here
 MIN_FILES_FOR_JOB: Final = 16_000
-#: threads that read from a remote store, where each read waits for the network
+#: files at once: reading waits for the store
 _REMOTE_THREADS: Final = 16
-#: threads that read from a local disk, where hardly anything waits: two threads compete for
-#: Python's global lock at every system call and take 1.5 times the CPU and the time of one
+#: on a local disk hardly anything waits; two threads that wait for Python's lock with every call of
+#: the system take 1.5 times the CPU and the time of one
 _LOCAL_THREADS: Final = 1
-#: files that a thread reads before it reports progress: larger shares cost less, but end later
+#: files that a thread reads before it says so: more at once cost less, but end later
 _LEAST_SHARE, _MOST_SHARE, _SHARES_EACH = 64, 256, 4
-#: problems that are reported in words; further ones are only counted
+#: sentences about files that cannot be read; the rest are counted
 MAX_PROBLEMS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IndexRequest:
-    """The columns to index; picklable.
+    """What is asked of footers; picklable.
 
-    ``columns``: names, with dots into structs. ``schema``: the table's columns as an Arrow schema.
-    ``supplied``: columns that readers fill with other values than null (see ``index_footers``).
+    ``columns``: names, with dots into structs; ``schema``: the table's columns as an Arrow schema;
+    ``supplied``: columns that readers fill with something else than null (``index_of``).
     """
 
     columns: tuple[str, ...]
@@ -53,10 +52,7 @@ class IndexRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BuiltIndex:
-    """An index and the problems met while building it.
-
-    ``unread_count``: files with unreadable footers. ``problems``: why, for the first few of them.
-    """
+    """What footers told. ``unread_count``: how many could not be read; of the first few, ``problems`` why."""
 
     index: FileIndex
     unread_count: int = 0
@@ -64,7 +60,7 @@ class BuiltIndex:
 
 
 class IndexBuilder(Protocol):
-    """Builds an index from footers, in this process or on executors."""
+    """Something that reads footers, here or elsewhere."""
 
     def build(
         self,
@@ -74,15 +70,15 @@ class IndexBuilder(Protocol):
         *,
         progress: Callable[[int], None],
     ) -> BuiltIndex:
-        """Return an index with an element for every file; call ``progress`` with files read.
+        """The index of the files, every one of them; ``progress`` hears of files read.
 
-        Raises UnsupportedError for a column that the schema lacks or whose type has no bounds.
+        Raises UnsupportedError for a column that the schema has not, or of a type without bounds.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadedIndexBuilder:
-    """Builds the index on threads, each reading through its own ``open_storage`` result."""
+    """Reads through the storage that ``open_storage`` gives, several files at a time."""
 
     open_storage: Callable[[StorageRef], Storage]
     at_once: int | None = None
@@ -109,10 +105,9 @@ def read_share(
     at_once: int | None = None,
     progress: Callable[[int], None],
 ) -> BuiltIndex:
-    """Return the index of the files in ``rows``, a batch made by ``files_to_batch``.
+    """The index of the files of ``files_to_batch``; memory: what it says, and a footer per thread.
 
-    Memory: the index, and one footer per thread. ``at_once``: number of threads; None chooses one
-    that suits the storage.
+    ``parallelism``: threads, None for as many as the storage has use for.
     """
     if at_once is None:
         at_once = _REMOTE_THREADS if "://" in storage.location else _LOCAL_THREADS
@@ -131,7 +126,7 @@ def read_share(
 
 
 def combine_parts(parts: Sequence[BuiltIndex], request: IndexRequest) -> BuiltIndex:
-    """Combine parts of an index into one; the order of the parts does not matter."""
+    """What parts told, as if it were one; parts in any order give the same."""
     said = sorted(sentence for part in parts for sentence in part.problems)
     nothing = index_footers((), request.columns, request.schema)
     return BuiltIndex(
@@ -142,7 +137,7 @@ def combine_parts(parts: Sequence[BuiltIndex], request: IndexRequest) -> BuiltIn
 
 
 def files_to_batch(files: FileKeys) -> Any:
-    """Return files as a record batch: partition and name (strings), size (int64)."""
+    """Files as a record batch: partition and name (strings), size (int64)."""
     return pa.RecordBatch.from_arrays(
         [
             files.partition.dictionary.take(files.partition.indices).cast(pa.string()),
@@ -154,13 +149,13 @@ def files_to_batch(files: FileKeys) -> Any:
 
 
 def split_batch(rows: Any, max_rows: int) -> list[Any]:
-    """Split a record batch into slices with at most ``max_rows`` rows each, in order."""
+    """Slices of a record batch of at most so many rows, in their order."""
     return [rows.slice(start, max_rows) for start in range(0, len(rows), max_rows)]
 
 
 @dataclass(frozen=True, slots=True)
 class _ShareReader:
-    """Reads the footers of a share of one table's files."""
+    """Reads shares of the files of one table."""
 
     tails: SlimFooterTails
     request: IndexRequest
@@ -181,7 +176,7 @@ class _ShareReader:
     def _footers(
         self, rows: Any, problems: dict[str, str]
     ) -> Iterator[tuple[str, str, int, SlimFooter | memoryview | None]]:
-        """Yield the files with their footers, None for an unreadable footer."""
+        """One footer at a time; None where there is none to be had."""
         partitions, names = (rows.column(column).to_pylist() for column in ("partition", "name"))
         sizes = to_numpy_numbers(rows.column("size")).tolist()
         for partition, name, size in zip(partitions, names, sizes, strict=True):
@@ -195,5 +190,5 @@ class _ShareReader:
 
 
 def join_path(partition: str, name: str) -> str:
-    """Return the path of a file relative to the table."""
+    """The path of a file below the table."""
     return f"{partition}/{name}" if partition else name

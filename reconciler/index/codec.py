@@ -1,10 +1,9 @@
-"""Encode an index as a Parquet file that any Parquet reader understands, and decode it.
+"""An index as a parquet file that any reader of parquet understands, and back.
 
-The file has one row per base file, sorted by (partition, name, size), and a struct
-``stats_<column>`` per indexed column, null where unknown. Pages carry checksums and the footer says
-where the index comes from; ``docs/index-format.md`` describes the columns and the keys. Decoding
-raises FormatError for any file that differs from what was written: reading without an index is
-better than reading with a wrong one.
+A row a base file, sorted by (partition, name, size), and for each indexed column a struct
+``stats_<column>``; null where unknown. Pages carry checksums, and the footer says where the index
+comes from: ``docs/index-format.md`` has the columns and the keys. What cannot be exactly what was
+written is a FormatError, so that a read does without rather than with a wrong index.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT: Final = 1
-#: the key of the footer's key-value pair, and the prefix of the columns with statistics
+#: the key of the footer's pair, and the prefix of columns with statistics
 KEY: Final = b"reconciler.index"
 STATS: Final = "stats_"
 _ROWS: Final = 128 * 1024
@@ -42,18 +41,17 @@ _REMEDY: Final = "delete it; the next apply builds it again"
 
 
 class NewerFormatError(FormatError):
-    """The index was written by a later version of reconciler; this version must not remove it."""
+    """An index that a later version of reconciler wrote: it is whole, and ours to leave alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where an index comes from.
 
-    ``table``: the table's name. ``instant``: the newest completed instant that the index covers.
-    ``tool``: name and version of the program that made it. ``source``: what its statistics were
-    read from. ``previous``: the version it was merged with, None for an index from footers alone.
-    ``columns``: the type of each column as text. ``files``: number of rows. The encoder fills in
-    ``columns`` and ``files``.
+    ``table``: the table's name; ``instant``: the newest completed instant that it covers; ``tool``:
+    name and version of what made it; ``source``: what its statistics were read from;
+    ``previous``: the version it was merged with, None of one from footers alone. ``columns``: by
+    column its type as text, and ``files``: how many rows; both are filled in when it is written.
     """
 
     table: str
@@ -66,7 +64,7 @@ class Provenance:
 
 
 def encode_index(index: FileIndex, provenance: Provenance) -> Any:
-    """Return the bytes of the file as a pyarrow buffer; equal indexes give equal bytes."""
+    """The file's bytes, as a pyarrow buffer; the same index gives the same bytes."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     table = pa.Table.from_arrays(
@@ -101,11 +99,11 @@ def encode_index(index: FileIndex, provenance: Provenance) -> Any:
 def decode_index(
     source: Any, path: str, columns: Sequence[str] | None = None
 ) -> tuple[FileIndex, Provenance]:
-    """Return the index in a file and its provenance; raises FormatError naming ``path``.
+    """The index of a file and where it comes from; raises FormatError naming ``path``.
 
-    ``source``: the bytes of the file, or anything that pyarrow reads from (a file, a path).
-    ``columns``: the columns whose statistics to read, by default all; columns that the index lacks
-    are skipped.
+    ``source``: the file's bytes, or what pyarrow reads from (a file, a path). ``columns``: those
+    whose statistics are wanted, the only ones that are read; those that the index has not are left
+    out. All by default.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -121,17 +119,17 @@ def decode_index(
             fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
             table = file.read(columns=fields).select(fields)
             return _decode_table(table, wanted, said, path), said
-    except KeyError:  # pyarrow's message for a missing column is only its name
-        raise _damaged_error(path, "its columns differ from those of an index") from None
+    except KeyError:  # what pyarrow says of a column that is not there is its name alone
+        raise _damaged_error(path, "its columns are not those of an index") from None
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as problem:
         raise _damaged_error(path, _describe_problem(problem)) from None
 
 
 def check_format(tail: bytes, path: str) -> None:
-    """Check that this version of reconciler knows the format of an index file.
+    """Raises NewerFormatError where the file is of a format that is newer than this one.
 
-    ``tail``: the end of the file with its whole footer (``FooterTails.read``). Raises
-    NewerFormatError for a newer format, and FormatError for a file that is not an index.
+    ``tail``: its last bytes, the footer's all (``FooterTails.read``). Raises FormatError where they are
+    no index's.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -158,19 +156,17 @@ def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
         said = json.loads(text)
         version, digest = said.pop("format"), said.pop("digest")
     except (ValueError, TypeError, AttributeError, KeyError) as problem:
-        raise _damaged_error(
-            path, f"the provenance in its footer is malformed: {problem}"
-        ) from None
+        raise _damaged_error(path, f"its footer does not say what it is: {problem}") from None
     if isinstance(version, int) and version > FORMAT:
         raise NewerFormatError(
             path,
-            f"its format is {version}, and this version of reconciler knows format {FORMAT}",
-            "upgrade reconciler, or delete it; until then the index is not updated",
+            f"it is of format {version}, and this version of reconciler knows format {FORMAT}",
+            "upgrade reconciler, or delete it; until then nothing is added to the index",
         )
     if version != FORMAT:
-        raise _damaged_error(path, f"its format is {version}, which does not exist")
+        raise _damaged_error(path, f"it is of format {version}, which there never was")
     if digest != canonical_json.digest_document({**said, "format": version}):
-        raise _damaged_error(path, "the digest in its footer is wrong")
+        raise _damaged_error(path, "its footer is not as it was written")
     return Provenance(**said)
 
 
@@ -206,33 +202,33 @@ def _encode_stats(stats: ColumnStats) -> Any:
 
 
 def _encode_counts(values: NDArray[np.int64]) -> Any:
-    """Return counts as an Arrow array, null where unknown."""
+    """Null where unknown."""
     bits = to_boolean_array(values >= 0).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.int64(), len(values), [bits, data])
 
 
 def _read_types(schema: pa.Schema, said: Provenance, path: str) -> dict[str, Any]:
-    """Return the type of each column; raises FormatError where file and footer differ."""
+    """By column its type; what the footer says is what the file has, and nothing else."""
     kinds = {}
     for part in list(schema)[len(_FILE) :]:
         name = part.name.removeprefix(STATS)
         kind = part.type.field(0).type if pa.types.is_struct(part.type) else None
         if kind is None or indexed_type(kind) != kind or part.type != _stats_type(kind):
-            raise _damaged_error(path, f"its column {part.name} does not hold statistics")
+            raise _damaged_error(path, f"its column {part.name} holds no statistics")
         kinds[name] = kind
     has = [(part.name, part.type) for part in list(schema)[: len(_FILE)]]
     if has != [(part.name, part.type) for part in _FILE]:
-        raise _damaged_error(path, "its columns differ from those of an index")
+        raise _damaged_error(path, "its columns are not those of an index")
     if {name: str(kind) for name, kind in kinds.items()} != dict(said.columns):
-        raise _damaged_error(path, "its columns differ from those that its footer names")
+        raise _damaged_error(path, "its columns are not those that its footer names")
     return kinds
 
 
 def _decode_table(table: Any, columns: Sequence[str], said: Provenance, path: str) -> FileIndex:
     partition, name, size, rows = (_combine_chunks(table.column(part.name)) for part in _FILE)
     if len(table) != said.files or partition.null_count or name.null_count or size.null_count:
-        raise _damaged_error(path, "its number of rows differs from its footer, or a key is null")
+        raise _damaged_error(path, "its rows are not those that its footer counts")
     partition.validate(full=True)
     index = FileIndex(
         partition=sort_partitions(partition),
@@ -245,7 +241,7 @@ def _decode_table(table: Any, columns: Sequence[str], said: Provenance, path: st
         },
     )
     if not is_in_order(index):
-        raise _damaged_error(path, "its rows are not sorted")
+        raise _damaged_error(path, "its rows are not in order")
     return index
 
 
@@ -254,7 +250,7 @@ def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
         raise _damaged_error(path, f"its statistics of {column} are null")
     least, greatest, nulls, values, is_low, is_high, is_free = struct.flatten()
     if is_low.null_count or is_high.null_count or is_free.null_count:
-        raise _damaged_error(path, f"its statistics of {column} have nulls where none are allowed")
+        raise _damaged_error(path, f"its statistics of {column} have nulls where there are none")
     stats = ColumnStats(
         least=least,
         greatest=greatest,
@@ -271,15 +267,15 @@ def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
 
 
 def _decode_counts(counts: Any, path: str) -> NDArray[np.int64]:
-    """Return counts with -1 where unknown; raises FormatError for a negative count."""
+    """Counts with -1 where unknown; raises FormatError for a negative one."""
     found: NDArray[np.int64] = fill_unknown(counts)
     if (found < 0).sum() != counts.null_count:
-        raise _damaged_error(path, "it has a negative count")
+        raise _damaged_error(path, "it counts less than none")
     return found
 
 
 def _combine_chunks(column: Any) -> Any:
-    """Return a column as one chunk."""
+    """A column in one chunk."""
     if column.num_chunks == 1:
         return column.chunk(0)
     if pa.types.is_dictionary(column.type):
@@ -288,9 +284,9 @@ def _combine_chunks(column: Any) -> Any:
 
 
 def _describe_problem(problem: Exception) -> str:
-    """Return a library's message on one line without a final full stop."""
+    """What a library says, as a part of a sentence: it may have lines and end in a full stop."""
     said = " ".join(str(problem).split()).rstrip(". ")
-    return f"it cannot be read as an index: {said}"
+    return f"it is no index that can be read: {said}"
 
 
 def _damaged_error(path: str, problem: str) -> FormatError:

@@ -1,4 +1,4 @@
-"""Collect the statistics of one column's chunks and reduce them to statistics of files."""
+"""Column chunks of one column: what footers say of them, and what that proves of their files."""
 
 from __future__ import annotations
 
@@ -24,17 +24,13 @@ if TYPE_CHECKING:
 
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"
-#: keys of the footer's key-value pairs that matter for its statistics
+#: the key-value pairs of a footer that tell anything of its statistics
 STATISTICS_KEYS: Final = frozenset({_SPARK, _LEGACY, NAN_FREE.encode()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterFile:
-    """A file as its footer describes it.
-
-    ``rows`` and ``groups``: number of rows and of row groups. ``pairs``: the key-value pairs with
-    keys of ``STATISTICS_KEYS``.
-    """
+    """What a footer says of its file: ``rows``, ``groups`` of rows, and ``pairs`` (``STATISTICS_KEYS``)."""
 
     number: int
     name: str
@@ -44,13 +40,13 @@ class FooterFile:
 
     @property
     def is_proleptic(self) -> bool:
-        """Return whether Spark 3 wrote old dates in the proleptic Gregorian calendar."""
+        """Whether Spark 3 says that it counts old days as it does; else they may be others."""
         return self.pairs.get(_SPARK, b"") >= b"3.0.0" and _LEGACY not in self.pairs
 
 
 @dataclass(slots=True)
 class ColumnChunks:
-    """The chunks of one column: an element a chunk with its file, kind and statistics."""
+    """Column chunks of one column: the file of each, its kind, and what its footer says."""
 
     file: list[int] = field(default_factory=list)
     kind: list[int] = field(default_factory=list)
@@ -68,9 +64,9 @@ class ColumnChunks:
         groups: Sequence[Any],
         rows: list[int],
     ) -> None:
-        """Add files that share one schema, with pyarrow's row groups of them in order.
+        """The next files, all of one form, and pyarrow's row groups of theirs, in their order.
 
-        ``rows``: number of rows of each row group.
+        ``rows``: of each row group.
         """
         if place.kind is None or not place.writer.is_known:
             for file in files:
@@ -85,7 +81,7 @@ class ColumnChunks:
         self._add_known(column, place, of, chunks, rows)
 
     def _add_unknown(self, file: FooterFile, place: ColumnPlace, nulls: int, values: int) -> None:
-        """Add a file as one chunk without bounds."""
+        """A file as if it were one chunk without bounds."""
         self.file.append(file.number)
         self.kind.append(place.code)
         self.low.append(None)
@@ -102,10 +98,7 @@ class ColumnChunks:
         chunks: Sequence[Any],
         values: list[int],
     ) -> None:
-        """Add the chunks of files with trusted statistics.
-
-        ``of``: the file of each chunk. ``values``: the number of values in each chunk.
-        """
+        """Chunks of files that may be believed; of each its file, and the rows of its group."""
         kind, writer = place.kind, place.writer
         assert kind is not None, "only columns that are there have chunks"
         has_bounds = kind.has_order and (writer.orders_bytes or not kind.is_bytes)
@@ -146,7 +139,7 @@ class ColumnChunks:
     def file_statistics(
         self, wanted: Any, kinds: Sequence[tuple[ParquetKind, FooterWriter]], files: int
     ) -> ColumnStats:
-        """Return the column's statistics with an element for each of ``files`` files."""
+        """The statistics of so many files."""
         file = np.array(self.file, np.int64)
         order = np.argsort(file, kind="stable")
         is_free = np.array(self.is_nan_free, np.bool_)
@@ -163,7 +156,7 @@ class ColumnChunks:
         is_free: NDArray[np.bool_],
         order: NDArray[np.int64],
     ) -> ColumnStats:
-        """Return the statistics of the chunks in the column's type, in the given order."""
+        """The chunks' statistics in the column's type, converted kind by kind, in this order."""
         code = np.array(self.kind, np.int64)
         low: list[Any] = [pa.nulls(0, wanted)]
         high: list[Any] = [pa.nulls(0, wanted)]
@@ -203,12 +196,12 @@ class ColumnChunks:
 def _read_statistics(
     chunks: Sequence[Any], column: tuple[str, str], values: Sequence[int], *, has_bounds: bool
 ) -> tuple[list[int], list[Any], list[Any]]:
-    """Return the null counts and both bounds of chunks, None for each that is not stored.
+    """Counts of nulls and both bounds of chunks, None where they are not said.
 
-    ``column``: path and physical type. ``values``: the number of values of each chunk. A chunk of
-    another column, with another number of values or with an impossible null count is damaged;
-    nothing is known of it. pyarrow ends the process when a chunk's type differs from its schema's.
-    This loop runs a hundred thousand times and more, so every pyarrow call in it counts.
+    ``column``: its path and physical type; ``values``: how many each has. Chunks of another one, or
+    of another count, are damage, and so are counts of nulls that cannot be: nothing is known then.
+    Asked for statistics of another type than its schema's, pyarrow ends the process. A hundred
+    thousand times and more, so every call of pyarrow counts here.
     """
     nulls, low, high = [], [], []
     for chunk, total in zip(chunks, values, strict=True):
@@ -219,11 +212,11 @@ def _read_statistics(
             if stats is not None:
                 count = stats.null_count
                 if count is not None and not 0 <= count < total:
-                    if count != total or stats.has_min_max:  # a chunk of nulls has no bounds
+                    if count != total or stats.has_min_max:  # nothing lies between two bounds
                         count = None
                 elif has_bounds and stats.has_min_max:
                     least, greatest = stats.min_raw, stats.max_raw
-        except (pa.ArrowException, OSError, ValueError):  # statistics of an unexpected length
+        except (pa.ArrowException, OSError, ValueError):  # statistics of other lengths
             count = least = greatest = None
         nulls.append(0 if total == 0 else UNKNOWN if count is None else count)
         low.append(least)
@@ -234,7 +227,7 @@ def _read_statistics(
 def _drop_other_calendar(
     calendar: tuple[int, int], of: Sequence[FooterFile], low: Sequence[Any], high: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Replace bounds of days and times that may belong to another calendar with None."""
+    """Bounds of days and times without those that may be of another calendar."""
     start, sure = calendar
     is_old = [
         least is not None and least < start and not file.is_proleptic

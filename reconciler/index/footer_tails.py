@@ -1,7 +1,7 @@
-"""Read the ends of Parquet files, each with one request if possible.
+"""The ends of parquet files, each read once where possible.
 
-A Hudi footer holds the file's bloom filter, some 440 kB by default. The footers of one table have
-similar lengths, so the first ones show how many bytes to read and where the filter lies.
+A footer of Hudi's holds the file's bloom filter, some 440 kB by default; files of a table have
+footers of much the same length, and the first ones tell how long, and where the filter is in it.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from reconciler.storage.api import Storage
 
 _TAIL: Final = struct.Struct("<i4s")
 _MAGIC: Final = b"PAR1"
-#: bytes read from the end of the first file, and bytes read beyond the longest footer so far
+#: what is read of a file's end before any footer's length is known, and beyond a known length
 _FIRST_READ: Final = 64 * 1024
 _MARGIN: Final = 2 * 1024
-#: saving this many bytes is worth another system call
+#: bytes that are worth another call of the system
 _WORTH_A_CALL: Final = 64 * 1024
 
 
 @dataclass(slots=True)
 class FooterTails:
-    """Reads the footers of one table's files; safe to use from several threads.
+    """Reads footers of files of one table, from several threads at once.
 
-    ``length``: the number of bytes in which the next footer is expected to fit.
+    ``length``: bytes at the end of a file that its footer is expected to fit in.
     """
 
     storage: Storage
     length: int = _FIRST_READ
 
     def read(self, path: str, size: int) -> bytes:
-        """Return the end of a file from the footer's first byte on, as ``index_footers`` takes it.
+        """The file's end from the footer's first byte on, what ``index_of`` takes.
 
-        Raises FormatError if the file does not end like a Parquet file, NotFoundError and
+        Raises FormatError where the file does not end as a parquet file, NotFoundError, and
         StorageError.
         """
         length = min(self.length, size)
         tail = self.storage.read_range(path, size - length, length)
         if len(tail) != length:
-            raise damaged_file_error(path, "it is shorter than its listed size")
+            raise damaged_file_error(path, "it is shorter than it was listed")
         if size < _TAIL.size:
-            said = f"it has only {size} bytes, too few for a Parquet file"
+            said = f"it has {size} bytes, which are too few for a parquet file"
             raise damaged_file_error(path, said if size else "it is empty")
         whole = _footer_length(tail, size)
         if not whole:
-            raise damaged_file_error(path, "it does not end like a Parquet file")
+            raise damaged_file_error(path, "it does not end as a parquet file does")
         if whole > length:
             self.length = max(self.length, whole + _MARGIN)
             head = self.storage.read_range(path, size - whole, whole - length)
@@ -58,10 +58,10 @@ class FooterTails:
 
 @dataclass(slots=True)
 class SlimFooterTails:
-    """Reads the footers of one table without their bloom filters; safe for several threads.
+    """Reads footers of one table without what no index needs, from several threads at once.
 
-    ``head_bytes``, ``tail_bytes``: lengths at the start of the footer and at the end of the file; a
-    long value, such as a bloom filter, is expected between them. 0 until one was met.
+    ``head_bytes``, ``tail_bytes``: bytes at a footer's beginning and at the file's end that a long value, such
+    as a bloom filter, is expected to lie between; 0 where none was met.
     """
 
     tails: FooterTails
@@ -70,9 +70,9 @@ class SlimFooterTails:
     tail_bytes: int = 0
 
     def read(self, path: str, size: int) -> SlimFooter | memoryview:
-        """Return the footer in parts; in another form, the end of the file like ``FooterTails``.
+        """The footer cut apart; of one that cannot be, the file's end as ``FooterTails`` reads it.
 
-        Raises the same errors as ``FooterTails.read``.
+        Raises as ``FooterTails.read``.
         """
         found = self._read_ends(path, size) if self.head_bytes else None
         if found is not None:
@@ -81,8 +81,8 @@ class SlimFooterTails:
         cut = self.slimmer.slim(tail)
         if cut is None:
             return memoryview(tail)
-        # On a local disk a read is a system call, and two short ones cost less than a long one.
-        # Over a network each is a round trip, which takes as long as half a megabyte.
+        # Two short reads cost less than a long one where a read is a call of the system. Over a
+        # network each is a round trip, which takes as long as half a megabyte does.
         is_near = "://" not in self.tails.storage.location
         if is_near and len(tail) - cut.head_bytes - cut.tail_bytes > _WORTH_A_CALL:
             self.head_bytes = max(self.head_bytes, cut.head_bytes + _MARGIN)
@@ -90,7 +90,7 @@ class SlimFooterTails:
         return cut
 
     def _read_ends(self, path: str, size: int) -> SlimFooter | None:
-        """Return the footer read by its two ends; None if that does not suffice."""
+        """The footer by its ends; None where these do not do, for whatever reason."""
         storage, first, last = self.tails.storage, self.head_bytes, self.tail_bytes
         tail = storage.read_range(path, max(0, size - last), last)
         whole = _footer_length(tail, size)
@@ -106,7 +106,7 @@ class SlimFooterTails:
 
 
 def _footer_length(tail: bytes, size: int) -> int:
-    """Return the bytes from the footer to the end of the file; 0 if it is not a Parquet file."""
+    """How long a file's end is from the footer on; 0 where it does not end as a parquet file."""
     if len(tail) < _TAIL.size:
         return 0
     footer, magic = _TAIL.unpack(tail[-_TAIL.size :])
@@ -115,5 +115,5 @@ def _footer_length(tail: bytes, size: int) -> int:
 
 
 def damaged_file_error(path: str, problem: str) -> FormatError:
-    """Return the error for a damaged base file."""
+    """The error about a base file that cannot be what it claims to be."""
     return FormatError(path, problem, "restore the file from a copy")

@@ -1,10 +1,9 @@
-"""Validate the column chunks of a Parquet footer before pyarrow reads their statistics.
+"""Column chunks that pyarrow can be asked about: of damaged ones it ends the process.
 
-pyarrow ends the process on some damaged chunks, because it does not catch the exceptions of
-parquet-cpp. This module makes the same checks first: bounds have the length of the column's type,
-histograms of levels have one element per level, and nothing is encrypted.
-Source: ColumnChunkMetaData, SizeStatistics::Validate and MakeColumnStats of parquet-cpp;
-ColumnChunk in parquet.thrift.
+What it checks of a chunk when it is asked is checked here before: that bounds are as long as the
+column's type is, that histograms of levels have an element a level, that nothing is encrypted.
+Source: ColumnChunkMetaData, SizeStatistics::Validate and MakeColumnStats of parquet-cpp, whose
+exceptions pyarrow does not catch; ColumnChunk in parquet.thrift.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from reconciler.index import thrift_compact, thrift_patterns
 from reconciler.index.thrift_compact import BINARY, LIST, STOP, STRUCT, MalformedError
 
 _I32, _I64 = 5, 6
-#: Thrift field numbers: of the footer, a row group, a chunk, the chunk's metadata, its statistics
+#: field of a footer, of a row group, of a chunk, of what that says, and of its statistics
 _GROUPS: Final = 4
 _COLUMNS: Final = 1
 _META, _CRYPTO = 3, 8
@@ -30,16 +29,15 @@ _TYPES: Final = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_
                  "FIXED_LEN_BYTE_ARRAY")  # fmt: skip
 _LENGTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _TAIL: Final = 8
-#: bytes, and the offsets in them at which the column chunks of a row group begin
+#: bytes, and where in them the column chunks of a row group begin
 ChunkStarts = tuple[bytes, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class LeafColumn:
-    """One leaf column of a Parquet schema.
+    """A column as the schema has it. ``length``: of its values in bytes, None where it varies.
 
-    ``length``: bytes of each value, None for values of variable length. ``levels``: the greatest
-    repetition level and the greatest definition level.
+    ``levels``: the greatest repetition and definition level.
     """
 
     physical_type: str
@@ -48,14 +46,14 @@ class LeafColumn:
 
     @classmethod
     def from_parquet(cls, column: Any) -> Self:
-        """Return the leaf column that pyarrow's ColumnSchema describes."""
+        """Of pyarrow's ColumnSchema."""
         physical = column.physical_type
         fixed = column.length if physical == "FIXED_LEN_BYTE_ARRAY" else None
         levels = (column.max_repetition_level, column.max_definition_level)
         return cls(physical, _LENGTHS.get(physical, fixed), levels)
 
     def are_valid(self, chunks: Iterable[tuple[bytes, int]]) -> bool:
-        """Return whether pyarrow can read the chunks of this column at these offsets."""
+        """Whether pyarrow may be asked about chunks of this column, which begin at these places."""
         match = _match_usual_chunk(self)
         return all(match(data, at) or self._is_valid(data, at) for data, at in chunks)
 
@@ -79,7 +77,7 @@ class LeafColumn:
             if (number, kind) == (_TYPE, _I32):
                 named = thrift_compact.decode_zigzag(thrift_compact.read_varint(data, start)[0])
                 is_type = 0 <= named < len(_TYPES) and _TYPES[named] == self.physical_type
-            # statistics of another physical type are never requested
+            # nobody asks for statistics of another type
             elif (number, kind) == (_STATISTICS, STRUCT):
                 if is_type and not self._has_valid_bounds(data, start):
                     return False
@@ -107,15 +105,14 @@ class LeafColumn:
 
 
 def list_leaves(schema: Any) -> tuple[LeafColumn, ...]:
-    """Return all leaf columns of pyarrow's ParquetSchema."""
+    """Of all columns of pyarrow's ParquetSchema."""
     return tuple(LeafColumn.from_parquet(schema.column(at)) for at in range(len(schema)))
 
 
 def is_valid_footer(tail: bytes, schema: Any) -> bool:
-    """Return whether pyarrow can read the statistics of every chunk in a footer.
+    """Whether pyarrow may be asked about every chunk of a file that it has read the schema of.
 
-    ``tail``: the end of the file, from the first byte of the footer or earlier. ``schema``: the
-    file's schema as pyarrow has read it.
+    ``tail``: the file's end, from the footer's first byte on or from before it.
     """
     leaves = list_leaves(schema)
     try:
@@ -130,19 +127,16 @@ def is_valid_footer(tail: bytes, schema: Any) -> bool:
 
 
 def find_chunk_starts(tail: bytes) -> list[tuple[int, ...]]:
-    """Return, for every row group of a footer, the offsets of its column chunks.
-
-    Raises MalformedError.
-    """
+    """Of every row group of a footer where its chunks begin; raises MalformedError."""
     at = len(tail) - _TAIL - int.from_bytes(tail[-_TAIL:-4], "little")
     if at < 0:
-        raise MalformedError("the footer is cut off")
+        raise MalformedError("no end of a file")
     found: list[tuple[int, ...]] = []
     for number, kind, start in _walk_fields(tail, at):
         if (number, kind) == (_GROUPS, LIST):
             size, element, begin = thrift_compact.read_list_header(tail, start)
             if size and element != STRUCT:
-                raise MalformedError("the list of row groups holds something else")
+                raise MalformedError("no row groups")
             for _ in range(size):
                 begin, starts = thrift_patterns.split_row_group(tail, begin)
                 found.append(starts)
@@ -150,28 +144,28 @@ def find_chunk_starts(tail: bytes) -> list[tuple[int, ...]]:
 
 
 def read_chunk_path(data: bytes, at: int) -> bytes:
-    """Return the column path, with dots, that the chunk at this offset names."""
+    """What the chunk that begins here says of its column: its path, with dots."""
     for number, kind, start in _walk_fields(data, at):
         if (number, kind) == (_META, STRUCT):
             for inner, sort, begin in _walk_fields(data, start):
                 if (inner, sort) == (_PATH, LIST):
                     return b".".join(_read_texts(data, begin))
-    raise MalformedError("a chunk names no column")
+    raise MalformedError("a chunk of no column")
 
 
 def _read_texts(data: bytes, at: int) -> Iterator[bytes]:
     size, kind, at = thrift_compact.read_list_header(data, at)
     if kind != BINARY:
-        raise MalformedError("a column path is not a list of texts")
+        raise MalformedError("a path of another kind")
     for _ in range(size):
         begin, at = thrift_compact.read_binary(data, at)
         if at > len(data):
-            raise MalformedError("a text is cut off")
+            raise MalformedError("a text does not end")
         yield data[begin:at]
 
 
 def _walk_fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the fields of a struct: number, kind, and the offset of the value."""
+    """The fields of a struct: number, kind, and where the value begins."""
     last = 0
     while True:
         last, kind, at = thrift_compact.read_field(data, at, last)
@@ -183,10 +177,7 @@ def _walk_fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
 
 @lru_cache(maxsize=256)
 def _match_usual_chunk(leaf: LeafColumn) -> thrift_patterns.Matcher:
-    """Return a regular expression that matches only chunks in the form that writers usually write.
-
-    Matching is much faster than walking the fields in Python.
-    """
+    """What matches the chunks of a column as writers usually write them, and no others."""
     number = (
         thrift_patterns.field_pattern(*thrift_compact.INTEGERS) + thrift_patterns.NUMBER_PATTERN
     )
@@ -216,7 +207,7 @@ def _match_usual_chunk(leaf: LeafColumn) -> thrift_patterns.Matcher:
 
 
 def _usual_sizes_pattern(leaf: LeafColumn) -> bytes:
-    """Return the pattern of size statistics: text bytes, then the histograms of both levels."""
+    """Histograms of repetition and of definition levels, and bytes of texts before them."""
     repetition, definition = (_histogram_pattern(level + 1) for level in leaf.levels)
     found = [
         rb"\x29%b\x19%b" % (repetition, definition),
@@ -235,7 +226,7 @@ def _usual_sizes_pattern(leaf: LeafColumn) -> bytes:
 
 
 def _histogram_pattern(size: int) -> bytes:
-    """Return the pattern of a list of ``size`` numbers, or of an empty list."""
+    """A list of so many numbers, or of nothing."""
     nothing = rb"[\x00-\x0f]"
     if size >= thrift_compact.LONG_FORM:
         return nothing

@@ -1,4 +1,4 @@
-"""Tests of the benchmarks' pruner and data."""
+"""The pruner of the benches, and their data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the rows of a history of writes to Parquet: batches of trips, then changes to them.
+"""The rows of a history of writes: batches of trips, then changes of some of them, in Parquet.
 
 Trips are those of trip_files, with the region that is their partition and a number that grows with
 every change of a row, by which the newest counts.
@@ -30,7 +30,7 @@ _FILES: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Batches of ``rows`` new trips, then batches of changes to a ``share`` of all trips."""
+    """So many batches of ``rows`` new trips, then so many of changes to a ``share`` of them all."""
 
     rows: int
     inserts: int = 20
@@ -43,13 +43,13 @@ class History:
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """The operation and the folder of every write."""
+        """Operation and folder of every write."""
         new = [("insert", f"insert-{number:02d}") for number in range(self.inserts)]
         return new + [("upsert", f"upsert-{number:02d}") for number in range(self.upserts)]
 
 
 def history_files(folder: Path, history: History) -> Path:
-    """Write the files of every step and of ``seed`` unless they exist; return the folder."""
+    """The folder with the files of every step, and of ``seed``; made where it is not."""
     if folder.is_dir():
         return folder
     half = folder.with_name(f"{folder.name}.half")

@@ -51,11 +51,11 @@ def done_again(it, plan):
 def test_an_index_that_had_to_go_is_named_with_the_reason(tmp_path, monkeypatch):
     it = make_clustering_drill(TABLES / "indexed" / "1.2.0.zip", tmp_path / "t")
     assert "record_index" in it.state().metadata_partitions
-    monkeypatch.setattr("reconciler.hudi.metadata.sync_decisions.MAX_RECORDS", 2)
+    monkeypatch.setattr("reconciler.hudi.metadata.sync_decisions.MOST_RECORDS", 2)
 
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
 
-    why = "5 rows move, and more than 2 are not written there"
+    why = "5 rows move, more than the 2 that are written"
     said = f"the metadata partition record_index was dropped: {why}"
     assert [("metadata", said)] == [(note.rule, note.because) for note in outcome.warnings]
     assert "record_index" not in it.state().metadata_partitions

@@ -194,7 +194,9 @@ def test_a_table_that_has_lost_its_timeline_is_not_taken_for_an_empty_one(tmp_pa
     it = make_table(tmp_path / "t", 9)
     shutil.rmtree(get_timeline_folder(it))
 
-    with pytest.raises(FormatError, match="is not there; write to the table once"):
+    with pytest.raises(
+        FormatError, match="is missing; restore it from a copy, or write to the table once"
+    ):
         it.write(BATCH)
 
 

@@ -1,4 +1,4 @@
-"""Disable fsync for the laws, which write thousands of small files."""
+"""Laws write small files by the thousand; whether a disk keeps them is not what they ask."""
 
 from __future__ import annotations
 

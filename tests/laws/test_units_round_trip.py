@@ -1,4 +1,4 @@
-"""Printed units parse to the same value."""
+"""What a printer of units prints, its parser reads as the same value."""
 
 from __future__ import annotations
 

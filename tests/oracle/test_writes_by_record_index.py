@@ -121,4 +121,4 @@ def test_an_index_that_hudi_keeps_by_partition_leaves_keys_to_their_partitions(r
     assert rows == read_rows(table) == hudi.rows(table, metadata=True)
     assert "record_index" not in table.metadata_partitions()
     (note,) = done.warnings
-    assert "record_index was dropped: the record index keeps keys by partition" in note.because
+    assert "record_index was dropped: the record index keeps keys per partition" in note.because

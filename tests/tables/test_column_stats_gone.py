@@ -27,14 +27,14 @@ spec:
 
 def gone(folder):
     shutil.rmtree(folder)
-    return "the properties list this metadata partition, but it holds no file group"
+    return "the properties list this metadata partition, but it has no file group"
 
 
 def a_folder_for_a_log(folder):
     log = max(path for path in folder.iterdir() if ".log." in path.name and path.stat().st_size)
     log.unlink()
     log.mkdir()
-    return f"{FOLDER}/{log.name}: there is a folder in the place of this file"
+    return f"{FOLDER}/{log.name}: is a folder, expected a file"
 
 
 def planned(path, folder):
@@ -65,6 +65,6 @@ def test_a_folder_in_the_place_of_the_listing_is_one_error_with_a_remedy(tmp_pat
     a_folder_for_a_log(path / ".hoodie/metadata/files")
     found = planned(path, tmp_path)
 
-    assert "there is a folder in the place of this file; " in found.error
+    assert "is a folder, expected a file; " in found.error
     assert ".hoodie/metadata/files/" in found.error
     assert "let a Hudi writer rebuild the metadata table" in found.error

@@ -52,13 +52,13 @@ def upserted(write):
     write.begin()
     for number, name in enumerate(write.before["p=a"]):
         keys = write.keys_of("p=a", name)
-        put = [write.row("p=a", "k1", l=7)] if "k1" in keys else []
+        put = [write.changed_row("p=a", "k1", l=7)] if "k1" in keys else []
         gone = ["k2"] if "k2" in keys else []
         if number == 0:
-            put.append(write.row("p=a", "k1", **named("k6"), l=8, s="zzz"))
+            put.append(write.changed_row("p=a", "k1", **named("k6"), l=8, s="zzz"))
         write.update_group("p=a", number, put=put, gone=gone)
     like = ("p=b", write.before["p=b"][0])
-    write.start("p=c", [write.row("p=b", "k3", **named("k7", "p=c"), l=-1)], like)
+    write.start_group("p=c", [write.changed_row("p=b", "k3", **named("k7", "p=c"), l=-1)], like)
     return write
 
 
@@ -74,8 +74,8 @@ def entries(write, partition):
     """Key -> record, newest visible ones; of base files there are none in these tables."""
     found = {}
     metadata = write.metadata()
-    for newest in metadata.slices(partition):
-        for block in metadata.blocks(newest):
+    for newest in metadata.list_slices(partition):
+        for block in metadata.read_visible_blocks(newest):
             if block.type is BlockType.DELETE:
                 for key in read_delete_keys(block):
                     found.pop(key, None)
@@ -130,7 +130,7 @@ def test_every_index_is_told_and_none_goes(upserted, version):
 
     live = {name for name in EVERYTHING if version != "0.15.0" or name != "partition_stats"}
     assert () == planned.dropped_partitions
-    assert live == set(upserted.metadata().live)
+    assert live == set(upserted.metadata().live_partitions)
 
 
 def test_the_listing_has_the_new_files_and_the_new_partition(upserted):
@@ -243,13 +243,13 @@ def test_partition_stats_go_where_a_partitions_bounds_are_not_known(upserted, mo
         found = read_partition_ranges(table, columns, partitions)
         return {place: said for place, said in found.items() if place != ("p=a", "l")}
 
-    monkeypatch.setattr("reconciler.hudi.metadata.write_sync.known_bounds", without)
+    monkeypatch.setattr("reconciler.hudi.metadata.write_sync.read_partition_ranges", without)
     planned = upserted.plan()
 
     assert ("partition_stats",) == planned.dropped_partitions
     assert (
-        "the index does not know the bounds that the partition 'p=a' had in the column l"
-        == planned.reasons["partition_stats"]
+        "the index has no bounds of the column l for the partition 'p=a'"
+        == planned.drop_reasons["partition_stats"]
     )
     assert not [write for write in planned.sync.writes if "/partition_stats/" in write.path]
 
@@ -262,7 +262,9 @@ def test_bounds_are_not_told_where_the_ranges_that_they_come_from_go(upserted, m
     def refused(*_):
         raise UnsupportedError("why")
 
-    monkeypatch.setattr("reconciler.hudi.metadata.partition_logs.Teller.column_stats", refused)
+    monkeypatch.setattr(
+        "reconciler.hudi.metadata.partition_logs.PartitionLogBuilder.build_column_stats", refused
+    )
     planned = upserted.plan()
 
     assert ("column_stats", "partition_stats") == planned.dropped_partitions
@@ -273,22 +275,24 @@ def test_bounds_are_not_told_where_the_ranges_that_they_come_from_go(upserted, m
 def test_partition_stats_go_where_bounds_changed_their_type(upserted, monkeypatch):
     text = ColumnRange(column="l", least="a", greatest="b", values=1, nulls=0, size=1, plain_size=1)
     monkeypatch.setattr(
-        "reconciler.hudi.metadata.write_sync.known_bounds",
+        "reconciler.hudi.metadata.write_sync.read_partition_ranges",
         lambda table, columns, partitions: (
             read_partition_ranges(table, columns, partitions) | {("p=a", "l"): text}
         ),
     )
 
     assert {
-        "partition_stats": "p=a, column l: its new bounds are not of the type of those there are"
-    } == upserted.plan().reasons
+        "partition_stats": "p=a, column l: the new bounds have another type than the existing ones"
+    } == upserted.plan().drop_reasons
 
 
 def test_an_overwritten_partition_is_listed_whole_and_its_keys_are_known_anew(write):
     write.begin(Action.REPLACECOMMIT, "INSERT_OVERWRITE")
     like = ("p=b", write.before["p=b"][0])
-    write.start("p=b", [write.row("p=b", "k4"), write.row("p=b", "k4", **named("k8"))], like)
-    write.replace("p=b")
+    write.start_group(
+        "p=b", [write.changed_row("p=b", "k4"), write.changed_row("p=b", "k4", **named("k8"))], like
+    )
+    write.replace_partition("p=b")
     planned = write.sync()
     write.complete()
 
@@ -301,7 +305,7 @@ def test_an_overwritten_partition_is_listed_whole_and_its_keys_are_known_anew(wr
 
 def test_of_a_deleted_partition_the_keys_are_forgotten_and_the_files_stay_listed(write):
     listed = [*read_metadata_listing(write.metadata()).read_folders()]
-    write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace("p=b")
+    write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace_partition("p=b")
     planned = write.sync()
     write.complete()
 
@@ -314,8 +318,8 @@ def test_of_a_deleted_partition_the_keys_are_forgotten_and_the_files_stay_listed
 
 @ONE
 def test_without_new_files_no_index_goes_for_what_is_not_known_of_them(write, monkeypatch):
-    monkeypatch.setattr("tests.manual_write.indexed_columns", lambda *_: ())
-    write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace("p=b")
+    monkeypatch.setattr("tests.manual_write.find_indexed_columns", lambda *_: ())
+    write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace_partition("p=b")
 
     assert () == write.plan().dropped_partitions
 
@@ -324,7 +328,7 @@ def test_without_new_files_no_index_goes_for_what_is_not_known_of_them(write, mo
 def test_a_write_that_changes_nothing_in_the_metadata_table_writes_nothing(write):
     write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION")
 
-    assert ((), ()) == (write.plan().drops, write.plan().sync.writes)
+    assert ((), ()) == (write.plan().dropped_partitions, write.plan().sync.writes)
 
 
 @pytest.mark.parametrize("done", [1, 4, -1, None])
@@ -349,8 +353,8 @@ def test_the_record_index_goes_where_too_many_keys_are_new_or_gone(upserted, mon
     planned = upserted.plan()
     assert ("record_index",) == planned.dropped_partitions
     assert (
-        "more than 2 keys are new or gone, and no more are written there"
-        == (planned.reasons["record_index"])
+        "more than 2 keys are new or deleted, the most that are written"
+        == (planned.drop_reasons["record_index"])
     )
 
 
@@ -362,9 +366,9 @@ def test_column_stats_go_where_a_column_begins(upserted, version):
     gone = ("column_stats",) if version == "0.15.0" else ("column_stats", "partition_stats")
     assert gone == planned.dropped_partitions
     assert (
-        "the column brand_new begins with this write, and in files without its ranges readers "
-        "would take it for null"
-    ) == planned.reasons["column_stats"]
+        "this write adds the column brand_new, and readers would take it for null in files "
+        "without its range"
+    ) == planned.drop_reasons["column_stats"]
 
 
 @ONE
@@ -379,14 +383,14 @@ def test_column_stats_go_where_a_column_begins(upserted, version):
 )
 def test_columns_begin_that_the_table_had_not_or_not_in_this_type(upserted, kinds, gone):
     said = upserted.writing()
-    told = WriteChanges(added=said.added, columns=said.columns, types=kinds)
+    told = WriteChanges(added=said.files_by_partition, columns=said.columns, types=kinds)
     planned = prepare_write_sync(
         upserted.storage,
         upserted.properties,
         upserted.timeline,
         told,
         instant=said.instant,
-        completed=said.completed,
+        completed=said.completion_time,
         instant_ms=said.instant_ms,
     )
 
@@ -425,7 +429,7 @@ def test_nothing_goes_while_another_write_is_pending(upserted, monkeypatch):
 @ONE
 def test_an_instant_that_is_not_pending_is_refused(upserted):
     upserted.complete()
-    with pytest.raises(StaleError, match="is no pending commit on the timeline"):
+    with pytest.raises(StaleError, match="is not a pending commit on the timeline"):
         upserted.plan()
 
 
@@ -450,4 +454,4 @@ def test_a_record_index_by_partition_goes(upserted):
         path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))
     planned = upserted.plan()
 
-    assert {"record_index": "the record index keeps keys by partition"} == planned.reasons
+    assert {"record_index": "the record index keeps keys per partition"} == planned.drop_reasons

@@ -30,7 +30,7 @@ from reconciler.transaction.metadata.rewrite_sync import (
     find_indexed_columns,
     find_leftover_partitions,
     find_listing_differences,
-    plan_rewrite_sync,
+    prepare_rewrite_sync,
 )
 from tests.manual_clustering import FILE_IDS, ManualClustering, to_epoch_ms
 from tests.trees import unpack
@@ -57,8 +57,8 @@ def begun(version, tmp_path):
 def entries(metadata, partition):
     """Key -> record of every visible log block and base file, and key -> number of file group."""
     found, groups = {}, {}
-    for number, newest in enumerate(metadata.slices(partition)):
-        for block in metadata.blocks(newest):
+    for number, newest in enumerate(metadata.list_slices(partition)):
+        for block in metadata.read_visible_blocks(newest):
             if block.type is BlockType.HFILE_DATA:
                 schema = parse_schema(get_block_schema(block), "")
                 for key, value in hfile_reader.parse_hfile(block.content, "").scan_all():
@@ -99,8 +99,8 @@ def test_the_listing_has_the_new_files_with_their_sizes_and_still_the_replaced_o
 def test_all_partitions_are_named_again_as_hudi_does(begun):
     begun.sync()
     begun.complete()
-    (newest,) = begun.metadata().slices("files")
-    block = begun.metadata().blocks(newest)[-1]
+    (newest,) = begun.metadata().list_slices("files")
+    block = begun.metadata().read_visible_blocks(newest)[-1]
     schema = parse_schema(get_block_schema(block), "")
     said = {
         key.decode(): fastavro.schemaless_reader(io.BytesIO(value), schema, None)
@@ -250,11 +250,11 @@ def test_column_stats_and_what_comes_from_them_go_where_a_range_is_not_told(begu
     begun.added["p=a"] = [WithoutRange(file)]
     planned = begun.sync()
     begun.complete()
-    live = set(begun.metadata().live)
+    live = set(begun.metadata().live_partitions)
 
     gone = {"column_stats"} | ({"partition_stats"} if version != "0.15.0" else set())
     assert tuple(sorted(gone)) == planned.dropped_partitions
-    assert f"{file.name}: the range of l is not known" == planned.reasons["column_stats"]
+    assert f"{file.name}: the range of l is unknown" == planned.drop_reasons["column_stats"]
     assert {"bloom_filters", "files", "record_index"} == live
     assert gone.isdisjoint(path.name for path in (begun.folder / ".hoodie/metadata").iterdir())
     assert {} == find_listing_differences(
@@ -287,7 +287,7 @@ def test_the_record_index_goes_where_too_many_rows_move(begun, monkeypatch):
     planned = begun.plan()
 
     assert ("record_index",) == planned.dropped_partitions
-    assert {"record_index": "5 rows move, and more than 4 are not written there"} == planned.reasons
+    assert {"record_index": "5 rows move, more than the 4 that are written"} == planned.drop_reasons
 
 
 def test_a_record_index_by_partition_goes(begun):
@@ -297,7 +297,7 @@ def test_a_record_index_by_partition_goes(begun):
     planned = begun.plan()
 
     assert ("record_index",) == planned.dropped_partitions
-    assert {"record_index": "the record index keeps keys by partition"} == planned.reasons
+    assert {"record_index": "the record index keeps keys per partition"} == planned.drop_reasons
 
 
 BUSY = ("commit.requested", "deltacommit.inflight", "compaction.inflight", "indexing.requested")
@@ -325,7 +325,7 @@ def test_a_plan_that_waits_keeps_nothing_from_going(tmp_path, pending):
 @ONE
 def test_an_instant_that_is_not_pending_is_refused(begun):
     begun.complete()
-    with pytest.raises(StaleError, match="is no pending clustering on the timeline"):
+    with pytest.raises(StaleError, match="is not a pending clustering on the timeline"):
         begun.plan()
 
 
@@ -336,14 +336,14 @@ def test_a_table_without_metadata_table_is_told_nothing(begun):
     (begun.folder / PROPERTIES).write_text(text)
     planned = begun.plan()
 
-    assert ((), None) == (planned.drops, planned.sync)
+    assert ((), None) == (planned.dropped_partitions, planned.sync)
 
 
 @ONE
 def test_an_index_that_no_writer_builds_anew_is_refused(begun):
     text = (begun.folder / PROPERTIES).read_text()
     (begun.folder / PROPERTIES).write_text(text.replace("files,", "expr_index_e,files,"))
-    with pytest.raises(UnsupportedError, match="has the expression index e, which would lose"):
+    with pytest.raises(UnsupportedError, match="has the expression index e, which would miss"):
         begun.plan()
 
 
@@ -506,7 +506,7 @@ def test_a_column_that_only_folders_say_is_asked_of_no_file(begun):
 
 @ONE
 def test_without_new_files_nothing_is_written(begun):
-    planned = plan_rewrite_sync(
+    planned = prepare_rewrite_sync(
         begun.storage,
         begun.properties,
         begun.timeline,

@@ -421,12 +421,12 @@ def test_a_missing_metadata_table_is_an_error(name):
     data = table.data_timeline()
     table.files = {p: d for p, d in table.files.items() if not p.startswith(".hoodie/metadata")}
 
-    with pytest.raises(FormatError, match="with a metadata table must have its timeline here"):
+    with pytest.raises(FormatError, match="has its timeline here"):
         open_metadata_table(table, version=table.version, data=data)
 
 
 def test_another_table_version_is_refused():
-    with pytest.raises(UnsupportedError, match="table version 7 is unknown"):
+    with pytest.raises(UnsupportedError, match="table version 7 is not supported"):
         open_metadata_table(Table("v8_index"), version=7, data=Timeline.from_files([]))
 
 
@@ -435,7 +435,7 @@ def test_a_missing_files_partition_is_an_error():
     metadata = table.metadata()
     table.files = {p: d for p, d in table.files.items() if "/metadata/files/" not in p}
 
-    with pytest.raises(FormatError, match="it holds no file group"):
+    with pytest.raises(FormatError, match="it has no file group"):
         read_metadata_listing(metadata)
 
 

@@ -416,5 +416,5 @@ def test_a_partition_whose_name_is_no_text_is_an_error_that_names_it(unpacked):
     os.mkdir(folder)
     os.close(os.open(folder + b"/.hoodie_partition_metadata", os.O_CREAT))
 
-    with pytest.raises(FormatError, match=r"^p=\\udcff: is a partition whose name is not UTF-8"):
+    with pytest.raises(FormatError, match=r"^p=\\udcff: this partition's name is not UTF-8"):
         seen(table)

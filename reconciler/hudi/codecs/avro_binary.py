@@ -1,8 +1,8 @@
-"""Avro records without a container, as log blocks and HFiles hold them.
+"""Read and write Avro records without a container, as log blocks and HFiles hold them.
 
-The writer's schema stands beside the records (a block's header, an HFile's file info), so the same
-text comes again and again: parsing is cached. Whatever bad bytes provoke inside the Avro library
-becomes one FormatError.
+The writer's schema is stored next to the records: in a log block's header or an HFile's file info.
+The same text comes many times, so parsed schemas are cached. Any error that damaged bytes cause
+inside the Avro library becomes one FormatError.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any, Final
 from reconciler.errors import FormatError
 
 _REMEDY: Final = "the file is damaged; restore it from a copy"
-#: some libraries put the whole of what they choke on into their message
+#: some libraries repeat the whole input in their messages
 _LONGEST: Final = 200
-#: what the standard library and fastavro raise for bytes that are not what they claim
+#: what the standard library and fastavro raise for damaged bytes
 _DAMAGE: Final = (
     ArithmeticError,
     AttributeError,
@@ -39,14 +39,14 @@ _DAMAGE: Final = (
 
 
 def require(condition: bool, problem: str) -> None:  # noqa: FBT001
-    """Raise ValueError for ``decoding`` to name the file, unless the bytes are as they must be."""
+    """Raise ValueError with ``problem`` unless the condition holds; ``decoding`` adds the file."""
     if not condition:
         raise ValueError(problem)
 
 
 @contextmanager
 def decoding(path: str, what: str) -> Iterator[None]:
-    """Turn what damaged bytes raise into a FormatError that names ``path`` and ``what``."""
+    """Turn any error that damaged bytes raise into a FormatError naming ``path`` and ``what``."""
     try:
         yield
     except FormatError:
@@ -71,16 +71,17 @@ def _parse_schema(text: str) -> Any:
 
 
 def _count_least_bytes(schema: Any, known: dict[str, int | None]) -> int:
-    """The fewest bytes that a value takes; ``known``: full name -> those, None while it is open.
+    """Return the fewest bytes that a value of the schema takes.
 
-    Raises ValueError for what no schema of Hudi's has and what would end the process or eat its
-    memory inside the library: a type within itself, and lists whose items take no bytes.
+    ``known`` maps a full name to its size, None while the type is still being visited. Raises
+    ValueError for a type that contains itself and for a list whose items take no bytes. No schema
+    of Hudi has these, and the library would crash or run out of memory on them.
     """
     size: int | None = 1
     match schema:
         case str():
             size = known.get(schema, 0 if schema == "null" else 1)
-            require(size is not None, f"{schema} holds itself")
+            require(size is not None, f"type {schema} contains itself")
         case list():
             for branch in schema:
                 _count_least_bytes(branch, known)
@@ -90,7 +91,7 @@ def _count_least_bytes(schema: Any, known: dict[str, int | None]) -> int:
         case {"type": "fixed", "name": name, "size": size}:
             known[name] = size
         case {"type": "array", "items": items}:
-            require(_count_least_bytes(items, known) > 0, "its lists hold nothing")
+            require(_count_least_bytes(items, known) > 0, "items of a list take no bytes")
         case {"type": "map", "values": values}:
             _count_least_bytes(values, known)
         case {"type": inner} if inner != "enum":
@@ -99,27 +100,29 @@ def _count_least_bytes(schema: Any, known: dict[str, int | None]) -> int:
 
 
 def parse_schema(text: str, path: str) -> Any:
-    """The schema of a JSON text, ready for fastavro; raises FormatError naming ``path``."""
+    """Parse a schema's JSON text for fastavro; raises FormatError naming ``path``."""
     with decoding(path, "the Avro schema"):
         return _parse_schema(text)
 
 
 def decode_record(data: bytes, schema: Any, path: str) -> Any:
-    """One record that fills ``data``; raises FormatError naming ``path``.
+    """Decode one record that must fill ``data``; raises FormatError naming ``path``.
 
-    Union branches that are records come back as plain dicts, without the branch's name.
+    A union branch that is a record becomes a plain dict without the branch's name.
     """
     import fastavro  # noqa: PLC0415
 
     with decoding(path, "an Avro record"):
         stream = io.BytesIO(data)
         record = fastavro.schemaless_reader(stream, schema, None)
-        require(stream.tell() == len(data), f"{len(data) - stream.tell()} bytes are left over")
+        require(
+            stream.tell() == len(data), f"{len(data) - stream.tell()} extra bytes follow the record"
+        )
         return record
 
 
 def encode_record(record: Any, schema: Any) -> bytes:
-    """The Avro binary of one record."""
+    """Encode one record as Avro binary."""
     import fastavro  # noqa: PLC0415
 
     stream = io.BytesIO()
@@ -128,10 +131,10 @@ def encode_record(record: Any, schema: Any) -> bytes:
 
 
 def encode_container(schema_file: str, record: Any) -> bytes:
-    """An Avro container (no compression) with one record of a schema of ``hudi/schemas``.
+    """Encode one record as an uncompressed Avro container with a schema of ``hudi/schemas``.
 
-    As Avro's Java writer makes it: the header holds the schema alone, with its namespaces. The same
-    record gives the same bytes: the sync marker is made of them.
+    The header holds only the schema with its namespaces, as Avro's Java writer does. The sync
+    marker is a digest of the body, so the same record gives the same bytes.
     """
     text = load_schema_text(schema_file)
     body = encode_record(record, parse_schema(text, ""))
@@ -150,7 +153,7 @@ def encode_container(schema_file: str, record: Any) -> bytes:
 
 @cache
 def load_schema_text(schema_file: str) -> str:
-    """A schema of ``hudi/schemas`` as compact JSON."""
+    """Return a schema of ``hudi/schemas`` as compact JSON."""
     text = (files("reconciler.hudi") / "schemas" / schema_file).read_text()
     return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
 
@@ -160,9 +163,9 @@ def _encode_bytes(data: bytes) -> bytes:
 
 
 def encode_long(value: int) -> bytes:
-    """Avro's long, not negative.
+    """Encode a non-negative number as Avro's long.
 
-    >>> [*long(48)], [*long(64)]
+    >>> [*encode_long(48)], [*encode_long(64)]
     ([96], [128, 1])
     """
     value <<= 1

@@ -1,7 +1,7 @@
-"""Hudi's Avro payloads: one record in an object container, decoded strictly, encoded as Hudi does.
+"""Read and write Hudi's Avro payloads: one record in an Avro object container.
 
-The schemas are those that real Hudi wrote into its files (``hudi/schemas``); records are checked by
-name, so that a file of another kind is damage and not a surprise.
+The schemas in ``hudi/schemas`` are those that real Hudi writes. A record's name is checked, so a
+file of another kind is reported as damaged.
 """
 
 from __future__ import annotations
@@ -26,29 +26,31 @@ _NAMES: Final = re.compile(r'"name"\s*:\s*"([^"]*)"')
 
 
 def is_container(data: bytes) -> bool:
-    """Whether the bytes begin like an Avro object container."""
+    """Return whether the bytes start with the magic of an Avro object container."""
     return data[:4] == _MAGIC
 
 
 def decode_container(
     data: bytes, record_name: str, path: str, *, schema_file: str | None = None
 ) -> dict[str, Any]:
-    """The one record of a container, whose schema must be named ``make_record_name``.
+    """Decode the one record of a container, whose schema must be named ``record_name``.
 
-    ``schema_file`` of ``hudi/schemas`` fills fields that older writers did not know with their
-    defaults; fields of newer ones are dropped. Without it the record is as its writer declared it.
-    Raises FormatError naming ``path`` for anything else: other bytes, another record, more than
-    one, bytes cut off or left over.
+    ``schema_file`` names a file of ``hudi/schemas``. With it, fields that an older writer did not
+    know get their defaults, and fields that only a newer writer knows are dropped. Without it, the
+    record is decoded with the writer's own schema.
+
+    Raises FormatError naming ``path`` for other bytes, another record name, more than one record,
+    and missing or extra bytes.
     """
 
     def as_declared(name: str, written: str) -> Any:
-        require(name == record_name, f"it holds a {name}")
+        require(name == record_name, f"it holds a {name} record")
         if schema_file is None:
             return None
         ours = load_schema_text(schema_file)
         theirs, known = _find_names(written), _find_names(ours)
-        # an older writer lacks names, a newer one has more; both at once is a bit that flipped
-        require(theirs <= known or known <= theirs, f"its schema is not one of {record_name}")
+        # an older writer lacks names, a newer one has more; both at once mean damaged bytes
+        require(theirs <= known or known <= theirs, f"its schema is not a {record_name} schema")
         return parse_schema(ours, path)
 
     with decoding(path, f"{record_name} (Avro)"):
@@ -56,31 +58,39 @@ def decode_container(
 
 
 def encode_record_file(schema_file: str, record: Mapping[str, Any]) -> bytes:
-    """A container with one record of a schema of ``hudi/schemas``; same record, same bytes."""
+    """Encode one record as a container with a schema of ``hudi/schemas``.
+
+    The same record always gives the same bytes.
+    """
     return encode_container(schema_file, record)
 
 
 def decode_with_schema(
     data: bytes, path: str, choose_schema: Callable[[str, str], Any]
 ) -> dict[str, Any]:
-    """The one record of a container, read with the schema that ``choose_schema`` gives.
+    """Decode the one record of a container with the schema that ``choose_schema`` returns.
 
-    It is asked with the record's short name and the writer's schema as JSON text; None: read it as
-    written. Raises what ``decoding`` turns into a FormatError that names ``path``.
+    ``choose_schema`` receives the record's short name and the writer's schema as JSON text. When it
+    returns None, the writer's schema is used. Raises errors that ``decoding`` turns into a
+    FormatError naming ``path``.
     """
     import fastavro  # noqa: PLC0415 (only when there is something to decode)
     from fastavro.read import SchemaResolutionError  # noqa: PLC0415
 
     text, body = _split_container(data)
     written = parse_schema(text, path)
-    require(isinstance(written, dict) and written.get("type") == "record", "it holds no record")
+    require(
+        isinstance(written, dict) and written.get("type") == "record", "its schema is not a record"
+    )
     reader = choose_schema(str(written["name"]).rpartition(".")[2], text)
     stream = io.BytesIO(body)
     try:
         record = fastavro.schemaless_reader(stream, written, reader)
     except SchemaResolutionError as problem:
-        raise ValueError(f"its schema does not fit: {problem}") from None
-    require(stream.tell() == len(body), f"{len(body) - stream.tell()} bytes are left over")
+        raise ValueError(f"its schema does not match: {problem}") from None
+    require(
+        stream.tell() == len(body), f"{len(body) - stream.tell()} extra bytes follow the record"
+    )
     found: dict[str, Any] = record
     return found
 
@@ -90,31 +100,31 @@ def _find_names(schema: str) -> set[str]:
 
 
 def _split_container(data: bytes) -> tuple[str, bytes]:
-    """The schema and the body of the one record in a container without compression.
+    """Return the schema and the body of the one record in an uncompressed container.
 
-    Header (magic, map of metadata, marker), then one block of (count, size, bytes, marker).
+    Layout: header (magic, metadata map, sync marker), then one block (count, size, bytes, marker).
     """
-    require(is_container(data), "it does not begin with an Avro header")
+    require(is_container(data), "it does not start with an Avro header")
     metadata, at = _read_header(data)
     codec = metadata.get(b"avro.codec", b"null")
-    require(codec == b"null", f"its codec {codec!r} is not the null of Hudi's files")
+    require(codec == b"null", f"its codec is {codec!r}; Hudi writes null")
     require(b"avro.schema" in metadata, "its header has no schema")
     marker = data[at : at + _MARKER]
-    require(len(marker) == _MARKER, "its header is cut off")
+    require(len(marker) == _MARKER, "its header is truncated")
     count, at = _read_long(data, at + _MARKER)
-    require(count == 1, f"{count} records where one must be")
+    require(count == 1, f"it holds {count} records, expected 1")
     body, at = _read_bytes(data, at)
-    require(data[at : at + _MARKER] == marker, "its block does not end in the file's marker")
-    require(at + _MARKER == len(data), f"{len(data) - at - _MARKER} bytes are left over")
+    require(data[at : at + _MARKER] == marker, "its block does not end with the sync marker")
+    require(at + _MARKER == len(data), f"{len(data) - at - _MARKER} extra bytes follow the record")
     return metadata[b"avro.schema"].decode(), body
 
 
 def _read_header(data: bytes) -> tuple[dict[bytes, bytes], int]:
-    """The map behind the magic, and the place after it."""
+    """Return the metadata map that follows the magic, and the offset after it."""
     found: dict[bytes, bytes] = {}
     count, at = _read_long(data, len(_MAGIC))
     while count != 0:
-        if count < 0:  # then the size in bytes follows
+        if count < 0:  # a negative count is followed by the size in bytes
             count, (_size, at) = -count, _read_long(data, at)
         for _ in range(count):
             key, at = _read_bytes(data, at)
@@ -125,15 +135,15 @@ def _read_header(data: bytes) -> tuple[dict[bytes, bytes], int]:
 
 def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
     size, at = _read_long(data, at)
-    require(0 <= size <= len(data) - at, "it is cut off")
+    require(0 <= size <= len(data) - at, "the file is truncated")
     return data[at : at + size], at + size
 
 
 def _read_long(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag variable-length integer and the place after it."""
+    """Read a zig-zag variable-length integer; return it and the offset after it."""
     value = shift = 0
     while True:
-        require(at < len(data) and shift < 64, "it is cut off")  # noqa: PLR2004 (bits)
+        require(at < len(data) and shift < 64, "the file is truncated")  # noqa: PLR2004 (bits)
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
@@ -143,7 +153,7 @@ def _read_long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_strings(value: Any) -> tuple[str, ...]:
-    """A list of strings, or nothing; raises ValueError for what is neither."""
+    """Return a list of strings as a tuple, empty for None; ValueError for anything else."""
     if value is None:
         return ()
     require(
@@ -153,7 +163,7 @@ def read_strings(value: Any) -> tuple[str, ...]:
 
 
 def read_text_map(value: Any) -> dict[str, str]:
-    """A map of strings without its nulls; raises ValueError for what is none."""
+    """Return a map of strings without its nulls, empty for None; ValueError for anything else."""
     if value is None:
         return {}
     require(isinstance(value, Mapping), "not a map of strings")
@@ -161,28 +171,37 @@ def read_text_map(value: Any) -> dict[str, str]:
 
 
 def parse_file_name(path: str, where: str) -> str:
-    """The last part of a path inside a plan: plans hold absolute paths of another place or time.
+    """Return the last part of a path in a plan.
 
-    Raises FormatError naming ``where`` for a path without a usable file name.
+    A plan holds absolute paths, which may be of another machine or an earlier location. Raises
+    FormatError naming ``where`` for a path that has no usable file name.
 
-    >>> file_name("file:/tmp/t/p=1/a.parquet", "x")
+    >>> parse_file_name("file:/tmp/t/p=1/a.parquet", "x")
     'a.parquet'
     """
     name = path.rpartition("/")[2]
     if name in ("", ".", "..") or "\\" in name or "\0" in name:
-        raise FormatError(where, f"it names {path!r}, which is no file", "the file is damaged")
+        raise FormatError(
+            where,
+            f"names {path!r}, which is not a file name",
+            "the file is damaged; restore it from a copy",
+        )
     return name
 
 
 def parse_partition_path(path: str, where: str) -> str:
-    """A partition's path, ``""`` where the table has none.
+    """Return a partition's path, which is ``""`` in a table without partitions.
 
-    Raises FormatError naming ``where`` for one that leads out of the table or into its ``.hoodie``.
+    Raises FormatError naming ``where`` for a path that leaves the table or enters ``.hoodie``.
 
-    >>> partition_path("dt=2026-01-01/h=1", "x")
+    >>> parse_partition_path("dt=2026-01-01/h=1", "x")
     'dt=2026-01-01/h=1'
     """
     parts = path.split("/") if path else []
     if any(part in ("", ".", "..") or "\0" in part for part in parts) or parts[:1] == [".hoodie"]:
-        raise FormatError(where, f"it names {path!r}, which is no partition", "the file is damaged")
+        raise FormatError(
+            where,
+            f"names {path!r}, which is not a partition path",
+            "the file is damaged; restore it from a copy",
+        )
     return path

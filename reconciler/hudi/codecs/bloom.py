@@ -1,7 +1,8 @@
-"""The bloom filters over record keys that Hudi keeps in the footers of base files.
+"""Build, read and query the bloom filters over record keys in the footers of base files.
 
-Two kinds: SIMPLE, one array of bits, and DYNAMIC_V0, rows of such arrays that each take so many
-keys. Both are the ones that real Hudi makes of the same keys, bit for bit.
+SIMPLE is one array of bits. DYNAMIC_V0 is several such arrays, called rows here; each takes a fixed
+number of keys. Both match the filters of real Hudi bit for bit.
+
 Source: org.apache.hudi.common.bloom (SimpleBloomFilter, HoodieDynamicBoundedBloomFilter,
 InternalDynamicBloomFilter, BloomFilterUtils) and its MurmurHash, which is Hadoop's.
 """
@@ -26,21 +27,22 @@ Words = NDArray[np.uint32]
 
 _VERSION: Final = -1
 _MURMUR: Final = 1
-_HEAD: Final = struct.Struct(">iibi")  # version, hashes, kind of hash, bits
-_ROWS: Final = struct.Struct(">iii")  # keys a row, keys in the last row, rows
+_HEAD: Final = struct.Struct(">iibi")  # version, number of hashes, hash function, bits
+_ROWS: Final = struct.Struct(">iii")  # keys per row, keys in the last row, rows
 _FACTOR: Final = np.uint32(0x5BD1E995)
-#: keys hashed at a time: what they need stays in the processor's cache
+#: keys hashed per batch: their arrays fit the processor's cache
 _BATCH_KEYS: Final = 16_000
-#: more bits than this are set in place, which is slower, and not in an array of a byte a bit
+#: filters with more bits are packed while built, which is slower than one byte per bit
 _MAX_FLAGS: Final = 1 << 26
 _INT_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomShape:
-    """What a filter is made with. ``entries``: keys a row; ``max_entries``: keys before rows are shared.
+    """The parameters of a filter.
 
-    SIMPLE has neither: its one row takes what comes.
+    ``entries``: keys per row. ``max_entries``: keys after which rows are reused. Both are 0 for
+    SIMPLE, whose one row takes all keys.
     """
 
     code: BloomCode
@@ -58,19 +60,22 @@ class BloomShape:
         error: float = 1e-9,
         max_entries: int = 100_000,
     ) -> Self:
-        """As Hudi makes them of its options; these are its defaults.
+        """Compute the shape from Hudi's writer options; the defaults are Hudi's.
 
-        ``entries`` hoodie.index.bloom.num_entries, ``error`` hoodie.index.bloom.fpp, ``max_entries``
-        hoodie.bloom.index.filter.dynamic.max.entries. Raises ValueError for what Hudi can't make.
+        ``entries`` is hoodie.index.bloom.num_entries, ``error`` is hoodie.index.bloom.fpp,
+        ``max_entries`` is hoodie.bloom.index.filter.dynamic.max.entries. Raises ValueError for
+        values Hudi cannot use.
 
         >>> BloomShape.of("SIMPLE")
-        BloomShape(code='SIMPLE', bits=2587966, hashes=30, entries=0, most=0)
+        BloomShape(code='SIMPLE', bits=2587966, hashes=30, entries=0, max_entries=0)
         """
         if entries < 1 or not 0 < error < 1:
-            raise ValueError(f"no bloom filter has {entries} entries and an error rate of {error}")
+            raise ValueError(
+                f"a bloom filter cannot have {entries} entries and an error rate of {error}"
+            )
         bits = math.ceil(entries * (-math.log(error) / (math.log(2) * math.log(2))))
         if bits > _INT_MAX:
-            raise ValueError(f"a bloom filter of {bits} bits is more than Hudi can hold")
+            raise ValueError(f"a bloom filter of {bits} bits exceeds Hudi's limit")
         hashes = math.ceil(math.log(2) * bits / entries)
         if code == "SIMPLE":
             return cls(code=code, bits=bits, hashes=hashes)
@@ -78,15 +83,15 @@ class BloomShape:
 
     @property
     def rows(self) -> int:
-        """How many rows there can be."""
+        """The largest number of rows."""
         return max(1, -(-self.max_entries // self.entries)) if self.entries else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BloomFilter:
-    """A filter as it is stored. ``rows``: bits, 8 a byte, the first one lowest.
+    """A stored filter. ``rows``: 8 bits per byte, the lowest bit first.
 
-    ``last_row_count``: the keys counted since the last row was begun, of DYNAMIC_V0.
+    ``last_row_count``: number of keys in the last row of a DYNAMIC_V0 filter.
     """
 
     shape: BloomShape
@@ -95,26 +100,27 @@ class BloomFilter:
 
     @classmethod
     def parse(cls, text: str | bytes, code: str, path: str, *, max_entries: int = 100_000) -> Self:
-        """The filter of a footer's base64 text and type code; raises FormatError naming ``path``.
+        """Decode a footer's base64 text and type code; raises FormatError naming ``path``.
 
-        ``max_entries`` is not stored: it matters only to who builds another filter of the same shape.
+        ``max_entries`` is not stored in the file. It matters only for building another filter of
+        the same shape.
         """
         with decoding(path, "the bloom filter"):
-            require(code in ("SIMPLE", "DYNAMIC_V0"), f"the type {code!r} is not known")
+            require(code in ("SIMPLE", "DYNAMIC_V0"), f"unknown filter type {code!r}")
             data = base64.b64decode(text, validate=True)
             bits, hashes, at = _read_head(data, 0)
             if code == "SIMPLE":
                 row, end = _read_row(data, 0, bits)
-                require(end == len(data), f"{len(data) - end} bytes are left over")
+                require(end == len(data), f"{len(data) - end} extra bytes at the end")
                 return cls(shape=BloomShape(code="SIMPLE", bits=bits, hashes=hashes), rows=(row,))
             entries, last, count = _ROWS.unpack_from(data, at)
-            require(entries > 0 and last >= 0 and count > 0, "its counts are not those of keys")
+            require(entries > 0 and last >= 0 and count > 0, "a key count is negative or zero")
             at += _ROWS.size
             rows = []
             for _ in range(count):
                 row, at = _read_row(data, at, bits)
                 rows.append(row)
-            require(at == len(data), f"{len(data) - at} bytes are left over")
+            require(at == len(data), f"{len(data) - at} extra bytes at the end")
             shape = BloomShape(
                 code="DYNAMIC_V0",
                 bits=bits,
@@ -126,7 +132,7 @@ class BloomFilter:
 
     @property
     def text(self) -> str:
-        """The footer's base64 text."""
+        """The base64 text for a footer."""
         shape = self.shape
         head = _HEAD.pack(_VERSION, shape.hashes, _MURMUR, shape.bits)
         parts = [head + row.tobytes() for row in self.rows]
@@ -135,7 +141,7 @@ class BloomFilter:
         return base64.b64encode(b"".join(parts)).decode()
 
     def contains(self, keys: Any) -> NDArray[np.bool_]:
-        """Per key of a string array without nulls whether the filter may hold it."""
+        """Return for each key of a string array without nulls whether the filter may hold it."""
         found = np.zeros(len(keys), np.bool_)
         for start in range(0, len(keys), _BATCH_KEYS):
             some = _HashedKeys.from_array(keys.slice(start, _BATCH_KEYS))
@@ -149,7 +155,7 @@ class BloomFilter:
 
 
 def infer_type_code(text: str, path: str) -> BloomCode:
-    """The type code of a footer's text, where the footer names none; raises FormatError."""
+    """Return the type code of a footer's text that names no type; raises FormatError."""
     with decoding(path, "the bloom filter"):
         data = base64.b64decode(text, validate=True)
         bits, _hashes, at = _read_head(data, 0)
@@ -157,51 +163,51 @@ def infer_type_code(text: str, path: str) -> BloomCode:
 
 
 def _read_head(data: bytes, at: int) -> tuple[int, int, int]:
-    """Bits, hashes, and where what follows starts."""
+    """Return the number of bits, the number of hashes and the offset after the head."""
     version, hashes, kind, bits = _HEAD.unpack_from(data, at)
-    require(version == _VERSION, f"version {version} is not known")
-    require(kind == _MURMUR, f"the hash function {kind} is not known")
+    require(version == _VERSION, f"unknown version {version}")
+    require(kind == _MURMUR, f"unknown hash function {kind}")
     require(bits > 0 and hashes > 0, f"{hashes} hashes over {bits} bits")
     return bits, hashes, at + _HEAD.size
 
 
 def _read_row(data: bytes, at: int, expected_bits: int) -> tuple[NDArray[np.uint8], int]:
     bits, _, at = _read_head(data, at)
-    require(bits == expected_bits, f"a row of {bits} bits among rows of {expected_bits}")
+    require(bits == expected_bits, f"a row has {bits} bits, expected {expected_bits}")
     end = at + -(-bits // 8)
-    require(end <= len(data), "it is cut off")
+    require(end <= len(data), "the filter is truncated")
     return np.frombuffer(data, np.uint8, end - at, at), end
 
 
 class BloomBuilder:
-    """Takes keys in the order of the file's rows and gives the filter that Hudi makes of them.
+    """Builds the filter that Hudi makes of the same keys, added in the order of the file's rows.
 
-    Memory: a byte a bit of every row begun, or a bit where that would be more than 64 MiB.
+    Memory: one byte per bit of every row in use, or one bit where that would exceed 64 MiB.
     """
 
     def __init__(self, shape: BloomShape) -> None:
         self._shape = shape
         self._is_wide = shape.bits * shape.rows <= _MAX_FLAGS
         self._width = shape.bits if self._is_wide else -(-shape.bits // 8)
-        self._flags = np.zeros(self._width, np.uint8)  # row after row
+        self._flags = np.zeros(self._width, np.uint8)  # all rows, one after the other
         self._rows = 1
         self._count = 0
 
     def add(self, keys: Any) -> None:
-        """More keys: a string array without nulls."""
+        """Add the keys of a string array without nulls."""
         for start in range(0, len(keys), _BATCH_KEYS):
             self._add(keys.slice(start, _BATCH_KEYS))
 
     @property
     def text_bytes(self) -> int:
-        """The length of the text of the filter as it is now."""
+        """The length of the current filter's text."""
         size = self._rows * (_HEAD.size + -(-self._shape.bits // 8))
         if self._shape.entries:
             size += _HEAD.size + _ROWS.size
         return -(-size // 3) * 4
 
     def build(self) -> BloomFilter:
-        """The filter of what was added; keys may follow, and then another filter."""
+        """Return the filter of all keys added so far; more keys can still be added."""
         rows = self._flags[: self._rows * self._width].reshape(self._rows, self._width)
         packed = np.packbits(rows, axis=1, bitorder="little") if self._is_wide else rows.copy()
         begun = (self._rows - 1) * self._shape.entries
@@ -214,7 +220,7 @@ class BloomBuilder:
         self._grow(int(of_row.max(initial=0)) + 1)
         self._count += len(keys)
         starts = of_row * self._width
-        at = np.empty(len(keys), np.int64)  # what numpy indexes with, made once
+        at = np.empty(len(keys), np.int64)  # the index array, allocated once
         for places in some.positions(self._shape):
             if self._is_wide:
                 np.add(starts, places, out=at)
@@ -224,7 +230,7 @@ class BloomBuilder:
                 np.bitwise_or.at(self._flags, starts + (places >> 3), bit)
 
     def _grow(self, rows: int) -> None:
-        """Room for so many rows, and for more of them than that, as they come one by one."""
+        """Make room for this many rows, at least doubling the current room."""
         self._rows = max(self._rows, rows)
         room = len(self._flags) // self._width
         if rows > room:
@@ -233,9 +239,10 @@ class BloomBuilder:
             self._flags = flags
 
     def _assign_rows(self, count: int) -> NDArray[np.int64]:
-        """The row of each of so many keys more: row after row, then one after the other.
+        """Return the row of each of the next ``count`` keys.
 
-        The first key that finds all rows full goes to the first row, and so does the second.
+        Rows are filled in order, then reused in turn. The first two keys that find all rows full
+        both go to the first row.
         """
         at = np.arange(self._count, self._count + count)
         if not self._shape.entries:
@@ -246,7 +253,7 @@ class BloomBuilder:
 
 
 def build_bloom_filter(keys: Any, shape: BloomShape) -> BloomFilter:
-    """The filter of a string array without nulls, in the order of the file's rows."""
+    """Build the filter of a string array without nulls, in the order of the file's rows."""
     builder = BloomBuilder(shape)
     builder.add(keys)
     return builder.build()
@@ -254,11 +261,11 @@ def build_bloom_filter(keys: Any, shape: BloomShape) -> BloomFilter:
 
 @dataclass(frozen=True, slots=True)
 class _HashedKeys:
-    """Keys as columns of words, the longest first, mixed as far as no seed is needed.
+    """Keys as columns of 4-byte words, longest first, hashed as far as the seed is not needed.
 
-    ``order``: which key each one is; ``words[j]``: the j-th word of the keys that have one, which
-    come first; ``tails``: the bytes after the last word, folded; ``factors``: what to multiply by
-    after them, 1 where there are none.
+    ``order``: index of each key in the input. ``words[j]``: word j of the keys that have one; these
+    keys come first. ``tails``: the bytes after the last word, folded into a number. ``factors``:
+    the multiplier applied after the tail, 1 where there is no tail.
     """
 
     order: NDArray[np.int64]
@@ -289,20 +296,22 @@ class _HashedKeys:
         )
 
     def positions(self, shape: BloomShape) -> Any:
-        """Per hash function the bit of every key, in this order; the array is used again."""
+        """Yield the bit of every key for each hash function; the yielded array is reused."""
         bits = np.uint32(shape.bits)
         hashed = np.zeros(len(self.order), np.uint32)
         places, whole = np.empty_like(hashed), np.empty_like(hashed)
         for _ in range(shape.hashes):
             self._hash(hashed, whole)
-            np.abs(hashed.view(np.int32), out=places.view(np.int32))  # of -2**31 it is 2**31
+            np.abs(
+                hashed.view(np.int32), out=places.view(np.int32)
+            )  # abs(-2**31) is 2**31 as unsigned
             np.floor_divide(places, bits, out=whole)
             whole *= bits
             places -= whole
             yield places
 
     def _hash(self, seed: Words, spare: Words) -> None:
-        """MurmurHash.hash with a seed a key, in place."""
+        """Compute MurmurHash.hash in place, with one seed per key."""
         seed ^= self.lengths
         for word in self.words:
             has = seed[: len(word)]
@@ -318,7 +327,7 @@ class _HashedKeys:
 
 
 def _read_words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> Words:
-    """Four bytes from each place, the first one lowest."""
+    """Return four bytes from each offset as a little-endian number."""
     whole = np.ndarray((max(len(data) - 3, 0),), "<u4", data, strides=(1,))
     return whole[at].astype(np.uint32, copy=False)
 
@@ -331,7 +340,7 @@ def _mix(words: Words) -> Words:
 
 
 def _fold_tails(data: NDArray[np.uint8], ends: NDArray[np.int64], rest: NDArray[np.int64]) -> Words:
-    """The last one to three bytes, each with its sign as Java's bytes have one."""
+    """Fold the last one to three bytes of each key, signed as Java's bytes are."""
     signed = data.view(np.int8)
     out = np.zeros(len(ends), np.int32)
     for back, shift in ((1, 0), (2, 8), (3, 16)):

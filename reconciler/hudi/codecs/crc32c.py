@@ -24,7 +24,7 @@ _INVERTED: Final = 4  # leading bytes that stand for the register of ones
 def compute_crc32c(pieces: Sequence[bytes | memoryview]) -> NDArray[np.uint32]:
     """The checksum of every piece; each must have 4 bytes or more.
 
-    >>> [hex(x) for x in crc32c([b"123456789", bytes(32)])]
+    >>> [hex(x) for x in compute_crc32c([b"123456789", bytes(32)])]
     ['0xe3069283', '0x8a9136aa']
     """
     longest = max((len(piece) for piece in pieces), default=0)

@@ -1,7 +1,9 @@
-"""The pieces of an HFile (version 3): framed blocks with checksums, variable-length integers.
+"""Read the parts of an HFile (version 3): blocks with checksums and variable-length integers.
 
-A block is a 33-byte header, its (compressed) payload and one checksum word per chunk of header and
-payload. Source: HBase's HFileBlock and HFileContext; Hudi's own org.apache.hudi.io.hfile.
+A block is a 33-byte header, a payload that may be compressed, and one checksum per chunk of header
+and payload.
+
+Source: HBase's HFileBlock and HFileContext; Hudi's own org.apache.hudi.io.hfile.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ FILE_INFO: Final = b"FILEINF2"
 TRAILER: Final = b'TRABLK"$'
 TRAILER_SIZE: Final = 4096
 HEADER: Final = struct.Struct(">8siiqbii")
-CHUNK: Final = 16384  # bytes under one checksum word
+CHUNK: Final = 16384  # bytes covered by one checksum
 REMEDY: Final = "the HFile is damaged; restore it or rebuild the metadata table"
 
 
 class Codec(IntEnum):
-    """How payloads are compressed; HBase's ordinal (Compression.Algorithm)."""
+    """A compression codec; the value is HBase's ordinal (Compression.Algorithm)."""
 
     LZO = 0
     GZ = 1
@@ -42,7 +44,7 @@ class Codec(IntEnum):
 
 
 class ChecksumType(IntEnum):
-    """HBase's ordinal (ChecksumType); Hudi's own writer makes NULL."""
+    """A checksum algorithm; the value is HBase's ordinal. Hudi's own writer uses NULL."""
 
     NULL = 0
     CRC32 = 1
@@ -51,7 +53,7 @@ class ChecksumType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class HFileBlock:
-    """One block as found: views into the bytes it was read from, nothing verified yet."""
+    """One block as read: views into the source bytes, not verified yet."""
 
     magic: bytes
     payload: memoryview
@@ -63,12 +65,12 @@ class HFileBlock:
 
 
 def read_frame(data: memoryview, at: int) -> HFileBlock:
-    """The block at an offset of ``data``; raises ValueError or struct.error when it isn't one."""
+    """Read the block at an offset of ``data``; raises ValueError or struct.error if it is none."""
     magic, on_disk, plain, _previous, kind, chunk, covered = HEADER.unpack_from(data, at)
     end = at + HEADER.size + on_disk
-    require(plain >= 0 and HEADER.size <= covered <= end - at, "impossible block sizes")
-    require(end <= len(data), f"a block of {end - at} bytes passes the end")
-    require(chunk > 0, f"checksum chunks of {chunk} bytes")
+    require(plain >= 0 and HEADER.size <= covered <= end - at, "the block sizes are out of range")
+    require(end <= len(data), f"a block of {end - at} bytes extends past the end")
+    require(chunk > 0, f"the checksum chunk size is {chunk}")
     whole = data[at : at + covered]
     return HFileBlock(
         magic=magic,
@@ -82,7 +84,7 @@ def read_frame(data: memoryview, at: int) -> HFileBlock:
 
 
 def verify_checksums(frames: Sequence[HFileBlock]) -> None:
-    """Check the checksums of all frames in one go; raises ValueError at the first that is wrong."""
+    """Verify the checksums of all blocks; raises ValueError at the first wrong one."""
     for kind, compute in _CHECKSUMS.items():
         checked = [frame for frame in frames if frame.checksum is kind]
         pieces = [chunk for frame in checked for chunk in frame.chunks]
@@ -101,7 +103,7 @@ def _compute_crc32c(pieces: Sequence[memoryview]) -> list[int]:
     from reconciler.hudi.codecs.crc32c import compute_crc32c  # noqa: PLC0415
 
     # only the last chunk of a block can be shorter than the CRC's own four bytes
-    require(all(len(piece) >= 4 for piece in pieces), "a checksum of less than 4 bytes")  # noqa: PLR2004
+    require(all(len(piece) >= 4 for piece in pieces), "a checksummed chunk has fewer than 4 bytes")  # noqa: PLR2004
     return [int(word) for word in compute_crc32c(pieces)]
 
 
@@ -112,23 +114,23 @@ _CHECKSUMS: Final[dict[ChecksumType, Callable[[Sequence[memoryview]], list[int]]
 
 
 def decompress(frame: HFileBlock, codec: Codec) -> bytes:
-    """The payload in plain; raises ValueError, zlib.error."""
+    """Return the uncompressed payload; raises ValueError, zlib.error."""
     if codec is Codec.NONE:
-        require(len(frame.payload) == frame.plain_size, "a block of another size than it says")
+        require(len(frame.payload) == frame.plain_size, "the block size differs from its header")
         return bytes(frame.payload)
-    # never more memory than the header promised, plus one byte that tells a liar
+    # one byte more than the header's size, to notice a larger payload without decompressing it all
     stream = zlib.decompressobj(wbits=31)
     plain = stream.decompress(frame.payload, frame.plain_size + 1)
-    require(len(plain) == frame.plain_size and stream.eof, "a block of another size than it says")
+    require(len(plain) == frame.plain_size and stream.eof, "the block size differs from its header")
     return plain
 
 
 def check_codec(ordinal: int, path: str) -> Codec:
-    """GZ or NONE; UnsupportedError names any other."""
+    """Return the codec if it is GZ or NONE; UnsupportedError names any other."""
     try:
         codec = Codec(ordinal)
     except ValueError:
-        raise FormatError(path, f"no HFile codec has number {ordinal}", REMEDY) from None
+        raise FormatError(path, f"HFile codec number {ordinal} is unknown", REMEDY) from None
     if codec not in (Codec.GZ, Codec.NONE):
         raise UnsupportedError(
             f"{path}: HFiles compressed with {codec.name} cannot be read; rebuild the metadata "
@@ -138,9 +140,9 @@ def check_codec(ordinal: int, path: str) -> Codec:
 
 
 def decode_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """A protobuf varint and where it ends; raises ValueError, IndexError.
+    """Decode a protobuf varint; return it and its end. Raises ValueError, IndexError.
 
-    >>> varint(bytes([0xAC, 0x02]), 0)
+    >>> decode_varint(bytes([0xAC, 0x02]), 0)
     (300, 2)
     """
     value = 0
@@ -150,35 +152,35 @@ def decode_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:  # noqa: PLR2004
             return value, at
-    raise ValueError("a varint longer than 10 bytes")
+    raise ValueError("a varint is longer than 10 bytes")
 
 
 def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field of a protobuf message; raises ValueError, IndexError."""
+    """Yield number and value of each protobuf field; raises ValueError, IndexError."""
     at = 0
     while at < len(data):
         tag, at = decode_varint(data, at)
         value, at = decode_varint(data, at)
         wire = tag & 7
-        require(wire in (0, 2), f"protobuf wire type {wire}")
+        require(wire in (0, 2), f"unknown protobuf wire type {wire}")
         if wire == 0:
             yield tag >> 3, value
         else:
-            require(value <= len(data) - at, f"a field of {value} bytes passes the end")
+            require(value <= len(data) - at, f"a field of {value} bytes extends past the end")
             yield tag >> 3, data[at : at + value]
             at += value
 
 
 def decode_hadoop_vint(data: bytes, at: int) -> tuple[int, int]:
-    """Hadoop's variable-length number (WritableUtils), not negative, and where it ends.
+    """Decode Hadoop's variable-length number (WritableUtils); return it and its end.
 
-    >>> hadoop_vint(bytes([0x8F, 200]), 0), hadoop_vint(bytes([57]), 0)
+    >>> decode_hadoop_vint(bytes([0x8F, 200]), 0), decode_hadoop_vint(bytes([57]), 0)
     ((200, 2), (57, 1))
     """
     first = data[at] - 256 if data[at] > 127 else data[at]  # noqa: PLR2004
     if first >= -112:  # noqa: PLR2004
-        require(first >= 0, "a negative length")
+        require(first >= 0, "a length is negative")
         return first, at + 1
     size = -112 - first
-    require(size <= 8 and at + size < len(data), "a number that passes the end")  # noqa: PLR2004
+    require(size <= 8 and at + size < len(data), "a number extends past the end")  # noqa: PLR2004
     return int.from_bytes(data[at + 1 : at + 1 + size], "big"), at + 1 + size

@@ -1,7 +1,8 @@
-"""Hudi's HFiles (version 3): every entry in key order, or a few keys without reading the rest.
+"""Read Hudi's HFiles (version 3): all entries in key order, or only a few keys.
 
-Read are the files of HBase's writer (0.15, 1.0: checksums, gzip, several index levels) and of
-Hudi's own (since 1.1). Keys come back as the record key alone, without the cell's frame.
+Reads the files of HBase's writer (Hudi 0.15, 1.0: checksums, gzip, several index levels) and of
+Hudi's own writer (since 1.1). Keys are record keys without the cell's frame.
+
 Source: HBase's HFileReaderImpl, HFileBlockIndex, FixedFileTrailer; Hudi's HFileReaderImpl.
 """
 
@@ -23,23 +24,26 @@ from reconciler.hudi.codecs.hfile_block import Codec
 Fetch = Callable[[int, int], bytes]
 #: record key and value
 Cell = tuple[bytes, bytes]
-#: from the how manieth and up to which of some keys, and the entries of the block they would be in
+#: start and end of a slice of the wanted keys, and the entries of the block they fall into
 KeyBlock = tuple[int, int, list[Cell]]
 
 _MAJOR: Final = 3
-_TAIL: Final = 64 * 1024  # one read that holds trailer, indexes and file info of most files
+_TAIL: Final = 64 * 1024  # enough for trailer, indexes and file info of most files
 _BATCH: Final = 8 * 1024 * 1024  # data blocks read and verified together
-_MAX_GAP: Final = 256 * 1024  # bytes between two blocks that are worth less than one more read
+_MAX_GAP: Final = 256 * 1024  # reading these bytes costs less than another request
 _MAX_LEVELS: Final = 6
 _PUT: Final = 4
 _CELL: Final = struct.Struct(">iih")  # lengths of cell key, value and record key
-_ONE_BYTE: Final = 127  # the greatest number of Hadoop's that takes one
+_ONE_BYTE: Final = 127  # the largest Hadoop number encoded in one byte
 _CELL_TAIL: Final = 10  # family length, timestamp and type behind the record key
 
 
 @dataclass(frozen=True, slots=True)
 class _BlockPointer:
-    """Where a block is, and a key that is above all before it and not above its first."""
+    """The position of a block, and its index key.
+
+    The index key is above all keys before the block and not above the block's first key.
+    """
 
     offset: int
     size: int
@@ -48,7 +52,7 @@ class _BlockPointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HFile:
-    """An open HFile. ``info``: the file info; ``count``: the entries its trailer promises."""
+    """An open HFile. ``info``: the file info; ``count``: the number of entries in the trailer."""
 
     path: str
     info: Mapping[bytes, bytes]
@@ -60,7 +64,7 @@ class HFile:
     _index_end: int = field(repr=False)
 
     def scan_all(self) -> Iterator[Cell]:
-        """Every (record key, value), ascending by key; raises FormatError, UnsupportedError."""
+        """Yield every (record key, value) in key order; raises FormatError, UnsupportedError."""
         seen = 0
         batch: list[_BlockPointer] = []
         for pointer in self._find_data_blocks(self._root, self._levels):
@@ -74,11 +78,11 @@ class HFile:
             seen += 1
             yield cell
         if seen != self.count:
-            problem = f"{seen} entries where its trailer says {self.count}"
+            problem = f"has {seen} entries, its trailer says {self.count}"
             raise FormatError(self.path, problem, blocks.REMEDY)
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes]:
-        """The values of those keys that are there, reading only what lies near them.
+        """Return the values of the keys that exist, reading only blocks that may hold them.
 
         Raises FormatError, UnsupportedError.
         """
@@ -90,10 +94,10 @@ class HFile:
         return found
 
     def scan_blocks_with_keys(self, keys: Sequence[bytes]) -> Iterator[KeyBlock]:
-        """Of ascending keys, block by block, those that it would hold, and its entries.
+        """Yield each block that may hold some of the ascending keys, with its entries.
 
-        Blocks that can hold none are left out; some that lie near each other are read in one go.
-        Raises FormatError, UnsupportedError.
+        Each result is (start, end, entries): ``keys[start:end]`` are the keys the block would hold.
+        Blocks close to each other are read in one request. Raises FormatError, UnsupportedError.
         """
         batch: list[tuple[_BlockPointer, int, int]] = []
         for found in self._find_blocks(self._root, self._levels, keys, (0, len(keys))):
@@ -104,9 +108,9 @@ class HFile:
         yield from self._read_blocks(batch)
 
     def scan_prefix(self, prefix: bytes) -> Iterator[Cell]:
-        """The entries whose keys start with ``prefix``, ascending by key.
+        """Yield the entries whose keys start with ``prefix``, in key order.
 
-        Blocks that can hold none are not read. Raises FormatError, UnsupportedError.
+        Blocks that cannot hold such keys are not read. Raises FormatError, UnsupportedError.
         """
         batch: list[_BlockPointer] = []
         for pointer in self._find_data_blocks(self._root, self._levels, prefix):
@@ -117,10 +121,10 @@ class HFile:
         yield from (cell for cell in self._read_cells(batch) if cell[0].startswith(prefix))
 
     def sample_prefixes(self, width: int) -> Iterator[Cell]:
-        """Entries among which is the first of every distinct key start of ``width`` bytes.
+        """Yield entries that include the first one of every distinct key prefix of ``width`` bytes.
 
-        Ascending by key. Blocks of which neighbours show that they begin no new start are not read.
-        Raises FormatError, UnsupportedError.
+        Entries come in key order. A block is skipped when its neighbours prove that it starts no
+        new prefix. Raises FormatError, UnsupportedError.
         """
         before: bytes | None = None
         waiting: _BlockPointer | None = None
@@ -141,7 +145,7 @@ class HFile:
         keys: Sequence[bytes],
         span: tuple[int, int],
     ) -> Iterator[tuple[_BlockPointer, int, int]]:
-        """The data blocks below a level that hold keys of a span if any do, and which."""
+        """Yield the data blocks below an index level that may hold keys of a span, and the keys."""
         start, stop = span
         while start < stop and level:
             at = bisect_right(level, keys[start], key=lambda pointer: pointer.key) - 1
@@ -163,7 +167,7 @@ class HFile:
     def _find_data_blocks(
         self, level: Sequence[_BlockPointer], depth: int, prefix: bytes = b""
     ) -> Iterator[_BlockPointer]:
-        """The blocks below a level that may hold keys which start with ``prefix``."""
+        """Yield the blocks below an index level that may hold keys starting with ``prefix``."""
         first = max(bisect_left(level, prefix, key=lambda pointer: pointer.key) - 1, 0)
         for pointer in level[first:]:
             if pointer.key[: len(prefix)] > prefix:
@@ -179,7 +183,7 @@ class HFile:
         (frame,) = self._read_frames([pointer])
         with decoding(self.path, f"the index block at byte {pointer.offset}"):
             known = frame.magic in (blocks.LEAF_INDEX, blocks.INTERMEDIATE_INDEX)
-            require(known, f"it is a block of kind {frame.magic!r}")
+            require(known, f"it is a {frame.magic!r} block")
             found = _parse_deep_index(blocks.decompress(frame, self._codec))
             _check_order(found, self._index_end)
             return found
@@ -188,7 +192,7 @@ class HFile:
         return (cell for cells in self._decode_blocks(pointers) for cell in cells)
 
     def _decode_blocks(self, pointers: Sequence[_BlockPointer]) -> Iterator[list[Cell]]:
-        """The entries of each of ascending blocks."""
+        """Yield the entries of each block, given in ascending order."""
         frames = self._read_frames(pointers)
         has_version = self.info.get(b"KEY_VALUE_VERSION") == struct.pack(">i", 1)
         for pointer, frame in zip(pointers, frames, strict=True):
@@ -202,7 +206,7 @@ class HFile:
             yield cells
 
     def _read_frames(self, pointers: Sequence[_BlockPointer]) -> list[blocks.HFileBlock]:
-        """The blocks of ascending pointers, read in one go, checksums verified."""
+        """Read the blocks of ascending pointers in one request and verify their checksums."""
         if not pointers:
             return []
         start = pointers[0].offset
@@ -213,7 +217,7 @@ class HFile:
                 frame = blocks.read_frame(data, pointer.offset - start)
                 require(
                     frame.end == pointer.offset - start + pointer.size,
-                    "its size is not the index's",
+                    "its size differs from the index",
                 )
                 frames.append(frame)
             blocks.verify_checksums(frames)
@@ -221,7 +225,7 @@ class HFile:
 
 
 def parse_hfile(data: bytes, path: str) -> HFile:
-    """The HFile in memory; raises FormatError, UnsupportedError naming ``path``."""
+    """Open an HFile in memory; raises FormatError, UnsupportedError naming ``path``."""
     view = memoryview(data)
     return open_hfile(
         lambda start, length: cast("bytes", view[start : start + length]), len(data), path
@@ -229,19 +233,20 @@ def parse_hfile(data: bytes, path: str) -> HFile:
 
 
 def open_hfile(fetch: Fetch, size: int, path: str) -> HFile:
-    """The HFile of ``size`` bytes behind ``fetch``: reads its tail and, if long, its indexes.
+    """Open an HFile of ``size`` bytes that ``fetch`` reads.
 
-    Raises FormatError, UnsupportedError naming ``path``.
+    Reads the end of the file, and the index separately if it is long. Raises FormatError,
+    UnsupportedError naming ``path``.
     """
     start = max(0, size - _TAIL)
     tail = bytes(fetch(start, size - start))
     with decoding(path, "the HFile's trailer"):
-        require(len(tail) == size - start and size > blocks.TRAILER_SIZE, "the file is cut off")
+        require(len(tail) == size - start and size > blocks.TRAILER_SIZE, "the file is truncated")
         numbers = _parse_trailer(tail[-blocks.TRAILER_SIZE :], path)
         load, info_at, end = numbers[2], numbers[1], size - blocks.TRAILER_SIZE
-        require(0 <= load <= info_at < end, "impossible offsets")
+        require(0 <= load <= info_at < end, "its offsets are out of range")
         levels = numbers.get(8, 1)
-        require(1 <= levels <= _MAX_LEVELS, f"{levels} index levels")
+        require(1 <= levels <= _MAX_LEVELS, f"it has {levels} index levels")
     if load < start:
         tail, start = bytes(fetch(load, end - load)), load
     codec = blocks.check_codec(numbers.get(12, Codec.NONE), path)
@@ -270,19 +275,19 @@ def open_hfile(fetch: Fetch, size: int, path: str) -> HFile:
 
 
 def _is_near(first: _BlockPointer, last: _BlockPointer, found: _BlockPointer) -> bool:
-    """Whether a block is read together with those from the first to the last one before it."""
+    """Return whether a block can join the read that covers the blocks from first to last."""
     is_small = found.offset + found.size - first.offset <= _BATCH
     return is_small and found.offset - last.offset - last.size <= _MAX_GAP
 
 
 def _parse_trailer(data: bytes, path: str) -> dict[int, int]:
-    """The numeric fields of the trailer by protobuf number; raises ValueError, IndexError."""
+    """Return the trailer's numeric fields by protobuf number; raises ValueError, IndexError."""
     require(data.startswith(blocks.TRAILER), "the trailer is missing")
     major = int.from_bytes(data[-3:], "big")
     if major != _MAJOR:
         raise UnsupportedError(f"{path}: HFile version {major} cannot be read, only {_MAJOR}")
     length, at = blocks.decode_varint(data, len(blocks.TRAILER))
-    require(length <= len(data) - at - 4, "the trailer is too long")
+    require(length <= len(data) - at - 4, "the trailer is longer than the file")
     found = dict(blocks.read_fields(data[at : at + length]))
     if 13 in found:  # noqa: PLR2004
         raise UnsupportedError(f"{path}: encrypted HFiles cannot be read")
@@ -290,21 +295,21 @@ def _parse_trailer(data: bytes, path: str) -> dict[int, int]:
 
 
 def _parse_file_info(data: bytes) -> dict[bytes, bytes]:
-    """Keys and values; raises ValueError, LookupError."""
+    """Return the file info as keys and values; raises ValueError, LookupError."""
     require(data.startswith(b"PBUF"), "the file info is not a protobuf message")
     length, at = blocks.decode_varint(data, 4)
     info: dict[bytes, bytes] = {}
     for _number, entry in blocks.read_fields(data[at : at + length]):
-        require(isinstance(entry, bytes), "a file info entry that is a number")
+        require(isinstance(entry, bytes), "a file info entry is a number")
         pair = dict(blocks.read_fields(cast("bytes", entry)))
         info[cast("bytes", pair[1])] = cast("bytes", pair.get(2, b""))
     return info
 
 
 def _parse_root_index(data: bytes, count: int) -> tuple[_BlockPointer, ...]:
-    """The first ``count`` entries (mid-key data may follow); raises ValueError, LookupError."""
+    """Return the first ``count`` entries of the root index; raises ValueError, LookupError."""
     at, found = 0, []
-    require(0 <= count <= len(data) // 13, f"an index of {count} entries")
+    require(0 <= count <= len(data) // 13, f"the index claims {count} entries")
     for _ in range(count):
         offset, size = struct.unpack_from(">qi", data, at)
         length, at = blocks.decode_hadoop_vint(data, at + 12)
@@ -314,14 +319,16 @@ def _parse_root_index(data: bytes, count: int) -> tuple[_BlockPointer, ...]:
 
 
 def _parse_deep_index(data: bytes) -> tuple[_BlockPointer, ...]:
-    """The entries of a leaf or intermediate block; raises ValueError, struct.error."""
+    """Return the entries of a leaf or intermediate index; raises ValueError, struct.error."""
     (count,) = struct.unpack_from(">i", data)
-    require(0 < count <= len(data) // 4, f"an index of {count} entries")
+    require(0 < count <= len(data) // 4, f"the index claims {count} entries")
     places = struct.unpack_from(f">{count + 1}i", data, 4)
     base = 8 + 4 * count
     found = []
     for start, end in pairwise(places):
-        require(0 <= start <= end - 12 <= len(data) - base - 12, "an entry that passes the end")
+        require(
+            0 <= start <= end - 12 <= len(data) - base - 12, "an index entry extends past the end"
+        )
         offset, size = struct.unpack_from(">qi", data, base + start)
         found.append(
             _BlockPointer(offset, size, _extract_record_key(data[base + start + 12 : base + end]))
@@ -330,35 +337,38 @@ def _parse_deep_index(data: bytes) -> tuple[_BlockPointer, ...]:
 
 
 def _check_order(pointers: Sequence[_BlockPointer], limit: int) -> None:
-    """Blocks lie one behind the other below ``limit``; raises ValueError."""
+    """Raise ValueError unless the blocks follow each other and end before ``limit``."""
     end = 0
     for pointer in pointers:
-        require(end <= pointer.offset and pointer.size > 0, "an index that runs backwards")
+        require(end <= pointer.offset and pointer.size > 0, "index offsets do not ascend")
         end = pointer.offset + pointer.size
-    require(end <= limit, "an index that passes the data")
+    require(end <= limit, "the index points past the data")
 
 
 def _extract_record_key(cell: bytes) -> bytes:
-    """The record key of a cell key, whole or cut behind it; raises ValueError, struct.error."""
+    """Return the record key of a cell key, which may be cut off after it.
+
+    Raises ValueError, struct.error.
+    """
     (length,) = struct.unpack_from(">h", cell)
-    require(0 <= length <= len(cell) - 2, f"a record key of {length} bytes passes the end")
+    require(0 <= length <= len(cell) - 2, f"a record key of {length} bytes extends past the end")
     return cell[2 : 2 + length]
 
 
 def _parse_cells(data: bytes, *, has_version: bool) -> list[Cell]:
-    """The (record key, value) of a data block; raises ValueError, struct.error, IndexError."""
+    """Return the (record key, value) pairs of a data block; raises ValueError and its kin."""
     at, cells, size = 0, [], len(data)
-    while at < size:  # for every row of a record index: as little as can be
+    while at < size:  # runs once per record: keep it minimal
         key_length, value_length, length = _CELL.unpack_from(data, at)
         start = at + _CELL.size
         middle = at + 8 + key_length
         end = middle + value_length
         if not start < middle <= end <= size:
-            raise ValueError("a cell that passes the end")
+            raise ValueError("a cell extends past the end")
         if not 0 <= length <= key_length - 2 - _CELL_TAIL:
-            raise ValueError("a cell key that is cut off")
+            raise ValueError("a cell key is truncated")
         if data[middle - 1] != _PUT:
-            raise ValueError(f"a cell of type {data[middle - 1]}")
+            raise ValueError(f"a cell has type {data[middle - 1]}")
         cells.append((data[start : start + length], data[middle:end]))
         if not has_version:
             at = end

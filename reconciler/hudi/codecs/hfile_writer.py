@@ -1,6 +1,9 @@
-"""One HFile (version 3) that HBase's reader and Hudi's own accept, for log blocks and base files.
+"""Write an HFile (version 3) that HBase's reader and Hudi's own reader accept.
 
-Gzip, CRC32, one index level with whole cell keys, no bloom filter: nobody needs one.
+It serves log blocks and base files. It uses gzip, CRC32 and one index level with whole cell keys,
+and has no bloom filter, since no reader needs one. Source: HBase's HFileWriterImpl and
+HoodieHFileDataBlock (Hudi 0.15, 1.0); 1.1 and 1.2 accept it.
+
 Source: HBase's HFileWriterImpl and HoodieHFileDataBlock (Hudi 0.15, 1.0); accepted by 1.1 and 1.2.
 """
 
@@ -26,9 +29,9 @@ _COMPARATOR: Final = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 #: bytes of the longest record key
 LONGEST_KEY: Final = 0x7FFF
 _MINOR: Final = 3
-#: what a cell key has beside its record key
+#: bytes of a cell key in addition to its record key
 _FRAME: Final = 2 + len(_CELL_TAIL)
-#: rows of arrays that are framed together
+#: array rows framed per batch
 _BATCH_ROWS: Final = 1 << 14
 _ORDER: Final = "the keys of an HFile must ascend strictly"
 #: cell key's length, value's length, record key's length
@@ -39,10 +42,10 @@ _LENGTH: Final = f"an HFile key has at most {LONGEST_KEY} bytes"
 def encode_hfile(
     cells: Sequence[tuple[bytes, bytes]], schema: str, *, is_base_file: bool = False
 ) -> bytes:
-    """The bytes of an HFile with these (record key, value), and the schema's JSON in its file info.
+    """Encode (record key, value) pairs as an HFile with the schema's JSON in its file info.
 
-    ``is_base_file``: it stands for itself, so it tells its first and last key too. Keys must ascend
-    strictly and there must be at least one. Raises ValueError otherwise.
+    ``is_base_file`` adds the first and last key to the file info. Raises ValueError when there is
+    no pair, the keys do not ascend strictly, or a key is too long.
     """
     keys = [key for key, _value in cells]
     if not cells or any(a >= b for a, b in pairwise(keys)):
@@ -62,10 +65,10 @@ def encode_hfile(
 def encode_hfile_arrays(
     keys: Any, values: Any, schema: str, *, rows: Any = None, is_base_file: bool = False
 ) -> bytes:
-    """The same of binary arrays without nulls, for many rows: no object is made of any.
+    """Encode binary arrays without nulls as an HFile, without a Python object per row.
 
-    ``rows``: an integer array of the place of each key's value, where values have another order;
-    they are never all copied into that of the keys.
+    ``rows``: for each key, the index of its value, for values in another order. The values are
+    never copied as a whole. Otherwise like ``encode_hfile``.
     """
     import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -87,7 +90,7 @@ def encode_hfile_arrays(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Totals:
-    """``key_bytes`` with their frames; ``first``: the least key where the file tells it."""
+    """Sums over all cells. ``key_bytes`` count frames too; ``first``: key of a base file."""
 
     count: int
     key_bytes: int
@@ -97,13 +100,13 @@ class _Totals:
 
 
 def _assemble(data: Iterable[tuple[bytes, bytes]], totals: _Totals, schema: str) -> bytes:
-    """An HFile of data blocks, each with its first cell key."""
+    """Build an HFile of data blocks, each given with its first cell key."""
     out = _BlockWriter()
     pointers = [(*out.append_block(blocks.DATA, plain), first) for first, plain in data]
     load = len(out.data)
     index = b"".join(_encode_index_entry(*pointer) for pointer in pointers)
     out.append_block(blocks.ROOT_INDEX, index)
-    out.append_block(blocks.ROOT_INDEX, b"")  # the index of meta blocks: there are none
+    out.append_block(blocks.ROOT_INDEX, b"")  # the index of meta blocks, which is empty
     info_at = len(out.data)
     info = _encode_file_info(totals, schema)
     out.append_block(blocks.FILE_INFO, b"PBUF" + _encode_varint(len(info)) + info, chained=False)
@@ -128,7 +131,7 @@ def _assemble(data: Iterable[tuple[bytes, bytes]], totals: _Totals, schema: str)
 
 
 class _BlockWriter:
-    """Blocks one behind the other, each knowing where the last of its kind is."""
+    """Appends blocks; each one holds the offset of the previous block of its kind."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -136,7 +139,7 @@ class _BlockWriter:
         self._last: dict[bytes, int] = {}
 
     def append_block(self, magic: bytes, plain: bytes, *, chained: bool = True) -> tuple[int, int]:
-        """Append a block; its offset and its size with header and checksums."""
+        """Append a block; return its offset and its size with header and checksums."""
         packer = zlib.compressobj(wbits=31)
         payload = packer.compress(plain) + packer.flush()
         covered = blocks.HEADER.size + len(payload)
@@ -160,7 +163,7 @@ class _BlockWriter:
 
 
 def _split_blocks(cells: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """(first cell key, plain bytes) of each data block: full as soon as it reaches 64 KiB."""
+    """Return (first cell key, plain bytes) of each data block; a block ends after 64 KiB."""
     found: list[tuple[bytes, bytes]] = []
     block, first = bytearray(), b""
     for key, value in cells:
@@ -177,7 +180,7 @@ def _split_blocks(cells: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, byt
 
 
 def _split_array_blocks(keys: Any, values: Any, rows: Any) -> Iterator[tuple[bytes, bytes]]:
-    """The same blocks of arrays."""
+    """Yield the same blocks as ``_split_blocks``, from arrays."""
     first, block = b"", bytearray()
     for start in range(0, len(keys), _BATCH_ROWS):
         some = keys.slice(start, _BATCH_ROWS)
@@ -190,7 +193,7 @@ def _split_array_blocks(keys: Any, values: Any, rows: Any) -> Iterator[tuple[byt
         while done < len(some):
             first = first or _encode_cell_key(some[done].as_py())
             at = int(ends[done])
-            # up to the first cell that makes the block full
+            # end the block after the cell that fills it
             until = int(np.searchsorted(ends[1:], at + _BLOCK - len(block))) + 1
             until = min(max(until, done + 1), len(some))
             block += data[at : int(ends[until])]
@@ -203,7 +206,7 @@ def _split_array_blocks(keys: Any, values: Any, rows: Any) -> Iterator[tuple[byt
 
 
 def _frame_cells(keys: Any, values: Any) -> tuple[memoryview, Any]:
-    """Cells one behind the other, and where each starts and the last one ends."""
+    """Return the concatenated cells, and the offsets of their starts and of the end."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -269,14 +272,14 @@ def _encode_varint(value: int) -> bytes:
 
 
 def _encode_field(number: int, value: int | bytes) -> bytes:
-    """One field of a protobuf message: a varint or bytes."""
+    """Encode one field of a protobuf message: a varint or bytes."""
     if isinstance(value, int):
         return _encode_varint(number << 3) + _encode_varint(value)
     return _encode_varint(number << 3 | 2) + _encode_varint(len(value)) + value
 
 
 def _encode_hadoop_vint(value: int) -> bytes:
-    """Hadoop's variable-length number (WritableUtils), not negative."""
+    """Encode a non-negative number as Hadoop's variable-length number (WritableUtils)."""
     if value <= 127:  # noqa: PLR2004
         return bytes((value,))
     digits = value.to_bytes((value.bit_length() + 7) // 8, "big")

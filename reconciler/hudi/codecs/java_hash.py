@@ -1,6 +1,7 @@
-"""Java's ``String.hashCode`` of a column: 31 to the power of place, over UTF-16 code units.
+"""Compute Java's ``String.hashCode`` for a column of strings.
 
-Hudi puts record keys into file groups of the record index by it, and file ids into hash sets.
+Hudi uses this hash to assign record keys to file groups of the record index and file ids to hash
+sets. It works on UTF-16 code units.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _ASCII: Final = 0x7F
 
 
 def compute_java_hashes(texts: Any) -> NDArray[np.int32]:
-    """The hash of each text of a string array without nulls, of any length and letters.
+    """Return the hash of each text of a string array without nulls.
 
     >>> import pyarrow as pa
-    >>> java_hashes(pa.array(["", "b", "aa", "polygenelubricants", "é😀"])).tolist()
+    >>> compute_java_hashes(pa.array(["", "b", "aa", "polygenelubricants", "é😀"])).tolist()
     [0, 98, 3104, -2147483648, 1996812]
     """
     whole = get_value_offsets(texts).astype(np.int64)
@@ -30,7 +31,7 @@ def compute_java_hashes(texts: Any) -> NDArray[np.int32]:
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = ends[:-1][order], lengths[order]
     data = np.frombuffer((texts.buffers()[2] if len(texts) else None) or b"", np.uint8)
-    data = data[whole[0] : whole[-1]]  # of a slice of a long column no more than its own
+    data = data[whole[0] : whole[-1]]  # only the bytes of this slice
     hashes = np.zeros(len(texts), np.uint32)
     for at in range(int(lengths.max(initial=0))):
         has = int(np.searchsorted(-lengths, -at, "left"))

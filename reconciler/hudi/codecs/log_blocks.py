@@ -1,8 +1,9 @@
-"""The framing of Hudi's log files: a row of blocks, each with a typed header and a content.
+"""Read and write the blocks of Hudi's log files: each has a typed header and a content.
 
-Layout of a block, big endian: ``#HUDI#``; int64 size of what follows up to the block's end; int32
-log version 1; int32 type; header map; int64 content length; content; footer map; int64 size of all
-that precedes it. A map is an int32 count, then per entry int32 key, int32 length, UTF-8 bytes.
+Layout of a block, big endian: ``#HUDI#``; int64 size of the rest of the block; int32 log version 1;
+int32 type; header map; int64 content length; content; footer map; int64 size of everything before
+it. A map is an int32 count, then per entry int32 key, int32 length, UTF-8 bytes.
+
 Source: HoodieLogFileReader, HoodieLogFormatWriter, HoodieLogBlock.
 """
 
@@ -30,14 +31,14 @@ FRAME_VERSION: Final = 1
 CONTENT_VERSION: Final = 3
 
 _PREFIX: Final = len(MAGIC) + 8
-_MIN_SIZE: Final = 8  # what follows the size holds at least its repetition
-#: branch 2 of the union of order values, IntWrapper, of 0: no order, always delete
+_MIN_SIZE: Final = 8  # the size field counts at least its repetition at the end
+#: order value IntWrapper(0), branch 2 of the union: always delete
 _ANY_ORDER: Final = b"\x04\0"
 _REMEDY: Final = "the log file is damaged; restore it or roll back the write that made it"
 
 
 class BlockType(IntEnum):
-    """What a block holds; the value is the ordinal on disk."""
+    """The kind of content; the value is the ordinal on disk."""
 
     COMMAND = 0
     DELETE = 1
@@ -49,7 +50,7 @@ class BlockType(IntEnum):
 
 
 class HeaderKey(IntEnum):
-    """The keys of a block's header; the value is the ordinal on disk."""
+    """A key of a block's header; the value is the ordinal on disk."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -64,7 +65,7 @@ class HeaderKey(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBlock:
-    """One block. ``start`` is its offset in the file at ``path``; a CORRUPT one has no header."""
+    """One block. ``start``: its offset in the file at ``path``. A CORRUPT block has no header."""
 
     type: BlockType
     header: Mapping[HeaderKey, str]
@@ -79,14 +80,14 @@ class LogBlock:
 
 
 def read_blocks(data: bytes, path: str) -> Iterator[LogBlock]:
-    """The blocks of a log file in file order, half-written ones as CORRUPT.
+    """Yield the blocks of a log file in file order; half-written ones are CORRUPT.
 
-    A block is CORRUPT, and everything up to the next magic belongs to it, when it passes the end
-    of the file, when the size at its end disagrees with the one at its start, or when neither the
-    end of the file nor a magic follows (HoodieLogFileReader.isBlockCorrupted). Nothing is copied
-    before its length is known to lie inside ``data``.
+    A block is CORRUPT when it passes the end of the file, when the sizes at its start and end
+    differ, or when neither the end of the file nor a magic follows it
+    (HoodieLogFileReader.isBlockCorrupted). A CORRUPT block extends to the next magic. Nothing is
+    copied before its length is known to lie inside ``data``.
 
-    Raises FormatError naming ``path`` when a block doesn't start with the magic, or when the
+    Raises FormatError naming ``path`` when a block does not start with the magic, or when the
     inside of a well-framed block contradicts itself.
     """
     at = 0
@@ -106,7 +107,7 @@ def read_blocks(data: bytes, path: str) -> Iterator[LogBlock]:
 
 
 def _find_block_end(data: bytes, at: int) -> int | None:
-    """Where the block at ``at`` ends, None when it is corrupt."""
+    """Return where the block at ``at`` ends, None when it is corrupt."""
     if at + _PREFIX > len(data):
         return None
     (size,) = struct.unpack_from(">q", data, at + len(MAGIC))
@@ -114,32 +115,34 @@ def _find_block_end(data: bytes, at: int) -> int | None:
     if size < _MIN_SIZE or end > len(data):
         return None
     (back,) = struct.unpack_from(">q", data, end - 8)
-    # fewer bytes than a magic behind the block are an end of file to Hudi too
+    # Hudi too treats fewer bytes than a magic as the end of the file
     followed = len(data) - end < len(MAGIC) or data.startswith(MAGIC, end)
     return end if back == size + len(MAGIC) and followed else None
 
 
 def _parse_block(frame: bytes, path: str, start: int) -> LogBlock:
-    """The block of whole, well-framed bytes; raises FormatError."""
+    """Parse the bytes of a whole, well-framed block; raises FormatError."""
     try:
         version, ordinal = struct.unpack_from(">ii", frame, _PREFIX)
-        require(version == FRAME_VERSION, f"log format version {version}, not {FRAME_VERSION}")
+        require(
+            version == FRAME_VERSION, f"log format version is {version}, expected {FRAME_VERSION}"
+        )
         kind = BlockType(ordinal)
         header, at = _read_map(frame, _PREFIX + 8)
         (length,) = struct.unpack_from(">q", frame, at)
         content = _slice(frame, at + 8, length)
         _footer, at = _read_map(frame, at + 8 + length)
-        require(at + 8 == len(frame), f"{len(frame) - at - 8} bytes of it belong to nothing")
+        require(at + 8 == len(frame), f"{len(frame) - at - 8} extra bytes follow its footer")
     except (ValueError, struct.error) as problem:
         raise FormatError(path, f"bad log block at byte {start}: {problem}", _REMEDY) from None
     return LogBlock(type=kind, header=header, content=content, path=path, start=start)
 
 
 def _read_map(frame: bytes, at: int) -> tuple[dict[HeaderKey, str], int]:
-    """A header or footer map and where it ends; raises ValueError, struct.error."""
+    """Return a header or footer map and where it ends; raises ValueError, struct.error."""
     (count,) = struct.unpack_from(">i", frame, at)
     at += 4
-    require(0 <= count <= len(frame) // 8, f"a header of {count} entries")
+    require(0 <= count <= len(frame) // 8, f"the header claims {count} entries")
     entries: dict[HeaderKey, str] = {}
     for _ in range(count):
         key, length = struct.unpack_from(">ii", frame, at)
@@ -149,13 +152,13 @@ def _read_map(frame: bytes, at: int) -> tuple[dict[HeaderKey, str], int]:
 
 
 def _slice(frame: bytes, at: int, length: int) -> bytes:
-    """Exactly ``length`` bytes; raises ValueError when they are not there."""
-    require(0 <= length <= len(frame) - at, f"a field of {length} bytes passes its end")
+    """Return exactly ``length`` bytes; raises ValueError when fewer are there."""
+    require(0 <= length <= len(frame) - at, f"a field of {length} bytes extends past the end")
     return frame[at : at + length]
 
 
 def encode_block(kind: BlockType, header: Sequence[tuple[HeaderKey, str]], content: bytes) -> bytes:
-    """The bytes of one block; the inverse of ``read_blocks``.
+    """Encode one block; the inverse of ``read_blocks``.
 
     >>> frame = encode_block(BlockType.COMMAND, [(HeaderKey.INSTANT_TIME, "7")], b"")
     >>> (block,) = read_blocks(frame, "a.log")
@@ -181,7 +184,7 @@ def _encode_entry(key: HeaderKey, value: bytes) -> bytes:
 
 
 def get_block_schema(block: LogBlock) -> str:
-    """The JSON of the writer's schema; raises FormatError when the header has none."""
+    """Return the JSON of the writer's schema; raises FormatError when the header has none."""
     text = block.header.get(HeaderKey.SCHEMA)
     if text is None:
         raise FormatError(block.path, f"the log block at byte {block.start} has no schema", _REMEDY)
@@ -189,7 +192,7 @@ def get_block_schema(block: LogBlock) -> str:
 
 
 def read_avro_records(block: LogBlock) -> list[Any]:
-    """The records of an AVRO_DATA or CDC_DATA block, decoded with the schema of its header.
+    """Decode the records of an AVRO_DATA or CDC_DATA block with the schema of its header.
 
     Content: int32 version 3, int32 count, then per record int32 length and Avro binary
     (HoodieAvroDataBlock). Raises FormatError naming the block's file.
@@ -199,25 +202,27 @@ def read_avro_records(block: LogBlock) -> list[Any]:
     with decoding(block.path, f"the Avro block at byte {block.start}"):
         version, count = struct.unpack_from(">ii", content)
         known = version == CONTENT_VERSION and count >= 0
-        require(known, f"content version {version} with {count} records")
+        require(known, f"content version {version} with {count} records is not supported")
         for _ in range(count):
             (length,) = struct.unpack_from(">i", content, at)
             records.append(decode_record(_slice(content, at + 4, length), schema, block.path))
             at += 4 + length
-        require(at == len(content), f"{len(content) - at} bytes follow its {count} records")
+        require(at == len(content), f"{len(content) - at} extra bytes follow its {count} records")
     return records
 
 
 def read_delete_keys(block: LogBlock) -> list[str]:
-    """The record keys that a DELETE block names; raises FormatError naming the block's file.
+    """Return the record keys that a DELETE block names; raises FormatError naming its file.
 
     Content: int32 version 3, int32 length, Avro binary of a HoodieDeleteRecordList. The newest
-    schema reads older blocks too: its union has one more branch at the end.
+    schema also reads older blocks, because its union has one more branch at the end.
     """
     with decoding(block.path, f"the delete block at byte {block.start}"):
         version, length = struct.unpack_from(">ii", block.content)
-        require(version == CONTENT_VERSION, f"content version {version}, not {CONTENT_VERSION}")
-        require(length == len(block.content) - 8, f"{length} bytes promised")
+        require(
+            version == CONTENT_VERSION, f"content version is {version}, expected {CONTENT_VERSION}"
+        )
+        require(length == len(block.content) - 8, f"the length field says {length} bytes")
         listed = decode_record(
             block.content[8:], parse_schema(_load_delete_schema(), ""), block.path
         )
@@ -225,10 +230,10 @@ def read_delete_keys(block: LogBlock) -> list[str]:
 
 
 def encode_delete_content(keys: Iterable[str], partition: str) -> bytes:
-    """The content of a DELETE block that deletes keys of a partition whatever their order value.
+    """Encode the content of a DELETE block that deletes keys whatever their order value.
 
-    Every record is the Avro binary of (key, partition, IntWrapper 0), written by hand: there can be
-    a great many. The inverse of ``read_delete_keys``.
+    Each record is the Avro binary of (key, partition, IntWrapper 0). It is encoded by hand for
+    speed, because there can be millions. The inverse of ``read_delete_keys``.
     """
     path = partition.encode()
     tail = b"\x02" + encode_long(len(path)) + path + _ANY_ORDER

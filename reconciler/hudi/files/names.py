@@ -1,4 +1,7 @@
-"""The grammar of names in a partition folder: base files, log files, CDC files, metafiles.
+"""Parse the names of files in a partition folder: base files, log files, CDC files, metafiles.
+
+``table_files`` applies the same grammar to columns, so the patterns stay within RE2. Source: Hudi's
+FSUtils (BASE_FILE_PATTERN, LOG_FILE_PATTERN) and HoodiePartitionMetadata.
 
 Source: Hudi's FSUtils (BASE_FILE_PATTERN, LOG_FILE_PATTERN) and HoodiePartitionMetadata. The
 patterns are shared with ``files``, which applies them to columns; so they stay within RE2.
@@ -38,7 +41,7 @@ class BaseName:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The parts of a name, None for any other name."""
+        """Return the parts of a base file's name, None for any other name."""
         found = _BASE.fullmatch(text)
         if found is None:
             return None
@@ -54,7 +57,7 @@ class BaseName:
 class LogName:
     """Name of a log file, CDC logs included.
 
-    ``instant``: the slice's base instant in table version 6, the deltacommit that wrote it later.
+    ``instant``: the slice's base instant in table version 6; later, the deltacommit that wrote it.
 
     >>> name = LogName.parse(".f1-0_20240101120000000.log.2_0-1-3.cdc")
     >>> name.version, name.token, name.is_cdc, name.text
@@ -71,7 +74,7 @@ class LogName:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The parts of a name, None for any other name."""
+        """Return the parts of a log file's name, None for any other name."""
         found = _LOG.fullmatch(text)
         if found is None:
             return None
@@ -92,13 +95,13 @@ class LogName:
 
     @property
     def order(self) -> tuple[str, int, tuple[int, ...], bool]:
-        """Sorts the logs of a slice into merge order, as Hudi's LogFileComparator."""
+        """The sort key for merge order within a slice, as Hudi's LogFileComparator."""
         token = tuple(int(part) for part in self.token.split("-")) if self.token else ()
         return (self.instant, self.version, token, self.is_cdc)
 
 
 def is_partition_metafile(name: str) -> bool:
-    """Whether the name marks its folder as a partition; ``.crc`` files beside it don't.
+    """Return whether the name marks its folder as a partition; ``.crc`` files do not.
 
     >>> is_partition_metafile(".hoodie_partition_metadata.parquet")
     True

@@ -1,6 +1,6 @@
-"""File slices as objects, one partition at a time, as Hudi's file-system view answers for them.
+"""File slices as objects, one partition at a time, as Hudi's file-system view returns them.
 
-For readers and for explaining; planners stay with the columns of ``view``.
+Readers and explanations use these; planners use the columns of ``view``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from reconciler.hudi.timeline.active import Timeline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSlice:
-    """A base file, None for a log-only slice, and its log files in merge order (CDC logs are not).
+    """A base file, None for a log-only slice, and its log files in merge order, without CDC logs.
 
-    ``key`` is the instant that began the slice; ``is_phantom``: a pending compaction will fill it.
+    ``key``: the instant that began the slice. ``is_phantom``: a pending compaction will fill it.
     """
 
     file_id: str
@@ -35,7 +35,7 @@ class FileSlice:
 
 
 def list_slices(view: FileView, partition: str) -> tuple[FileSlice, ...]:
-    """Every visible slice of every group that isn't replaced, a group at a time, newest first."""
+    """Return every visible slice of every live group, group by group, newest first."""
     if partition not in view.files.partitions:
         return ()
     files, code = view.files, view.files.partitions.index(partition)
@@ -56,9 +56,9 @@ def list_slices(view: FileView, partition: str) -> tuple[FileSlice, ...]:
 def keep_completed_slices(
     slices: tuple[FileSlice, ...], timeline: Timeline, *, table_version: int
 ) -> tuple[FileSlice, ...]:
-    """The slices without what no completed write made.
+    """Return the slices without files that no completed write made.
 
-    Log files of version 6 stay: they hold blocks of several writes, told apart when read.
+    Log files of version 6 stay: they hold blocks of several writes, which the reader tells apart.
     """
     start = timeline.start or ""
     done = {i.requested for i in timeline.commits}
@@ -82,15 +82,15 @@ def keep_completed_slices(
 
 
 def select_latest_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
-    """The newest of each group, of slices as ``keep_completed_slices`` gives them."""
+    """Return the newest slice of each group, of slices from ``keep_completed_slices``."""
     newest = (next(group) for _, group in groupby(slices, key=lambda s: s.file_id))
     return tuple(found for found in newest if not found.is_empty)
 
 
 def select_merged_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
-    """What a snapshot read opens, of slices as ``keep_completed_slices`` gives them.
+    """Return what a snapshot read opens, of slices from ``keep_completed_slices``.
 
-    Log files of a pending compaction's slice join the slice before.
+    Log files of a pending compaction's slice join the slice before it.
     """
     found = []
     for _, group in groupby(slices, key=lambda s: s.file_id):

@@ -1,7 +1,7 @@
-"""All files of a table's partitions as columns: one row a file, never an object a file.
+"""Hold all files of a table's partitions as columns: one row per file, no object per file.
 
-Names are parsed here, vectorised; the grammar is Hudi's (FSUtils, HoodieLogFile). Names that are
-not of the grammar (strays) have no row.
+Names are parsed here as columns. The grammar is Hudi's (FSUtils, HoodieLogFile). A name that does
+not match it is a stray and has no row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reconciler.arrays import (
 from reconciler.errors import UnsupportedError
 
 _MOST_BYTES = np.iinfo(np.int32).max
-# as in ``names``, with the groups that columns need
+# the patterns of ``names`` with named groups
 _BASE = r"^(?P<id>[^_./]+)_[^_./]+_(?P<instant>\d+)"
 _LOG = (
     r"^\.(?P<id>[^_./]+)_(?P<instant>\d+)\.(?:log|archive)\.(?P<version>\d{1,9})"
@@ -38,7 +38,7 @@ _LOG = (
 
 
 class FileKind(IntEnum):
-    """What a file is; the order is the code in ``TableFiles.kind``."""
+    """The kind of a file; the value is the code in ``TableFiles.kind``."""
 
     BASE = 0
     LOG = 1
@@ -50,18 +50,27 @@ KIND_NAMES = ("base", "log", "cdc")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFiles:
-    """Rows sorted by (partition, name). Arrays have one element a row unless said otherwise.
+    """Files sorted by (partition, name). Arrays have one element per file unless said otherwise.
 
-    ``partitions``: every partition path, sorted, also those without files.
+    ``partitions``: every partition path, sorted, also of partitions without files.
+
     ``partition``: int32, index into ``partitions``.
+
     ``name``: pyarrow string array, no nulls, one chunk.
+
     ``size``: int64, bytes.
+
     ``kind``: int8, FileKind.
+
     ``group``: int32, index into ``group_partition`` and ``group_id``.
-    ``instant``: int32, index into ``instants`` (sorted as strings, so codes compare as instants):
-    the instant in the name (base: the write; log: base instant in version 6, deltacommit later).
-    ``version``: int32, N of a log file, 0 for a base file.
-    ``group_partition``: int32 per group; ``group_id``: pyarrow string array, a file id per group.
+
+    ``instant``: int32, index into ``instants``: the instant in the name. It is the write of a base
+    file; for a log file it is the base instant in version 6 and the deltacommit later. ``instants``
+    is sorted, so codes compare as instants.
+
+    ``version``: int32, version of a log file, 0 for a base file.
+
+    ``group_partition``: int32 per group. ``group_id``: pyarrow string array, a file id per group.
     Groups are numbered partition by partition.
     """
 
@@ -84,11 +93,11 @@ class TableFiles:
 def build_files(
     folders: Iterable[tuple[str, Sequence[str], Sequence[int]]], base_extension: str
 ) -> TableFiles:
-    """Columns of (partition, file names, sizes in bytes) triples, which may come as a stream.
+    """Build the columns from (partition, file names, sizes in bytes), which may be a stream.
 
-    ``base_extension`` with its dot (".parquet"): base files of other formats are strays, as in
-    Hudi's view. A partition comes once. Raises UnsupportedError for more names than fit into one
-    column (2 GiB of text).
+    ``base_extension`` includes its dot (".parquet"). Base files of other formats are strays, as in
+    Hudi's view. Each partition comes once. Raises UnsupportedError for more than 2 GiB of file
+    names.
     """
     partitions: list[str] = []
     names: list[Any] = []
@@ -99,7 +108,7 @@ def build_files(
                 to_string_array(in_folder),
                 np.fromiter(in_bytes, np.int64, len(in_folder)),
             )
-        except UnicodeEncodeError:  # not UTF-8 on disk: none of Hudi's names
+        except UnicodeEncodeError:  # not UTF-8 on disk, so not a name of Hudi's
             pairs = [(n, s) for n, s in zip(in_folder, in_bytes, strict=True) if _is_utf8(n)]
             column = to_string_array([name for name, _ in pairs])
             size = np.fromiter((s for _, s in pairs), np.int64, len(pairs))
@@ -107,7 +116,9 @@ def build_files(
         names.append(column)
         sizes.append(size)
     if sum(column.buffers()[2].size for column in names) > _MOST_BYTES:
-        raise UnsupportedError("the table has more file names than fit into 2 GiB of text")
+        raise UnsupportedError(
+            "the table has more than 2 GiB of file names, which is not supported"
+        )
     order = sorted(range(len(partitions)), key=partitions.__getitem__)
     return build_files_from_columns(
         tuple(partitions[place] for place in order),
@@ -127,9 +138,10 @@ def build_files_from_columns(
     size: NDArray[np.int64],
     base_extension: str,
 ) -> TableFiles:
-    """Columns of parallel arrays of ascending partition codes, names and sizes; strays fall out.
+    """Build the columns from parallel arrays of partition codes, names and sizes.
 
-    ``partitions`` is sorted; names within a partition come in any order.
+    ``partitions`` is sorted and the codes ascend; names within a partition may have any order.
+    Strays are dropped.
     """
     name, size = _sort_names(partition, name, size)
     rows, ids, stamps, kind, version = _parse_names(name, base_extension)
@@ -155,7 +167,7 @@ def build_files_from_columns(
 def _sort_names(
     partition: NDArray[np.int32], name: Any, size: NDArray[np.int64]
 ) -> tuple[Any, NDArray[np.int64]]:
-    """Names and sizes sorted by (partition, name); untouched where they are sorted already."""
+    """Return names and sizes sorted by (partition, name), unchanged if already sorted."""
     if len(name) < 2:  # noqa: PLR2004
         return name, size
     rises = to_numpy_bools(pc.less(name[:-1], name[1:]))
@@ -173,7 +185,7 @@ def _sort_names(
 def _parse_names(
     name: Any, base_extension: str
 ) -> tuple[NDArray[np.int64], Any, Any, NDArray[np.int8], NDArray[np.int32]]:
-    """Rows that are data files, their file ids, instants, kinds and log versions."""
+    """Return the rows that are data files, their file ids, instants, kinds and log versions."""
     is_log = to_numpy_bools(pc.starts_with(name, "."))
     bases, of_bases = _match_names(
         name, np.flatnonzero(~is_log), _BASE + re.escape(base_extension) + "$"
@@ -202,7 +214,7 @@ def _parse_names(
 
 
 def _match_names(name: Any, rows: NDArray[np.int64], pattern: str) -> tuple[NDArray[np.int64], Any]:
-    """The rows whose names match, and the pattern's groups of each."""
+    """Return the rows whose names match, and the pattern's groups of each."""
     some = name if len(rows) == len(name) else name.take(to_integer_array(rows))
     found = pc.extract_regex(some, pattern)
     if not found.null_count:

@@ -1,8 +1,8 @@
 """File slices as columns: Hudi's file-system view over all partitions at once.
 
-A slice is what one base file or compaction starts: a base file, if any, and its log files. Source:
-HoodieFileGroup, AbstractTableFileSystemView; what a reader or the cleaner may see is decided by the
-write timeline (completed writes and pending compactions).
+A base file or a compaction starts a slice; its log files belong to it. The write timeline
+(completed writes and pending compactions) decides what a reader or cleaner may see. Source:
+HoodieFileGroup, AbstractTableFileSystemView.
 """
 
 from __future__ import annotations
@@ -26,18 +26,25 @@ LOGS_BY_COMPLETION = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileView:
-    """Slices sorted by (group, key); arrays have one element a slice unless said otherwise.
+    """Slices sorted by (group, key); arrays have one element per slice unless said otherwise.
 
     ``times``: every instant the view compares, sorted, so that codes compare as instants.
+
     ``group``: int32, index into the groups of ``files``. ``key``: int32, index into ``times``.
-    ``is_visible``: a completed write made it, or a pending compaction will; what else there is may
-    be anybody's.
-    ``is_phantom``: the slice that a pending compaction is going to fill.
-    ``newer``: int32 into ``times``, key of the next newer visible slice of the group; len(times) if
-    there is none. ``rank``: int32, number of newer visible slices in the group.
+
+    ``is_visible``: a completed write made the slice, or a pending compaction will.
+
+    ``is_phantom``: a pending compaction will fill the slice.
+
+    ``newer``: int32 into ``times``, key of the next newer visible slice of the group; len(times)
+    without one. ``rank``: int32, number of newer visible slices in the group.
+
     ``file_counts``: int64, number of files.
-    ``row_slice``: int32 per row of ``files``.
-    ``row_slice_1x``: the same as Hudi 1.x reads tables of version 6 (None: no difference).
+
+    ``row_slice``: int32 per row of ``files``, the slice of the file.
+
+    ``row_slice_1x``: the same as Hudi 1.x assigns files of version 6; None without a difference.
+
     ``replaced``: int32 per group into ``times``, when it was replaced; len(times) for a live group.
     """
 
@@ -63,7 +70,7 @@ class FileView:
         return len(self.times)
 
     def time_code(self, time: str) -> int:
-        """Number of known times before ``time``: ``x < code`` says that x's time is older."""
+        """Return the number of known times before ``time``; ``x < code`` means that x is older."""
         return bisect_left(self.times, time)
 
     @property
@@ -93,11 +100,12 @@ def build_view(  # noqa: PLR0913
     replaced: Mapping[tuple[str, str], str],
     v6_completions: Mapping[str, str] | None = None,
 ) -> FileView:
-    """The slices of every group.
+    """Build the slices of every group.
 
-    ``completions``: requested -> completion time (table version 8 and later); ``v6_completions``:
-    the same as Hudi 1.x derives it for version 6, for ``row_slice_1x``. ``compactions``:
-    (partition, file id) -> instant of the pending compaction; ``replaced``: -> replacing instant.
+    ``completions``: requested -> completion time, for table version 8 and later.
+    ``v6_completions``: the same as Hudi 1.x derives it for version 6, for ``row_slice_1x``.
+    ``compactions``: (partition, file id) -> instant of the pending compaction. ``replaced``:
+    (partition, file id) -> replacing instant.
     """
     ends = completions if table_version >= LOGS_BY_COMPLETION else (v6_completions or {})
     ends = completions if table_version >= LOGS_BY_COMPLETION else (v6_completions or {})
@@ -145,7 +153,7 @@ def _assign_slices(
     *,
     by_name: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Slices of all rows by the table's rule and by that of Hudi 1.x for version 6."""
+    """Return the slice of each row by the table's rule and by Hudi 1.x's rule for version 6."""
     is_base = files.kind == FileKind.BASE
     if is_base.all():
         return own, own
@@ -158,14 +166,14 @@ def _assign_slices(
 def _encode_pairs(
     files: TableFiles, pairs: Mapping[tuple[str, str], str], place: Mapping[str, int]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Group and time codes of a mapping by (partition, file id), for the groups that have files."""
+    """Return group and time codes of a mapping by (partition, file id), of groups with files."""
     groups = find_group_codes(files, pairs)
     found = np.flatnonzero(groups >= 0)
     return groups[found], _codes((place[time] for time in pairs.values()), len(pairs))[found]
 
 
 def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> NDArray[np.int32]:
-    """The group of each (partition, file id), -1 where the table has no file of it."""
+    """Return the group of each (partition, file id), -1 where the table has no file of it."""
     wanted = list(pairs)
     if not wanted:
         return np.zeros(0, np.int32)
@@ -201,7 +209,7 @@ def _collect_times(
 def _completion_codes(
     files: TableFiles, timeline: Timeline, ends: Mapping[str, str], place: Mapping[str, int]
 ) -> NDArray[np.int32]:
-    """Per instant of ``files`` the code of its completion; -1 while it is not completed.
+    """Return per instant of ``files`` the code of its completion, -1 while it is pending.
 
     An instant older than the active timeline without a completion time ended when it began.
     """
@@ -215,11 +223,12 @@ def _completion_codes(
 def assign_by_completion(
     keyed: NDArray[np.int64], own: NDArray[np.int64], end: NDArray[np.int32], width: int
 ) -> NDArray[np.int64]:
-    """Slices of log files: the newest that began before the log was completed.
+    """Return the slice of each log file: the newest that began before the log completed.
 
-    ``keyed``: the slices there are, sorted; ``own``: the slice a log would begin by itself;
-    ``end``: code of its completion, -1 while pending: those go to the newest slice. A log with no
-    slice before its completion begins one; other such logs of its group join the oldest of them.
+    ``keyed``: the existing slices, sorted. ``own``: the slice a log would begin by itself. ``end``:
+    code of the log's completion, -1 while pending; a pending log goes to the newest slice. A log
+    without a slice before its completion begins one; other such logs of its group join the oldest
+    of them.
     """
     group = own // width
     bound = group * width + np.where(end >= 0, end, width - 1)
@@ -236,7 +245,7 @@ def assign_by_completion(
 
 
 def _find_visible(timeline: Timeline, place: Mapping[str, int]) -> NDArray[np.bool_]:
-    """Per time: Hudi's isFileSliceCommitted for a slice of that key."""
+    """Return per time whether a slice of that key is visible (Hudi's isFileSliceCommitted)."""
     seen = sorted(
         i.requested
         for i in timeline.instants
@@ -252,7 +261,7 @@ def _find_visible(timeline: Timeline, place: Mapping[str, int]) -> NDArray[np.bo
 def _find_newer(
     group: NDArray[np.int32], key: NDArray[np.int32], is_visible: NDArray[np.bool_], never: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Per slice the key of the next newer visible slice of its group, and how many are newer."""
+    """Return per slice the key of the next newer visible slice, and how many are newer."""
     count = len(group)
     newer = np.full(count, never, np.int32)
     up_to = np.cumsum(is_visible, dtype=np.int64)

@@ -1,9 +1,12 @@
-"""How the index column_stats keeps the bounds of a column that no record of it shows yet.
+"""Choose how column_stats stores the bounds of a column that has no entry yet.
 
-Tables of version 9 say the type beside the bounds; older ones say it by the wrapper alone, and keep
-decimals with 15 digits behind the point. Source: HoodieAvroWrapperUtils, ValueType (1.1 on),
-HoodieTableMetadataUtil.isColumnTypeSupported (1.x); and records that 0.15.0, 1.0.2 and 1.2.0 wrote
-of every type.
+Tables of version 9 record the type of the bounds. Older ones show it only by the wrapper, and keep
+decimals with 15 digits after the point. Source: HoodieAvroWrapperUtils, ValueType (1.1 on),
+HoodieTableMetadataUtil.isColumnTypeSupported (1.x); and entries that 0.15.0, 1.0.2 and 1.2.0 wrote
+for every type.
+
+Source: HoodieAvroWrapperUtils, ValueType (1.1 on), HoodieTableMetadataUtil.isColumnTypeSupported
+(1.x); and records that 0.15.0, 1.0.2 and 1.2.0 wrote of every type.
 """
 
 from __future__ import annotations
@@ -15,31 +18,31 @@ from typing import Any, Final
 
 from reconciler.hudi.metadata.record_encoder import Bound, BoundWrapper
 
-#: entries that are written by one build at most: of each, the driver has some hundred bytes
+#: most entries that one build writes; the driver holds about a hundred bytes of each
 MAX_ENTRIES: Final = 2_000_000
 _MODEL: Final = "org.apache.hudi.avro.model"
-#: the first table version whose records say the type of their bounds
+#: the first table version whose records hold the type of their bounds
 _TYPED: Final = 9
-#: digits on either side of the point that the older wrapper of decimals has
+#: digits on each side of the point in the older wrapper of decimals
 _DIGITS: Final = 15
 _INT: Final = (-(1 << 31), (1 << 31) - 1)
 _LONG: Final = (-(1 << 63), (1 << 63) - 1)
-#: the years 1 to 9999, which is what Spark says of dates and times, and a year before for calendars
-#: that count old days otherwise
+#: years 1 to 9999, which Spark supports, and one year earlier for calendars that count old days
+#: differently
 _DAYS: Final = (-719_528, 2_932_896)
 _MICROS: Final = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
-#: behind every text but those that begin with as many of the last character there is
+#: sorts after every text that does not start with 16 times the last character
 _LAST_TEXT: Final = "\U0010ffff" * 16
 _LAST_BYTES: Final = b"\xff" * 64
-#: not NaN: Hudi 1.2 skips a file that ranges to NaN where greater numbers are asked for
+#: not NaN: Hudi 1.2 skips a file whose range ends in NaN when a query asks for greater numbers
 _FLOATS: Final = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundEncoding:
-    """How bounds of a column are wrapped, and bounds that lie about no file.
+    """The wrapper for a column's bounds, and bounds that hold for every file.
 
-    ``least``, ``greatest``: for files of which nothing is proven.
+    ``least``, ``greatest``: for files whose real bounds are not proven.
     """
 
     wrapper: BoundWrapper
@@ -48,7 +51,7 @@ class BoundEncoding:
 
 
 def find_bound_encoding(kind: Any, table_version: int) -> BoundEncoding | None:
-    """For a column of this Arrow type; None where it cannot be kept, or it is not known how."""
+    """Return the encoding for an Arrow type, None where it is unknown or not supported."""
     import pyarrow as pa  # noqa: PLC0415
 
     types = pa.types
@@ -76,9 +79,9 @@ def find_bound_encoding(kind: Any, table_version: int) -> BoundEncoding | None:
 
 
 def is_indexed_by_hudi(kind: Any, table_version: int) -> bool:
-    """Whether a writer that indexes all columns would index one of this Arrow type.
+    """Return whether a writer that indexes all columns would index this Arrow type.
 
-    Readers of version 6 believe that every column has its records, lists and structs too.
+    Readers of version 6 expect entries of every column, also of lists and structs.
     """
     import pyarrow as pa  # noqa: PLC0415
 

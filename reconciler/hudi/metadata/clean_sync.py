@@ -1,9 +1,8 @@
-"""What to write so that the metadata table knows of a clean: one deltacommit of the same instant.
+"""Plan the metadata table's update for a clean: one deltacommit of the same instant.
 
-Only values come out: paths and bytes, in the order in which a transaction must bring them to
-storage, before the data table's instant completes. Until that moment no reader sees any of it, so
-stopping between any two is safe. Source: HoodieTableMetadataUtil.convertMetadataToRecords and
-HoodieAppendHandle (0.15 to 1.2).
+The result is paths and bytes, in the order in which a transaction writes them before the data
+table's instant completes. Readers see none of it before that, so the writes may stop anywhere.
+Source: HoodieTableMetadataUtil.convertMetadataToRecords and HoodieAppendHandle (0.15 to 1.2).
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _CLEANS: Final = frozenset({Action.CLEAN})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSync:
-    """One sync: delete ``cleanup``, left by an earlier attempt, then create ``writes``, in order.
+    """One update: delete ``cleanup`` of an earlier attempt, then create ``writes`` in order.
 
     Both are empty when an earlier attempt did exactly this already.
     """
@@ -60,24 +59,24 @@ def plan_clean_sync(
     removed_files: Mapping[str, Collection[str]],
     removed_partitions: Collection[str] = (),
 ) -> MetadataSync:
-    """Tell the ``files`` partition which files a clean has removed.
+    """Plan the update of the ``files`` partition for the files that a clean removed.
 
-    ``instant``: the clean's requested time; ``completion_time``: the deltacommit's completion time, used
-    from version 8 on. ``removed_files``: partition path -> names that are gone from storage now;
-    ``removed_partitions``: partition paths whose folder is gone. Only what the listing still has is
-    sent: a second deletion of a name would undo the first in some places. What the table's live
-    indexes say of the files goes too where its keys can be known.
+    ``instant``: the clean's requested time. ``completion_time``: of the deltacommit, used from
+    version 8 on. ``removed_files``: partition path -> names that no longer exist in storage.
+    ``removed_partitions``: partition paths whose folder is removed. Only names that are still
+    listed are deleted, because a second deletion of a name can undo the first. Entries of the files
+    in live indexes are deleted too where their keys are known.
 
-    Of an earlier attempt in version 6, whose log files have to be opened to tell whose they are,
-    only what it said in the listing goes: in the indexes, it can have said nothing that is wrong.
+    In version 6, log files must be opened to tell whose they are. There, only the listing part of
+    an earlier attempt is removed; it wrote nothing wrong into indexes.
 
-    Raises FormatError, UnsupportedError; StaleError when the table's data timeline doesn't show the
-    clean as pending, because then the listing may contain an earlier attempt already.
+    Raises FormatError, UnsupportedError; StaleError when the data timeline does not show the clean
+    as pending, because then the listing may already contain an earlier attempt.
     """
     if instant not in {pending.requested for pending in table.timelines.data.pending(_CLEANS)}:
         raise StaleError(
-            f"{instant}.clean is not pending on the timeline, so the metadata table cannot be told "
-            "of it; read the timeline again"
+            f"{instant}.clean is not pending on the timeline, so the metadata table cannot be "
+            "updated for it; read the timeline again"
         )
     changes = _collect_changes(listing, removed_files, removed_partitions)
     earlier = find_earlier_attempt(table, instant, indexes=table.version >= VERSION_8)
@@ -117,7 +116,7 @@ def _partition_path(key: str) -> str:
 def _build_delete_log(
     instant: str, schema: str, over: MetadataSlice, keys: Sequence[str]
 ) -> NewLogFile:
-    """A log file with one delete block."""
+    """Build a log file with one delete block."""
     header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
     data = encode_block(BlockType.DELETE, header, encode_delete_content(keys, over.partition))
     return NewLogFile(file_slice=over, data=data, delete_count=len(keys))
@@ -128,7 +127,7 @@ def _collect_changes(
     removed: Mapping[str, Collection[str]],
     removed_partitions: Collection[str],
 ) -> dict[str, FileSizes]:
-    """The deletions by record key: of what is listed, all of a removed partition's files."""
+    """Return deletions of listed names by record key, with all files of removed partitions."""
     gone = set(removed_partitions)
     changes: dict[str, FileSizes] = {}
     for path, names, _sizes in listing.read_folders(gone | removed.keys()):
@@ -143,7 +142,7 @@ def _collect_changes(
 
 
 def encode_listing_block(instant: str, schema: str, changes: Mapping[str, FileSizes]) -> bytes:
-    """An HFile log block with one record a key; names without size are deleted."""
+    """Encode an HFile log block with one record per key; names without size are deleted."""
     header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
     content = hfile_writer.encode_hfile(encode_listing_cells(schema, changes), schema)
     return encode_block(BlockType.HFILE_DATA, header, content)
@@ -152,9 +151,9 @@ def encode_listing_block(instant: str, schema: str, changes: Mapping[str, FileSi
 def encode_listing_cells(
     schema: str, changes: Mapping[str, FileSizes]
 ) -> list[tuple[bytes, bytes]]:
-    """The records of the ``files`` partition, in order: one a key, deleted are names without size.
+    """Encode records of the ``files`` partition in key order; names without size are deleted.
 
-    Raises UnsupportedError for a schema of a Hudi that we don't know.
+    Raises UnsupportedError for a schema of an unknown Hudi.
     """
     parsed = parse_schema(schema, ROOT)
     cells = []
@@ -169,10 +168,10 @@ def encode_listing_cells(
 
 
 def _build_record(schema: Any, kind: int, names: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of the table's own schema: null wherever the ``files`` partition says nothing.
+    """Return a record of the table's own schema: null for fields that ``files`` does not use.
 
-    Its key is empty, because the HFile holds it. Raises UnsupportedError for a field that may not
-    be null: the schema is from a Hudi we don't know.
+    Its key is empty, because the HFile holds the key. Raises UnsupportedError for a field that may
+    not be null: the schema is of an unknown Hudi.
     """
     known = {"key": "", "type": kind, "filesystemMetadata": names}
     for field in schema["fields"]:

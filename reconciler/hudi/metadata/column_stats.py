@@ -1,8 +1,10 @@
-"""What the metadata table's column_stats index says of some files in some columns.
+"""Read the metadata table's column_stats index for some files and columns.
 
-A column's entries lie together, so of the others nothing is decoded and hardly anything read.
-Statistics that may lie are left out: where a file holds NaN, Hudi says that it ranges from zero to
-zero; of a column of nulls, that it ranges from zero to zero or from nothing to nothing.
+Entries of a column are adjacent, so other columns are not decoded and hardly read. Statistics that
+may be wrong are left out. For a float column with NaN, Hudi records a range from zero to zero; for
+a column of nulls, a range from zero to zero or none. Source: HoodieMetadataPayload,
+HoodieAvroWrapperUtils, ValueType (1.1 on).
+
 Source: HoodieMetadataPayload, HoodieAvroWrapperUtils, ValueType (1.1 on).
 """
 
@@ -25,14 +27,14 @@ from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 
-#: a bound as it is compared: times and dates as numbers, text by its bytes
+#: a bound in comparable form: times and dates as numbers, text as bytes
 Bound = int | float | bytes | Decimal
 
 _UNPARTITIONED: Final = "."
 _BATCH_ENTRIES: Final = 4096
-#: letters of a key that stand for the column
+#: length of the column's hash at the start of a key
 _WIDTH: Final = len(hash_name(""))
-#: bytes of log files that are read at most: all of a slice are in memory at once
+#: most bytes of log files that are read, because all of a slice are in memory at once
 _MAX_LOG_BYTES: Final = 512 * 1024**2
 #: ordinals of Hudi's ValueType
 _DECIMAL: Final = 10
@@ -41,11 +43,11 @@ _MILLIS: Final = frozenset({15, 18})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedColumnStats:
-    """Some files' statistics of one column, an element a file in each list.
+    """Statistics of one column for some files, one list element per file.
 
-    ``column``, ``file``: places among the asked ones. ``least``, ``greatest``: None where they are
-    not to be relied on; times in microseconds since 1970, dates in days. ``values``: how many the
-    file has, nulls among them.
+    ``column``, ``file``: indexes into the requested columns and files. ``least``, ``greatest``:
+    None where they are not reliable; times in microseconds since 1970, dates in days. ``values``:
+    number of values, nulls included.
     """
 
     column: int
@@ -58,10 +60,10 @@ class IndexedColumnStats:
 def read_column_stats(
     table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
 ) -> Iterator[IndexedColumnStats]:
-    """What the index knows, in any order; nothing comes of files that it has no entry of.
+    """Yield the statistics that the index has, in any order; files without an entry are missing.
 
-    ``folders``: partition paths with names of files; a file's place is that in all of them one
-    after another. Raises FormatError, UnsupportedError.
+    ``folders``: partition paths with file names; a file's index counts over all of them. Raises
+    FormatError, UnsupportedError.
     """
     _check_size(table)
     wanted: list[dict[bytes, int]] = [{} for _ in columns]
@@ -85,9 +87,9 @@ def read_column_stats(
 def count_files_without_stats(
     table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
 ) -> int:
-    """How many files the index lacks an entry of, in one of the columns at least.
+    """Return how many files lack an entry in at least one of the columns.
 
-    ``folders`` as above; of the entries only keys are looked at. Raises FormatError,
+    ``folders``: as in ``read_column_stats``. Only keys of entries are read. Raises FormatError,
     UnsupportedError.
     """
     _check_size(table)
@@ -119,19 +121,19 @@ def _check_size(table: MetadataTable) -> None:
     try:
         entries = [entry for entry in table.source.list(folder) if entry.name.startswith(".")]
     except NotFoundError:
-        return  # what the properties promise and is not there has a sentence of its own
+        return  # another check reports a missing folder
     size = sum(entry.size for entry in entries)
     if size > _MAX_LOG_BYTES:
         raise UnsupportedError(
-            f"{folder}: {size} bytes of log files are more than is read of them ({_MAX_LOG_BYTES}); let a "
-            "writer compact the metadata table"
+            f"{folder}: its log files have {size} bytes, more than the limit of {_MAX_LOG_BYTES}; "
+            "let a writer compact the metadata table"
         )
 
 
 def read_newest_first(
     table: MetadataTable, file_slice: MetadataSlice
 ) -> Iterator[tuple[HFile | None, str, list[bytes]]]:
-    """Of a slice, newest first: sorted entries, their schema, and keys that end there.
+    """Yield the parts of a slice, newest first: sorted entries, their schema, deleted keys.
 
     Raises FormatError, UnsupportedError.
     """
@@ -142,7 +144,7 @@ def read_newest_first(
             yield hfile_reader.parse_hfile(block.content, block.path), get_block_schema(block), []
         else:
             raise UnsupportedError(
-                f"{block.path}: {block.type.name} blocks are unknown in the metadata table"
+                f"{block.path}: {block.type.name} blocks are not supported in the metadata table"
             )
     if file_slice.base is not None:
         name, size = file_slice.base
@@ -157,7 +159,7 @@ def read_newest_first(
 def _read_column(
     source: HFile, schema: str, prefix: bytes, column: int, wanted: dict[bytes, int]
 ) -> Iterator[IndexedColumnStats]:
-    """The entries of one column that are still wanted, which then are no more."""
+    """Yield the wanted entries of one column, and remove them from ``wanted``."""
     places: list[int] = []
     values: list[bytes] = []
     for key, value in source.scan_prefix(prefix):
@@ -175,7 +177,7 @@ def _read_column(
 def _decode_entries(
     path: str, schema: str, column: int, places: list[int], values: list[bytes]
 ) -> IndexedColumnStats:
-    """Records decoded in one go, as one Avro array of them."""
+    """Decode records in one call, as one Avro array."""
     parsed = parse_schema(f'{{"type":"array","items":{schema}}}', path)
     records = decode_record(encode_long(len(values)) + b"".join(values) + b"\0", parsed, path)
     found = IndexedColumnStats(column=column, file=[], least=[], greatest=[], values=[])
@@ -208,7 +210,7 @@ def _to_comparable(value: Any, kind: Mapping[str, Any]) -> Bound | None:
         return value.encode()
     if isinstance(value, bytes) and kind.get("typeOrdinal") == _DECIMAL:
         _precision, scale = kind["additionalInfo"].split(",")
-        # not scaleb, which rounds to 28 digits
+        # scaleb would round to 28 digits
         return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{int(scale)}")
     if isinstance(value, int):
         return int(value) * (1000 if kind.get("typeOrdinal") in _MILLIS else 1)

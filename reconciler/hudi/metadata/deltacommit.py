@@ -1,4 +1,7 @@
-"""The deltacommit of the metadata table around its log files: names, stats, encodings per version.
+"""Write a deltacommit of the metadata table: names, statistics and encodings per table version.
+
+The metadata table's own cleaning, compaction and rollback use the statistics, so they are filled as
+Hudi fills them. Source: HoodieAppendHandle and CommitMetadataSerDe (0.15 to 1.2).
 
 Source: HoodieAppendHandle and CommitMetadataSerDe (0.15 to 1.2). The stats feed the metadata
 table's own cleaning, compaction and rollback, so they are filled as Hudi fills them.
@@ -23,7 +26,7 @@ from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.write_commit import COUNTS
 
-#: stage, task and attempt of the write; ours has none of them
+#: stage, task and attempt of the write, which ours does not have
 _WRITE_ID: Final = "0-0-0"
 _SCHEMA: Final = "HoodieCommitMetadata.avsc"
 _UNKNOWN: Final = (
@@ -39,7 +42,7 @@ _UNKNOWN: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileToCreate:
-    """A file to create; it must not exist yet. ``path`` is relative to the data table's root."""
+    """A file that must not exist yet. ``path`` is relative to the data table's root."""
 
     path: str
     data: bytes
@@ -47,7 +50,7 @@ class FileToCreate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLogFile:
-    """What a new log file of a file slice will hold; ``write_count`` and ``delete_count`` count records."""
+    """The content of a new log file of a file slice; the counts are of records."""
 
     file_slice: MetadataSlice
     data: bytes
@@ -57,7 +60,7 @@ class NewLogFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFileGroup:
-    """What a new file group of a metadata partition begins with; ``data`` is None without rows."""
+    """The base file that starts a file group; ``data`` is None without rows."""
 
     partition: str
     group: str
@@ -69,8 +72,8 @@ class NewFileGroup:
 class Deltacommit:
     """A deltacommit of the metadata table.
 
-    ``completion_time``: its completion time, used from version 8 on; ``schema``: of the records, with
-    Hudi's columns; ``removed_paths``: paths of log files that count as gone.
+    ``completion_time`` is used from version 8 on. ``schema``: of the records, with Hudi's columns.
+    ``removed_paths``: log files that count as removed.
     """
 
     table: MetadataTable
@@ -80,7 +83,7 @@ class Deltacommit:
     removed_paths: Collection[str]
 
     def build_files(self, logs: Sequence[NewLogFile]) -> tuple[FileToCreate, ...]:
-        """Requested, inflight, one log file for each content, completed."""
+        """Return the requested and inflight file, one log file per content, the completed file."""
         requested = Instant(self.instant, Action.DELTACOMMIT, State.REQUESTED)
         inflight = Instant(self.instant, Action.DELTACOMMIT, State.INFLIGHT)
         time = self.completion_time if self.table.version >= VERSION_8 else None
@@ -108,10 +111,11 @@ class Deltacommit:
     def build_first_files(
         self, groups: Sequence[NewFileGroup], extra: Mapping[str, str]
     ) -> tuple[FileToCreate, ...]:
-        """The same where metadata partitions begin: their marks, file groups and base files.
+        """Return the files that start metadata partitions: metafiles, log files and base files.
 
-        As initializeFileGroups and the bulk insert after it do (HoodieBackedTableMetadataWriter).
-        ``extra``: more pairs for what the deltacommit says of itself, from its inflight file on.
+        They match initializeFileGroups and the bulk insert after it
+        (HoodieBackedTableMetadataWriter). ``extra``: more extra metadata, in the inflight file
+        already.
         """
         requested = Instant(self.instant, Action.DELTACOMMIT, State.REQUESTED)
         inflight = Instant(self.instant, Action.DELTACOMMIT, State.INFLIGHT)
@@ -146,13 +150,13 @@ class Deltacommit:
         )
 
     def _build_metafile(self, partition: str) -> FileToCreate:
-        """The file that says of a folder that it is a partition (HoodiePartitionMetadata)."""
+        """Build the file that marks a folder as a partition (HoodiePartitionMetadata)."""
         text = f"#partition metadata\ncommitTime={self.instant}\npartitionDepth=1\n"
         path = f"{ROOT}/{partition}/.hoodie_partition_metadata"
         return FileToCreate(path=path, data=text.encode())
 
     def _build_first_log(self, group: NewFileGroup) -> FileToCreate:
-        """A log file with a block that deletes nothing, so that the file group is there."""
+        """Build a log file whose block deletes nothing, so that the file group exists."""
         name = f".{group.group}_{self.instant}.log.1_{_WRITE_ID}"
         header = [(HeaderKey.INSTANT_TIME, self.instant)]
         data = encode_block(BlockType.DELETE, header, encode_delete_content((), group.partition))
@@ -162,7 +166,7 @@ class Deltacommit:
         return f"{group.group}_{_WRITE_ID}_{self.instant}.hfile"
 
     def _build_base_stat(self, group: NewFileGroup, data: bytes) -> dict[str, Any]:
-        """A HoodieWriteStat of a base file that was written."""
+        """Build the HoodieWriteStat of a written base file."""
         return {
             **dict.fromkeys(COUNTS, 0),
             **dict.fromkeys(_UNKNOWN, None),
@@ -178,14 +182,14 @@ class Deltacommit:
         }
 
     def _name_log_file(self, over: MetadataSlice) -> tuple[str, int]:
-        """Name and version of the new log file."""
+        """Return name and version of the new log file."""
         if self.table.version >= VERSION_8:
             return f".{over.file_group}_{self.instant}.log.1_{_WRITE_ID}", 1
         version = over.next_log_version
         return f".{over.file_group}_{over.newest_instant}.log.{version}_{_WRITE_ID}", version
 
     def _build_planned_stat(self, log: NewLogFile) -> dict[str, Any]:
-        """A HoodieWriteStat of what is about to be written."""
+        """Build the HoodieWriteStat of a log file that will be written."""
         own = self.table.version >= VERSION_8
         return {
             **dict.fromkeys(COUNTS, 0),
@@ -196,7 +200,7 @@ class Deltacommit:
         }
 
     def _build_log_stat(self, log: NewLogFile) -> dict[str, Any]:
-        """A HoodieWriteStat of what was written."""
+        """Build the HoodieWriteStat of a written log file."""
         name, version = self._name_log_file(log.file_slice)
         return self._build_planned_stat(log) | {
             "path": f"{log.file_slice.partition}/{name}",
@@ -216,7 +220,7 @@ class Deltacommit:
         return FileToCreate(path=f"{self.table.timelines.folder}/{instant.file_name}", data=data)
 
     def _list_slice_files(self, over: MetadataSlice, name: str) -> dict[str, Any]:
-        """Base and log files as the write found them: version 6 lists the whole slice."""
+        """Return base and log files before the write; version 6 lists the whole slice."""
         if self.table.version >= VERSION_8:
             return {"baseFile": "", "logFiles": [name]}
         logs = [log for log in over.logs if log.instant == over.newest_instant]
@@ -231,7 +235,7 @@ class Deltacommit:
         extra: Mapping[str, str],
         operation: str = "UPSERT_PREPPED",
     ) -> bytes:
-        """HoodieCommitMetadata: JSON in version 6, an Avro container later."""
+        """Encode HoodieCommitMetadata: JSON in version 6, an Avro container later."""
         record = {
             "partitionToWriteStats": dict(stats),
             "compacted": False,
@@ -244,7 +248,7 @@ class Deltacommit:
 
 
 def _strip_meta_fields(schema: str) -> str:
-    """The schema without Hudi's own columns, as commits carry it."""
+    """Return the schema without Hudi's own columns, as commits store it."""
     document = json.loads(schema)
     fields = document["fields"]
     document["fields"] = [field for field in fields if not field["name"].startswith("_hoodie_")]

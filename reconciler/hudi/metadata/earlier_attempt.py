@@ -1,4 +1,4 @@
-"""What an earlier attempt at an instant left in the metadata table, to be taken back."""
+"""Find what an earlier attempt at an instant left in the metadata table, so it can be removed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LISTING: Final = f"{ROOT}/{FILES}/"
 
 @dataclass(frozen=True, slots=True)
 class EarlierAttempt:
-    """What an earlier attempt left: ``paths`` in the order to delete them.
+    """The files of an earlier attempt; ``paths`` are in the order to delete them.
 
-    ``changes``: what it said in the listing, None when there was no attempt.
+    ``changes``: its changes to the file listing, None without an earlier attempt.
     """
 
     paths: tuple[str, ...] = ()
@@ -28,12 +28,12 @@ class EarlierAttempt:
 
 
 def find_earlier_attempt(table: MetadataTable, instant: str, *, indexes: bool) -> EarlierAttempt:
-    """The files of this instant in the metadata table, whoever wrote them.
+    """Return this instant's files in the metadata table, whoever wrote them.
 
-    The timeline is written before log files and deleted after them, the completed file first: so
-    no file on the timeline means no log file. Hudi too rolls such a deltacommit back and writes a
-    new one. ``indexes``: whether to look beyond the listing. Raises FormatError, UnsupportedError
-    when a log file also holds another instant's blocks.
+    The timeline file is written before the log files and deleted after them, and the completed file
+    is deleted first. So without a timeline file there is no log file. Hudi also rolls such a
+    deltacommit back and writes a new one. ``indexes``: look beyond the file listing. Raises
+    FormatError, and UnsupportedError when a log file also holds blocks of another instant.
     """
     files = [file for file in table.timeline.files if file.instant.requested == instant]
     if not files:
@@ -57,12 +57,12 @@ def find_earlier_attempt(table: MetadataTable, instant: str, *, indexes: bool) -
 
 
 def _list_candidates(table: MetadataTable, *, indexes: bool) -> list[str]:
-    """Log files that may be of the instant."""
+    """Return log files that may belong to the instant."""
     return [path for path in table.list_log_paths() if indexes or path.startswith(_LISTING)]
 
 
 def _belongs_to(table: MetadataTable, path: str, instant: str) -> bool:
-    """Whether a log file is of the instant: by name, or in version 6 by its blocks."""
+    """Return whether a log file is the instant's: by name, or in version 6 by its blocks."""
     if table.version >= VERSION_8:
         return f"_{instant}.log." in path
     found = {
@@ -72,7 +72,7 @@ def _belongs_to(table: MetadataTable, path: str, instant: str) -> bool:
     }
     if instant in found and len(found) > 1:
         raise UnsupportedError(
-            f"{path}: holds blocks of {instant} and of other instants, so what an earlier attempt "
-            "wrote cannot be taken back; let a Hudi writer finish the instant"
+            f"{path}: holds blocks of {instant} and of other instants, so the earlier attempt "
+            "cannot be removed; let a Hudi writer finish the instant"
         )
     return instant in found

@@ -1,8 +1,11 @@
-"""How the indexes column_stats and partition_stats begin: one deltacommit that nobody sees yet.
+"""Build the indexes column_stats and partition_stats in one deltacommit that no reader sees yet.
 
-As Hudi's own initialisation: a base file in each of a fixed number of file groups, chosen by the
-key's hash. They count once the data table's properties list them, so its instant is on no other
-timeline. Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, bulkCommit;
+Like Hudi's own initialisation, it writes a base file in each of a fixed number of file groups,
+chosen by the key's hash. The indexes count once the data table's properties list them, so the
+instant is on no other timeline. Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem,
+bulkCommit; HoodieTableMetadataUtil.createAsyncIndexerTimestamp (0.15).
+
+Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, bulkCommit;
 HoodieTableMetadataUtil.createAsyncIndexerTimestamp (0.15).
 """
 
@@ -32,12 +35,12 @@ from reconciler.hudi.timeline.active import TimelineFile
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import Action, State
 
-#: keys of the extra metadata of our own deltacommits: what they are for, and of which columns
+#: extra metadata of our own deltacommits: the metadata partitions built and the indexed columns
 MARK: Final = "reconciler.index"
 COLUMNS: Final = "reconciler.index.columns"
-#: file groups as Hudi makes them by default, and how their names begin
+#: prefix of the file groups' names and their number, as Hudi's defaults
 _GROUPS: Final = {COLUMN_STATS: ("col-stats", 2), PARTITION_STATS: ("partition-stats", 1)}
-#: what version 6 hangs on the time of a deltacommit that an indexer makes (OperationSuffix)
+#: suffix of an indexer's deltacommit time in version 6 (OperationSuffix)
 _INDEXER: Final = "004"
 _TYPED: Final = 9
 _PLANS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
@@ -45,7 +48,7 @@ _PLANS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileRanges:
-    """What a data file holds; a range for every indexed column, in their order."""
+    """A data file with a range for every indexed column, in their order."""
 
     partition: str
     name: str
@@ -53,15 +56,15 @@ class DataFileRanges:
 
 
 def name_build_instant(time: str, version: int) -> str:
-    """How the deltacommit that begins an index is called, made at a time that no instant has."""
+    """Return the instant of the deltacommit that builds an index at an unused time."""
     return time if version >= VERSION_8 else time + _INDEXER
 
 
 def list_built_partitions(version: int, *, is_partitioned: bool) -> tuple[str, ...]:
-    """The metadata partitions that begin together.
+    """Return the metadata partitions that are built together.
 
-    From version 8 on a write computes a partition's bounds from those of its files; where the table
-    has no partitions there are none.
+    From version 8 on, a write computes a partition's bounds from those of its files. A table
+    without partitions has none.
     """
     if version >= VERSION_8 and is_partitioned:
         return COLUMN_STATS, PARTITION_STATS
@@ -74,9 +77,9 @@ def build_first_writes(
     wrappings: Mapping[str, BoundWrapper],
     partitions: Sequence[str],
 ) -> tuple[FileToCreate, ...]:
-    """What to bring to storage, in its order; the folders of ``partitions`` must not be there.
+    """Return the files to create, in order; the folders of ``partitions`` must not exist.
 
-    Raises UnsupportedError for bounds that the index cannot keep.
+    Raises UnsupportedError for bounds that the index cannot hold.
     """
     records = RecordEncoder(schema=deltacommit.schema, path=ROOT)
     cells = {name: _CellBuffer() for name in partitions}
@@ -107,9 +110,9 @@ def build_first_writes(
 
 
 class _CellBuffer:
-    """Cells in the order in which they come, their bytes one behind the other.
+    """Collects cells in the order they come, with their bytes concatenated.
 
-    Keys of a metadata partition have all one length.
+    All keys of a metadata partition have the same length.
     """
 
     def __init__(self) -> None:
@@ -124,7 +127,7 @@ class _CellBuffer:
             self._ends.append(len(self._values))
 
     def to_arrays(self) -> tuple[Any, Any]:
-        """Keys and values."""
+        """Return keys and values."""
         import pyarrow as pa  # noqa: PLC0415
 
         count = len(self._ends) - 1
@@ -159,10 +162,10 @@ def _build_groups(partition: str, cells: _CellBuffer, schema: str) -> Iterator[N
 
 
 def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
-    """The deltacommits of builds of ours, in the order to delete them, completed or not.
+    """Return the deltacommits of our earlier builds, in the order to delete them.
 
-    Their files must be gone already, with the folders they are in. Raises BusyError where a plan or
-    a deltacommit of somebody else is pending on the metadata table's own timeline; FormatError.
+    The folders of their files must be deleted first. Raises BusyError where another writer's plan
+    or deltacommit is pending on the metadata table's timeline; FormatError.
     """
     own: dict[str, list[TimelineFile]] = {}
     on_data = {instant.requested for instant in table.timelines.data.instants}
@@ -183,9 +186,9 @@ def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
 
 
 def read_built_columns(table: MetadataTable) -> tuple[str, ...]:
-    """The columns of the newest build of ours that the metadata table's timeline shows.
+    """Return the columns of our newest build on the metadata table's timeline.
 
-    None where it shows none: it may be archived. Raises FormatError.
+    Empty when the timeline shows none; the build may be archived. Raises FormatError.
     """
     on_data = {instant.requested for instant in table.timelines.data.instants}
     for file in reversed(table.timeline.files):
@@ -208,16 +211,16 @@ def _is_completed(table: MetadataTable, file: TimelineFile) -> bool:
 
 def _busy_error(file: TimelineFile) -> BusyError:
     return BusyError(
-        f"{file.name} is pending on the metadata table's own timeline; run again when a writer has "
-        "finished it"
+        f"{file.name} is pending on the metadata table's own timeline; run again when its writer "
+        "has finished"
     )
 
 
 def _is_ours(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
-    """Whether a deltacommit says that it is, from its inflight file on.
+    """Return whether a deltacommit is a build of ours, by its extra metadata.
 
-    One that was only requested, or whose inflight file was cut short, has done nothing. It is
-    nobody's who is still alive: the caller holds the lock and has seen nobody at work.
+    A deltacommit that was only requested, or whose inflight file is truncated, has done nothing.
+    Its writer is dead, because the caller holds the lock and has seen no active writer.
     """
     newest = files[0].instant
     if newest.state is State.REQUESTED:
@@ -232,15 +235,17 @@ def _is_ours(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
 
 
 def add_column_stats_definition(data: bytes | None, columns: Sequence[str], version: int) -> bytes:
-    """The index definitions with this one of column_stats; ``data``: as they are, None without any.
+    """Return the index definitions with this definition of column_stats.
 
-    Raises FormatError.
+    ``data``: the current definitions, None without any. Raises FormatError.
     """
     known: dict[str, Any] = {}
     if data is not None:
         with decoding(DEFINITIONS, "the index definitions"):
             known = json.loads(data)
-            require(isinstance(known["indexDefinitions"], dict), "it has no definitions")
+            require(
+                isinstance(known["indexDefinitions"], dict), "it has no indexDefinitions object"
+            )
     definition: dict[str, Any] = {
         "indexName": COLUMN_STATS,
         "indexType": COLUMN_STATS,

@@ -1,8 +1,8 @@
-"""Entries that the metadata table's indexes keep of files that a clean has removed.
+"""Read Hudi's index definitions, and find index entries of files that a clean removed.
 
-Nobody looks them up, since candidates come from the ``files`` partition; they only take space. From
-version 8 on Hudi's own cleans delete them by key, and so do we. Before that it takes the names of
-all indexed columns, which are nowhere but in the entries themselves: they stay.
+Nobody looks up entries of removed files, because candidates come from the ``files`` partition; they
+only take space. From version 8 on, Hudi's cleans and ours delete them by key. Before version 8 the
+keys need the names of all indexed columns, which only the entries show, so the entries stay.
 Source: HoodieTableMetadataUtil.convertMetadataToColumnStatsRecords, …ToBloomFilterRecords.
 """
 
@@ -25,14 +25,14 @@ from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 
 DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 _UNPARTITIONED: Final = "."
-#: more keys than this would cost more than the space they free
+#: deleting more keys than this costs more than the space it frees
 _MOST_KEYS: Final = 1_000_000
 
 
 def find_stale_entries(
     table: MetadataTable, removed_files: Mapping[str, Sequence[str]]
 ) -> list[tuple[MetadataSlice, list[str]]]:
-    """The keys to delete from each file group of the live index partitions, none empty.
+    """Return the keys to delete from each file group of the live indexes, none empty.
 
     ``removed_files``: partition path -> file names. Raises FormatError.
     """
@@ -71,22 +71,22 @@ def _group_by_slice(
 
 
 def read_defined_columns(source: ByteSource) -> tuple[str, ...]:
-    """The columns of the column_stats index as Hudi wrote them down; none when it didn't."""
+    """Return the columns of column_stats that Hudi recorded, empty if it did not."""
     columns = _read_definition(source, COLUMN_STATS).get("sourceFields") or []
     with decoding(DEFINITIONS, "the index definitions"):
-        require(all(isinstance(column, str) for column in columns), "a column that is no name")
+        require(all(isinstance(column, str) for column in columns), "a column name is not a text")
         return tuple(columns)
 
 
 def is_record_index_partitioned(source: ByteSource) -> bool:
-    """Whether the record index keeps each data partition's keys by themselves (since 1.1)."""
+    """Return whether the record index keeps keys per data partition (since 1.1)."""
     options = _read_definition(source, RECORD_INDEX).get("indexOptions") or {}
     with decoding(DEFINITIONS, "the index definitions"):
         return str(options.get("isPartitioned", "false")).lower() != "false"
 
 
 def _read_definition(source: ByteSource, index: str) -> dict[str, Any]:
-    """What Hudi wrote down of an index; nothing when it didn't, as before version 8."""
+    """Return Hudi's definition of an index, empty if there is none, as before version 8."""
     try:
         data = source.read(DEFINITIONS)
     except NotFoundError:

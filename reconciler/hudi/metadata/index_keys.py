@@ -1,7 +1,10 @@
-"""The keys under which the metadata table's indexes keep what they know of a file.
+"""Build the keys of the metadata table's indexes.
 
 A key is base64 of hashes: XXH64 of the column's name and of the partition path, MD5 of the file's
 name. Source: ColumnIndexID, PartitionIndexID, FileIndexID, HoodieMetadataPayload, HashID (Hudi);
+HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex.
+
+Source: ColumnIndexID, PartitionIndexID, FileIndexID, HoodieMetadataPayload, HashID (Hudi);
 HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex.
 """
 
@@ -25,7 +28,7 @@ _P2: Final = 0xC2B2AE3D27D4EB4F
 _P3: Final = 0x165667B19E3779F9
 _P4: Final = 0x85EBCA77C2B2AE63
 _P5: Final = 0x27D4EB2F165667C5
-#: Hudi's seed 0xdabadaba, an int that Java widens with its sign
+#: Hudi's seed 0xdabadaba, a negative int that Java widens to a long
 _SEED: Final = 0xFFFFFFFFDABADABA
 _STRIPE: Final = 32
 
@@ -33,7 +36,7 @@ _STRIPE: Final = 32
 def compute_xxh64(data: bytes, seed: int = 0) -> int:
     """The 64-bit xxHash of ``data``.
 
-    >>> hex(xxh64(b"")), hex(xxh64(b"abc"))
+    >>> hex(compute_xxh64(b"")), hex(compute_xxh64(b"abc"))
     ('0xef46db3751d8e999', '0x44bc2cf5ad770999')
     """
     at = 0
@@ -83,19 +86,19 @@ def _rotate(value: int, by: int) -> int:
 
 @lru_cache(maxsize=4096)
 def hash_name(name: str) -> str:
-    """What stands for a column or a partition path in a key."""
+    """Return the part of a key that stands for a column or a partition path."""
     return base64.b64encode(compute_xxh64(name.encode(), _SEED).to_bytes(8, "big")).decode()
 
 
 def hash_file_name(name: str) -> str:
-    """What stands for a file's name in a key."""
+    """Return the part of a key that stands for a file's name."""
     return base64.b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode()
 
 
 def build_column_stats_keys(
     columns: Iterable[str], partition: str, names: Sequence[str]
 ) -> list[str]:
-    """The keys of every column of every file of a partition."""
+    """Return the keys of every column of every file of a partition."""
     middle = hash_name(partition)
     files = [hash_file_name(name) for name in names]
     heads = [hash_name(column) + middle for column in columns]
@@ -103,17 +106,17 @@ def build_column_stats_keys(
 
 
 def build_bloom_filter_keys(partition: str, names: Iterable[str]) -> list[str]:
-    """The keys of the bloom filters of base files of a partition."""
+    """Return the keys of the bloom filters of base files of a partition."""
     head = hash_name(partition)
     return [head + hash_file_name(name) for name in names]
 
 
 def split_by_file_group(keys: Sequence[str], groups: int) -> list[list[str]]:
-    """The keys of each file group; all keys must be ASCII and of one length.
+    """Return the keys of each file group; all keys must be ASCII and of one length.
 
-    A key's group is its Java ``hashCode``, absolute, modulo the number of groups.
+    A key's group is the absolute value of its Java ``hashCode`` modulo the number of groups.
 
-    >>> by_file_group(["aa", "ab", "ac"], 2)
+    >>> split_by_file_group(["aa", "ab", "ac"], 2)
     [['aa', 'ac'], ['ab']]
     """
     if not keys:
@@ -130,10 +133,10 @@ def split_by_file_group(keys: Sequence[str], groups: int) -> list[list[str]]:
 
 
 def find_record_groups(keys: Any, groups: int) -> NDArray[np.int64]:
-    """The file group of each key of a string array without nulls, of any length and letters.
+    """Return the file group of each key of a string array without nulls.
 
     >>> import pyarrow as pa
-    >>> record_groups(pa.array(["aa", "ab", "b", "é😀"]), 2).tolist()
+    >>> find_record_groups(pa.array(["aa", "ab", "b", "é😀"]), 2).tolist()
     [0, 1, 0, 0]
     """
     return np.abs(compute_java_hashes(keys).astype(np.int64)) % groups

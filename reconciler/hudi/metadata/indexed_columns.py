@@ -1,7 +1,9 @@
-"""Which columns the index ``column_stats`` has, and how it keeps the bounds of each.
+"""Find the columns of the column_stats index, and how it stores the bounds of each.
 
-From version 8 on Hudi writes the columns down. Before, they are nowhere but in the entries, whose
-keys start with the column's hash: so a few blocks of each file group tell them all.
+From version 8 on, Hudi records the columns. Before that, only the entries show them: each key
+starts with the column's hash, so a few blocks of each file group reveal all columns. Source:
+HoodieIndexDefinition, ColumnIndexID; HoodieTableMetadataUtil.getColumnsToIndex.
+
 Source: HoodieIndexDefinition, ColumnIndexID; HoodieTableMetadataUtil.getColumnsToIndex.
 """
 
@@ -22,13 +24,13 @@ from reconciler.hudi.metadata.record_encoder import BoundWrapper
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 
-#: letters of a key that stand for the column
+#: length of the column's hash at the start of a key
 _WIDTH: Final = len(hash_name(""))
 
 
 @dataclass(frozen=True, slots=True)
 class EntrySample:
-    """Entries of one file, of one schema (its JSON). ``entries`` come once."""
+    """Entries of one file with one schema (JSON). ``entries`` can be iterated once."""
 
     entries: Iterator[tuple[bytes, bytes]]
     schema: str
@@ -36,9 +38,9 @@ class EntrySample:
 
 
 def read_indexed_columns(table: MetadataTable) -> tuple[str, ...]:
-    """The columns of which every file must tell the range, in the index's order.
+    """Return the columns whose range every file must have, in the index's order.
 
-    Empty where the table has no column_stats, or Hudi has not written its columns down. Raises
+    Empty where the table has no column_stats, or Hudi did not record its columns. Raises
     FormatError, UnsupportedError.
     """
     if COLUMN_STATS not in table.live_partitions:
@@ -54,9 +56,9 @@ def read_indexed_columns(table: MetadataTable) -> tuple[str, ...]:
 
 
 def learn_wrappers(table: MetadataTable, columns: Collection[str]) -> dict[str, BoundWrapper]:
-    """How the bounds of those of the columns are kept that entries show, newest entries first.
+    """Return how the index stores bounds of columns, learned from its newest entries.
 
-    Raises FormatError, UnsupportedError.
+    Columns without an entry are missing in the result. Raises FormatError, UnsupportedError.
     """
     found: dict[str, BoundWrapper] = {}
     missing = {hash_name(column).encode(): column for column in columns}
@@ -71,7 +73,7 @@ def learn_wrappers(table: MetadataTable, columns: Collection[str]) -> dict[str, 
 
 
 def _read_samples(table: MetadataTable) -> Iterator[EntrySample]:
-    """Among these entries is one of every column; those of log files come before the others."""
+    """Yield samples that contain an entry of every column, those of log files first."""
     slices = table.list_slices(COLUMN_STATS)
     return chain(
         (

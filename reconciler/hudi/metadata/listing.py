@@ -1,8 +1,8 @@
-"""The file listing that the metadata table keeps, and how it differs from another listing.
+"""Read the file listing of the metadata table and compare it with another listing.
 
-The ``files`` partition has one record a partition path (file name -> size, deleted) and one, of
-key ``__all_partitions__``, that names the partitions. Records of one key are merged: log blocks in
-order first, their result over the base file's record (HoodieMetadataPayload).
+The ``files`` partition has one record per partition path (file name -> size, deleted), and a record
+with key ``__all_partitions__`` that names the partitions. Records of one key are merged: log blocks
+in order first, then their result over the base file's record (HoodieMetadataPayload).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from reconciler.hudi.codecs.log_blocks import (
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 
 ALL_PARTITIONS: Final = "__all_partitions__"
-#: what the metadata table calls the only partition of a table without partitions
+#: the metadata table's name for the only partition of a table without partitions
 UNPARTITIONED: Final = "."
 
-#: file name -> size in bytes, None for a deleted file whose record may still be below
+#: file name -> size in bytes, None for a deleted file that the base file may still list
 FileSizes = dict[str, int | None]
 
 
 @dataclass(slots=True)
 class _KeyChange:
-    """What the log blocks say of one key; ``hides_base``: the base file's record is gone."""
+    """Changes of the log blocks to one key; ``hides_base``: the base file's record is deleted."""
 
     names: FileSizes
     hides_base: bool = False
@@ -48,7 +48,7 @@ FolderFiles = tuple[str, list[str], list[int]]
 class MetadataListing:
     """The merged ``files`` partition; ``partitions`` are the live partition paths, sorted.
 
-    ``schema``: the JSON of the newest schema that its records were written with.
+    ``schema``: JSON of the newest schema of its records.
     """
 
     partitions: tuple[str, ...]
@@ -57,10 +57,10 @@ class MetadataListing:
     _logs: Mapping[str, _KeyChange] = field(repr=False)
 
     def read_folders(self, partitions: Collection[str] | None = None) -> Iterator[FolderFiles]:
-        """Names and sizes of every live partition, or of the wanted ones among them, by path.
+        """Yield names and sizes of every live partition, or of some of them, by path.
 
-        A partition without files comes with empty lists. Few wanted partitions read few blocks of
-        the base file. Raises FormatError.
+        A partition without files has empty lists. Few partitions need few blocks of the base file.
+        Raises FormatError.
         """
         asked = None if partitions is None else set(partitions)
         live = tuple(path for path in self.partitions if asked is None or path in asked)
@@ -74,10 +74,10 @@ class MetadataListing:
             yield path, list(names), list(names.values())
 
     def find_in_base(self, partition: str, names: Collection[str]) -> set[str]:
-        """Those of the live names that both the log blocks and the base file list.
+        """Return those of the live names that both the log blocks and the base file list.
 
-        One deletion only takes back what the log blocks say of them; the base file's word needs a
-        second one, in a later block.
+        One deletion only cancels the log blocks' entry. The base file's entry needs a second
+        deletion in a later block.
         """
         change = self._logs.get(_partition_key(partition))
         if self._base is None or change is None:
@@ -90,7 +90,7 @@ class MetadataListing:
         return twice & _merge_record(self._base, record, None).keys()
 
     def _read_base_records(self, live: Collection[str], *, everything: bool) -> dict[str, bytes]:
-        """The undecoded records of the base file, by key."""
+        """Return undecoded records of the base file by key."""
         if self._base is None:
             return {}
         keys = [_partition_key(path).encode() for path in live]
@@ -106,8 +106,8 @@ def read_metadata_listing(table: MetadataTable) -> MetadataListing:
     slices = table.list_slices(FILES)
     if len(slices) != 1:
         raise UnsupportedError(
-            f"{FILES}: the metadata table keeps the file listing in {len(slices)} file groups; "
-            "only one is known"
+            f"{FILES}: the metadata table's file listing has {len(slices)} file groups; only one "
+            "is supported"
         )
     (newest,) = slices
     base = None
@@ -140,7 +140,7 @@ def read_metadata_listing(table: MetadataTable) -> MetadataListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingDifference:
-    """A file of which two listings say different things; sizes in bytes, None: not listed."""
+    """A file on which two listings differ; sizes in bytes, None: not listed."""
 
     partition: str
     name: str
@@ -151,10 +151,10 @@ class ListingDifference:
 def find_differences(
     metadata: Iterable[FolderFiles], storage: Iterable[FolderFiles]
 ) -> tuple[ListingDifference, ...]:
-    """Every file of which the metadata table and the storage say different things, sorted.
+    """Return every file on which the metadata table and the storage differ, sorted.
 
-    A partition without files is as good as none. Files of pending and failed writes are rightly in
-    storage only: judging them takes the timeline, which is the caller's.
+    A partition without files equals a missing one. Files of pending and failed writes are rightly
+    only in storage; the caller checks them against the timeline.
     """
     left = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in metadata}
     right = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in storage}
@@ -171,9 +171,9 @@ def find_differences(
 
 
 def merge_file_sizes(older: FileSizes, newer: FileSizes) -> None:
-    """Bring ``newer`` into ``older`` as HoodieMetadataPayload.combineFileSystemMetadata does.
+    """Merge ``newer`` into ``older`` as HoodieMetadataPayload.combineFileSystemMetadata does.
 
-    A deletion cancels what it meets and stays only where nothing was; sizes only grow.
+    A deletion cancels an existing entry and stays only where there was none. Sizes only grow.
     """
     for name, size in newer.items():
         known = older.get(name)
@@ -188,7 +188,7 @@ def merge_file_sizes(older: FileSizes, newer: FileSizes) -> None:
 def _merge_record(
     base: HFile | None, record: bytes | None, change: _KeyChange | None
 ) -> dict[str, int]:
-    """The live names of one key: the base file's record under what the log blocks say."""
+    """Return the live names of one key: the base file's record with the log blocks' changes."""
     names: FileSizes = {}
     if base and record is not None and not (change and change.hides_base):
         schema = parse_schema(_read_schema(base), base.path)
@@ -199,7 +199,7 @@ def _merge_record(
 
 
 def read_block_entries(block: LogBlock) -> Iterator[tuple[str, FileSizes]]:
-    """Key and names of each record of a data block; raises FormatError, UnsupportedError."""
+    """Yield key and names of each record of a data block; FormatError, UnsupportedError."""
     if block.type is BlockType.HFILE_DATA:
         schema = parse_schema(get_block_schema(block), block.path)
         for key, value in hfile_reader.parse_hfile(block.content, block.path).scan_all():
@@ -212,7 +212,7 @@ def read_block_entries(block: LogBlock) -> Iterator[tuple[str, FileSizes]]:
             yield str(record.get("key")), _parse_file_sizes(record, block.path)
     else:
         raise UnsupportedError(
-            f"{block.path}: {block.type.name} blocks are unknown in the metadata table"
+            f"{block.path}: {block.type.name} blocks are not supported in the metadata table"
         )
 
 
@@ -232,4 +232,4 @@ def _decode_text(data: bytes, path: str) -> str:
 
 
 def _partition_key(partition: str) -> str:
-    return partition or UNPARTITIONED  # __all_partitions__ stands for itself
+    return partition or UNPARTITIONED  # __all_partitions__ stays as it is

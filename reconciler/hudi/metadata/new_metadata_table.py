@@ -1,4 +1,8 @@
-"""How the metadata table of a new table begins: its properties, the listing's first deltacommit.
+"""Write the metadata table of a new table: its properties and the listing's first deltacommit.
+
+Readers see none of it before the data table's properties list the partition ``files``, so the
+caller writes all of it first. Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem,
+initializeFilesPartition and the files that 0.15, 1.0 and 1.2 write.
 
 Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFilesPartition and the
 files that 0.15, 1.0 and 1.2 leave. Readers see none of it before the data table's properties list
@@ -23,7 +27,7 @@ from reconciler.hudi.table.properties import compute_checksum, format_java_prope
 from reconciler.hudi.timeline.active import Timeline
 
 PROPERTIES: Final = f"{ROOT}/.hoodie/hoodie.properties"
-#: the instant of the first deltacommit: Hudi 0.x hangs a number on the time that 1.x begins with
+#: the instant of the first deltacommit; Hudi 0.x appends an operation suffix
 _FIRST: Final = {6: "00000000000000010", 8: "00000000000000000", 9: "00000000000000000"}
 _FILE_GROUP: Final = "files-0000-0"
 _META: Final = ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
@@ -53,7 +57,7 @@ _LAYOUT_2: Final = {
 
 
 def build_metadata_properties(table_name: str, version: int) -> bytes:
-    """The bytes of the metadata table's own ``hoodie.properties``."""
+    """Return the bytes of the metadata table's own ``hoodie.properties``."""
     said = {
         **_ALWAYS,
         **(_LAYOUT_2 if version >= VERSION_8 else _LAYOUT_1),
@@ -68,7 +72,7 @@ def build_metadata_properties(table_name: str, version: int) -> bytes:
 
 @functools.cache
 def load_record_schema(version: int) -> str:
-    """The Avro schema of the metadata table's records, Hudi's columns included, as JSON."""
+    """Return the Avro schema of the metadata table's records as JSON, Hudi's columns included."""
     document = json.loads(load_schema_text(f"HoodieMetadataRecord.v{version}.avsc"))
     meta = [
         {"name": f"_hoodie_{name}", "type": ["null", "string"], "doc": "", "default": None}
@@ -86,10 +90,10 @@ def build_first_listing(
     completion_time: str,
     partitions: Mapping[str, FileSizes],
 ) -> tuple[FileToCreate, ...]:
-    """The deltacommit with which the listing begins, as files to create in this order.
+    """Return the files of the listing's first deltacommit, in the order to create them.
 
-    ``completion_time``: its completion time, used from version 8 on. ``partitions``: path ("" of a table
-    without partitions) -> the names and sizes of its data files; empty where there is nothing yet.
+    ``completion_time``: used from version 8 on. ``partitions``: path ("" in a table without
+    partitions) -> names and sizes of its data files; may be empty.
     """
     paths = {path or UNPARTITIONED: names for path, names in partitions.items()}
     changes: dict[str, FileSizes] = {ALL_PARTITIONS: dict.fromkeys(paths, 0), **paths}

@@ -1,4 +1,4 @@
-"""The metadata table's own timeline, and which instants' log blocks a reader may see.
+"""Read the metadata table's own timeline, and decide which instants' log blocks count.
 
 ``.hoodie/metadata`` is a merge-on-read Hudi table of HFiles. It is written before the data table's
 instant completes, so a log block counts only once its instant is completed on the data table.
@@ -24,15 +24,15 @@ ROOT: Final = ".hoodie/metadata"
 VERSION_8: Final = 8
 KNOWN_VERSIONS: Final = (6, 8, 9)
 
-#: how the instants begin that made the metadata table
+#: prefix of the instants that created the metadata table
 _SOLO: Final = "00000000000000"
-#: version 6: digits of an instant with an operation's suffix, three more than the data table's
+#: version 6: digits of an instant with an operation suffix, three more than in the data table
 _SUFFIXED: Final = 20
 _UNDOING: Final = frozenset({Action.ROLLBACK, Action.RESTORE})
 
 
 class ListedEntry(Protocol):
-    """One thing in a folder, as a storage lists it."""
+    """A file or folder, as a storage lists it."""
 
     @property
     def name(self) -> str: ...
@@ -45,9 +45,9 @@ class ListedEntry(Protocol):
 
 
 class ByteSource(Protocol):
-    """Where bytes come from; paths are relative to the data table's root. A storage is one.
+    """A source of bytes; paths are relative to the data table's root. A Storage is one.
 
-    ``list`` raises NotFoundError when the folder is not there.
+    ``list`` raises NotFoundError when the folder is missing.
     """
 
     def list(self, folder: str) -> Sequence[ListedEntry]: ...
@@ -70,18 +70,18 @@ class MetadataTimelines:
 
     @cached_property
     def completion_times(self) -> Mapping[str, str]:
-        """Completion times of its completed commits, by requested time (itself in version 6)."""
+        """Completion times of its completed commits by requested time (equal in version 6)."""
         return {i.requested: i.completed or i.requested for i in self.own.commits}
 
     def is_written(self, instant: str) -> bool:
-        """Whether it is completed on the metadata table's own timeline, or archived there."""
+        """Return whether an instant is completed or archived on the metadata table's timeline."""
         start = min(self.completion_times, default="")
         return instant in self.completion_times or (
             instant < start and instant not in self._pending
         )
 
     def is_visible(self, instant: str) -> bool:
-        """Whether a reader may see the log blocks of an instant."""
+        """Return whether the log blocks of an instant count for a reader."""
         if self.version < VERSION_8 and not self.is_written(instant):
             return False
         if instant in self._valid_instants:
@@ -89,7 +89,7 @@ class MetadataTimelines:
         return instant not in self._pending_data_instants and instant in self._rolled_back_instants
 
     def find_pending_compaction(self, partition: str, group: str) -> str:
-        """The pending compaction that opened a slice of the file group, ``""`` without one."""
+        """Return the pending compaction that opened a slice of the file group, else ``""``."""
         return self._pending_compactions.get((partition, group), "")
 
     @cached_property
@@ -103,7 +103,7 @@ class MetadataTimelines:
 
     @cached_property
     def _valid_instants(self) -> frozenset[str]:
-        """Instants whose blocks count: getValidInstantTimestamps without what was rolled back."""
+        """Instants whose blocks count (getValidInstantTimestamps), without rolled back ones."""
         valid = {i.requested for i in self.data.instants if i.is_completed}
         for instant in self.own.completed({Action.DELTACOMMIT}):
             time = instant.requested
@@ -118,9 +118,9 @@ class MetadataTimelines:
 
     @cached_property
     def _rolled_back_instants(self) -> frozenset[str]:
-        """What completed rollbacks and restores of the data table undid; read when first asked for.
+        """Instants that completed rollbacks and restores of the data table undid.
 
-        Their blocks count: the blocks of the rollback itself take back what they said.
+        Their blocks count, because the rollback's own blocks cancel them.
         """
         folder = _timeline_folder(".hoodie", self.version)
         undone: set[str] = set()
@@ -129,7 +129,7 @@ class MetadataTimelines:
             data = self.source.read(path)
             if data:
                 undone.update(_parse_rolled_back(data, instant.action, path))
-            else:  # a crash can leave it empty; the plan says the same
+            else:  # a crash can leave it empty; the plan names the same instant
                 plan = replace(instant, state=State.REQUESTED, completed=None)
                 path = f"{folder}/{plan.file_name}"
                 undone.add(_parse_rollback_target(self.source.read(path), path))
@@ -137,7 +137,7 @@ class MetadataTimelines:
 
     @cached_property
     def _pending_compactions(self) -> Mapping[tuple[str, str], str]:
-        """The newest pending compaction of a (metadata partition, file group)."""
+        """The newest pending compaction of each (metadata partition, file group)."""
         found: dict[tuple[str, str], str] = {}
         for instant in self.own.pending({Action.COMPACTION}):
             plan = replace(instant, state=State.REQUESTED)
@@ -150,15 +150,15 @@ class MetadataTimelines:
 def open_metadata_timelines(
     source: ByteSource, *, version: int, data: Timeline
 ) -> MetadataTimelines:
-    """The timeline of the metadata table of a data table of this version.
+    """Open the timeline of the metadata table of a data table of this version.
 
-    Raises UnsupportedError for a table version we have not proven; FormatError when the metadata
-    table that the properties promise is not there.
+    Raises UnsupportedError for a table version that was not tested; FormatError when the metadata
+    table that the properties promise is missing.
     """
     if version not in KNOWN_VERSIONS:
         raise UnsupportedError(
-            f"{ROOT}: the metadata table of table version {version} is unknown to this version of "
-            f"reconciler; it knows {', '.join(map(str, KNOWN_VERSIONS))}"
+            f"{ROOT}: the metadata table of table version {version} is not supported; supported "
+            f"are {', '.join(map(str, KNOWN_VERSIONS))}"
         )
     folder = _timeline_folder(f"{ROOT}/.hoodie", version)
     try:
@@ -166,7 +166,7 @@ def open_metadata_timelines(
     except NotFoundError:
         raise FormatError(
             folder,
-            f"a table of version {version} with a metadata table must have its timeline here",
+            f"is missing, but a metadata table of version {version} has its timeline here",
             "let a Hudi writer rebuild the metadata table",
         ) from None
     return MetadataTimelines(source, version, _build_timeline(entries), data)
@@ -186,19 +186,19 @@ def _build_timeline(entries: Iterable[ListedEntry]) -> Timeline:
 
 
 def _parse_rolled_back(data: bytes, action: Action, path: str) -> list[str]:
-    """The commits that a completed rollback or restore undid; raises FormatError."""
+    """Return the commits that a completed rollback or restore undid; raises FormatError."""
     if action is Action.ROLLBACK:
         parts = [avro_container.decode_container(data, "HoodieRollbackMetadata", path)]
     else:
         restore = avro_container.decode_container(data, "HoodieRestoreMetadata", path)
         with decoding(path, "HoodieRestoreMetadata"):
             parts = [one for many in restore["hoodieRestoreMetadata"].values() for one in many]
-    with decoding(path, "what it rolled back"):
+    with decoding(path, "the rolled back commits"):
         return [str(time) for part in parts for time in part["commitsRollback"]]
 
 
 def _parse_rollback_target(data: bytes, path: str) -> str:
-    """The commit that a planned rollback is to undo; raises FormatError."""
+    """Return the commit that a planned rollback will undo; raises FormatError."""
     plan = avro_container.decode_container(data, "HoodieRollbackPlan", path)
     with decoding(path, "HoodieRollbackPlan"):
         return str(plan["instantToRollback"]["commitTime"])

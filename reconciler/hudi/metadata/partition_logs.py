@@ -1,7 +1,9 @@
-"""What a commit has the metadata table told, one log file for each file group that gets to know.
+"""Build the log files that update the metadata table for new files, one per file group.
 
-Whatever new files are for, rows that move or rows that are new, they are listed, ranged, filtered
-and placed alike; what is said beyond that, and which partitions are told, is the commit's.
+New files are listed, ranged, filtered and located in the same way, whether their rows were moved or
+are new. What else is recorded, and which partitions, depends on the commit. Source:
+HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
+
 Source: HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
 """
 
@@ -44,14 +46,14 @@ from reconciler.hudi.metadata.sync_decisions import (
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 from reconciler.hudi.timeline.instant import Action, Instant, State
 
-#: plans that may wait for ever; who carries one out reads the table's properties first
+#: plans that may stay pending for long; whoever executes one reads the table's properties first
 _LONG_PENDING: Final = frozenset(
     {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING, Action.CLEAN, Action.ROLLBACK}
 )
 
 
 class NewBaseFile(Protocol):
-    """A base file that was written; ``basefile.writer.WrittenFile`` is one."""
+    """A base file that was written; ``base_file.writer.WrittenFile`` is one."""
 
     @property
     def name(self) -> str: ...
@@ -67,15 +69,16 @@ class NewBaseFile(Protocol):
 
 #: path and size of a new file -> record keys, string arrays in any order
 KeyReader = Callable[[str, int], Iterable[Any]]
-#: the log files that tell one metadata partition; raises UnsupportedError where that cannot be
+#: builds the log files of one metadata partition; raises UnsupportedError where it cannot
 LogBuilder = Callable[[], list[NewLogFile]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncPlan:
-    """``dropped_partitions``: the metadata partitions to take away first, sorted; ``drop_reasons``: why, of each.
+    """The planned update. ``dropped_partitions``: metadata partitions to drop first, sorted.
 
-    ``sync`` is None where the table has no live metadata table.
+    ``drop_reasons``: the reason for each of them. ``sync`` is None where the table has no live
+    metadata table.
     """
 
     dropped_partitions: tuple[str, ...] = ()
@@ -85,13 +88,13 @@ class SyncPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewFiles:
-    """The new files of a pending instant, as the metadata table is told of them.
+    """The new files of a pending instant.
 
-    ``instant``: requested time, ``parse_instant_ms`` the same in milliseconds since 1970, read in the
-    timeline's zone; ``completion_time``: the deltacommit's completion time, used from version 8 on.
-    ``files_by_partition``: partition path ("" where the table has none) -> its new files. ``columns``: those
-    whose range every file has to tell. ``read_keys`` gives the record keys of a new file whose places
-    are told.
+    ``instant``: requested time. ``instant_ms``: the same in milliseconds since 1970, read in the
+    timeline's zone. ``completion_time``: of the deltacommit, used from version 8 on.
+    ``files_by_partition``: partition path ("" where the table has none) -> new files. ``columns``:
+    the columns whose range every file must have. ``read_keys`` returns the record keys of a new
+    file whose locations are recorded.
     """
 
     instant: str
@@ -115,11 +118,11 @@ def plan_sync(
     builders: Mapping[str, LogBuilder],
     decide: Callable[[Mapping[str, str]], Mapping[str, PartitionDecision]],
 ) -> SyncPlan:
-    """Every partition that can be told is, the others must go; what one attempt wrote goes first.
+    """Plan the update of every partition that can be updated; the others must be dropped.
 
-    ``decide``: obstacles by metadata partition -> the verdict on each live one. Raises what
-    ``decide`` does; BusyError when a partition must go while another write is pending, which may be
-    counting on it; FormatError.
+    Files of an earlier attempt are removed first. ``decide``: obstacles by metadata partition ->
+    the decision for each live partition. Raises what ``decide`` raises; BusyError when a partition
+    must be dropped while another write is pending, which may rely on it; FormatError.
     """
     table, instant = builder.table, builder.new_files.instant
     wanted = [name for name, verdict in decide({}).items() if verdict.decision is SyncDecision.SYNC]
@@ -149,7 +152,7 @@ def plan_sync(
 def _build_logs(
     builders: Mapping[str, LogBuilder], wanted: Iterable[str]
 ) -> tuple[dict[str, list[NewLogFile]], dict[str, str]]:
-    """The log files of each partition, and why there are none where that is so."""
+    """Return the log files of each partition, and why others have none."""
     contents: dict[str, list[NewLogFile]] = {}
     obstacles = {}
     for name in wanted:
@@ -163,7 +166,7 @@ def _build_logs(
 
 
 def _check_no_pending_write(table: MetadataTable, instant: str, dropped: Mapping[str, str]) -> None:
-    """Raises BusyError while another write is pending."""
+    """Raise BusyError while another write is pending."""
     foreign = [
         other
         for other in table.timelines.data.instants
@@ -172,7 +175,7 @@ def _check_no_pending_write(table: MetadataTable, instant: str, dropped: Mapping
     if foreign:
         raise BusyError(
             f"the metadata partitions {', '.join(sorted(dropped))} must be dropped, but "
-            f"{foreign[0].file_name} is pending and may be counting on them; run again when it has "
+            f"{foreign[0].file_name} is pending and may rely on them; run again when it has "
             "completed or was rolled back"
         )
 
@@ -183,7 +186,10 @@ def _relies_on_indexes(instant: Instant) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLogBuilder:
-    """Makes the log files of each partition. ``schema``: the JSON of its newest records' schema."""
+    """Builds the log files of each metadata partition.
+
+    ``schema``: JSON of the newest schema of its records.
+    """
 
     table: MetadataTable
     schema: str
@@ -200,7 +206,7 @@ class PartitionLogBuilder:
         return RecordEncoder(schema=self.schema, path=ROOT)
 
     def builders(self) -> dict[str, LogBuilder]:
-        """Of what is told of new files whatever they are for."""
+        """Return the builder of each partition that any new file updates."""
         return {
             FILES: self.build_listing,
             COLUMN_STATS: self.build_column_stats,
@@ -209,7 +215,7 @@ class PartitionLogBuilder:
         }
 
     def build_listing(self) -> list[NewLogFile]:
-        """Every partition that gets files, once more, and the new files, as Hudi says them."""
+        """Build entries for the new files and, as Hudi does, for their partitions."""
         added = {path: files for path, files in self.new_files.files_by_partition.items() if files}
         if not added:
             return []
@@ -225,10 +231,13 @@ class PartitionLogBuilder:
     def build_column_stats(
         self, known_wrappers: Mapping[str, BoundWrapper] | None = None
     ) -> list[NewLogFile]:
-        """The ranges of every new file; ``known_wrappers``: how columns are kept, learned where None."""
+        """Build the ranges of every new file.
+
+        ``known_wrappers``: how bounds are stored per column; learned from the index when None.
+        """
         columns = self.new_files.columns
         if not columns:
-            raise UnsupportedError("the columns of the index are not written down")
+            raise UnsupportedError("the columns of the index are not recorded")
         learned = learn_wrappers(self.table, columns) if known_wrappers is None else known_wrappers
         cells: list[Cell] = []
         for path, file in self.new_files.files:
@@ -239,7 +248,7 @@ class PartitionLogBuilder:
         return self.build_log_files(COLUMN_STATS, cells)
 
     def build_bloom_filters(self) -> list[NewLogFile]:
-        """The filter of every new file."""
+        """Build the filter of every new file."""
         records, instant = self.records, self.new_files.instant
         cells = []
         for path, file in self.new_files.files:
@@ -256,9 +265,9 @@ class PartitionLogBuilder:
     def build_record_index(
         self, read_keys: KeyReader | None = None, deleted_keys: Iterable[Any] = ()
     ) -> list[NewLogFile]:
-        """Where keys of new files are, and of ``deleted_keys``, string arrays of keys, that they are not.
+        """Build locations of the keys of new files, and deletions of ``deleted_keys``.
 
-        ``read_keys``: other than the tidings'.
+        ``read_keys``: replaces the new files' own.
         """
         records = self.records
         places = [
@@ -286,7 +295,7 @@ class PartitionLogBuilder:
         return found
 
     def build_log_files(self, partition: str, cells: Sequence[Cell]) -> list[NewLogFile]:
-        """A log file for each file group that gets some of the cells."""
+        """Return a log file for each file group that gets some of the cells."""
         values = {key.decode(): (key, value) for key, value in cells}
         slices = self.table.list_slices(partition)
         logs = []
@@ -320,27 +329,27 @@ class PartitionLogBuilder:
 
 
 def select_ranges(file: NewBaseFile, columns: Sequence[str]) -> list[ColumnRange]:
-    """The file's ranges of these columns, in their order; UnsupportedError where one is missing."""
+    """Return the file's ranges of these columns, in order; UnsupportedError if one is missing."""
     ranges = {found.column: found for found in file.ranges}
     unknown = [column for column in columns if column not in ranges]
     if unknown:
-        raise UnsupportedError(f"{file.name}: the range of {unknown[0]} is not known")
+        raise UnsupportedError(f"{file.name}: the range of {unknown[0]} is unknown")
     return [ranges[column] for column in columns]
 
 
 def metadata_partition_name(path: str) -> str:
-    """A partition path as the metadata table calls it."""
+    """Return a partition path as the metadata table names it."""
     return path or UNPARTITIONED
 
 
 def require_pending_action(
     table: MetadataTable, instant: str, actions: Collection[Action], what: str
 ) -> Action:
-    """The action of a pending instant; StaleError where the data timeline doesn't show ``what``."""
+    """Return the action of a pending instant; StaleError where it is not pending."""
     pending = {one.requested: one.action for one in table.timelines.data.pending(actions)}
     if instant not in pending:
         raise StaleError(
-            f"{instant} is no pending {what} on the timeline, so the metadata table cannot be told "
-            "of it; read the timeline again"
+            f"{instant} is not a pending {what} on the timeline, so the metadata table cannot be "
+            "updated for it; read the timeline again"
         )
     return pending[instant]

@@ -1,7 +1,9 @@
-"""What the metadata table's partition_stats index says of partitions: a range for each column.
+"""Read the metadata table's partition_stats index: a range per partition and column.
 
-A newer record takes the place of an older one where it says that it is tight, and else widens it;
-Hudi's own writers only make tight ones. A deleted one says that the partition had no rows then.
+A newer record replaces an older one when its bounds are tight; otherwise it widens them. Hudi's
+writers make only tight bounds. A deleted record means that the partition had no rows then. Source:
+HoodieTableMetadataUtil.mergeColumnStatsRecords, getPartitionStatsIndexKey (1.0 on).
+
 Source: HoodieTableMetadataUtil.mergeColumnStatsRecords, getPartitionStatsIndexKey (1.0 on).
 """
 
@@ -25,9 +27,9 @@ _DECIMAL: Final = 10  # ordinal of Hudi's ValueType
 def read_partition_ranges(
     table: MetadataTable, columns: Sequence[str], partitions: Iterable[str]
 ) -> dict[tuple[str, str], ColumnRange | None]:
-    """(partition, column) -> its range, None where it was deleted; others have no record.
+    """Return (partition, column) -> range, None where it was deleted; others have no record.
 
-    ``partitions`` as the index calls them, "." where the table has none. Raises FormatError,
+    ``partitions`` are named as in the index: "." where the table has none. Raises FormatError,
     UnsupportedError.
     """
     wanted = {
@@ -59,11 +61,11 @@ def read_partition_ranges(
 
 
 def merge_ranges(one: ColumnRange, other: ColumnRange, where: str) -> ColumnRange:
-    """The range of both together; UnsupportedError where their bounds are not of one type."""
+    """Return the range of both; UnsupportedError where their bounds have different types."""
     kinds = {type(found.least) for found in (one, other) if found.least is not None}
     if len(kinds) > 1:
         raise UnsupportedError(
-            f"{where}, column {one.column}: its new bounds are not of the type of those there are"
+            f"{where}, column {one.column}: the new bounds have another type than the existing ones"
         )
     return one.merge(other)
 
@@ -71,7 +73,7 @@ def merge_ranges(one: ColumnRange, other: ColumnRange, where: str) -> ColumnRang
 def _parse_range(stats: Mapping[str, Any]) -> ColumnRange:
     values, nulls = int(stats["valueCount"] or 0), int(stats["nullCount"] or 0)
     least, greatest = stats["minValue"], stats["maxValue"]
-    # of nulls alone Hudi says that they range from zero to zero
+    # for nulls alone, Hudi records a range from zero to zero
     is_known = least is not None and greatest is not None and nulls < values
     return ColumnRange(
         column=str(stats["columnName"]),
@@ -85,7 +87,7 @@ def _parse_range(stats: Mapping[str, Any]) -> ColumnRange:
 
 
 def _parse_bound(wrapped: Any, stats: Mapping[str, Any]) -> Bound:
-    """A bound as a file's range has it; ``wrapped``: a branch of the schema's union, by name."""
+    """Return a bound as a column range holds it; ``wrapped``: (branch name, value) of the union."""
     value: Bound = wrapped[1]["value"]
     typed = stats.get("valueType")
     kind = typed[1] if typed else {}

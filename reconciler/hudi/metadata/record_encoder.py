@@ -1,8 +1,11 @@
-"""What the metadata table's indexes say of a new base file: keys and encoded records.
+"""Encode records of the metadata table's indexes for new base files.
 
-A cell is (key, value) as an HFile holds it: the value is the Avro record of the table's own schema
-with an empty key. How a column's bounds are wrapped differs by Hudi's version and by column type,
-so it is learned from records that are there and never invented.
+A cell is (key, value) as an HFile holds it. The value is an Avro record of the table's own schema
+with an empty key. Hudi's versions store a column's bounds in different ways per type, so the way is
+learned from existing records and never guessed. Source: HoodieMetadataPayload,
+HoodieTableMetadataUtil (convertMetadataToColumnStatsRecords, …ToBloomFilterRecords,
+…ToRecordIndexRecords), HoodieAvroWrapperUtils.
+
 Source: HoodieMetadataPayload, HoodieTableMetadataUtil (convertMetadataToColumnStatsRecords,
 …ToBloomFilterRecords, …ToRecordIndexRecords), HoodieAvroWrapperUtils.
 """
@@ -28,7 +31,7 @@ from reconciler.hudi.metadata.index_keys import (
 )
 
 Cell = tuple[bytes, bytes]
-#: a bound of a column as its file stores it: dates in days, times in their column's own unit
+#: a bound as the file stores it: dates in days, times in the column's own unit
 Bound = bool | int | float | str | bytes | Decimal
 
 _COLUMN_STATS: Final = 3
@@ -38,9 +41,9 @@ _PARTITION_STATS: Final = 6
 _NULL: Final = "null"
 _INTS: Final = frozenset({"IntWrapper", "DateWrapper"})
 _INT_LIMIT: Final = 1 << 31
-#: what the older wrapper of decimals keeps behind the point
+#: digits after the point in the older wrapper of decimals
 _DIGITS: Final = 15
-#: Python's types of the values of each wrapper; a bool is an int to Python, but not here
+#: Python types that each wrapper holds; bool is not accepted as int
 _HOLDS: Final[Mapping[str, tuple[type, ...]]] = {
     "BooleanWrapper": (bool,),
     "IntWrapper": (int,),
@@ -58,10 +61,10 @@ _HOLDS: Final[Mapping[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRange:
-    """What a base file holds in one column, nulls among the ``values``.
+    """The range of one column in a base file; ``values`` counts nulls too.
 
-    ``least`` and ``greatest`` are None where all values are null. Of numbers NaN is the greatest,
-    as Spark orders them. ``size`` and ``plain_size`` are the column's bytes in the file.
+    ``least`` and ``greatest`` are None where all values are null. NaN is the greatest number, as in
+    Spark. ``size`` and ``plain_size``: compressed and uncompressed bytes of the column in the file.
     """
 
     column: str
@@ -73,7 +76,7 @@ class ColumnRange:
     plain_size: int
 
     def merge(self, other: Self) -> Self:
-        """The range of both files together."""
+        """Return the range of both files together."""
         known = [found for found in (self, other) if found.least is not None]
         return type(self)(
             column=self.column,
@@ -87,7 +90,7 @@ class ColumnRange:
 
 
 def _sort_key(bound: Any) -> tuple[bool, Any]:
-    """NaN last; text by its bytes, as parquet and Spark compare it."""
+    """Return a sort key: NaN last, text by its bytes, as Parquet and Spark compare."""
     if isinstance(bound, float) and math.isnan(bound):
         return (True, 0.0)
     return (False, bound.encode() if isinstance(bound, str) else bound)
@@ -95,9 +98,9 @@ def _sort_key(bound: Any) -> tuple[bool, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundWrapper:
-    """How the index says the bounds of one column. ``wrapper``: its record's full name.
+    """How the index stores the bounds of one column. ``wrapper``: its record's full name.
 
-    ``value_type``: what versions from 1.1 on add, null before.
+    ``value_type``: a type description of Hudi 1.1 and later, None before.
     """
 
     wrapper: str
@@ -107,10 +110,10 @@ class BoundWrapper:
     def learn(
         cls, values: Iterable[bytes], schema: str, path: str, columns: Iterable[str]
     ) -> dict[str, Self]:
-        """The wrappings of those of the columns that records of the index show.
+        """Return the wrappers of those columns that records of the index show.
 
-        ``values``: records of column_stats or partition_stats, of one schema; no more of them are
-        read than are needed. Raises FormatError naming ``path``.
+        ``values``: records of column_stats or partition_stats with one schema; only as many are
+        read as needed. Raises FormatError naming ``path``.
         """
         missing, found, left = set(columns), {}, iter(values)
         while missing and (value := next(left, None)) is not None:
@@ -123,12 +126,12 @@ class BoundWrapper:
 
     @staticmethod
     def read_column(value: bytes, schema: str, path: str) -> str:
-        """The column of a record of column_stats; raises FormatError naming ``path``."""
+        """Return the column of a column_stats record; raises FormatError naming ``path``."""
         with decoding(path, "an Avro record"):
             return str(decode_stats(value, schema, path)["columnName"])
 
     def wrap(self, bound: Bound | None, where: str) -> Any:
-        """A bound as a branch of the schema's union; UnsupportedError when it cannot be one."""
+        """Return a bound as a branch of the schema's union; UnsupportedError if it does not fit."""
         if bound is None:
             return None
         kind = self.wrapper.rpartition(".")[2]
@@ -148,23 +151,23 @@ class BoundWrapper:
         return (self.wrapper, {"value": bound})
 
     def _read_scale(self, kind: str, where: str) -> int:
-        """The digits behind the point that the index keeps of decimals."""
+        """Return how many digits after the point the index keeps of decimals."""
         if kind != "BytesWrapper":
             return _DIGITS
         said = self.value_type[1] if self.value_type else {}
         scale = str(said.get("additionalInfo")).partition(",")[2]
         if not scale.isdecimal():
             raise UnsupportedError(
-                f"{where}: the index does not say how many digits it keeps behind the point; drop "
-                "the index column_stats"
+                f"{where}: the index does not record its number of decimal digits; drop the index "
+                "column_stats"
             )
         return int(scale)
 
 
 def _fits_wrapper(bound: Bound, kind: str) -> bool:
-    """Whether a wrapper of 32 bits holds the bound as it is: its column may have been widened.
+    """Return whether a 32-bit wrapper holds the bound exactly: its column may have been widened.
 
-    >>> _fits(0.1, "FloatWrapper"), _fits(0.5, "FloatWrapper"), _fits(1 << 31, "IntWrapper")
+    >>> _fits_wrapper(0.1, "FloatWrapper"), _fits_wrapper(0.5, "FloatWrapper"), _fits_wrapper(1 << 31, "IntWrapper")
     (False, True, False)
     """
     if kind in _INTS and isinstance(bound, int):
@@ -178,7 +181,7 @@ def _fits_wrapper(bound: Bound, kind: str) -> bool:
 
 
 def decode_stats(value: bytes, schema: str, path: str) -> dict[str, Any]:
-    """The statistics of a record, branches of unions with their names; raises FormatError."""
+    """Decode a record's statistics; union values keep their branch name. Raises FormatError."""
     import fastavro  # noqa: PLC0415
 
     with decoding(path, "an Avro record"):
@@ -191,9 +194,9 @@ def decode_stats(value: bytes, schema: str, path: str) -> dict[str, Any]:
 
 
 def _encode_unscaled(bound: Decimal) -> bytes:
-    """The digits as Java's BigInteger.toByteArray.
+    """Encode the digits as Java's BigInteger.toByteArray.
 
-    >>> [_unscaled(Decimal(digits)).hex() for digits in ("3.25", "-3.125", "1.28", "-1.28")]
+    >>> [_encode_unscaled(Decimal(digits)).hex() for digits in ("3.25", "-3.125", "1.28", "-1.28")]
     ['0145', 'f3cb', '0080', '80']
     """
     number = _unscaled_integer(bound)
@@ -208,22 +211,22 @@ def _unscaled_integer(bound: Decimal) -> int:
 
 
 def _rescale(bound: Decimal, scale: int, where: str) -> Decimal:
-    """The same number with so many digits behind the point."""
+    """Return the same number with ``scale`` digits after the point."""
     number, exponent = _unscaled_integer(bound), bound.as_tuple().exponent
     more = scale + exponent if isinstance(exponent, int) else -1
     if more < 0 and number % 10**-more:
         raise UnsupportedError(
-            f"{where}: the index keeps {scale} digits behind the point, which {bound} exceeds; "
-            "drop the index column_stats"
+            f"{where}: {bound} has more than the {scale} decimal digits that the index keeps; drop "
+            "the index column_stats"
         )
     number = number * 10**more if more >= 0 else number // 10**-more
-    # not scaleb, which rounds to 28 digits
+    # scaleb would round to 28 digits
     return Decimal(f"{number}E-{scale}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEncoder:
-    """Makes the cells of one schema, the one that the table's newest records were written with."""
+    """Encodes cells with one schema: the one of the table's newest records."""
 
     schema: str
     path: str
@@ -235,10 +238,10 @@ class RecordEncoder:
         ranges: Sequence[ColumnRange],
         wrappers: Mapping[str, BoundWrapper],
     ) -> list[Cell]:
-        """Of a base file, a cell for each range. ``partition`` is "." where the table has none.
+        """Return a cell for each range of a base file.
 
-        Raises UnsupportedError for a column without wrapping: without its range, a reader that
-        skips by it would lose the file's rows.
+        ``partition`` is "." where the table has none. Raises UnsupportedError for a column without
+        a wrapper: without its range, a reader that skips by this column would lose the file's rows.
         """
         columns = [found.column for found in ranges]
         keys = build_column_stats_keys(columns, partition, [name])
@@ -250,7 +253,7 @@ class RecordEncoder:
     def encode_partition_stats(
         self, partition: str, ranges: Sequence[ColumnRange], wrappers: Mapping[str, BoundWrapper]
     ) -> list[Cell]:
-        """Of a partition; ``ranges`` are those of all its files, so they are said to be tight."""
+        """Return a cell for each range of a partition, marked as tight."""
         tail = hash_name(partition)
         return [
             (
@@ -263,7 +266,7 @@ class RecordEncoder:
     def encode_bloom_filter(
         self, partition: str, name: str, instant: str, code: str, text: str
     ) -> Cell:
-        """Of a base file: ``code`` and ``text`` are those of its footer."""
+        """Return the cell of a base file's filter, from code and text of its footer."""
         (key,) = build_bloom_filter_keys(partition, [name])
         said = {
             "type": code,
@@ -274,10 +277,10 @@ class RecordEncoder:
         return key.encode(), self._encode_record(_BLOOM_FILTERS, "BloomFilterMetadata", said)
 
     def encode_record_location(self, partition: str, name: str, instant_ms: int) -> bytes:
-        """The value of every record of a base file in the record index; its keys are the records'.
+        """Return the record index's value for every record of a base file.
 
-        ``partition`` is "" where the table has none. ``parse_instant_ms``: the instant in milliseconds
-        since 1970, read in the timeline's zone. Raises UnsupportedError when the file's id is not a
+        ``partition`` is "" where the table has none. ``instant_ms``: the instant in milliseconds
+        since 1970, read in the timeline's zone. Raises UnsupportedError when the file id is not a
         UUID with a number.
         """
         parsed = BaseName.parse(name)
@@ -286,7 +289,7 @@ class RecordEncoder:
             high, low = _split_uuid(uuid.UUID(uid)), int(index)
         except ValueError:
             raise UnsupportedError(
-                f"{name}: its file id is no UUID with a number, which the record index needs; drop "
+                f"{name}: its file id is not a UUID with a number, as the record index needs; drop "
                 "the index record_index"
             ) from None
         said = {
@@ -313,8 +316,8 @@ class RecordEncoder:
         wrapping = wrappers.get(found.column)
         if wrapping is None:
             raise UnsupportedError(
-                f"{where}: the index has no record that shows how it is kept; drop the index "
-                "column_stats"
+                f"{where}: the index has no entry that shows how it stores this column; drop the "
+                "index column_stats"
             )
         least, greatest = _replace_nan(found)
         said = {
@@ -341,10 +344,10 @@ class RecordEncoder:
         return encode_record(self._fill_record(parsed, record), parsed)
 
     def _fill_record(self, schema: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-        """A record with null wherever nothing is said, and without what its schema has not.
+        """Return a record with null for missing values, limited to the schema's fields.
 
-        Raises UnsupportedError for a field that may not be null: the schema is of a Hudi that we do
-        not know.
+        Raises UnsupportedError for a missing value that may not be null: the schema is of an
+        unknown Hudi.
         """
         branches = schema if isinstance(schema, list) else [schema]
         (record,) = [branch for branch in branches if branch != _NULL]
@@ -358,10 +361,10 @@ class RecordEncoder:
 
 
 def _replace_nan(found: ColumnRange) -> tuple[Bound | None, Bound | None]:
-    """The bounds with infinity for NaN.
+    """Return the bounds with infinity for NaN.
 
-    Hudi 1.2 skips what ranges to NaN where greater numbers are asked for, and loses rows. Whoever
-    asks for NaN itself finds none in an index either way.
+    Hudi 1.2 skips a file whose range ends in NaN when a query asks for greater numbers, and loses
+    rows. A query for NaN itself finds nothing in an index either way.
     """
     least, greatest = found.least, found.greatest
     if isinstance(least, float) and math.isnan(least):
@@ -372,7 +375,7 @@ def _replace_nan(found: ColumnRange) -> tuple[Bound | None, Bound | None]:
 
 
 def _split_uuid(number: uuid.UUID) -> tuple[int, int]:
-    """The two longs of Java's UUID."""
+    """Return the two longs of Java's UUID."""
     data = number.bytes
     return (
         int.from_bytes(data[:8], "big", signed=True),

@@ -1,7 +1,10 @@
-"""Where rows are, by their keys, as the metadata table's record index has it.
+"""Read the metadata table's record index: the location of rows by key.
 
-A key is in the index's file group of its hash, where keys are sorted: of its records the newest
-counts, or its deletion. In columns, but for the entries of the blocks that are looked at.
+A key is in the file group of its hash, where keys are sorted. Its newest record or deletion counts.
+Work is done on columns, except for the entries of the blocks that are read. Source:
+HoodieBackedTableMetadata.readRecordIndex, HoodieTableMetadataUtil (mapRecordKeyToFileGroupIndex,
+getLocationFromRecordIndexInfo).
+
 Source: HoodieBackedTableMetadata.readRecordIndex, HoodieTableMetadataUtil
 (mapRecordKeyToFileGroupIndex, getLocationFromRecordIndexInfo).
 """
@@ -29,22 +32,21 @@ from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.active import Timeline
 
-#: partition path, "" where the table has none, and file id
+#: partition path ("" where the table has none) and file id
 FileGroupLocation = tuple[str, str]
 _GROUP: Final = "record-index-{:04}-0"
-#: more file groups than Hudi makes; their names would no longer sort by number
+#: with more file groups, names no longer sort by number
 _MAX_GROUPS: Final = 10_000
 _MASK: Final = (1 << 64) - 1
-#: of a location whose file id is a text, and no UUID with a number
+#: encoding of a file id that is stored as text, not as a UUID with a number
 _AS_TEXT: Final = 1
 _NO_NUMBER: Final = -1
 
 
 def list_global_slices(table: MetadataTable) -> tuple[MetadataSlice, ...] | None:
-    """The file groups of a record index of all keys, by number; None where it is no such index.
+    """Return the file groups of a global record index by number, None for any other index.
 
-    Since 1.1 one may keep every partition's keys by themselves. Raises FormatError where the index
-    is not there.
+    Since 1.1 an index may keep keys per partition. Raises FormatError where the index is missing.
     """
     slices = table.list_slices(RECORD_INDEX)
     names = [_GROUP.format(number) for number in range(min(len(slices), _MAX_GROUPS))]
@@ -55,9 +57,9 @@ def list_global_slices(table: MetadataTable) -> tuple[MetadataSlice, ...] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyLocations:
-    """Where keys are. ``key_index``: ascending indexes of those that have a place.
+    """The locations of keys. ``key_index``: ascending indexes of keys that have a location.
 
-    ``location_code``: of each of them an index into ``locations``, which are distinct.
+    ``location_code``: for each of them, an index into ``locations``, which are distinct.
     """
 
     key_index: NDArray[np.int64]
@@ -67,11 +69,11 @@ class KeyLocations:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordIndex:
-    """A record index as it was at some time, without the storage that it is on; picklable.
+    """A record index at some point in time, without its storage; picklable.
 
-    ``version``: of the table; ``metadata_timeline``: the metadata table's timeline; ``slices``: its file groups
-    by number, each key of the table in one of them. ``data_timeline``: the table's timeline, read after
-    these: what the metadata table says of an instant that is not on it counts as done.
+    ``version``: of the table. ``metadata_timeline``: the metadata table's timeline. ``slices``: its
+    file groups by number; each key is in one of them. ``data_timeline``: the table's timeline, read
+    last; an instant of the metadata table that is not on it counts as completed.
     """
 
     version: int
@@ -80,15 +82,15 @@ class RecordIndex:
     slices: tuple[MetadataSlice, ...]
 
     def find_groups(self, keys: Any) -> NDArray[np.int64]:
-        """The file group of each key of a string array without nulls."""
+        """Return the file group of each key of a string array without nulls."""
         return find_record_groups(keys, len(self.slices))
 
     def locate_keys(self, source: ByteSource, group: int, keys: Any) -> KeyLocations:
-        """Where the distinct keys of a file group are, as far as it knows them.
+        """Return the known locations of distinct keys of one file group.
 
-        Reads its log files, and of its base file what may hold one. Memory: the log files, and as
-        much as the keys have. Raises FormatError, UnsupportedError, NotFoundError where a file is
-        gone since.
+        Reads the group's log files, and the blocks of its base file that may hold a key. Memory:
+        the log files and the keys. Raises FormatError, UnsupportedError, and NotFoundError where a
+        file was removed.
         """
         timelines = MetadataTimelines(
             source, self.version, self.metadata_timeline, self.data_timeline
@@ -108,9 +110,9 @@ class RecordIndex:
 def select_keys_in(
     index: RecordIndex, source: ByteSource, keys: Any, locations: Collection[FileGroupLocation]
 ) -> Iterator[Any]:
-    """Those of the keys of a string array that the index has in one of some places.
+    """Yield arrays of the distinct keys that the index locates in some file groups.
 
-    Each once, in arrays. Reads and raises as ``RecordIndex.places`` does.
+    Reads and raises as ``RecordIndex.locate_keys`` does.
     """
     keys = pc.unique(keys)
     groups = index.find_groups(keys)
@@ -123,7 +125,7 @@ def select_keys_in(
 
 
 class _Sorted(Sequence[bytes]):
-    """The values of a sorted binary array, one at a time."""
+    """The values of a sorted binary array, converted one at a time."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -137,9 +139,9 @@ class _Sorted(Sequence[bytes]):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _KeyLookup:
-    """What is known so far of ``keys``, sorted ones; ``order``: their indexes as they were asked.
+    """What is known so far of sorted ``keys``; ``order``: their indexes in the input.
 
-    ``is_open``: neither a place nor a deletion was met. ``location_code``: -1 for none.
+    ``is_open``: neither a location nor a deletion was found yet. ``location_code``: -1 for none.
     """
 
     keys: Any
@@ -160,12 +162,12 @@ class _KeyLookup:
         )
 
     def mark_deleted(self, gone: Sequence[bytes]) -> None:
-        """What was written before of some keys is over."""
+        """Close keys that a newer deletion removed."""
         known = pa.array(gone, pa.large_binary())
         self.is_open &= ~to_numpy_bools(pc.is_in(self.keys, value_set=known))
 
     def read_entries(self, entries: HFile, schema: str) -> None:
-        """The entries of keys that are still open."""
+        """Read the entries of keys that are still open."""
         codes: dict[bytes, int] = {}
         for start, end, cells in entries.scan_blocks_with_keys(_Sorted(self.keys)):
             if not self.is_open[start:end].any():
@@ -200,7 +202,7 @@ def _decode_location(value: bytes, schema: str, path: str) -> FileGroupLocation:
 
 
 def _parse_location(said: Mapping[str, Any]) -> FileGroupLocation:
-    """Partition path and file id; raises LookupError, TypeError, ValueError."""
+    """Return partition path and file id; raises LookupError, TypeError, ValueError."""
     if said.get("fileIdEncoding") == _AS_TEXT:
         return str(said["partitionName"]), str(said["fileId"])
     halves = (said["fileIdHighBits"] & _MASK) << 64 | said["fileIdLowBits"] & _MASK

@@ -1,7 +1,9 @@
-"""Where rows are now, for the metadata table's record index: a record for every row that is told.
+"""Build the record index's entries for rows in new files, and delete entries of removed keys.
 
-What is nowhere any more is deleted by key. In columns: a few bytes of every key are in memory at
-once, and the cells of one file group.
+It works on columns: a few bytes of every key are in memory at once, and the cells of one file
+group. Source: HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords, reduceByKeys (a key that
+is deleted in one file and written in another is only written), mapRecordKeyToFileGroupIndex.
+
 Source: HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords, reduceByKeys (a key that is
 deleted here and written there is only written), mapRecordKeyToFileGroupIndex.
 """
@@ -28,10 +30,10 @@ FileLocation = tuple[str, int, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLocations:
-    """What a file group of the record index is told; ``file_slice``: its newest slice.
+    """The new entries of one file group of the record index.
 
-    ``content``: an HFile of ``rows`` records, None without any. ``deleted_keys``: keys to delete, sorted,
-    none of them in ``content``.
+    ``content``: an HFile of ``rows`` records, None without any. ``deleted_keys``: sorted keys to
+    delete, none of them in ``content``.
     """
 
     file_slice: MetadataSlice
@@ -47,25 +49,26 @@ def build_location_blocks(
     schema: str,
     deleted_keys: Iterable[Any] = (),
 ) -> Iterator[GroupLocations]:
-    """What each touched file group of the record index is told.
+    """Yield the new entries of each touched file group of the record index.
 
-    ``read_keys``: path and size of a file -> string arrays of record keys. Where several rows have a
-    key, the last one of the last file counts, since an index has room for one. ``deleted_keys``: string
-    arrays of keys that the table has no more, unless one of the files does.
+    ``read_keys``: path and size of a file -> string arrays of record keys. When several rows have
+    the same key, the last one of the last file counts, because the index holds one location per
+    key. ``deleted_keys``: string arrays of keys that the table no longer has, unless a new file has
+    them.
 
     Raises UnsupportedError for an index whose file groups are not chosen by key alone, for rows
-    without key and for keys that are too long; FormatError.
+    without a key and for keys that are too long; FormatError.
     """
     slices = list_global_slices(table)
     if slices is None:
-        raise UnsupportedError("the record index keeps keys by partition")
+        raise UnsupportedError("the record index keeps keys per partition")
     groups = [_GroupKeys() for _ in slices]
     for number, (path, size, _value) in enumerate(locations):
         for some in read_keys(path, size):
             _distribute_keys(some, number, groups, path)
     deleted = [_GroupKeys() for _ in slices]
     for some in deleted_keys:
-        _distribute_keys(some, 0, deleted, "what is deleted")
+        _distribute_keys(some, 0, deleted, "deleted keys")
     values = pa.array([value for _path, _size, value in locations], pa.binary())
     for at, over in enumerate(slices):
         group, groups[at] = groups[at], _GroupKeys()
@@ -77,13 +80,13 @@ def build_location_blocks(
 
 @dataclass(slots=True)
 class _GroupKeys:
-    """Keys of one file group, an array for each batch of them, and which file each is from."""
+    """Keys of one file group, an array per batch, and the file that each batch is from."""
 
     keys: list[Any] = field(default_factory=list)
     files: list[int] = field(default_factory=list)
 
     def subtract(self, written: _GroupKeys) -> list[str]:
-        """The distinct keys that the other one has not, sorted."""
+        """Return the distinct keys that ``written`` does not have, sorted."""
         import pyarrow.compute as pc  # noqa: PLC0415
 
         if not self.keys:
@@ -96,13 +99,13 @@ class _GroupKeys:
         return found
 
     def encode(self, values: Any, schema: str) -> tuple[int, bytes]:
-        """The number of distinct keys and their HFile."""
+        """Return the number of distinct keys and their HFile."""
         import pyarrow.compute as pc  # noqa: PLC0415
 
         keys = pa.concat_arrays([array.cast(pa.large_binary()) for array in self.keys])
         counts = [len(array) for array in self.keys]
         files = to_integer_array(np.repeat(np.array(self.files, np.int32), counts))
-        order = pc.array_sort_indices(keys)  # stable: of equal keys, the last one read is last
+        order = pc.array_sort_indices(keys)  # stable, so the last read of equal keys is last
         keys, files = keys.take(order), files.take(order)
         is_last = np.ones(len(keys), np.bool_)
         is_last[:-1] = to_numpy_bools(pc.not_equal(keys[1:], keys[:-1]))
@@ -119,7 +122,7 @@ def _distribute_keys(keys: Any, number: int, groups: Sequence[_GroupKeys], path:
     import pyarrow.compute as pc  # noqa: PLC0415
 
     if keys.null_count:
-        raise UnsupportedError(f"{path}: has rows without record key")
+        raise UnsupportedError(f"{path}: has rows without a record key")
     if not len(keys):
         return
     if pc.max(pc.binary_length(keys)).as_py() > hfile_writer.LONGEST_KEY:

@@ -1,7 +1,9 @@
-"""What to write so that the metadata table knows of new files into which rows were moved.
+"""Plan the metadata table's update for new files into which rows were moved.
 
-One deltacommit of the data instant, as of a clean: nobody sees any of it before the data table's
-instant completes. Files that the new ones replace stay listed until a clean removes them.
+It is one deltacommit of the data instant, as for a clean; readers see it only when the data table's
+instant completes. Replaced files stay listed until a clean removes them. Source:
+HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
+
 Source: HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
 """
 
@@ -29,8 +31,8 @@ __all__ = [
     "REWRITES",
     "KeyReader",
     "NewBaseFile",
-    "SyncPlan",
     "NewFilesOfRewrite",
+    "SyncPlan",
     "plan_rewrite_sync",
 ]
 
@@ -39,7 +41,7 @@ REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewFilesOfRewrite(NewFiles):
-    """One rewrite as the metadata table is told of it; ``keys`` gives all keys of a new file."""
+    """The new files of a rewrite; ``read_keys`` returns all keys of a new file."""
 
 
 def plan_rewrite_sync(
@@ -49,12 +51,12 @@ def plan_rewrite_sync(
     *,
     inflight: Sequence[str] = (),
 ) -> SyncPlan:
-    """Tell every live partition of the metadata table of new files, or say that it must go.
+    """Plan the update of every live metadata partition for new files; drop what cannot be updated.
 
-    ``inflight``: partitions that are being built. What an earlier attempt at the same instant wrote
-    is taken back and written again. Raises FormatError, UnsupportedError; StaleError when the
-    table's data timeline doesn't show the instant as pending; BusyError when a partition must go
-    while another write is pending, which may be counting on it.
+    ``inflight``: partitions that are being built. An earlier attempt at the same instant is removed
+    and written again. Raises FormatError, UnsupportedError; StaleError when the data timeline does
+    not show the instant as pending; BusyError when a partition must be dropped while another write
+    is pending, which may rely on it.
     """
     action = require_pending_action(table, new_files.instant, REWRITES, "clustering")
     rows = sum(file.rows for _path, file in new_files.files)

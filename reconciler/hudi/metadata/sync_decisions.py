@@ -1,8 +1,11 @@
-"""Which partitions of the metadata table an action must bring up to date, leave or drop.
+"""Decide which metadata partitions an action must update, leave or drop.
 
-One function decides for all of them, so that none is forgotten: an index that silently lacks what
-an action did loses rows. Source: MetadataPartitionType and
-HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2), and experiments with each of them.
+One function decides for all of them, so that none is forgotten: an index that silently misses an
+action loses rows. Source: MetadataPartitionType and
+HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2), and experiments with each version.
+
+Source: MetadataPartitionType and HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2),
+and experiments with each of them.
 """
 
 from __future__ import annotations
@@ -21,12 +24,11 @@ COLUMN_STATS: Final = "column_stats"
 PARTITION_STATS: Final = "partition_stats"
 BLOOM_FILTERS: Final = "bloom_filters"
 RECORD_INDEX: Final = "record_index"
-#: the indexes that a Hudi writer builds anew by itself when they are not there
+#: the indexes that a Hudi writer rebuilds by itself when they are missing
 DROPPABLE: Final = (BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
-#: rows whose places are written into the record index rather than the index dropped. A row takes
-#: 150 bytes of memory, its 25 in the log file among them, and three microseconds: 0.6 GB and twelve
-#: seconds at most, on the driver and under the lock. Beyond it a job that reads the keys where the
-#: rows are is the better one: the writer that builds the index anew.
+#: most rows whose locations are written; for more, the record index is dropped. A row takes 150
+#: bytes of memory, 25 of them in the log file, and 3 microseconds: at most 0.6 GB and 12 seconds,
+#: on the driver and under the lock. For more rows, a distributed job that rebuilds it is better.
 MAX_RECORDS: Final = 4_000_000
 
 _SECONDARY: Final = "secondary_index_"
@@ -34,11 +36,12 @@ _EXPRESSION: Final = "expr_index_"
 
 
 class SyncDecision(StrEnum):
-    """What becomes of a metadata partition.
+    """What happens to a metadata partition.
 
-    ``sync``: written, or readers see what isn't there; ``tidy``: right as it is, but entries that
-    nobody looks up any more are deleted where their keys can be known; ``leave``: right as it is;
-    ``drop``: taken out of the table's properties, for a Hudi writer to build anew.
+    ``sync``: it is updated, or readers would miss or invent data. ``tidy``: it stays correct, but
+    entries that nobody looks up any more are deleted where their keys are known. ``leave``: it
+    stays correct as it is. ``drop``: it is removed from the table's properties, so that a Hudi
+    writer rebuilds it.
     """
 
     SYNC = "sync"
@@ -49,7 +52,7 @@ class SyncDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionDecision:
-    """A decision and why."""
+    """A decision and its reason."""
 
     decision: SyncDecision
     because: str
@@ -57,11 +60,11 @@ class PartitionDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFilesFacts:
-    """What new files do and what is known of them. ``rows``: those whose places are told.
+    """What is known of an action's new files. ``rows``: number of rows that change location.
 
-    ``obstacles``: metadata partition -> why it cannot be told of the new files. Before the files
-    are written nothing is known to stand in the way. ``adds_values``: whether there are values in them
-    that their partition did not have, as a write brings them; a rewrite only moves rows.
+    ``obstacles``: metadata partition -> why it cannot be updated for the new files. Before the
+    files are written, no obstacle is known. ``adds_values``: the files may hold values that their
+    partition did not have, as after a write; a rewrite only moves rows.
     """
 
     table_version: int
@@ -73,26 +76,26 @@ class NewFilesFacts:
 _CLEAN: Final[Mapping[str, PartitionDecision]] = {
     FILES: PartitionDecision(SyncDecision.SYNC, "it lists the files"),
     COLUMN_STATS: PartitionDecision(
-        SyncDecision.TIDY, "statistics are only looked up for files that `files` lists"
+        SyncDecision.TIDY, "readers look up statistics only for listed files"
     ),
     BLOOM_FILTERS: PartitionDecision(
-        SyncDecision.TIDY, "bloom filters are only looked up for files that `files` lists"
+        SyncDecision.TIDY, "readers look up bloom filters only for listed files"
     ),
     PARTITION_STATS: PartitionDecision(
-        SyncDecision.LEAVE, "a clean removes no row of a newest slice, so no range narrows"
+        SyncDecision.LEAVE, "a clean removes no row of a newest slice, so ranges stay"
     ),
     RECORD_INDEX: PartitionDecision(
-        SyncDecision.LEAVE, "a clean moves no row: keys stay in the file groups they are in"
+        SyncDecision.LEAVE, "a clean moves no row, so keys stay in their file groups"
     ),
 }
-#: partitions of user-defined indexes, by prefix; Hudi's own cleans leave them alone too
+#: partitions of user-defined indexes, by prefix; Hudi's own cleans do not touch them either
 _CLEAN_PREFIXES: Final[Mapping[str, PartitionDecision]] = {
     _SECONDARY: PartitionDecision(SyncDecision.LEAVE, "a clean moves no row"),
     _EXPRESSION: PartitionDecision(
-        SyncDecision.LEAVE, "its entries are only looked up for files that `files` lists"
+        SyncDecision.LEAVE, "readers look up its entries only for listed files"
     ),
 }
-#: actions whose new files the partitions are told of
+#: actions whose new files the partitions record
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
 
 
@@ -102,27 +105,28 @@ def decide_sync(
     inflight: Collection[str] = (),
     rewrite: NewFilesFacts | None = None,
 ) -> dict[str, PartitionDecision]:
-    """The verdict for every live metadata partition (``hoodie.table.metadata.partitions``).
+    """Return the decision for every live metadata partition (``hoodie.table.metadata.partitions``).
 
-    ``inflight``: partitions being built (``…partitions.inflight``). ``rewrite``: of an action that
-    has made new files: a clustering, or a write of rows.
-    Raises BusyError when there are any in flight, UnsupportedError for a partition or an action
-    that is unknown here, and for an index that a rewrite could only drop but no writer builds anew.
+    ``inflight``: partitions being built (``…partitions.inflight``). ``rewrite``: facts of an action
+    that made new files, a clustering or a write of rows. Raises BusyError when a partition is being
+    built; UnsupportedError for an unknown partition or action, and for an index that would have to
+    be dropped but that no writer rebuilds.
     """
     if inflight:
         raise BusyError(
             f"the metadata partitions {', '.join(sorted(inflight))} are being built; "
-            "run again when their indexing has finished or was dropped"
+            "run again when the build has finished or was dropped"
         )
     if live_partitions and FILES not in live_partitions:
         raise UnsupportedError(
-            f"the metadata table has {', '.join(sorted(live_partitions))} but not {FILES}; rebuild it"
+            f"the metadata table has {', '.join(sorted(live_partitions))} but not {FILES}; "
+            "rebuild it"
         )
     if action is Action.CLEAN:
         return {partition: _decide_clean(partition) for partition in sorted(live_partitions)}
     if action in _WRITES and rewrite is not None:
         return _decide_rewrites(frozenset(live_partitions), rewrite)
-    raise UnsupportedError(f"the metadata table cannot be kept right after a {action} yet")
+    raise UnsupportedError(f"updating the metadata table after a {action} is not supported")
 
 
 def decide_rewrite_sync(
@@ -132,10 +136,10 @@ def decide_rewrite_sync(
     rows: int,
     inflight: Collection[str] = (),
 ) -> dict[str, PartitionDecision]:
-    """What a rewrite of so many rows will do to each live metadata partition, before it is done.
+    """Return what a rewrite of ``rows`` rows will do to each live partition, before it runs.
 
-    What comes out of it may be dropped although it says ``sync`` here, when the index turns out to
-    hold what cannot be made anew (a column without bounds, a file without filter, a record index
+    A partition may still be dropped although the result says ``sync``, when the index turns out to
+    hold what cannot be made again (a column without bounds, a file without filter, a record index
     by partition). Raises as ``decide_sync`` does.
     """
     facts = NewFilesFacts(table_version=table_version, rows=rows)
@@ -145,9 +149,10 @@ def decide_rewrite_sync(
 def decide_write_sync(
     live_partitions: Collection[str], *, table_version: int, inflight: Collection[str] = ()
 ) -> dict[str, PartitionDecision]:
-    """What a write of rows will do to each live metadata partition, before it is done.
+    """Return what a write of rows will do to each live partition, before it runs.
 
-    As ``decide_rewrite_sync``; so many keys may be new or deleted that the record index goes.
+    As ``decide_rewrite_sync``. The record index may still be dropped when too many keys are new or
+    deleted.
     """
     facts = NewFilesFacts(table_version=table_version, rows=0, adds_values=True)
     return decide_sync(Action.COMMIT, live_partitions, inflight, facts)
@@ -160,16 +165,16 @@ def _decide_clean(partition: str) -> PartitionDecision:
         if partition.startswith(prefix):
             return verdict
     raise UnsupportedError(
-        f"the metadata partition {partition!r} is unknown to this version of reconciler, so it "
-        "cannot tell what a clean must write there"
+        f"the metadata partition {partition!r} is unknown, so a clean cannot "
+        "update it; use a newer version of reconciler"
     )
 
 
 def _decide_rewrites(live: frozenset[str], facts: NewFilesFacts) -> dict[str, PartitionDecision]:
     if live and facts.table_version not in KNOWN_VERSIONS:
         raise UnsupportedError(
-            f"the metadata table of table version {facts.table_version} is unknown to this version "
-            f"of reconciler; it knows {', '.join(map(str, KNOWN_VERSIONS))}"
+            f"the metadata table of table version {facts.table_version} is not "
+            f"supported; supported are {', '.join(map(str, KNOWN_VERSIONS))}"
         )
     return {partition: _decide_rewrite(partition, live, facts) for partition in sorted(live)}
 
@@ -183,7 +188,7 @@ def _decide_rewrite(
     if partition == PARTITION_STATS:
         return _decide_partition_stats(live, facts)
     if partition == RECORD_INDEX and facts.rows > MAX_RECORDS:
-        obstacle = f"{facts.rows} rows move, and more than {MAX_RECORDS} are not written there"
+        obstacle = f"{facts.rows} rows move, more than the {MAX_RECORDS} that are written"
     if partition in _SYNCED:
         if obstacle is not None:
             return PartitionDecision(SyncDecision.DROP, obstacle)
@@ -192,24 +197,24 @@ def _decide_rewrite(
 
 
 _SYNCED: Final[Mapping[str, str]] = {
-    COLUMN_STATS: "the ranges of the new files are known, and a partition's come from its files'",
-    BLOOM_FILTERS: "the new files have filters",
-    RECORD_INDEX: "it says in which file group a key is",
+    COLUMN_STATS: "the ranges of the new files are known",
+    BLOOM_FILTERS: "the new files have bloom filters",
+    RECORD_INDEX: "it holds the file group of each key",
 }
 
 
 def _decide_partition_stats(live: frozenset[str], facts: NewFilesFacts) -> PartitionDecision:
-    """Bounds are recomputed from ``column_stats`` by the next write and then count as exact."""
+    """Decide for partition_stats: the next write recomputes it from ``column_stats``."""
     obstacle, own = facts.obstacles.get(COLUMN_STATS), facts.obstacles.get(PARTITION_STATS)
     if obstacle is not None:
-        because = f"they come from {COLUMN_STATS}, which is dropped: {obstacle}"
+        because = f"it is computed from {COLUMN_STATS}, which is dropped: {obstacle}"
     elif COLUMN_STATS not in live:
-        because = f"the next write would narrow them, since the table has no {COLUMN_STATS}"
+        because = f"the next write would narrow its bounds, because the table has no {COLUMN_STATS}"
     elif own is not None:
         because = own
     elif facts.adds_values:
         return PartitionDecision(
-            SyncDecision.SYNC, "what is new may lie outside of its partition's bounds"
+            SyncDecision.SYNC, "new values may lie outside their partition's bounds"
         )
     else:
         return PartitionDecision(SyncDecision.LEAVE, "a rewrite changes no partition's bounds")
@@ -224,11 +229,10 @@ def _refusal(partition: str, facts: NewFilesFacts) -> UnsupportedError:
         if partition.startswith(prefix):
             name = partition.removeprefix(prefix)
             return UnsupportedError(
-                f"the table has the {kind} index {name}, which would lose the rows of new files, "
-                f"and no writer builds it anew by itself; {remedy}, or drop the index and create "
-                "it again afterwards"
+                f"the table has the {kind} index {name}, which would miss the rows of new files, "
+                f"and no writer rebuilds it by itself; {remedy}, or drop the index and create it "
+                "again afterwards"
             )
     return UnsupportedError(
-        f"the metadata partition {partition!r} is unknown to this version of reconciler, so it "
-        f"cannot tell what a {what} must write there; {remedy}"
+        f"the metadata partition {partition!r} is unknown, so a {what} cannot update it; {remedy}"
     )

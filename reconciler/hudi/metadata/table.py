@@ -1,4 +1,4 @@
-"""The metadata table's file slices and the log blocks of them that a reader may see.
+"""Read the metadata table's file slices and their log blocks that count for a reader.
 
 Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil.getPartitionLatestMergedFileSlices.
 """
@@ -34,7 +34,7 @@ _LOG: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataLogFile:
-    """A log file. ``instant``: the base instant in version 6, the writing deltacommit later."""
+    """A log file. ``instant``: the base instant in version 6, the deltacommit later."""
 
     name: str
     instant: str
@@ -45,10 +45,10 @@ class MetadataLogFile:
 class MetadataSlice:
     """The newest slice of a file group in a metadata partition.
 
-    ``base``: name and size of the newest committed base file, None without one. ``logs``: what is
-    to be merged over it, in merge order. ``newest_instant``: the instant of the newest slice, also when a
-    pending compaction made it: version 6 names log files after it. ``next_log_version``: the log
-    version after all logs of that slice (version 6).
+    ``base``: name and size of the newest committed base file, None without one. ``logs``: log files
+    to merge over it, in merge order. ``newest_instant``: the instant of the newest slice, also of
+    one that a pending compaction opened; version 6 names log files after it. ``next_log_version``:
+    the version after all logs of that slice (version 6).
     """
 
     partition: str
@@ -64,9 +64,10 @@ class MetadataSlice:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """An open metadata table; ``timelines``, its own and the data table's, tell what counts.
+    """An open metadata table; the two timelines decide which files and blocks count.
 
-    ``live_partitions``: the metadata partitions that the data table's properties list, as far as they matter.
+    ``live_partitions``: the metadata partitions that the data table's properties list, as far as
+    the caller needs them.
     """
 
     timelines: MetadataTimelines
@@ -74,7 +75,7 @@ class MetadataTable:
 
     @property
     def timeline(self) -> Timeline:
-        """Its own active timeline."""
+        """The metadata table's own active timeline."""
         return self.timelines.own
 
     @property
@@ -83,25 +84,26 @@ class MetadataTable:
 
     @property
     def version(self) -> int:
-        """The data table's version, which is the metadata table's too."""
+        """The data table's version, which is also the metadata table's."""
         return self.timelines.version
 
     def list_slices(self, partition: str) -> tuple[MetadataSlice, ...]:
-        """The newest slice of every file group of a metadata partition, by group name.
+        """Return the newest slice of every file group of a metadata partition, by group name.
 
-        Raises FormatError when the folder is not there, has no file group, or a folder for a file.
+        Raises FormatError when the folder is missing, has no file group, or has a folder in place
+        of a file.
         """
         found = self._list_slices(partition)
         if not found:
             raise FormatError(
                 f"{ROOT}/{partition}",
-                "the properties list this metadata partition, but it holds no file group",
+                "the properties list this metadata partition, but it has no file group",
                 _REBUILD,
             )
         return found
 
     def is_empty(self, partition: str) -> bool:
-        """Whether a metadata partition has no file group, as after a restore behind its start."""
+        """Return whether a metadata partition has no file group, as after some restores."""
         return not self._list_slices(partition)
 
     def _list_slices(self, partition: str) -> tuple[MetadataSlice, ...]:
@@ -112,7 +114,7 @@ class MetadataTable:
         return _build_slices(self.timelines, partition, entries)
 
     def list_log_paths(self) -> list[str]:
-        """Every log file of every metadata partition, listed or not, complete or not."""
+        """Return every log file of every metadata partition, live and complete or not."""
         paths = []
         for entry in self.source.list(ROOT):
             if entry.is_folder and entry.name != ".hoodie":
@@ -122,9 +124,10 @@ class MetadataTable:
         return paths
 
     def read_visible_blocks(self, file_slice: MetadataSlice) -> list[LogBlock]:
-        """The log blocks of a slice that a reader may see, in merge order; FormatError if damaged.
+        """Return the log blocks of a slice that count for a reader, in merge order.
 
-        Corrupt blocks are ignored, as Hudi does; a rollback drops the earlier blocks of its target.
+        Corrupt blocks are ignored, as in Hudi. A rollback drops earlier blocks of its target.
+        Raises FormatError for damage.
         """
         kept: list[LogBlock] = []
         compacted: set[str] = set()
@@ -146,13 +149,11 @@ class MetadataTable:
 def open_metadata_table(
     source: ByteSource, *, version: int, data: Timeline, live_partitions: Collection[str] = (FILES,)
 ) -> MetadataTable:
-    """The metadata table of a data table of this version, whose active timeline is ``data``.
+    """Open the metadata table of a data table whose active timeline is ``data``.
 
-    ``live_partitions``: its partitions (``hoodie.table.metadata.partitions``); a reader of the file listing
-    need not name them.
-
-    Raises UnsupportedError for a table version we have not proven; FormatError when the metadata
-    table that the properties promise is not there.
+    ``live_partitions``: ``hoodie.table.metadata.partitions``; not needed to read the file listing.
+    Raises UnsupportedError for a table version that was not tested; FormatError when the metadata
+    table that the properties promise is missing.
     """
     return MetadataTable(
         open_metadata_timelines(source, version=version, data=data), frozenset(live_partitions)
@@ -192,10 +193,10 @@ def _build_slices(
 
 
 def _require_file(partition: str, entry: ListedEntry) -> None:
-    """Nobody writes such a folder; without its entries the rest would say what is not so."""
+    """Raise FormatError for a folder in place of a file; without its entries, results are wrong."""
     if entry.is_folder:
         path = f"{ROOT}/{partition}/{entry.name}"
-        raise FormatError(path, "there is a folder in the place of this file", _REBUILD)
+        raise FormatError(path, "is a folder, expected a file", _REBUILD)
 
 
 def _build_newest_slice(
@@ -204,9 +205,9 @@ def _build_newest_slice(
     bases: Mapping[str, tuple[str, int]],
     logs: Sequence[MetadataLogFile],
 ) -> MetadataSlice:
-    """The slice a reader merges: the newest committed base file and every log since.
+    """Return the slice a reader merges: the newest committed base file and every log since.
 
-    Logs of a slice that a pending compaction opened belong to it too
+    It includes logs of a slice that a pending compaction opened
     (getLatestMergedFileSliceBeforeOrOn).
     """
     start = max((instant for instant in bases if timeline.is_written(instant)), default="")
@@ -226,14 +227,14 @@ def _build_newest_slice(
 
 
 def _is_since(timeline: MetadataTimelines, log: MetadataLogFile, start: str) -> bool:
-    """Whether a log belongs to the slice of base instant ``start`` or to a later one.
+    """Return whether a log belongs to the slice of base instant ``start`` or to a later one.
 
-    Version 6 names logs after their slice; later versions go by completion time, and a log of an
-    instant that is not completed is no part of any slice.
+    Version 6 names logs after their slice. Later versions go by completion time, and a log of an
+    instant that is not completed belongs to no slice.
     """
     if timeline.version < VERSION_8:
         return log.instant >= start
     completed = timeline.completion_times.get(log.instant)
     if completed is None and timeline.is_written(log.instant):
-        completed = log.instant  # archived: all that is left of it is its requested time
+        completed = log.instant  # archived: only its requested time is known
     return completed is not None and completed >= start

@@ -1,8 +1,11 @@
-"""What to write so that the metadata table knows of a write of rows: a commit or a replacecommit.
+"""Plan the metadata table's update for a write of rows: a commit or a replacecommit.
 
-As of a rewrite, and more: keys that are new have a place, keys that are gone have none, and
-partitions may range further than they did. File groups that are replaced stay listed until a clean
-removes them, as Hudi has it. Keys that stay in their file group are where they were.
+A write does more than a rewrite: new keys get a location, deleted keys lose theirs, and ranges of
+partitions may grow. Replaced file groups stay listed until a clean removes them, as in Hudi. Keys
+that stay in their file group keep their location. Source:
+HoodieTableMetadataUtil.convertMetadataToRecords, BaseFileRecordParsingUtils;
+HoodieBackedTableMetadataWriter.getRecordIndexReplacedRecords (0.15 to 1.2).
+
 Source: HoodieTableMetadataUtil.convertMetadataToRecords, BaseFileRecordParsingUtils;
 HoodieBackedTableMetadataWriter.getRecordIndexReplacedRecords (0.15 to 1.2).
 """
@@ -49,14 +52,15 @@ COMMITS: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewFilesOfWrite(NewFiles):
-    """One write of rows as the metadata table is told of it.
+    """The new files of a write of rows.
 
-    ``keys`` gives those keys of a new file that its file group did not have before. ``read_deleted_keys``
-    gives keys that some file group has no more, string arrays: of deleted rows, of rows that went
-    to another file group, of file groups that are replaced; what a new file has of them is told by
-    ``keys``. ``arrow_types``: Arrow types of columns, for those of which the index has no bounds yet.
-    ``complete_partitions``: partitions where the new files hold all rows there are, although others are listed.
-    ``new_columns``: columns that no file had before, or not in this type, indexed or not.
+    ``read_keys`` returns the keys of a new file that its file group did not have before.
+    ``read_deleted_keys`` returns string arrays of keys that left a file group: of deleted rows, of
+    rows that moved to another group, of replaced groups. A key that ``read_keys`` returns for a new
+    file counts as written. ``arrow_types``: Arrow types of columns, for columns whose bounds the
+    index does not have yet. ``complete_partitions``: partitions whose new files hold all rows,
+    although other files are still listed. ``new_columns``: columns that no file had before in this
+    type, indexed or not.
     """
 
     read_deleted_keys: Callable[[], Iterable[Any]] = tuple
@@ -72,12 +76,12 @@ def plan_write_sync(
     *,
     inflight: Sequence[str] = (),
 ) -> SyncPlan:
-    """Tell every live partition of the metadata table of a write, or say that it must go.
+    """Plan the update of every live metadata partition for a write; drop what cannot be updated.
 
-    ``inflight``: partitions that are being built. What an earlier attempt at the same instant wrote
-    is taken back and written again. Raises FormatError, UnsupportedError; StaleError when the
-    table's data timeline doesn't show the instant as pending; BusyError when a partition must go
-    while another write is pending, which may be counting on it.
+    ``inflight``: partitions that are being built. An earlier attempt at the same instant is removed
+    and written again. Raises FormatError, UnsupportedError; StaleError when the data timeline does
+    not show the instant as pending; BusyError when a partition must be dropped while another write
+    is pending, which may rely on it.
     """
     action = require_pending_action(table, new_files.instant, COMMITS, "commit")
     words = _WriteSync(
@@ -95,7 +99,7 @@ def plan_write_sync(
 
 @dataclass(frozen=True)
 class _WriteSync:
-    """What is told of a write beyond what is told of any new file."""
+    """Builds the log files that a write needs beyond those of any new file."""
 
     builder: PartitionLogBuilder
     listing: MetadataListing
@@ -109,26 +113,25 @@ class _WriteSync:
         }
 
     def build_column_stats(self) -> list[NewLogFile]:
-        """The ranges of every new file.
+        """Build the ranges of every new file.
 
-        Refused where a column begins: the next writer of Hudi indexes it, of its own files, and
-        from then on readers take it for null wherever it has no range.
+        Refused where the write adds a column. The next Hudi writer would index that column for its
+        own files only, and readers would take it for null wherever it has no range.
         """
         if not self._partitions:
             return []
         if self.new_files.new_columns:
             raise UnsupportedError(
-                f"the column {min(self.new_files.new_columns)} begins with this write, and in files "
-                "without its ranges readers would take it for null"
+                f"this write adds the column {min(self.new_files.new_columns)}, and readers would "
+                "take it for null in files without its range"
             )
         return self.builder.build_column_stats(self._wrappers)
 
     def build_partition_stats(self) -> list[NewLogFile]:
-        """The bounds of every touched partition, widened by its new files.
+        """Build the bounds of every touched partition, widened by its new files.
 
-        They say that they are tight, so that they take the place of those there are: how bounds are
-        joined is not left to whoever reads them. Of a partition with rows elsewhere that the index
-        does not know, nothing can be said.
+        They are marked as tight and so replace the existing bounds; readers need not merge them.
+        Raises UnsupportedError for a partition with older rows that the index does not know.
         """
         paths, columns = self._partitions, self.new_files.columns
         before = read_partition_ranges(
@@ -144,17 +147,17 @@ class _WriteSync:
                 known = before.get((place, found.column))
                 if (place, found.column) not in before and path in older:
                     raise UnsupportedError(
-                        f"the index does not know the bounds that the partition {path!r} had in "
-                        f"the column {found.column}"
+                        f"the index has no bounds of the column {found.column} for the partition "
+                        f"{path!r}"
                     )
                 ranges.append(found if known is None else merge_ranges(known, found, place))
             cells += self.builder.records.encode_partition_stats(place, ranges, self._wrappers)
         return self.builder.build_log_files(PARTITION_STATS, cells)
 
     def build_record_index(self) -> list[NewLogFile]:
-        """A record for every new key, a deletion of every other one that is gone.
+        """Build a record for every new key and a deletion for every other removed key.
 
-        Both at most so many as a rewrite moves rows.
+        Both are limited to the number of rows that a rewrite may move.
         """
         counted = _LimitedKeys(self.new_files.read_keys, self.new_files.read_deleted_keys)
         return self.builder.build_record_index(counted.read_file_keys, counted.read_deleted())
@@ -165,7 +168,7 @@ class _WriteSync:
         return sorted(path for path, files in self.new_files.files_by_partition.items() if files)
 
     def _merge_partition_ranges(self, path: str) -> list[ColumnRange]:
-        """Of all new files of a partition together, a range for each column."""
+        """Return the range of each column over all new files of a partition."""
         of_files = [
             select_ranges(file, self.new_files.columns)
             for file in self.new_files.files_by_partition[path]
@@ -174,7 +177,7 @@ class _WriteSync:
 
     @cached_property
     def _wrappers(self) -> Mapping[str, BoundWrapper]:
-        """How the bounds of every column are kept: as records show, or else as Hudi would."""
+        """How the bounds of every column are stored: as entries show, or else as Hudi would."""
         table, columns = self.builder.table, self.new_files.columns
         learned = learn_wrappers(table, columns)
         for column in columns:
@@ -187,7 +190,7 @@ class _WriteSync:
 
 
 class _LimitedKeys:
-    """Keys as they come, up to as many as are written into a record index."""
+    """Passes keys on, up to the number that is written into a record index."""
 
     def __init__(self, keys: KeyReader, deleted: Callable[[], Iterable[Any]]) -> None:
         self._keys, self._deleted, self._count = keys, deleted, 0
@@ -203,7 +206,7 @@ class _LimitedKeys:
             self._count += len(keys)
             if self._count > sync_decisions.MAX_RECORDS:
                 raise UnsupportedError(
-                    f"more than {sync_decisions.MAX_RECORDS} keys are new or gone, and no "
-                    "more are written there"
+                    f"more than {sync_decisions.MAX_RECORDS} keys are new or deleted, the most "
+                    "that are written"
                 )
             yield keys

@@ -1,4 +1,9 @@
-"""What ``hoodie.properties_bytes`` of a new table says, as the writers of its version would have it.
+"""Write ``hoodie.properties`` of a new table as the writers of its version do.
+
+Times are in UTC unless the spec gives another zone for the writers. In that case the timeline is
+LOCAL, which is Hudi's default, and the property does not name the zone. Source:
+HoodieTableConfig.create, HoodieTableMetaClient.TableBuilder (0.15, 1.0, 1.2) and the files they
+write.
 
 Source: HoodieTableConfig.create, HoodieTableMetaClient.TableBuilder (0.15, 1.0, 1.2) and the files
 that they leave. Times are in UTC unless the table's writers are declared to count in another zone:
@@ -20,13 +25,13 @@ _DEFAULT_PAYLOAD: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPaylo
 _LATEST_PAYLOAD: Final = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 _EVENT_STRATEGY: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _COMMIT_STRATEGY: Final = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
-#: key generators by kind: the type of version 8 on, the class before
+#: key generator classes, which versions before 8 name instead of the kind
 _GENERATORS: Final = {
     "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
     "COMPLEX": "org.apache.hudi.keygen.ComplexKeyGenerator",
     "NON_PARTITION": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
 }
-#: what every version writes down of a table that keeps to the defaults
+#: the default properties that every version writes
 _ALWAYS: Final = {
     "hoodie.datasource.write.drop.partition.columns": "false",
     "hoodie.partition.metafile.use.base.format": "false",
@@ -52,11 +57,12 @@ _LAYOUT_2: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewHudiTable:
-    """A table that is not there yet. ``version``: 6, 8 or 9.
+    """A table to create. ``version``: 6, 8 or 9.
 
-    ``ordering``: the columns of event time, none: the later write wins. ``schema``: Avro's JSON
-    text of its own columns, where it is known already. ``is_utc``: whether instants are in UTC.
-    ``metadata_partitions``: partitions of its metadata table, which are there before the properties say so.
+    ``ordering``: the event-time columns; without any, the later write wins. ``schema``: Avro JSON
+    of the table's own columns, where already known. ``is_utc``: whether instants are in UTC.
+    ``metadata_partitions``: partitions of its metadata table, which exist before the properties
+    name them.
     """
 
     name: str
@@ -74,7 +80,7 @@ class NewHudiTable:
 
     @property
     def key_generator(self) -> str:
-        """The kind of key generator that makes its keys and partition paths."""
+        """The kind of key generator that makes its record keys and partition paths."""
         if not self.partition_fields:
             return "NON_PARTITION"
         is_simple = len(self.record_keys) == 1 and len(self.partition_fields) == 1
@@ -82,7 +88,7 @@ class NewHudiTable:
 
     @property
     def properties_bytes(self) -> bytes:
-        """The bytes of its ``hoodie.properties_bytes``."""
+        """The bytes of its ``hoodie.properties``."""
         said = {
             **_ALWAYS,
             **(_LAYOUT_2 if self.version >= _EIGHT else _LAYOUT_1),
@@ -115,7 +121,7 @@ class NewHudiTable:
         return {"hoodie.table.keygenerator.class": _GENERATORS[self.key_generator]}
 
     def _merge_properties(self) -> dict[str, str]:
-        """How records of one key merge: by event time where it has some, else the later write."""
+        """Return how records of one key merge: by event time, or the later write wins."""
         payload = _DEFAULT_PAYLOAD if self.ordering else _LATEST_PAYLOAD
         strategy = _EVENT_STRATEGY if self.ordering else _COMMIT_STRATEGY
         mode = "EVENT_TIME_ORDERING" if self.ordering else "COMMIT_TIME_ORDERING"

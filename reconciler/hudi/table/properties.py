@@ -1,6 +1,9 @@
-r"""``hoodie.properties``: what a table says about itself.
+r"""Read and write ``hoodie.properties``.
 
-Java ``Properties.store`` text: ISO-8859-1, ``\\uXXXX`` escapes, backslash before ``: = # !``.
+The format is that of Java's ``Properties.store``: ISO-8859-1, ``\\uXXXX`` escapes, a backslash
+before ``: = # !``. The checksum covers only the names of the database and the table. Source:
+HoodieTableConfig.
+
 Source: HoodieTableConfig; the checksum is over the database's and the table's name only.
 """
 
@@ -17,7 +20,7 @@ from reconciler.errors import FormatError, UnsupportedError
 KNOWN_VERSIONS: Final = (6, 8, 9)
 _LAYOUTS: Final = {6: 1, 8: 2, 9: 2}
 _TYPES: Final = ("COPY_ON_WRITE", "MERGE_ON_READ")
-#: a key up to what ends it where no backslash is before, the sign between, the value
+#: a key up to its first unescaped separator, the separator, the value
 _LINE: Final = re.compile(r"((?:[^=: \t\f\\]+|\\.?)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _REMEDY: Final = "restore it from a copy, or let a Hudi writer repair the table"
@@ -25,11 +28,11 @@ _REMEDY: Final = "restore it from a copy, or let a Hudi writer repair the table"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProperties:
-    """The settled facts about a table. Folders are relative to the table's root.
+    """The properties of a table. Folders are relative to the table's root.
 
-    ``timezone``: the zone of the timeline's instants if the table knows it ("UTC"), None for LOCAL,
-    the zone of the writers. ``base_extension`` has its dot. ``archive_folder`` is the folder of
-    layout 1's archived log files or of layout 2's history.
+    ``timezone``: "UTC", or None for LOCAL, which is the zone of the writers. ``base_extension``
+    includes its dot. ``archive_folder``: the archived log files of layout 1 or the history of
+    layout 2.
     """
 
     table_name: str
@@ -50,13 +53,15 @@ class TableProperties:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """The properties in a file's bytes.
+        """Parse the bytes of the file.
 
-        Raises FormatError naming ``path`` when they are damaged, UnsupportedError when they name a
-        table version, a file format or a table format that is not known.
+        Raises FormatError naming ``path`` for a damaged file, UnsupportedError for an unknown table
+        version, file format or table format.
         """
         if not data.endswith((b"\n", b"\r")):
-            raise FormatError(path, "its last line has no end: the file may be cut off", _REMEDY)
+            raise FormatError(
+                path, "its last line is incomplete; the file may be truncated", _REMEDY
+            )
         raw = parse_java_properties(data, path)
         name = raw.get("hoodie.table.name")
         if not name:
@@ -68,7 +73,7 @@ class TableProperties:
         written = raw.get("hoodie.timeline.layout.version", str(layout))
         if written != str(layout):
             raise UnsupportedError(
-                f"{path}: table version {version} with timeline layout {written} is not known"
+                f"{path}: table version {version} with timeline layout {written} is not supported"
             )
         return cls(
             table_name=name,
@@ -95,9 +100,9 @@ class TableProperties:
 
 
 def compute_checksum(raw: Mapping[str, str]) -> int:
-    """The value of ``hoodie.table.compute_checksum`` (HoodieTableConfig.generateChecksum).
+    """Return the value of ``hoodie.table.checksum`` (HoodieTableConfig.generateChecksum).
 
-    >>> checksum({"hoodie.table.name": "t"})
+    >>> compute_checksum({"hoodie.table.name": "t"})
     498511606
     """
     database = raw.get("hoodie.database.name", "")
@@ -105,9 +110,9 @@ def compute_checksum(raw: Mapping[str, str]) -> int:
 
 
 def parse_java_properties(data: bytes, path: str) -> dict[str, str]:
-    r"""Key and value of every line of a Java properties text; raises FormatError naming ``path``.
+    r"""Parse a Java properties text; raises FormatError naming ``path``.
 
-    >>> parse_java(b"a\\:b = 1\\u00e9\n", "x")
+    >>> parse_java_properties(b"a\\:b = 1\\u00e9\n", "x")
     {'a:b': '1é'}
     """
     found: dict[str, str] = {}
@@ -116,14 +121,14 @@ def parse_java_properties(data: bytes, path: str) -> dict[str, str]:
             key, value = _split_entry(line)
             found[key] = value
     except (IndexError, ValueError):
-        raise FormatError(path, "an escape is cut off or is no escape", _REMEDY) from None
+        raise FormatError(path, "an escape sequence is incomplete or invalid", _REMEDY) from None
     return found
 
 
 def format_java_properties(raw: Mapping[str, str]) -> bytes:
-    r"""The inverse of ``parse_java_properties``, keys sorted; without Java's comment lines.
+    r"""Format Java properties with sorted keys and no comment lines.
 
-    >>> print_java({"a:b": " é"})
+    >>> format_java_properties({"a:b": " é"})
     b'a\\:b=\\ \\u00E9\n'
     """
     return "".join(
@@ -133,11 +138,11 @@ def format_java_properties(raw: Mapping[str, str]) -> bytes:
 
 
 def replace_value(data: bytes, key: str, value: str, path: str) -> bytes:
-    r"""The text with another value of a key that it has; every other byte stays, comments too.
+    r"""Replace the value of an existing key; every other byte stays, comments too.
 
-    Raises FormatError naming ``path`` when the key is not there on a line of its own.
+    Raises FormatError naming ``path`` when the key has no line of its own.
 
-    >>> with_value(b"#Tue\na=1,2\nb=3\n", "a", "2", "x")
+    >>> replace_value(b"#Tue\na=1,2\nb=3\n", "a", "2", "x")
     b'#Tue\na=2\nb=3\n'
     """
     before = parse_java_properties(data, path)
@@ -149,7 +154,7 @@ def replace_value(data: bytes, key: str, value: str, path: str) -> bytes:
             lines[2 * at] = written
     after = "".join(lines).encode("iso-8859-1")
     if key not in before or parse_java_properties(after, path) != before | {key: value}:
-        raise FormatError(path, f"{key} is not on a line of its own", _REMEDY)
+        raise FormatError(path, f"{key} has no line of its own", _REMEDY)
     return after
 
 
@@ -170,7 +175,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 def _split_entry(line: str) -> tuple[str, str]:
     found = _LINE.fullmatch(line)
-    assert found is not None  # whatever a line is, it is these parts
+    assert found is not None  # the pattern matches every line
     return _unescape(found[1]), _unescape(found[2])
 
 
@@ -221,9 +226,9 @@ def _read_list(raw: Mapping[str, str], key: str) -> tuple[str, ...]:
 def _check_checksum(raw: Mapping[str, str], name: str, path: str) -> None:
     written = raw.get("hoodie.table.checksum")
     if written is None:
-        raise FormatError(path, "hoodie.table.checksum is missing: the file is cut off", _REMEDY)
+        raise FormatError(path, "hoodie.table.checksum is missing; the file is truncated", _REMEDY)
     if written != str(compute_checksum(raw)):
-        raise FormatError(path, f"the checksum is not the one of table {name!r}", _REMEDY)
+        raise FormatError(path, f"the checksum does not match table {name!r}", _REMEDY)
 
 
 def _read_version(raw: Mapping[str, str], path: str) -> int:
@@ -231,35 +236,35 @@ def _read_version(raw: Mapping[str, str], path: str) -> int:
     if written is None:
         raise UnsupportedError(
             f"{path}: hoodie.table.version is missing; upgrade a table of Hudi before 0.14 with "
-            "Hudi first, or restore the file from a copy if it is damaged"
+            "Hudi, or restore a damaged file from a copy"
         )
     if written not in {str(version) for version in KNOWN_VERSIONS}:
         raise UnsupportedError(
-            f"{path}: table version {written!r} is not known; known are "
+            f"{path}: table version {written!r} is not supported; supported are "
             f"{', '.join(map(str, KNOWN_VERSIONS))}"
         )
     return int(written)
 
 
 def _check_formats(raw: Mapping[str, str], path: str) -> None:
-    """Raises UnsupportedError for files that this tool could not read for what they are."""
+    """Raise UnsupportedError for a file or table format that this tool cannot read."""
     base = raw.get("hoodie.table.base.file.format", "PARQUET").upper()
     if base != "PARQUET":
-        raise _unsupported_error(path, f"base file format {base}", "only PARQUET is")
+        raise _unsupported_error(path, f"base file format {base}", "only PARQUET is supported")
     if raw.get("hoodie.table.multiple.base.file.formats.enable", "false").lower() == "true":
         raise _unsupported_error(
-            path, "a table of several base file formats", "only PARQUET alone is"
+            path, "a table of several base file formats", "only PARQUET is supported"
         )
     log = raw.get("hoodie.table.log.file.format", "HOODIE_LOG").upper()
     if log != "HOODIE_LOG":
-        raise _unsupported_error(path, f"log file format {log}", "only HOODIE_LOG is")
+        raise _unsupported_error(path, f"log file format {log}", "only HOODIE_LOG is supported")
     kind = raw.get("hoodie.table.format", "native").lower()
     if kind != "native":
-        raise _unsupported_error(path, f"table format {kind!r}", "its timeline is kept elsewhere")
+        raise _unsupported_error(path, f"table format {kind!r}", "only native is supported")
 
 
 def _unsupported_error(path: str, what: str, why: str) -> UnsupportedError:
-    return UnsupportedError(f"{path}: {what} is not supported: {why}; the table is left alone")
+    return UnsupportedError(f"{path}: {what} is not supported; {why}")
 
 
 def _read_choice(raw: Mapping[str, str], key: str, known: tuple[str, ...], path: str) -> str:
@@ -287,14 +292,14 @@ def _archive_folder(raw: Mapping[str, str], layout: int, path: str) -> str:
         name = raw.get("hoodie.archivelog.folder", "archived")
         return (
             _join_inside(".hoodie", name, path) if name else ".hoodie"
-        )  # blank in the oldest tables
+        )  # empty in the oldest tables
     timeline = _timeline_folder(raw, layout, path)
     return _join_inside(timeline, raw.get("hoodie.timeline.history.path", "history"), path)
 
 
 def _join_inside(folder: str, name: str, path: str) -> str:
-    """``folder/name``; a name that leads out of the table is damage, not a place to read."""
+    """Return ``folder/name``; raises FormatError for a name that leaves the table."""
     parts = name.strip("/").split("/")
     if not name.strip("/") or any(part in ("", ".", "..") for part in parts) or "\\" in name:
-        raise FormatError(path, f"the folder {name!r} does not lie in the table", _REMEDY)
+        raise FormatError(path, f"the folder {name!r} is outside the table", _REMEDY)
     return f"{folder}/{'/'.join(parts)}"

@@ -1,7 +1,7 @@
-"""The active timeline as a value: which instants there are and how far each got.
+"""The active timeline: which instants it has, and how far each got.
 
-Pure selections only; bytes are read in ``load``. Order is by requested time as a string, as in
-Hudi's HoodieDefaultTimeline.
+Only selections are made here; ``hudi.load`` reads the files. Instants are ordered by requested time
+as a string, as in Hudi's HoodieDefaultTimeline.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reconciler.hudi.timeline.instant import COMMITS, WRITES, Action, Instant, S
 
 @dataclass(frozen=True, slots=True, order=True)
 class TimelineFile:
-    """One file of the active timeline. ``modified_ms`` is epoch milliseconds."""
+    """One file of the active timeline. ``modified_ms``: milliseconds since 1970."""
 
     instant: Instant
     name: str
@@ -28,20 +28,20 @@ class TimelineFile:
 class Timeline:
     """The active timeline: every file, and one entry per instant in its most advanced state.
 
-    A compaction and the commit it ends as are one instant (likewise log compaction and
-    deltacommit, clustering and replacecommit); a savepoint shares its time with the commit it pins.
+    A compaction and the commit it ends as are one instant, as are log compaction and deltacommit,
+    and clustering and replacecommit. A savepoint shares its time with the commit it pins.
     """
 
     files: tuple[TimelineFile, ...]
 
     @classmethod
     def from_files(cls, files: Iterable[TimelineFile]) -> Self:
-        """In the order of their names; two completed files of one instant are two files."""
+        """Sort the files by name; two completed files of one instant stay two files."""
         return cls(tuple(sorted(files, key=lambda file: (file.instant.requested, file.name))))
 
     @cached_property
     def entries(self) -> tuple[TimelineFile, ...]:
-        """One file per instant, the most advanced one, ordered by requested time."""
+        """The most advanced file of each instant, ordered by requested time."""
         best: dict[tuple[str, Action], TimelineFile] = {}
         for file in self.files:
             key = (file.instant.requested, file.instant.action.completes_as)
@@ -55,26 +55,26 @@ class Timeline:
         return tuple(entry.instant for entry in self.entries)
 
     def completed(self, actions: Collection[Action]) -> tuple[Instant, ...]:
-        """Completed instants of the given actions, oldest first."""
+        """Return the completed instants of the given actions, oldest first."""
         return tuple(i for i in self.instants if i.is_completed and i.action in actions)
 
     def pending(self, actions: Collection[Action]) -> tuple[Instant, ...]:
-        """Instants of the given actions that are requested or inflight, oldest first."""
+        """Return the requested and inflight instants of the given actions, oldest first."""
         return tuple(i for i in self.instants if not i.is_completed and i.action in actions)
 
     @cached_property
     def commits(self) -> tuple[Instant, ...]:
-        """Completed commits, deltacommits and replacecommits, oldest first."""
+        """All completed commits, deltacommits and replacecommits, oldest first."""
         return self.completed(COMMITS)
 
     @cached_property
     def writes(self) -> tuple[Instant, ...]:
-        """Every instant that writes data files, whatever its state, oldest first."""
+        """All instants that write data files, in any state, oldest first."""
         return tuple(i for i in self.instants if i.action in WRITES)
 
     @cached_property
     def start(self) -> str | None:
-        """The smallest requested time of any write; what is older counts as committed."""
+        """The smallest requested time of any write; older instants count as committed."""
         return self.writes[0].requested if self.writes else None
 
     @cached_property
@@ -85,7 +85,7 @@ class Timeline:
         return max(times, default=None)
 
     def find_file(self, requested: str, action: Action, state: State) -> TimelineFile | None:
-        """The file of one state of one instant, None when it isn't there."""
+        """Return the file of one state of one instant, None when it does not exist."""
         return self._by_state.get((requested, action, state))
 
     @cached_property

@@ -1,4 +1,6 @@
-"""The archived timeline of layout 1: log files of HoodieArchivedMetaEntry below ``archived/``.
+"""Read the archived timeline of layout 1: log files of HoodieArchivedMetaEntry in ``archived/``.
+
+The archive has three records per instant, one per state.
 
 Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x). Three records an instant, one a state.
 """
@@ -19,20 +21,20 @@ from reconciler.hudi.timeline.instant import Action, Instant, State
 
 _ARCHIVE: Final = re.compile(r"\.commits_\.archive\.([0-9]{1,18}).*")
 _MERGE_PLAN: Final = "mergeArchivePlan"
-#: the fields that hold what a completed write's file held
+#: the fields that hold the metadata of a completed write
 _CONTENTS: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedInstant:
-    """One archived instant; ``completed`` is None where the archive doesn't know it."""
+    """One archived instant; ``completed`` is None where the archive does not hold it."""
 
     instant: Instant
     completed: str | None
 
 
 def read_archive(source: ByteSource, folder: str) -> Iterator[ArchivedInstant]:
-    """Every archived state of every instant, in the order of the files; raises FormatError."""
+    """Yield every archived state of every instant in file order; raises FormatError."""
     for path in _list_files(source, folder):
         for record in _read_records(source, path):
             yield _parse_instant(record, path)
@@ -41,10 +43,10 @@ def read_archive(source: ByteSource, folder: str) -> Iterator[ArchivedInstant]:
 def read_commit_contents(
     source: ByteSource, folder: str
 ) -> Iterator[tuple[Instant, dict[str, Any], str]]:
-    """Completed archived writes with what their files held and where it is, newest first.
+    """Yield completed archived writes, newest first: instant, metadata and path of the file.
 
-    A file at a time, so who stops early reads little; files hold a stretch of time each. Raises
-    FormatError naming the damaged file.
+    One file is read at a time, so a caller that stops early reads little. Raises FormatError naming
+    the damaged file.
     """
     for path in reversed(_list_files(source, folder)):
         found = []
@@ -57,7 +59,7 @@ def read_commit_contents(
 
 
 def _list_files(source: ByteSource, folder: str) -> list[str]:
-    """The paths of the archive's files, oldest first."""
+    """Return the paths of the archive's files, oldest first."""
     try:
         listed = [entry.name for entry in source.list(folder) if not entry.is_folder]
     except NotFoundError:
@@ -78,7 +80,9 @@ def _read_records(source: ByteSource, path: str) -> Iterator[dict[str, Any]]:
 def _parse_instant(record: dict[str, Any], path: str) -> ArchivedInstant:
     with decoding(path, "an archived instant"):
         requested = str(record["commitTime"])
-        require(requested.isascii() and requested.isdigit(), f"{requested!r} is no instant time")
+        require(
+            requested.isascii() and requested.isdigit(), f"{requested!r} is not an instant time"
+        )
         state = State(record["actionState"] or "COMPLETED")
         instant = Instant(requested, Action(str(record["actionType"])), state)
         completed = record.get("stateTransitionTime")
@@ -88,12 +92,12 @@ def _parse_instant(record: dict[str, Any], path: str) -> ArchivedInstant:
 
 
 def _find_merged_files(source: ByteSource, folder: str, listed: list[str]) -> set[str]:
-    """Files whose content stands in a merged file too: the merge stopped before it deleted."""
+    """Return files that a merged file replaces; the merge stopped before deleting them."""
     if _MERGE_PLAN not in listed:
         return set()
     path = f"{folder}/{_MERGE_PLAN}"
     data = source.read(path)
-    if not data:  # the merge stopped before it began
+    if not data:  # the merge stopped before it wrote its plan
         return set()
     plan = decode_container(data, "HoodieMergeArchiveFilePlan", path)
     with decoding(path, "the merge plan"):

@@ -1,4 +1,6 @@
-"""The archived timeline of layout 2: Parquet files below ``history/`` that a manifest lists.
+"""Read the archived timeline of layout 2: Parquet files in ``history/`` that a manifest lists.
+
+The history has one row per instant and holds only completed ones.
 
 Source: LSMTimeline, ArchivedTimelineV2. One row an instant, completed ones only.
 """
@@ -25,10 +27,10 @@ _CONTENT: Final = "metadata"
 def read_history(
     source: ByteSource, folder: str, wanted: Collection[str] | None = None
 ) -> Iterator[Instant]:
-    """Archived instants with their completion times.
+    """Yield archived instants with their completion times.
 
-    ``wanted`` narrows it to files whose range of instant times may hold one of these requested
-    times. Raises FormatError naming the damaged file.
+    ``wanted``: requested times; files whose range of times holds none of them are not read. Raises
+    FormatError naming the damaged file.
     """
     for name, path in _list_current_files(source, folder):
         low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
@@ -37,9 +39,10 @@ def read_history(
 
 
 def read_commit_contents(source: ByteSource, folder: str) -> Iterator[tuple[Instant, bytes, str]]:
-    """Archived instants with what their completed files held and where it is, newest first.
+    """Yield archived instants, newest first: instant, bytes of its completed file, and path.
 
-    A file at a time, so who stops early reads little. Raises FormatError naming the damaged file.
+    One file is read at a time, so a caller that stops early reads little. Raises FormatError naming
+    the damaged file.
     """
     files = _list_current_files(source, folder)
     for _name, path in sorted(files, key=lambda file: _time_range(file[0]), reverse=True):
@@ -49,19 +52,19 @@ def read_commit_contents(source: ByteSource, folder: str) -> Iterator[tuple[Inst
 
 
 def _time_range(name: str) -> tuple[str, str]:
-    """The greatest and the smallest requested time in a file."""
+    """Return the greatest and the smallest requested time in a file."""
     low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
     return high, low
 
 
 def find_newest_time(source: ByteSource, folder: str) -> str | None:
-    """The greatest requested time in the history, from the names of its files alone."""
+    """Return the greatest requested time in the history, from file names alone."""
     names = [_FILE.fullmatch(name) for name, _path in _list_current_files(source, folder)]
     return max((match.group(2) for match in names if match), default=None)
 
 
 def _list_current_files(source: ByteSource, folder: str) -> list[tuple[str, str]]:
-    """Names and paths of the files of the current manifest."""
+    """Return name and path of each file in the current manifest."""
     try:
         listed = {entry.name for entry in source.list(folder) if not entry.is_folder}
     except NotFoundError:
@@ -74,14 +77,16 @@ def _list_current_files(source: ByteSource, folder: str) -> list[tuple[str, str]
         manifest = json.loads(source.read(path))
         names = [str(entry["fileName"]) for entry in manifest["files"]]
         for name in names:
-            require(_FILE.fullmatch(name) is not None, f"it lists {name!r}")
+            require(
+                _FILE.fullmatch(name) is not None, f"it lists {name!r}, which is not a history file"
+            )
     return [(name, f"{folder}/{name}") for name in names]
 
 
 def _find_current_version(
     source: ByteSource, folder: str, listed: set[str], versions: list[int]
 ) -> int:
-    """The version file's number; the greatest manifest when it cannot be read, as in Hudi."""
+    """Return the version file's number; the greatest manifest if unreadable, as in Hudi."""
     if _VERSION in listed:
         text = source.read(f"{folder}/{_VERSION}").strip()
         number = int(text) if _MANIFEST.fullmatch(f"manifest_{text.decode('latin-1')}") else None
@@ -96,7 +101,7 @@ def _read_instants(
     for requested, completed, action in _read_columns(source, path, wanted):
         with decoding(path, "an archived instant"):
             for time in (requested, completed or "0"):
-                require(time.isascii() and time.isdigit(), f"{time!r} is no instant time")
+                require(time.isascii() and time.isdigit(), f"{time!r} is not an instant time")
         try:
             kind = Action(action)
         except ValueError:
@@ -119,8 +124,8 @@ def _read_columns(
 def _read_table(
     source: ByteSource, path: str, kinds: Mapping[str, str], wanted: Collection[str] | None
 ) -> Any:
-    """Columns of a history file by their types' names, of all rows or those of some instants."""
-    import pyarrow as pa  # noqa: PLC0415 (only where there is a history to read)
+    """Read columns of a history file, of all rows or only of the wanted instants."""
+    import pyarrow as pa  # noqa: PLC0415 (loaded only to read a history)
     import pyarrow.compute as pc  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -128,7 +133,7 @@ def _read_table(
         data = source.read(path)
     except NotFoundError:
         raise FormatError(
-            path, "is listed in the manifest and not there", "restore it from a copy"
+            path, "is listed in the manifest but missing", "restore it from a copy"
         ) from None
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
@@ -136,10 +141,10 @@ def _read_table(
         table = file.read(columns=list(kinds)).select(list(kinds)).cast(schema)
         table.validate(full=True)
         if wanted is not None:
-            of_interest = pc.is_in(table["instantTime"], pa.array(sorted(wanted), pa.string()))
-            table = table.filter(of_interest)
+            is_wanted = pc.is_in(table["instantTime"], pa.array(sorted(wanted), pa.string()))
+            table = table.filter(is_wanted)
     except (pa.ArrowException, OSError, LookupError, MemoryError, ValueError) as problem:
         raise FormatError(
-            path, f"is no history file: {problem}", "restore it from a copy"
+            path, f"is not a history file: {problem}", "restore it from a copy"
         ) from None
     return table

@@ -1,7 +1,9 @@
-"""What a clean plans and what it did: HoodieCleanerPlan and HoodieCleanMetadata.
+"""Read and write the payloads of a clean: HoodieCleanerPlan and HoodieCleanMetadata.
 
-Paths inside plans are absolute and of the place and time of their writer, so only file names are
-taken from them. Source: CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
+Paths inside a plan are absolute and may be of another machine, so only file names are used. Source:
+CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
+
+Source: CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ class CleanerPlan:
     """The content of ``<time>.clean.requested``.
 
     ``files``: partition -> names of files of the table. ``bootstrap_files``: partition -> full
-    paths of bootstrap sources, which lie outside the table. ``earliest_instant`` is the boundary's
-    requested time, None under KEEP_LATEST_FILE_VERSIONS; ``earliest_action`` its action.
+    paths of bootstrap sources, which lie outside the table. ``earliest_instant``: requested time of
+    the earliest instant to retain, None under KEEP_LATEST_FILE_VERSIONS. ``earliest_action``: that
+    instant's action.
     """
 
     policy: str
@@ -48,7 +51,7 @@ class CleanerPlan:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """The plan in a requested (or inflight) file; raises FormatError naming ``path``."""
+        """Decode a requested or inflight file; raises FormatError naming ``path``."""
         record = avro_container.decode_container(data, _PLAN, path, schema_file=_PLAN_SCHEMA)
         with decoding(path, _PLAN):
             earliest = record["earliestInstantToRetain"]
@@ -68,9 +71,9 @@ class CleanerPlan:
             )
 
     def encode(self, location: str) -> bytes:
-        """The Avro container; ``location`` is the table's, for the absolute paths that Hudi wants.
+        """Encode the plan as an Avro container, the same in table versions 6, 8 and 9.
 
-        The form is the same in table versions 6, 8 and 9.
+        ``location`` is the table's location; Hudi wants absolute paths.
         """
         base = f"file:{location}" if location.startswith("/") else location
         earliest = {
@@ -98,7 +101,7 @@ class CleanerPlan:
 
 
 def replace_earliest_instant(data: bytes, path: str, earliest_instant: str, action: str) -> bytes:
-    """The same plan of another boundary, every path as its writer spelled it."""
+    """Return the same plan with another earliest instant; its paths keep their spelling."""
     record = dict(avro_container.decode_container(data, _PLAN, path, schema_file=_PLAN_SCHEMA))
     record["earliestInstantToRetain"] = {
         "timestamp": earliest_instant,
@@ -110,7 +113,7 @@ def replace_earliest_instant(data: bytes, path: str, earliest_instant: str, acti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedPartition:
-    """What a clean did in one partition; file names."""
+    """The files that a clean planned, deleted and failed to delete in one partition."""
 
     policy: str
     planned: tuple[str, ...]
@@ -121,7 +124,7 @@ class CleanedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanMetadata:
-    """The content of a completed clean. ``earliest_instant`` is ``""`` where there is no boundary."""
+    """The content of a completed clean; ``earliest_instant`` is ``""`` when there is none."""
 
     started: str
     duration_ms: int
@@ -132,7 +135,7 @@ class CleanMetadata:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """The metadata in a completed file; raises FormatError naming ``path``."""
+        """Decode a completed file; raises FormatError naming ``path``."""
         record = avro_container.decode_container(
             data, _METADATA, path, schema_file=_METADATA_SCHEMA
         )
@@ -150,7 +153,7 @@ class CleanMetadata:
             )
 
     def encode(self) -> bytes:
-        """The Avro container; the form is the same in table versions 6, 8 and 9."""
+        """Encode as an Avro container, the same in table versions 6, 8 and 9."""
         record = {
             "startCleanTime": self.started,
             "timeTakenInMillis": self.duration_ms,
@@ -176,7 +179,7 @@ class CleanMetadata:
 
 
 def _read_files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:
-    """Names by partition and bootstrap sources by partition, from either version of a plan."""
+    """Return names and bootstrap sources by partition, from either version of a plan."""
     files: dict[str, tuple[str, ...]] = {}
     sources: dict[str, tuple[str, ...]] = {}
     for partition, old in (record["filesToBeDeletedPerPartition"] or {}).items():
@@ -220,11 +223,11 @@ def _join_path(base: str, partition: str, name: str) -> str:
 
 
 def _require_text(value: Any) -> str:
-    require(isinstance(value, str), f"{value!r} where a text must be")
+    require(isinstance(value, str), f"{value!r} is not a text")
     return str(value)
 
 
 def _require_time(value: Any) -> str:
     text = _require_text(value).strip()
-    require(not text or (text.isascii() and text.isdigit()), f"{text!r} is no instant time")
+    require(not text or (text.isascii() and text.isdigit()), f"{text!r} is not an instant time")
     return text

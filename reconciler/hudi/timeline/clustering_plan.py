@@ -1,4 +1,4 @@
-"""The plan of a clustering as its writer announces it: what any Hudi writer may execute.
+"""Read and write a clustering's requested plan, which any Hudi writer may execute.
 
 Source: ClusteringUtils, ClusteringPlanStrategy (buildMetrics, getStrategyParams), 0.15 to 1.2.
 """
@@ -16,7 +16,7 @@ from reconciler.hudi.timeline.requested_replace import InputSlice, parse_input_s
 
 _RECORD: Final = "HoodieRequestedReplaceMetadata"
 _SCHEMA: Final = f"{_RECORD}.avsc"
-#: until version 8 a plan did not say which partitions it had no room for
+#: plans before version 8 do not name unscheduled partitions
 _SCHEMA_6: Final = f"{_RECORD}.v6.avsc"
 _EIGHT: Final = 8
 _STRATEGY: Final = (
@@ -28,7 +28,10 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringPlanGroup:
-    """Slices that are rewritten together into about ``output_count`` files; log files newest first."""
+    """Slices rewritten together into about ``output_count`` files.
+
+    Log files are listed newest first.
+    """
 
     slices: tuple[InputSlice, ...]
     output_count: int
@@ -39,9 +42,9 @@ class ClusteringPlanGroup:
 class ClusteringPlan:
     """The content of a clustering's requested file.
 
-    ``strategy``: options for the executor; Hudi writes the sort columns and nothing else.
-    ``extra``: of the whole request. ``unscheduled_partitions``: partitions that Hudi's incremental planner shall
-    look at the next time; None where it is not told (always before version 8).
+    ``strategy``: options for the executor; Hudi writes only the sort columns. ``extra``: extra
+    metadata of the whole request. ``unscheduled_partitions``: partitions that Hudi's incremental
+    planner visits next time; None where the plan does not say, as always before version 8.
     """
 
     groups: tuple[ClusteringPlanGroup, ...]
@@ -51,11 +54,11 @@ class ClusteringPlan:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """The plan in a requested file; raises FormatError naming ``path``, also for no plan."""
+        """Decode a requested file; raises FormatError naming ``path``, also without a plan."""
         record = avro_container.decode_container(data, _RECORD, path)
         with decoding(path, _RECORD):
             plan = record["clusteringPlan"]
-            require(plan is not None, "it holds no clustering plan")
+            require(plan is not None, "it has no clustering plan")
             strategy, missing = plan["strategy"], plan.get("missingSchedulePartitions")
             return cls(
                 groups=tuple(_parse_group(found, path) for found in plan["inputGroups"] or ()),
@@ -65,9 +68,9 @@ class ClusteringPlan:
             )
 
     def encode(self, location: str, *, version: int) -> bytes:
-        """The Avro container of a table version.
+        """Encode the plan as the Avro container of a table version.
 
-        ``location`` is the table's, for the absolute paths that Hudi wants.
+        ``location`` is the table's location; Hudi wants absolute paths.
         """
         base = f"file:{location}" if location.startswith("/") else location
         plan = {
@@ -99,11 +102,12 @@ class ClusteringPlan:
 def compute_group_metrics(
     bases: Iterable[int | None], logs: Iterable[int], target_bytes: int
 ) -> dict[str, float]:
-    """What Hudi says of a group: bytes of its slices' base files (None: none) and log files.
+    """Return Hudi's metrics of a group from the bytes of its base files and log files.
 
-    ``target_bytes``: bytes of a new file, what a slice of logs alone counts as.
+    A base size of None is a log-only slice, which counts as ``target_bytes``, the size of a new
+    file.
 
-    >>> metrics([3 << 20, None], [1 << 20, 5], 4 << 20)["TOTAL_IO_MB"]
+    >>> compute_group_metrics([3 << 20, None], [1 << 20, 5], 4 << 20)["TOTAL_IO_MB"]
     11.0
     """
     bases, logs = list(bases), list(logs)

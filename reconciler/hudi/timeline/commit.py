@@ -1,6 +1,6 @@
-"""What a completed write did: HoodieCommitMetadata and HoodieReplaceCommitMetadata.
+"""Read the metadata of a write: HoodieCommitMetadata and HoodieReplaceCommitMetadata.
 
-A hundred thousand write statistics may be in one file, so only what is asked for is decoded.
+One file may hold a hundred thousand write statistics, so only the needed fields are decoded.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _WANTED: Final = CommitProjection(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:
-    """``has_updates``: partition -> whether any of its files has a predecessor (an update).
+    """What a write did.
 
-    ``replaced``: partition -> ids of the file groups that a replacecommit took out.
+    ``has_updates``: partition -> whether any written file replaces an older version. ``replaced``:
+    partition -> ids of the file groups that a replacecommit replaced.
     """
 
     operation: str | None
@@ -33,15 +34,15 @@ class CommitMetadata:
 
     @classmethod
     def parse(cls, data: bytes, path: str, *, replaces: bool = False) -> Self:
-        """The content of a completed (or, as a profile, inflight) write.
+        """Decode a completed write, or an inflight one, which holds a workload profile.
 
-        ``replaces``: it is a completed replacecommit, so it must say which groups it took out.
-        Raises FormatError naming ``path``, also for an empty file: what it did is lost.
+        ``replaces``: the file is a completed replacecommit, so it must name the groups it replaced.
+        Raises FormatError naming ``path``, also for an empty file, whose content is lost.
         """
         if not data:
             raise FormatError(
                 path,
-                "is empty, so what it wrote or replaced is not known",
+                "is empty, so the files it wrote or replaced are unknown",
                 "restore it from a copy or roll the instant back with Hudi",
             )
         with decoding(path, "the commit metadata"):
@@ -50,10 +51,10 @@ class CommitMetadata:
             replaced = record.get("partitionToReplaceFileIds")
             require(
                 replaced is not None or not replaces,
-                "it does not say which file groups it replaced",
+                "it does not name the file groups it replaced",
             )
             operation = record.get("operationType")
-            require(operation is None or isinstance(operation, str), "its operation is no text")
+            require(operation is None or isinstance(operation, str), "its operation is not a text")
             return cls(
                 operation=operation,
                 has_updates={
@@ -73,6 +74,6 @@ def _has_predecessor(stat: Mapping[str, Any]) -> bool:
 
 
 def _check_text(value: str) -> str:
-    """The text itself; JSON can spell half of a character, which no path holds."""
+    """Return the text; raises ValueError for a lone surrogate, which only JSON allows."""
     value.encode()
     return value

@@ -1,6 +1,6 @@
-"""The record of a write's file on the timeline, of which only what is asked for is decoded.
+"""Decode selected fields of a write's file on the timeline.
 
-JSON on layout 1, Avro on layout 2, told apart by the first byte, because upgraded tables hold both.
+Layout 1 uses JSON, layout 2 Avro. The first byte decides, because upgraded tables hold both.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _IDS: Final = ["null", {"type": "map", "values": {"type": "array", "items": "str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitProjection:
-    """What is read of HoodieCommitMetadata and HoodieReplaceCommitMetadata.
+    """The fields to read of HoodieCommitMetadata and HoodieReplaceCommitMetadata.
 
-    ``stat_fields``: names and types of fields of a write statistic. ``with_extra``: extra metadata and
-    operation too. ``with_replaced_groups``: the file groups that a replacement takes out. Of an Avro record
-    nothing else is decoded; no field has a default, so a record without one of them is damage.
+    ``stat_fields``: names and types of write statistic fields. ``with_extra``: read the extra
+    metadata and the operation too. ``with_replaced_groups``: read the replaced file groups too. No
+    field has a default, so an Avro record that lacks one is damaged.
     """
 
     stat_fields: tuple[tuple[str, tuple[str, str]], ...]
@@ -41,7 +41,10 @@ class CommitProjection:
     with_replaced_groups: bool = False
 
     def read(self, data: bytes, path: str) -> dict[str, Any]:
-        """The record of a file; raises FormatError, or ValueError for ``decoding`` to name it."""
+        """Decode the record of a file.
+
+        Raises FormatError, and ValueError for ``decoding`` to name the file.
+        """
         return (
             decode_with_schema(data, path, self._reader_schema)
             if is_container(data)
@@ -49,7 +52,7 @@ class CommitProjection:
         )
 
     def _reader_schema(self, name: str, _written: str = "") -> Any:
-        require(name in _NAMES, f"it holds a {name}")
+        require(name in _NAMES, f"it holds a {name} record")
         return _build_schema(self, name)
 
 
@@ -80,7 +83,7 @@ def _build_schema(wanted: CommitProjection, name: str) -> Any:
 def _parse_json(data: bytes) -> dict[str, Any]:
     require(data[:1] == b"{", "it is neither Avro nor JSON")
     record = json.loads(data)
-    require(isinstance(record, dict), "it holds no record")
+    require(isinstance(record, dict), "it is not a JSON object")
     require("partitionToWriteStats" in record, "partitionToWriteStats is missing")
     found: dict[str, Any] = record
     return found

@@ -1,4 +1,4 @@
-"""What a pending compaction or log compaction is going to read: HoodieCompactionPlan."""
+"""Read the plan of a pending compaction or log compaction: HoodieCompactionPlan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.hudi.codecs.avro_container import parse_file_name, read_strings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOperation:
-    """One file slice to compact; ``base_file`` is None for a slice of logs alone."""
+    """One file slice to compact; ``base_file`` is None for a log-only slice."""
 
     partition: str
     file_id: str
@@ -23,13 +23,13 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """The content of ``<time>.compaction.requested`` and of ``<time>.logcompaction.requested``."""
+    """The content of ``<time>.compaction.requested`` and ``<time>.logcompaction.requested``."""
 
     operations: tuple[CompactionOperation, ...]
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """The plan in a requested file; raises FormatError naming ``path``."""
+        """Decode a requested file; raises FormatError naming ``path``."""
         record = avro_container.decode_container(data, "HoodieCompactionPlan", path)
         with decoding(path, "HoodieCompactionPlan"):
             return cls(
@@ -39,9 +39,9 @@ class CompactionPlan:
 
 def _parse_operation(found: dict[str, Any], path: str) -> CompactionOperation:
     partition, file_id, instant = found["partitionPath"], found["fileId"], found["baseInstantTime"]
-    require(isinstance(file_id, str) and bool(file_id), "an operation names no file group")
-    require(isinstance(partition, str), "an operation names no partition")
-    require(isinstance(instant, str), "an operation names no base instant")
+    require(isinstance(file_id, str) and bool(file_id), "an operation has no file id")
+    require(isinstance(partition, str), "an operation has no partition")
+    require(isinstance(instant, str), "an operation has no base instant")
     return CompactionOperation(
         partition=partition,
         file_id=file_id,

@@ -1,4 +1,7 @@
-"""The schema that writes declare for the table; pure.
+"""Find the table schema that a write declares.
+
+A table service declares the schema it found, which may be an old one, so it does not count. Source:
+TableSchemaResolver, WriteOperationType.canUpdateSchema.
 
 Source: TableSchemaResolver, WriteOperationType (canUpdateSchema: a table service declares what it
 found, maybe long ago).
@@ -18,18 +21,19 @@ _NESTED: Final = {"record": "struct", "array": "list", "map": "map"}
 
 
 def find_declared_schema(operation: str | None, extra: Mapping[str, str]) -> str | None:
-    """The Avro schema that a completed write declares for the table; None where it does not."""
+    """Return the Avro schema a completed write declares for the table, None if it does not."""
     if (operation or "").upper() in _SERVICES:
         return None
     return extra.get(SCHEMA) or None
 
 
 def list_top_columns(text: str) -> dict[str, str] | None:
-    """The columns of an Avro schema, each with ``struct``, ``list`` or ``map``, else empty.
+    """Return the columns of an Avro schema, each with ``struct``, ``list``, ``map`` or ``""``.
 
-    None where the text is no schema of a record: whoever reads rows says what is wrong with it.
+    Returns None for a text that is not a record schema; the code that reads rows reports what is
+    wrong.
 
-    >>> top_columns('{"type": "record", "name": "t", "fields": [{"name": "id", "type": "int"}]}')
+    >>> list_top_columns('{"type": "record", "name": "t", "fields": [{"name": "id", "type": "int"}]}')
     {'id': ''}
     """
     try:

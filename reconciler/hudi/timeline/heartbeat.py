@@ -1,4 +1,7 @@
-"""The heartbeat of a running instant: a file whose modification time is the last beat.
+"""The heartbeat file of a running instant; its modification time is the last beat.
+
+Hudi reads only the time and beats once a minute. It treats a missing file as a beat in 1970.
+Source: HoodieHeartbeatClient.
 
 Source: HoodieHeartbeatClient. Hudi reads only the time and beats once a minute; a missing file
 counts as a beat at the epoch.
@@ -9,14 +12,14 @@ from __future__ import annotations
 from typing import Final
 
 HEARTBEAT_FOLDER: Final = ".hoodie/.heartbeat"
-#: seconds between two beats, Hudi's default
+#: seconds between two beats; Hudi's default
 INTERVAL_S: Final = 60
-#: seconds without a beat after which one of ours on another host counts as dead
+#: seconds without a beat after which a run of ours on another host counts as dead
 DEAD_AFTER_S: Final = 300
 
 
 def heartbeat_path(instant: str) -> str:
-    """The file of one instant.
+    """Return the heartbeat file of an instant.
 
     >>> heartbeat_path("20260101000000000")
     '.hoodie/.heartbeat/20260101000000000'
@@ -25,7 +28,7 @@ def heartbeat_path(instant: str) -> str:
 
 
 def is_silent(last_beat_ms: int, now_ms: int, seconds: int = DEAD_AFTER_S) -> bool:
-    """No beat for longer than so many seconds; times in epoch milliseconds.
+    """Return whether the last beat is more than ``seconds`` old; times in milliseconds since 1970.
 
     >>> is_silent(0, 300_001), is_silent(0, 300_000)
     (True, False)

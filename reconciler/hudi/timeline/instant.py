@@ -1,4 +1,8 @@
-"""One entry on the timeline, and the file name that is its only proof.
+"""An instant of the timeline, and its file name.
+
+Only layout 2 puts the completion time into a completed file's name. In both layouts the inflight
+file of a commit has no action in its name. Source: Hudi's InstantFileNameGeneratorV1 (layout 1) and
+V2 (layout 2).
 
 Source: Hudi's InstantFileNameGeneratorV1 (layout 1) and V2 (layout 2). Completed names carry the
 completion time in layout 2 only; the inflight file of a commit has no action word in both.
@@ -17,7 +21,7 @@ _NAME: Final = re.compile(r"(\d+)(?:_(\d+))?\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
 
 
 class Action(StrEnum):
-    """What an instant does. Spelled as on disk."""
+    """What an instant does; the value is the spelling on disk."""
 
     COMMIT = "commit"
     DELTACOMMIT = "deltacommit"
@@ -34,7 +38,7 @@ class Action(StrEnum):
 
     @property
     def completes_as(self) -> Action:
-        """The action of the completed file: a compaction ends as a commit.
+        """The action in the completed file's name: a compaction ends as a commit.
 
         >>> Action.CLUSTERING.completes_as.value
         'replacecommit'
@@ -55,7 +59,7 @@ WRITES: Final = COMMITS | frozenset({Action.COMPACTION, Action.LOGCOMPACTION, Ac
 
 
 class State(StrEnum):
-    """How far an instant got; spelled as in Hudi's Avro payloads."""
+    """How far an instant got; the value is the spelling in Hudi's Avro payloads."""
 
     REQUESTED = "REQUESTED"
     INFLIGHT = "INFLIGHT"
@@ -88,10 +92,9 @@ class Instant:
 
     @classmethod
     def parse(cls, file_name: str) -> Self | None:
-        """The instant of a file name; None when the name is not of the timeline's grammar.
+        """Return the instant of a file name, None for a name that is not of an instant.
 
-        Raises UnsupportedError for a name of the grammar whose action is unknown: skipping it
-        could hide a write.
+        Raises UnsupportedError for an unknown action, because ignoring it could hide a write.
         """
         found = _NAME.fullmatch(file_name)
         if found is None:
@@ -105,8 +108,8 @@ class Instant:
             action = Action(word)
         except ValueError:
             raise UnsupportedError(
-                f"{file_name}: unknown timeline action {word!r}; this version of reconciler "
-                "cannot tell what it did to the table, so it leaves the table alone"
+                f"{file_name}: unknown timeline action {word!r}; use a reconciler version that "
+                "knows it. Nothing was done to the table"
             ) from None
         state = State.COMPLETED if suffix is None else State(suffix.upper())
         return cls(requested, action, state, completed)

@@ -1,4 +1,8 @@
-"""Hudi's file-system lock: one file whose existence is the lock.
+"""Hudi's file-system lock: a file whose existence is the lock.
+
+Hudi creates the file exclusively, ignores its content and deletes it to release the lock. It breaks
+a lock that was modified more than the configured minutes ago (0 = never). Source:
+FileSystemBasedLockProvider.
 
 Source: FileSystemBasedLockProvider. Hudi creates the file exclusively, ignores its content, deletes
 it to release, and breaks it when it was modified more than the configured minutes ago (0 = never).
@@ -15,7 +19,7 @@ _MINUTE_MS: Final = 60_000
 
 
 def lock_path(folder: str = DEFAULT_FOLDER) -> str:
-    """The lock file in its folder.
+    """Return the path of the lock file in a folder.
 
     >>> lock_path(), lock_path("locks/orders/"), lock_path("")
     ('.hoodie/lock', 'locks/orders/lock', 'lock')
@@ -25,9 +29,11 @@ def lock_path(folder: str = DEFAULT_FOLDER) -> str:
 
 
 def is_lock_expired(modified_ms: int, now_ms: int, expire_minutes: int) -> bool:
-    """Hudi's own judgement, which holds for every holder; times in epoch milliseconds.
+    """Return whether Hudi would break the lock; times in milliseconds since 1970.
 
-    >>> has_expired(0, 60_001, 1), has_expired(0, 60_000, 1), has_expired(0, 10**12, 0)
+    The rule is the same for every owner.
+
+    >>> is_lock_expired(0, 60_001, 1), is_lock_expired(0, 60_000, 1), is_lock_expired(0, 10**12, 0)
     (True, False, False)
     """
     return expire_minutes > 0 and now_ms - modified_ms > expire_minutes * _MINUTE_MS

@@ -1,8 +1,12 @@
-"""Markers: files that name a data file before it is written, so that a failed write can be undone.
+"""Markers: files that name a data file before it is written, so a failed write can be undone.
+
+A marker lies in ``.hoodie/.temp/<instant>/<partition>/`` and is named ``<data file>.marker.<CREATE|
+MERGE|APPEND>``. Hudi's timeline server instead writes many markers into one file, one per line
+(TimelineServerBasedWriteMarkers). Source: DirectWriteMarkers.
 
 Source: DirectWriteMarkers. They lie in ``.hoodie/.temp/<instant>/<partition>/`` and are named
-``<data file>.marker.<CREATE|MERGE|APPEND>``. Hudi's timeline server keeps many in one file
-instead, a line each (TimelineServerBasedWriteMarkers).
+``<data file>.marker.<CREATE|MERGE|APPEND>``. Hudi's timeline server keeps many in one file instead,
+a line each (TimelineServerBasedWriteMarkers).
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ _LISTS: Final = re.compile(r"MARKERS\d+")
 
 
 def marker_folder(instant: str) -> str:
-    """Where the markers of one instant lie.
+    """Return the folder of an instant's markers.
 
     >>> marker_folder("20260101000000000")
     '.hoodie/.temp/20260101000000000'
@@ -25,9 +29,9 @@ def marker_folder(instant: str) -> str:
 
 
 def marker_path(instant: str, partition: str, file_name: str) -> str:
-    """The marker of a data file about to be created.
+    """Return the path of the marker of a data file that is about to be created.
 
-    >>> create_marker("1", "p=1", "a.parquet"), create_marker("1", "", "a.parquet")
+    >>> marker_path("1", "p=1", "a.parquet"), marker_path("1", "", "a.parquet")
     ('.hoodie/.temp/1/p=1/a.parquet.marker.CREATE', '.hoodie/.temp/1/a.parquet.marker.CREATE')
     """
     folder = f"{marker_folder(instant)}/{partition}" if partition else marker_folder(instant)
@@ -35,9 +39,9 @@ def marker_path(instant: str, partition: str, file_name: str) -> str:
 
 
 def parse_marker(text: str) -> str | None:
-    """The data file that a marker names, by the marker's own name or path; None for other files.
+    """Return the data file of a marker's name or path, None for any other file.
 
-    >>> marked_file("p=1/a.parquet.marker.MERGE"), marked_file("MARKERS.type")
+    >>> parse_marker("p=1/a.parquet.marker.MERGE"), parse_marker("MARKERS.type")
     ('p=1/a.parquet', None)
     """
     found = _MARKER.fullmatch(text)
@@ -45,7 +49,9 @@ def parse_marker(text: str) -> str | None:
 
 
 def is_marker_list(name: str) -> bool:
-    """Whether a file of an instant's folder holds markers, a path below the table's root a line.
+    """Return whether a file of an instant's folder lists markers.
+
+    Each line of such a file is a path below the table's root.
 
     >>> is_marker_list("MARKERS0"), is_marker_list("MARKERS.type")
     (True, False)

@@ -1,4 +1,4 @@
-"""Who holds a lock or beats a heart: JSON in files of which Hudi reads only the time."""
+"""The owner of a lock or heartbeat: JSON in files of which Hudi reads only the time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Self
 class Owner:
     """One run of one process.
 
-    ``started`` is the process's start in whatever form its host gives, compared as text, so that a
-    reused ``pid`` is told apart. ``token`` is unique per run. ``until_ms`` (epoch milliseconds) is
-    when the holder expects to be done or to beat again. ``ended`` says that the run is over
-    although its work is not.
+    ``started``: start of the process in the form its host gives; it tells a reused ``pid`` apart.
+    ``token``: unique per run. ``until_ms``: when the owner expects to finish or beat again, in
+    milliseconds since 1970. ``ended``: the run is over although its work is not.
 
     >>> me = Owner(who="ann", host="a", pid=1, started="7", tool="t 1", token="x")
     >>> Owner.parse(me.encode()) == me
@@ -34,7 +33,7 @@ class Owner:
 
     @classmethod
     def parse(cls, data: bytes | str) -> Self | None:
-        """The owner a file names; None when the file is not one of ours (Hudi's are empty)."""
+        """Return the owner that a file names, None for another program's (Hudi's is empty)."""
         try:
             document = json.loads(data)
         except ValueError:
@@ -50,7 +49,7 @@ class Owner:
         return json.dumps(asdict(self), sort_keys=True).encode()
 
     def is_well_formed(self) -> bool:
-        """Every field is of its type: a file of somebody else's may look alike."""
+        """Return whether every field has its type, unlike a similar file of another program."""
         texts = (self.who, self.host, self.started, self.tool, self.token)
         numbers = (self.pid, self.until_ms)
         return all(isinstance(text, str) for text in texts) and all(

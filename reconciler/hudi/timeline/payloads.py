@@ -1,7 +1,7 @@
-"""Which record each file of the timeline holds; decoded generically where no module needs a value.
+"""Decode any file of the timeline as plain data.
 
-One table for every action and state, as HoodieActiveTimeline writes them; a file that is empty by
-design, or may be, decodes to None.
+One table names the record for every action and state, as HoodieActiveTimeline writes them. A file
+that may be empty decodes to None.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _RECORDS: Final[dict[tuple[Action, State], tuple[str | None, bool]]] = {
 
 
 def decode_instant_file(instant: Instant, data: bytes, path: str) -> dict[str, Any] | None:
-    """The record in a timeline file as plain data; None for a file that is empty by design.
+    """Return the record in a timeline file as plain data, None for an allowed empty file.
 
     Raises FormatError naming ``path``.
     """
@@ -63,14 +63,16 @@ def decode_instant_file(instant: Instant, data: bytes, path: str) -> dict[str, A
             return None
         raise FormatError(
             path,
-            f"is empty, where a {record} must be",
+            f"is empty, expected a {record}",
             "restore it from a copy, or let Hudi repair it",
         )
     if record is None:
-        raise FormatError(path, "holds bytes where none must be", "the file is damaged")
+        raise FormatError(
+            path, "must be empty but is not", "the file is damaged; restore it from a copy"
+        )
     if not avro_container.is_container(data) and record in (_PROFILE, _REPLACE):
         with decoding(path, record):
             found = json.loads(data)
-            require(isinstance(found, dict), "it holds no record")
+            require(isinstance(found, dict), "it is not a JSON object")
             return dict(found)
     return avro_container.decode_container(data, record, path)

@@ -1,4 +1,4 @@
-"""What a pending replacecommit or clustering is going to do: HoodieRequestedReplaceMetadata."""
+"""Read the plan of a pending replacecommit or clustering: HoodieRequestedReplaceMetadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.hudi.codecs.avro_container import parse_file_name, read_strings,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSlice:
-    """One slice to be rewritten; names only. ``base_file`` is None for a slice of logs alone."""
+    """One slice to be rewritten, as file names. ``base_file`` is None for a log-only slice."""
 
     partition: str
     file_id: str
@@ -23,11 +23,12 @@ class InputSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedReplace:
-    """``is_clustering`` False: an insert_overwrite or delete_partition, which names no slices.
+    """The content of a requested replacecommit or clustering.
 
-    ``strategy``: what the plan tells its executor, by Hudi's option names. Hudi writes the sort
-    columns there and nothing else; curve and target size are options of whoever executes it.
-    ``extra``: what the request says of itself.
+    ``is_clustering`` is False for an insert_overwrite or delete_partition, whose request names no
+    slices. ``strategy``: the plan's strategy parameters by Hudi's option names. Hudi writes only
+    the sort columns there; curve and target size are options of the executor. ``extra``: the
+    request's extra metadata.
     """
 
     operation: str | None
@@ -38,7 +39,7 @@ class RequestedReplace:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """The content of a requested file; raises FormatError naming ``path``."""
+        """Decode a requested file; raises FormatError naming ``path``."""
         record = avro_container.decode_container(data, "HoodieRequestedReplaceMetadata", path)
         with decoding(path, "HoodieRequestedReplaceMetadata"):
             plan = record["clusteringPlan"]
@@ -58,15 +59,15 @@ class RequestedReplace:
 
 
 def _read_strategy(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
-    strategy = plan.get("strategy") if plan else None  # no planner needs it: its lack is no damage
+    strategy = plan.get("strategy") if plan else None  # optional: planners do not need it
     return read_text_map(strategy.get("strategyParams")) if strategy else {}
 
 
 def parse_input_slice(found: Mapping[str, Any], path: str) -> InputSlice:
-    """A slice as a plan names it; raises what ``decoding`` turns into a FormatError."""
+    """Decode one slice of a plan; raises errors that ``decoding`` turns into FormatError."""
     partition, file_id = found["partitionPath"], found["fileId"]
-    require(isinstance(partition, str), "a slice names no partition")
-    require(isinstance(file_id, str) and bool(file_id), "a slice names no file group")
+    require(isinstance(partition, str), "a slice has no partition")
+    require(isinstance(file_id, str) and bool(file_id), "a slice has no file id")
     return InputSlice(
         partition=partition,
         file_id=file_id,

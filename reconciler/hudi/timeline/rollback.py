@@ -1,4 +1,4 @@
-"""What a rollback is going to undo, by its requested file (HoodieRollbackPlan)."""
+"""Read the plan of a rollback (HoodieRollbackPlan)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from reconciler.hudi.codecs.avro_binary import decoding
 
 
 def parse_rolled_back_time(data: bytes, path: str) -> str:
-    """The requested time of the instant that a rollback undoes. Raises FormatError.
+    """Return the requested time of the instant that a rollback undoes; raises FormatError.
 
     >>> said = {"commitTime": "20260101000000000", "action": "commit"}
     >>> plan = {"instantToRollback": said, "RollbackRequests": [], "version": 1}
-    >>> rolls_back(avro.encode("HoodieRollbackPlan.avsc", plan), "x.rollback.requested")
+    >>> parse_rolled_back_time(avro_container.encode_record_file("HoodieRollbackPlan.avsc", plan), "x.rollback.requested")
     '20260101000000000'
     """
     plan = avro_container.decode_container(data, "HoodieRollbackPlan", path)

@@ -1,4 +1,4 @@
-"""What a savepoint pins: HoodieSavepointMetadata."""
+"""Read the metadata of a savepoint: HoodieSavepointMetadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.hudi.codecs.avro_container import parse_file_name, read_strings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointMetadata:
-    """Who pinned what; ``files``: partition -> file names. ``created_ms`` in epoch milliseconds."""
+    """The pinned files, as partition -> file names, and who made the savepoint when."""
 
     user: str
     created_ms: int
@@ -22,7 +22,7 @@ class SavepointMetadata:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """The content of a completed savepoint; raises FormatError naming ``path``."""
+        """Decode a completed savepoint; raises FormatError naming ``path``."""
         record = avro_container.decode_container(data, "HoodieSavepointMetadata", path)
         with decoding(path, "HoodieSavepointMetadata"):
             return cls(

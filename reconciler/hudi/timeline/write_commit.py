@@ -1,4 +1,4 @@
-"""What a write says of itself while it runs and once it is done, as Hudi spells it.
+"""Write the commit file of a write, while it runs and when it is complete.
 
 Source: CommitMetadataSerDeV1 (JSON, layout 1) and V2 (Avro, layout 2), CommitUtils.buildMetadata,
 BaseSparkCommitActionExecutor.saveWorkloadProfileMetadataToInflight.
@@ -15,15 +15,15 @@ from reconciler.hudi.codecs.avro_container import encode_record_file
 
 _COMMIT: Final = "HoodieCommitMetadata.avsc"
 _REPLACE: Final = "HoodieReplaceCommitMetadata.avsc"
-#: the table version from which commits are Avro
+#: the first table version whose commits are Avro
 _AVRO_FROM: Final = 8
-#: fields that JSON commits spell out although they are null
+#: fields that JSON commits write even when they are null
 _NULLS: Final = ("cdcStats", "tempPath", "minEventTime", "maxEventTime")
 _NO_TIMES: Final = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
-#: what only Avro commits know
+#: counts that only Avro commits have
 _ZEROS_OF_AVRO: Final = ("totalLogReadTimeMs", "numUpdates")
 _ONLY_AVRO: Final = "prevBaseFile"
-#: what every write statistic counts
+#: the counts of every write statistic
 COUNTS: Final = (
     "numWrites",
     "numDeletes",
@@ -46,11 +46,11 @@ WriteStat = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteCommit:
-    """A completed write.
+    """The content of a completed write.
 
-    ``stats_by_partition``: partition -> write statistics by Hudi's names (``basefile.stat``). ``operation``:
-    Hudi's name of it, as UPSERT. ``replaced``: partition -> ids of the file groups that are gone
-    from now on, as planned; None for a write that replaces none.
+    ``stats_by_partition``: write statistics by Hudi's field names (``base_file.write_stat``).
+    ``operation``: Hudi's name, such as UPSERT. ``replaced``: partition -> ids of the replaced file
+    groups, None for a write that replaces none.
     """
 
     stats_by_partition: Mapping[str, Sequence[WriteStat]]
@@ -59,7 +59,7 @@ class WriteCommit:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self, *, version: int) -> bytes:
-        """The completed file of a table version: JSON before 8, an Avro container from then on."""
+        """Encode for a table version: JSON before version 8, an Avro container from then on."""
         spelled = _to_avro_stat if version >= _AVRO_FROM else _to_json_stat
         stats = {
             path: [spelled(stat) for stat in some] for path, some in self.stats_by_partition.items()
@@ -69,10 +69,10 @@ class WriteCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadProfile:
-    """What a write is going to do: what its inflight file says before the first data file is there.
+    """The content of a write's inflight file, written before the first data file.
 
-    ``inserts``: partition -> how many records are new. ``updates``: partition -> file id -> the
-    instant of the group's base file, and how many records go to it.
+    ``inserts``: partition -> number of new records. ``updates``: partition -> file id -> instant of
+    the group's base file and number of records that go to it.
     """
 
     operation: str
@@ -80,7 +80,7 @@ class WorkloadProfile:
     updates: Mapping[str, Mapping[str, tuple[str, int]]] = field(default_factory=dict)
 
     def encode(self, *, version: int) -> bytes:
-        """The inflight file of a table version."""
+        """Encode the inflight file of a table version."""
         stats = {}
         for path in sorted({*self.inserts, *self.updates}):
             counts = {"numInserts": self.inserts.get(path, 0)}

@@ -1,8 +1,9 @@
-"""Which file groups a write goes to: of a completed one, or of one that has announced its profile.
+"""Find the file groups that a write touches, from its completed file or its inflight profile.
 
-A writer that has sorted its records writes down where they go before it begins: for every partition
-first how many are new, without a file group, then each group that gets updates. Source:
-BaseSparkCommitActionExecutor.saveWorkloadProfileMetadataToInflight, HoodieCommitMetadata.
+Before it writes data files, a Hudi writer records its workload profile. For every partition, the
+profile first counts the new records, which have no file group yet, then lists each group that gets
+updates. Source: BaseSparkCommitActionExecutor.saveWorkloadProfileMetadataToInflight,
+HoodieCommitMetadata.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ _WANTED: Final = CommitProjection(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFootprint:
-    """``groups``: partition -> file ids that are written or replaced.
+    """The file groups and files that a write touches.
 
-    ``insert_partitions``: partitions that get new records without saying into which groups. ``files``:
-    partition and name of every file that is written, where it is said already. ``operation``:
-    Hudi's name of what it does (WriteOperationType).
+    ``groups``: partition -> file ids that are written or replaced. ``insert_partitions``:
+    partitions that get new records in groups that are not known yet. ``files``: partition and name
+    of every written file, where known. ``operation``: Hudi's name of the operation
+    (WriteOperationType).
     """
 
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -43,16 +45,16 @@ class WriteFootprint:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """What a completed or an inflight file of a write says.
+        """Decode a completed or inflight file of a write.
 
-        Raises FormatError naming ``path``, also for an empty file: it says nothing.
+        Raises FormatError naming ``path``, also for an empty file.
         """
         if not data:
-            raise FormatError(path, "is empty, so what it writes is not known")
+            raise FormatError(path, "is empty, so the files it writes are unknown")
         with decoding(path, "the commit metadata"):
             record = _WANTED.read(data, path)
             operation = record.get("operationType")
-            require(operation is None or isinstance(operation, str), "its operation is no text")
+            require(operation is None or isinstance(operation, str), "its operation is not a text")
             groups: dict[str, set[str]] = {}
             inserts: set[str] = set()
             files: set[tuple[str, str]] = set()

@@ -1,6 +1,6 @@
-"""The write statistics of a commit, as columns: which files, how many rows and bytes.
+"""Read the write statistics of a commit as columns: files, rows and bytes.
 
-The other half of the same files is in ``commit``.
+``commit`` reads the rest of the same files.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _MOST: Final = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriteStats:
-    """One element a write statistic, in no order that means anything.
+    """Write statistics, one element each, in no particular order.
 
-    ``rows``: int64, numWrites. ``bytes``: int64, totalWriteBytes. ``is_base``: bool, the statistic
-    is of a base file (its name does not begin with a dot). ``partition``: int32, index into
-    ``partitions``, paths; ``inserts``: int64, numInserts, rows that were not in the table before.
+    ``rows``: int64, numWrites. ``bytes``: int64, totalWriteBytes. ``is_base``: the statistic is of
+    a base file, whose name does not start with a dot. ``partition``: int32, index into
+    ``partitions``. ``inserts``: int64, numInserts, rows that are new in the table.
     """
 
     operation: str | None
@@ -49,27 +49,27 @@ class WriteStats:
     inserts: NDArray[np.int64]
 
     def count_new_rows(self) -> dict[str, int]:
-        """Rows that were not in the table before by partition, those that have none left out."""
+        """Return the number of new rows per partition, without partitions that have none."""
         total = np.zeros(len(self.partitions), np.int64)
         np.add.at(total, self.partition, self.inserts)
         return {self.partitions[code]: int(total[code]) for code in np.flatnonzero(total)}
 
     @classmethod
     def parse(cls, data: builtins.bytes, path: str) -> Self:
-        """The content of a completed commit, deltacommit or replacecommit.
+        """Decode a completed commit, deltacommit or replacecommit.
 
         Raises FormatError naming ``path``, also for an empty file.
         """
         if not data:
             raise FormatError(
                 path,
-                "is empty, so what it wrote is not known",
+                "is empty, so the files it wrote are unknown",
                 "restore it from a copy or roll the instant back with Hudi",
             )
         with decoding(path, "the write statistics"):
             record = _WANTED.read(data, path)
             operation = record.get("operationType")
-            require(operation is None or isinstance(operation, str), "its operation is no text")
+            require(operation is None or isinstance(operation, str), "its operation is not a text")
             by_partition = record.get("partitionToWriteStats") or {}
             lists = [found or () for found in by_partition.values()]
             stats = [stat for found in lists for stat in found]
@@ -90,7 +90,7 @@ class WriteStats:
 def _read_counts(stats: list[Mapping[str, Any]], key: str) -> NDArray[np.int64]:
     values = [stat.get(key) or 0 for stat in stats]
     whole = all(type(value) is int and 0 <= value <= _MOST for value in values)
-    require(whole, f"a {key} is no count")
+    require(whole, f"a {key} is not a count")
     return np.array(values, np.int64)
 
 

@@ -1,8 +1,8 @@
-"""Grow a k-d tree with leaves of equal size, so that queries read as few leaves as possible.
+"""Where a tree cuts: every leaf of the same size, and as few leaves as can be for a query.
 
-Without queries, a node is halved along the column in which it is widest, as a share of the rows.
-With queries, each cut is chosen among all columns and whole numbers of leaves: the one after which
-the value ranges of both sides meet the fewest queries.
+Without queries a box is halved along the column in which it is widest, as a share of the rows.
+With queries each cut is the one, of any column and any whole number of leaves, after which the
+boxes of the values that the two sides hold meet the queries' boxes least.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from reconciler.layout.curves.query_workload import QueryBoxes
 from reconciler.layout.curves.rank_scale import make_step_scale
 from reconciler.layout.curves.sorted_sample import SampledColumn
 
-#: a cut moves to the start of a value within this distance, as a share of a leaf
+#: a cut moves to where another value begins if that is not farther, as a share of a leaf
 SNAP_DISTANCE: Final = 0.03
-#: another column is tried if a cut misses its target by more, as a share of a leaf
+#: another column is cut if a cut is farther off than that, as a share of a leaf
 FAR_DISTANCE: Final = 0.1
 
 _TIE_SHIFT: Final = np.uint64(TIE_BITS)
-_MAX_NODE_ROWS: Final = (
-    20_000  # rows of a node to examine, or _ROWS_PER_LEAF per leaf if that is more
-)
+_MAX_NODE_ROWS: Final = 20_000  # rows of a node, and at least so many a leaf
 _ROWS_PER_LEAF: Final = 80
-_MAX_CUTS: Final = 64  # cuts to compare per column
+_MAX_CUTS: Final = 64  # that are compared, a column
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -38,11 +36,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sample:
-    """A sample, per column.
-
-    ``places``: run and tie breaker of each row. ``lows``, ``highs``: shares of the rows below and
-    up to each row's value. ``sizes``: bytes of each row.
-    """
+    """Per column: where each row stands (run and tie), and the shares of rows below and up to."""
 
     places: Sequence[Lane]
     lows: Floats
@@ -54,7 +48,7 @@ class _Sample:
 
 @dataclass(slots=True)
 class _TreeBuilder:
-    """The nodes so far; a cut is a run and a tie breaker."""
+    """Nodes so far; a cut is a run and a tie."""
 
     column: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
@@ -71,10 +65,9 @@ def grow_tree(
     sizes: Floats | None,
     boxes: QueryBoxes | None,
 ) -> KdTree:
-    """Return a tree with so many leaves, or fewer if neither values nor ties separate the rows.
+    """A tree of so many leaves, or fewer where values do not tell rows apart and no ties do.
 
-    ``ties``: tie breakers of 64 bits that separate rows with equal values. ``sizes``: bytes of each
-    row. ``boxes``: the queries to optimize for.
+    ``ties`` are 64 bits a row of the sample that part rows of one value; ``sizes`` their bytes.
     """
     rows = samples[0].rows
     part = np.uint64(0) if ties is None else ties >> np.uint64(64 - TIE_BITS)
@@ -114,7 +107,7 @@ def _attach_node(side: list[int], parent: int, node: int) -> None:
 
 
 def _choose_cut(sample: _Sample, rows: Rows, leaves: int) -> tuple[int, int, int] | None:
-    """Return the column to cut, the cut, and the leaves below it; None if all rows are equal."""
+    """The column, the place in it, and how many leaves are below; None where nothing differs."""
     best, least = None, np.inf
     for column, first in _list_candidates(sample, rows, leaves):
         place, off = _place_cut(sample, rows, column, first, leaves)
@@ -126,10 +119,7 @@ def _choose_cut(sample: _Sample, rows: Rows, leaves: int) -> tuple[int, int, int
 
 
 def _list_candidates(sample: _Sample, rows: Rows, leaves: int) -> list[tuple[int, int]]:
-    """Return cuts to try, best first: the cheapest for the queries, then the middle per column.
-
-    Columns come in the order of their width. A cut is a column and a number of leaves below.
-    """
+    """Cuts to try, best first: the chosen one, then the middle along the others, widest first."""
     lows, highs = sample.lows[:, rows], sample.highs[:, rows]
     wide = highs.max(axis=1, initial=0) - lows.min(axis=1, initial=1)
     wide[lows.max(axis=1, initial=0) == lows.min(axis=1, initial=1)] = 0
@@ -144,7 +134,7 @@ def _list_candidates(sample: _Sample, rows: Rows, leaves: int) -> list[tuple[int
 def _cheapest_cut(
     sample: _Sample, boxes: QueryBoxes, rows: Rows, leaves: int
 ) -> tuple[int, int] | None:
-    """Return the cut after which queries read the fewest leaves; None if all are equal."""
+    """The cut with the least leaves read; None where the queries do not tell."""
     low, high = sample.lows[:, rows].min(axis=1), sample.highs[:, rows].max(axis=1)
     boxes = boxes.select_meeting(low[:, np.newaxis], high[:, np.newaxis])
     total = float(boxes.weights.sum()) * leaves
@@ -172,7 +162,7 @@ def _cheapest_cut(
 def _hulls(
     lows: Floats, highs: Floats, bounds: Rows
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Return the value ranges below and above each bound except the first: columns by bounds."""
+    """What is below and above each bound but the first: lowest and highest, columns by bounds."""
     low = np.minimum.reduceat(lows, bounds, axis=1)
     high = np.maximum.reduceat(highs, bounds, axis=1)
     below = np.minimum.accumulate(low, axis=1), np.maximum.accumulate(high, axis=1)
@@ -186,9 +176,9 @@ def _hulls(
 def _place_cut(
     sample: _Sample, rows: Rows, column: int, first: int, leaves: int
 ) -> tuple[int, float]:
-    """Return the cut with ``first`` leaves below it, and how far it misses, in leaves.
+    """Where ``first`` of the leaves are below, and by how much of a leaf it is off.
 
-    The cut is at the start of a value if one is near, or if there are no tie breakers.
+    A cut is where a value begins if that is near, or if there are no ties.
     """
     places = sample.places[column][rows]
     order = np.argsort(places)
@@ -211,7 +201,7 @@ def _place_cut(
 
 
 def _build_tree(seen: Sequence[SampledColumn], growing: _TreeBuilder) -> KdTree:
-    """Build the tree from the nodes, with ranks in place of runs."""
+    """The nodes with ranks for runs."""
     column = np.array(growing.column, np.int16)
     cut = np.array(growing.cut, np.uint64)
     runs, tie = (cut >> _TIE_SHIFT).astype(np.int64), cut & np.uint64((1 << TIE_BITS) - 1)

@@ -103,6 +103,6 @@ def test_what_cannot_be_read_is_said_in_one_line_before_spark_starts(
 
 def test_a_path_without_a_table_and_a_name_without_a_spec_are_errors(folder, capsys):
     assert 1 == run("read", folder / "nothing")
-    assert "is the path the folder of a Hudi table?" in capsys.readouterr().err
+    assert "no Hudi table here" in capsys.readouterr().err
     assert 64 == run("read", "sales.order", "--specs", folder)
     assert "none of the 1 specs is called so; did you mean sales.orders?" in capsys.readouterr().err

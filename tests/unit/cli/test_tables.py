@@ -141,7 +141,7 @@ def test_a_write_that_cannot_be_read_stops_no_plan(spec, table, capsys):
     assert 0 == run("plan", spec, *NOW)
     said = " ".join(capsys.readouterr().out.split())
     assert "what wrote the files is not known, nor how big a row is: " in said
-    assert f"{newest.name}: is empty, so what it wrote is not known" in said
+    assert f"{newest.name}: is empty, so the files it wrote are unknown" in said
 
 
 def test_a_plan_can_be_shown_when_the_table_is_gone(spec, table, tmp_path):

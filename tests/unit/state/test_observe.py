@@ -200,7 +200,7 @@ def test_a_file_that_says_what_must_stay_is_never_guessed(name, data):
 @pytest.mark.parametrize("action", ["compaction", "replacecommit"])
 def test_a_pending_plan_that_is_not_there_is_named(action):
 
-    with pytest.raises(FormatError, match=f"{action}.requested: is not there"):
+    with pytest.raises(FormatError, match=f"{action}.requested: does not exist"):
         look(table({f"20260101000000000.{action}.inflight": b""}))
 
 
@@ -235,7 +235,7 @@ def test_a_damaged_clean_is_named():
 
 def test_no_table_is_one_clear_error():
 
-    with pytest.raises(FormatError, match="is the path the folder of a Hudi table"):
+    with pytest.raises(FormatError, match="no Hudi table here"):
         look(open_storage("memory://observed/nothing"))
 
 

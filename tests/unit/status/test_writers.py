@@ -237,7 +237,7 @@ def clustered(
     evidence = ClusteringFacts(
         written=(), clusterings=(past,), footers=None, bounds=None, rows=rows
     )
-    return replace(state, clustering_facts=evidence)
+    return replace(state, evidence=evidence)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_lint_of_a_table_that_cannot_be_read_ends_with_1(tmp_path, monkeypatch, 
     said = capsys.readouterr()
     assert said.out == "1 table, no warnings of what writers did, 1 table not read\n"
     assert "orders: error: " in said.err
-    assert "hoodie.properties: is not there" in said.err
+    assert "no Hudi table here" in said.err
 
 
 def test_a_warning_is_at_the_spec_where_a_default_declares_the_field(folder, tmp_path, capsys):

@@ -129,7 +129,7 @@ def test_records_must_fill_their_block():
         path=PATH,
     )
 
-    with pytest.raises(FormatError, match="4 bytes follow its 0 records"):
+    with pytest.raises(FormatError, match="4 extra bytes follow its 0 records"):
         read_avro_records(block)
 
 

@@ -37,11 +37,11 @@ def view_of(names, instants, *, version=9, compactions=None, replaced=None, v6=N
     )
 
 
-def slices(view, slice_of=None):
+def slices(view, row_slice=None):
     """Key -> names of its files."""
     names = view.files.name.to_pylist()
     found = {view.times[key]: [] for key in view.key}
-    for name, index in zip(names, view.slice_of if slice_of is None else slice_of, strict=True):
+    for name, index in zip(names, view.row_slice if row_slice is None else row_slice, strict=True):
         found[view.times[view.key[index]]].append(name)
     return found
 

@@ -203,7 +203,7 @@ def test_blocks_of_another_kind_are_refused():
     header = [(HeaderKey.INSTANT_TIME, "20240102000000000"), (HeaderKey.SCHEMA, SCHEMA)]
     table = nine(("20240102000000000", encode_block(BlockType.PARQUET_DATA, header, b"")))
 
-    with pytest.raises(UnsupportedError, match="PARQUET_DATA blocks are unknown"):
+    with pytest.raises(UnsupportedError, match="PARQUET_DATA blocks are not supported"):
         table.listed()
 
 
@@ -350,7 +350,7 @@ def test_a_listing_in_several_file_groups_is_refused():
     files = BORN | {f"files-0001-0_0-0-0_{SOLO}.hfile": base({"p": {}})}
     table = Made(9, files=files, own=[f"{SOLO}_20240101000000000.deltacommit"])
 
-    with pytest.raises(UnsupportedError, match="in 2 file groups; only one is known"):
+    with pytest.raises(UnsupportedError, match="has 2 file groups; only one is supported"):
         table.listed()
 
 

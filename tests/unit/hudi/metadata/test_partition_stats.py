@@ -49,8 +49,8 @@ class Table:
             ),
         )
 
-    def blocks(self, file_slice):
-        assert "g" == file_slice.group
+    def read_visible_blocks(self, file_slice):
+        assert "g" == file_slice.file_group
         return [
             LogBlock(
                 type=BlockType.DELETE if said is None else BlockType.HFILE_DATA,
@@ -140,5 +140,5 @@ def one(least, greatest):
 
 def test_bounds_of_two_types_are_not_joined():
     assert 1 == merge_ranges(one(1, 2), one(None, None), "p").least
-    with pytest.raises(UnsupportedError, match="p, column c: its new bounds are not of the type"):
+    with pytest.raises(UnsupportedError, match="p, column c: the new bounds have another type"):
         merge_ranges(one(1, 2), one("a", "b"), "p")

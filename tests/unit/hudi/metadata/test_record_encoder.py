@@ -87,19 +87,23 @@ def test_infinity_stands_for_nan_which_hudi_cannot_compare():
 @pytest.mark.parametrize(
     ("found", "wrappings", "problem"),
     [
-        (one("d"), {"c": INT}, "column d: the index has no record that shows how it is kept"),
+        (
+            one("d"),
+            {"c": INT},
+            "column d: the index has no entry that shows how it stores this column",
+        ),
         (one(least="a"), {"c": INT}, "column c: the index keeps its bounds in a IntWrapper"),
         (one(least=True), {"c": INT}, "column c: .* which a bool does not fit"),
         (one(), {"c": BoundWrapper(wrapper="n.NewWrapper")}, "keeps its bounds in a NewWrapper"),
         (
             one(least=Decimal("0.0000000000000001")),
             {"c": BoundWrapper(wrapper="n.DecimalWrapper")},
-            "15 digits behind the point",
+            "15 decimal digits",
         ),
         (
             one(least=Decimal("0.5")),
             {"c": BoundWrapper(wrapper="n.BytesWrapper")},
-            "does not say how many digits it keeps behind the point",
+            "does not record its number of decimal digits",
         ),
     ],
 )
@@ -123,7 +127,7 @@ def test_the_digits_of_a_decimal_are_those_of_the_scale_that_the_index_keeps(bou
 
 
 def test_a_decimal_of_more_digits_than_the_index_keeps_is_refused():
-    with pytest.raises(UnsupportedError, match="f: the index keeps 2 digits behind the point"):
+    with pytest.raises(UnsupportedError, match="f: 3.255 has more than the 2 decimal digits"):
         typed("7,2").wrap(Decimal("3.255"), "f")
 
 
@@ -141,7 +145,7 @@ def test_an_index_that_the_schema_does_not_have_is_refused():
 
 @pytest.mark.parametrize("name", ["files-0000-0_0-1-2_2024.parquet", "part.parquet"])
 def test_a_file_id_that_is_no_uuid_is_refused(name):
-    with pytest.raises(UnsupportedError, match="its file id is no UUID with a number"):
+    with pytest.raises(UnsupportedError, match="its file id is not a UUID with a number"):
         RecordEncoder(schema=schema(), path="metadata").encode_record_location("p", name, 1)
 
 

@@ -99,7 +99,7 @@ def test_groups_without_keys_get_nothing():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        (["a", None], "f: has rows without record key"),
+        (["a", None], "f: has rows without a record key"),
         (["a" * 32_768], "f: has a key that is too long"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_key_of_the_greatest_length_is_held():
 @pytest.mark.parametrize("said", ["true", "TRUE", "perhaps"])
 def test_an_index_that_says_that_it_is_partitioned_is_refused(said):
     table = Table(1, {"f": [["a"]]}, {"indexOptions": {"isPartitioned": said}})
-    with pytest.raises(UnsupportedError, match="keeps keys by partition"):
+    with pytest.raises(UnsupportedError, match="keeps keys per partition"):
         table.blocks()
 
 
@@ -131,7 +131,7 @@ def test_one_that_says_that_it_is_not_is_written(definition):
 def test_file_groups_with_a_gap_are_refused():
     table = Table(3, {"f": [["a"]]})
     del table.names[1]
-    with pytest.raises(UnsupportedError, match="keeps keys by partition"):
+    with pytest.raises(UnsupportedError, match="keeps keys per partition"):
         table.blocks()
 
 
@@ -151,5 +151,5 @@ def test_a_key_that_went_elsewhere_is_written_and_not_deleted():
 
 
 def test_a_deletion_without_key_is_refused():
-    with pytest.raises(UnsupportedError, match="what is deleted: has rows without record key"):
+    with pytest.raises(UnsupportedError, match="deleted keys: has rows without a record key"):
         Table(1, {}).deleted([None])

@@ -45,7 +45,7 @@ def test_partition_stats_go_with_column_stats():
         verdicts["column_stats"].decision,
         verdicts["column_stats"].because,
     )
-    assert (DROP, "they come from column_stats, which is dropped: x is unknown") == (
+    assert (DROP, "it is computed from column_stats, which is dropped: x is unknown") == (
         verdicts["partition_stats"].decision,
         verdicts["partition_stats"].because,
     )
@@ -74,7 +74,7 @@ def test_the_record_index_goes_from_one_row_too_many():
 def test_the_planner_sees_what_will_go_before_a_file_is_written():
     verdicts = decide_rewrite_sync(EVERYTHING, table_version=9, rows=5_000_000)
 
-    assert "5000000 rows move, and more than 4000000 are not written there" == (
+    assert "5000000 rows move, more than the 4000000 that are written" == (
         verdicts["record_index"].because
     )
     assert {"record_index"} == {n for n, v in verdicts.items() if v.decision is DROP}
@@ -87,9 +87,9 @@ def test_without_a_metadata_table_nothing_is_judged_whatever_the_version():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("secondary_index_idx_n", "has the secondary index idx_n, which would lose the rows"),
-        ("expr_index_day", "has the expression index day, which would lose the rows"),
-        ("vector_index_v", "partition 'vector_index_v' is unknown to this version"),
+        ("secondary_index_idx_n", "has the secondary index idx_n, which would miss the rows"),
+        ("expr_index_day", "has the expression index day, which would miss the rows"),
+        ("vector_index_v", "partition 'vector_index_v' is unknown"),
     ],
 )
 def test_an_index_that_nobody_builds_anew_stops_the_rewrite(name, said):
@@ -100,7 +100,7 @@ def test_an_index_that_nobody_builds_anew_stops_the_rewrite(name, said):
 
 
 def test_a_metadata_table_of_an_unknown_version_stops_the_rewrite():
-    with pytest.raises(UnsupportedError, match="of table version 7 is unknown"):
+    with pytest.raises(UnsupportedError, match="of table version 7 is not supported"):
         decide_rewrite_sync(EVERYTHING, table_version=7, rows=1)
 
 
@@ -123,7 +123,7 @@ def test_a_write_tells_everything_and_the_bounds_of_its_partitions_too():
             {"column_stats": "x", "partition_stats": "why"},
             {
                 "column_stats": "x",
-                "partition_stats": "they come from column_stats, which is dropped: x",
+                "partition_stats": "it is computed from column_stats, which is dropped: x",
             },
         ),
     ],
@@ -138,7 +138,7 @@ def test_bounds_that_cannot_be_told_after_a_write_go(obstacles, gone):
 def test_a_write_stops_at_an_index_that_nobody_builds_anew():
     with pytest.raises(UnsupportedError, match=r"secondary index i, .*let Hudi write the rows"):
         decide_write_sync(("files", "secondary_index_i"), table_version=9)
-    with pytest.raises(UnsupportedError, match="what a write must write there; let Hudi write"):
+    with pytest.raises(UnsupportedError, match="a write cannot update it; let Hudi write"):
         decide_write_sync(("files", "vector_index_v"), table_version=9)
 
 

@@ -100,7 +100,7 @@ def packed(name, path):
 
 
 def parsed(new):
-    return TableProperties.parse(new.properties, PATH)
+    return TableProperties.parse(new.properties_bytes, PATH)
 
 
 @pytest.mark.parametrize("name", LIKE_REAL)

@@ -136,9 +136,9 @@ def test_only_wanted_instants_of_a_file_come_back():
         ("manifest_2", b"\xff", "manifest_2: the manifest"),
         ("manifest_2", manifest("../../x.parquet"), "it lists '../../x.parquet'"),
         ("manifest_2", manifest("30_30_0.parquet"), "30_30_0.parquet: is listed in the manifest"),
-        ("20_20_1.parquet", b"", "20_20_1.parquet: is no history file"),
-        ("20_20_1.parquet", b"PAR1PAR1", "20_20_1.parquet: is no history file"),
-        ("20_20_1.parquet", LSM["20_20_1.parquet"][:-9], "20_20_1.parquet: is no history file"),
+        ("20_20_1.parquet", b"", "20_20_1.parquet: is not a history file"),
+        ("20_20_1.parquet", b"PAR1PAR1", "20_20_1.parquet: is not a history file"),
+        ("20_20_1.parquet", LSM["20_20_1.parquet"][:-9], "20_20_1.parquet: is not a history file"),
         ("20_20_1.parquet", history((None, "2", "commit")), "20_20_1.parquet: an archived instant"),
         (
             "20_20_1.parquet",
@@ -304,7 +304,7 @@ def test_a_merge_that_has_not_written_its_file_counts_for_nothing(plan):
         ({FIRST: block(entry("1", action="jump"))}, f"{FIRST}: an archived instant"),
         ({FIRST: block(entry("1", state="HALF"))}, f"{FIRST}: an archived instant"),
         ({"mergeArchivePlan": b"nonsense"}, "mergeArchivePlan: "),
-        ({"mergeArchivePlan": merge_plan("..")}, "mergeArchivePlan: it names"),
+        ({"mergeArchivePlan": merge_plan("..")}, "mergeArchivePlan: names"),
     ],
 )
 def test_damage_of_the_archive_names_the_file(files, said):

@@ -71,7 +71,7 @@ def test_a_replacecommit_says_what_it_took_out(encode):
 )
 def test_a_replacecommit_that_does_not_say_so_is_damage(data):
 
-    with pytest.raises(FormatError, match="does not say which file groups it replaced"):
+    with pytest.raises(FormatError, match="does not name the file groups it replaced"):
         CommitMetadata.parse(data, PATH, replaces=True)
 
 

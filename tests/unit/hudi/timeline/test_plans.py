@@ -165,7 +165,7 @@ def test_a_slice_of_no_group_or_partition_is_damage(name):
         (CompactionPlan.parse, compaction_of(**{name: None})),
         (RequestedReplace.parse, clustering_of(**{name: None})),
     ):
-        with pytest.raises(FormatError, match="names no") as caught:
+        with pytest.raises(FormatError, match="has no") as caught:
             parse(data, PATH)
 
         assert PATH == caught.value.path

@@ -60,7 +60,7 @@ def test_a_write_says_what_it_does(encoded):
         == WriteFootprint.parse(encoded(record | {"operationType": "CLUSTER"}), PATH).operation
     )
     assert WriteFootprint.parse(encoded(record), PATH).operation is None
-    with pytest.raises(FormatError, match="its operation is no text"):
+    with pytest.raises(FormatError, match="its operation is not a text"):
         WriteFootprint.parse(json_of(record | {"operationType": 7}), PATH)
 
 

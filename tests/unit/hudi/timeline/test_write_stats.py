@@ -51,13 +51,15 @@ def test_statistics_without_a_path_are_of_no_base_file():
 
 
 def test_an_empty_file_is_refused():
-    with pytest.raises(FormatError, match=r"t\.commit: is empty, so what it wrote is not known"):
+    with pytest.raises(
+        FormatError, match=r"t\.commit: is empty, so the files it wrote are unknown"
+    ):
         parsed(b"")
 
 
 @pytest.mark.parametrize("count", [-1, 2**63, "7", 1.5, True])
 def test_a_count_that_is_none_is_refused(count):
-    with pytest.raises(FormatError, match="a numWrites is no count"):
+    with pytest.raises(FormatError, match="a numWrites is not a count"):
         parsed(commit({"path": "p/f_0_1.parquet", "numWrites": count}))
 
 

@@ -1,7 +1,4 @@
-"""File groups from short literals: ``make_groups({"p=1": {"a": 30, "b": (40, 10)}})``.
-
-Keys are partitions and file ids.
-"""
+"""File groups in short: ``pile({"p=1": {"a": 30, "b": (40, 10)}})`` by partition and file id."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ MIB = 1024 * 1024
 
 
 def make_groups(by_partition, *, compacting=(), clustering=(), replaced=(), begun=None):
-    """Return file groups; a size is that of a base file, a tuple adds the sizes of log files.
+    """A size in bytes is a base file's; a tuple has the log files' sizes after it.
 
-    ``begun``: by file id, the instant that began the slice.
+    ``begun`` by file id, where it matters when the slice began.
     """
     rows = [
         (partition, file_id, size if isinstance(size, tuple) else (size,))
@@ -42,6 +39,6 @@ def make_groups(by_partition, *, compacting=(), clustering=(), replaced=(), begu
 
 
 def file_ids(groups, at):
-    """Return the file ids at these positions."""
+    """The file ids of indexes."""
     ids = groups.file_id.to_pylist()
     return [ids[place] for place in at.tolist()]
