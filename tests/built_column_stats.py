@@ -1,4 +1,4 @@
-"""Hudi's own index, built for a table of a test as an apply builds it."""
+"""Build Hudi's own column statistics for a test table, like an apply."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ spec:
 
 
 def write_spec(path, columns):
-    """A spec in a file beside the table."""
+    """Write a spec file next to the table and load it."""
     file = path.parent / f"{path.name}.yaml"
     file.write_text(SPEC.format(name=path.name, path=path, columns=", ".join(columns)))
     (spec,) = reconciler.load_specs(file)
@@ -33,7 +33,10 @@ def write_spec(path, columns):
 
 
 def open_test_session(path, columns, *, around=lambda storage: storage, clock=None, **more):
-    """A table as an apply holds it, and its first look; ``around`` wraps its storage."""
+    """Open a table like an apply; return the session and its first observation.
+
+    ``around``: wraps the storage.
+    """
 
     def opener(ref, options=None):
         del options
@@ -56,6 +59,6 @@ def open_test_session(path, columns, *, around=lambda storage: storage, clock=No
 
 
 def build(path, columns, **how):
-    """Build it, and give what was built."""
+    """Build column statistics and return the result."""
     table, look = open_test_session(path, columns, **how)
     return build_column_stats(table, columns, look)

@@ -1,4 +1,4 @@
-"""What Hudi's own index says of a table, and whether a reader that believes it loses rows."""
+"""Read Hudi's own column statistics of a table, and check that readers using them lose no rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOTH = ("column_stats", "partition_stats")
 
 
 def load_metadata(path):
-    """The metadata table of a table, and the properties of the table."""
+    """Return the metadata table and the properties of a table."""
     storage = open_storage(str(path))
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
@@ -28,7 +28,7 @@ def load_metadata(path):
 
 
 def read_entries(path):
-    """(file or partition, column) -> least, greatest, nulls, values; by live index partition."""
+    """Return least, greatest, nulls and values by (file or partition, column) for each index."""
     opened, properties = load_metadata(path)
     return {
         name: {
@@ -63,13 +63,13 @@ def _read_slice(opened, newest):
 
 
 def _plain_value(bound):
-    """Its value; NaN as a text, so that it is the same as itself."""
+    """Return the value of a bound; NaN as text, so that it equals itself."""
     value = bound and bound[1]["value"]
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
 def find_gaps(path, files):
-    """What readers count on and is not there: entries of ``files`` (names), or one of both."""
+    """Return what readers rely on and is missing: entries of ``files`` (names), or an index."""
     opened, properties = load_metadata(path)
     if "column_stats" not in properties.metadata_partitions:
         return ["partition_stats alone"] * ("partition_stats" in properties.metadata_partitions)

@@ -1,4 +1,4 @@
-"""The command line in the tests' own process."""
+"""Run the command line in the process of the tests."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from reconciler.cli import app
 
 
 def run(*arguments: object) -> int:
-    """``reconciler ARGUMENTS``; its exit code."""
+    """Run ``reconciler ARGUMENTS`` and return its exit code."""
     return app.run([str(argument) for argument in arguments])

@@ -1,4 +1,4 @@
-"""``pytest --update-cases`` takes what is found for what is expected; read the diff."""
+"""``pytest --update-cases`` replaces expected results with actual ones; review the diff."""
 
 from __future__ import annotations
 

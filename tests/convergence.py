@@ -1,4 +1,4 @@
-"""Random tables in a few files, and runs until nothing is left to do."""
+"""Random tables with a few files, and plan and apply until no step is left."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import reconciler
 from tests.crash.drill import NOW
 
 LATER = "20261201000100000"
-#: so many times over is a table rewritten at most before nothing is left to do: of a thousand
-#: random ones, most of them laid out a few files at a time, the worst was so 9.8 times
+#: how many times a table may be rewritten before no step is left; the worst of a thousand random
+#: tables, most of them clustered a few files at a time, took 9.8
 MAX_REWRITES = 20
 
 
@@ -47,15 +47,15 @@ def describe_steps(table):
 
 
 def rewritten_share(table):
-    """The share of a table's bytes that a plan rewrites."""
+    """Return the share of a table's bytes that a plan rewrites."""
     sizes = [int(step.groups.bytes.sum()) for step in table.steps if step.kind == "cluster"]
     return sum(sizes) / table.layout.before.bytes if sizes else 0.0
 
 
 def apply_until_done(it, *, one_is_enough):
-    """Plan and apply until nothing is left, in one run or in as many as rewrite so much together.
+    """Plan and apply until no step is left, in one run or within ``MAX_REWRITES``.
 
-    A plan without an end is seen by that, however few groups its runs may rewrite.
+    The limit detects plans without an end, however few groups each run may rewrite.
     """
     done, often = [], 0.0
     while True:

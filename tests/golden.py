@@ -1,6 +1,7 @@
-"""What tests expect and files hold: a whole file, or one case of many in a file.
+"""Expected results in files: a whole file, or one of many cases in a file.
 
-A file of cases has for each a name after ``===``, a text, and after ``>>>`` what is said about it.
+A file of cases has, for each case, a name after ``===``, an input text, and the expected result
+after ``>>>``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from pathlib import Path
 
 
 def read_cases(path: Path) -> dict[str, tuple[str, str]]:
-    """The text and what is expected of each case, by name."""
+    """Return the text and the expected result of each case by name."""
     found = {}
     for part in path.read_text(encoding="utf-8").split("=== ")[1:]:
         name, _, rest = part.partition("\n")
@@ -19,7 +20,7 @@ def read_cases(path: Path) -> dict[str, tuple[str, str]]:
 
 
 class Golden:
-    """Gives what a file expects; writes what was found there first, where that was asked for."""
+    """Returns expected results; first replaces them with actual ones if ``updates``."""
 
     def __init__(self, *, updates: bool) -> None:
         self.updates = updates

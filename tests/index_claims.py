@@ -1,4 +1,4 @@
-"""What an index says of files, held against their values as pyarrow reads them."""
+"""Check the claims of an index about files against their values, read with pyarrow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.index.model import ColumnStats, FileIndex
 
 
 def find_false_claims(index: FileIndex, folder: Path, supplied: Collection[str] = ()) -> list[str]:
-    """Everything that is not so, a sentence each; files that are gone are not asked.
+    """Return every false claim of an index as a sentence; missing files are skipped.
 
     ``supplied``: columns that readers fill in where a file lacks them.
     """
@@ -26,7 +26,7 @@ def find_false_claims(index: FileIndex, folder: Path, supplied: Collection[str] 
 
 
 def read_values(path: Path, column: str, kind: Any) -> Any | None:
-    """The values of a column, or of a field of structs; None where the file has no such column."""
+    """Return the values of a column or struct field; None if the file lacks it."""
     first, *rest = column.split(".")
     with pq.ParquetFile(path) as file:
         if first not in file.schema_arrow.names:
@@ -35,7 +35,7 @@ def read_values(path: Path, column: str, kind: Any) -> Any | None:
     for name in rest:
         if found.type.get_field_index(name) < 0:
             return None
-        found = pc.struct_field(found, name)  # null where the struct is
+        found = pc.struct_field(found, name)  # null if the struct is null
     return found.cast(kind, safe=False)
 
 
@@ -47,12 +47,12 @@ def _check_file(
     if not path.exists() or path.stat().st_size != index.size[row] or index.rows[row] < 0:
         return
     if index.rows[row] != pq.read_metadata(path).num_rows:
-        yield f"{name}: not so many rows"
+        yield f"{name}: wrong number of rows"
     for column, stats in index.columns.items():
         values = read_values(path, column, stats.type)
         if values is None:
             if column in supplied and stats.nulls[row] != -1:
-                yield f"{name}: {column}: is filled in, and called null"
+                yield f"{name}: {column}: readers fill it in, but it is called null"
             values = pa.nulls(int(index.rows[row]), stats.type)
         for what in _check_column(stats, row, values):
             yield f"{name}: {column}: {what}"
@@ -83,11 +83,11 @@ def _check_bounds(stats: ColumnStats, row: int, values: Any) -> Iterator[str]:
         (stats.is_exact_greatest[row], greatest),
     ):
         if is_exact and not pc.any(pc.equal(values, bound)).as_py():
-            yield f"{bound} is no value"
+            yield f"{bound} is not a value"
 
 
 def count_known_bounds(index: FileIndex) -> Mapping[str, int]:
-    """By column of how many files both bounds are known."""
+    """Return, by column, the number of files with both bounds known."""
     return {
         column: sum(
             low.is_valid and high.is_valid

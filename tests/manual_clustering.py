@@ -1,4 +1,4 @@
-"""A clustering made by hand, step by step as an apply goes: one new file for each partition."""
+"""Perform a clustering step by step like an apply, with one new file per partition."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def to_epoch_ms(instant):
 
 
 def drop_meta_fields(text):
-    """The Avro schema without Hudi's own columns."""
+    """Return an Avro schema without Hudi's meta columns."""
     schema = json.loads(text)
     schema["fields"] = [f for f in schema["fields"] if not f["name"].startswith("_hoodie_")]
     return json.dumps(schema)
 
 
 class ManualClustering:
-    """``replaced``: partition -> names of the base files whose rows move; newest ones alone."""
+    """A clustering in steps; ``replaced``: names of the base files to rewrite, by partition."""
 
     def __init__(self, folder, partitions=None):
         self.folder = Path(folder)
@@ -83,7 +83,7 @@ class ManualClustering:
         )
 
     def newest_time(self):
-        """The greatest time on either timeline."""
+        """Return the greatest time on the timelines of data and metadata."""
         own = self.folder / ".hoodie/metadata/.hoodie"
         folders = [self.folder / self.properties.timeline_folder]
         folders.append(own / "timeline" if self.version >= 8 else own)
@@ -91,7 +91,7 @@ class ManualClustering:
         return max(time for name in names for time in re.findall(r"\d{17}", name))
 
     def begin(self):
-        """Requested and inflight."""
+        """Write the requested and the inflight instant."""
         action = Action.CLUSTERING if self.version >= 8 else Action.REPLACECOMMIT
         groups = [
             ClusteringPlanGroup(
@@ -114,7 +114,7 @@ class ManualClustering:
         return self
 
     def write(self, *, bloom=True, columns=None):
-        """The new files, the rows of the last file first; ``columns``: whose ranges are told."""
+        """Write the new files, rows of the last file first; ``columns``: those with ranges."""
         wanted = find_indexed_columns(self.storage, self.properties, self.timeline)
         for number, (path, names) in enumerate(self.replaced.items()):
             files = [pq.ParquetFile(self.folder / path / name) for name in reversed(names)]
@@ -145,7 +145,7 @@ class ManualClustering:
         )
 
     def sync(self, planned=None):
-        """What must go and what must be told."""
+        """Drop index partitions that cannot be kept, and sync the others."""
         planned = planned or self.plan()
         if planned.dropped_partitions:
             drop_partitions(self.storage, load_properties(self.storage), planned.dropped_partitions)

@@ -1,4 +1,4 @@
-"""A write of rows made by hand, step by step as a writer goes: file groups that go on, and new."""
+"""Perform a write step by step like a writer: update file groups, start new ones."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ KEY = "_hoodie_record_key"
 
 
 class ManualWrite(ManualClustering):
-    """``before``: partition -> names of the newest base files, in the order of their first keys.
+    """A write in steps.
 
-    What the write says of itself: ``added``, ``new`` and ``gone`` keys, and ``left``, file groups
-    that it replaces.
+    ``before``: names of the newest base files by partition, sorted by their first keys. ``added``,
+    ``new``, ``gone``: files written, new keys and deleted keys. ``left``: replaced file groups.
     """
 
     def __init__(self, folder):
@@ -49,7 +49,7 @@ class ManualWrite(ManualClustering):
         self.kinds, self.alone, self.begun = {}, (), ()
 
     def begin(self, action=Action.COMMIT, operation="UPSERT"):
-        """Requested and inflight."""
+        """Write the requested and the inflight instant."""
         self.action, self.operation = action, operation
         plan = b""
         if action is Action.REPLACECOMMIT:
@@ -63,7 +63,7 @@ class ManualWrite(ManualClustering):
         return self
 
     def update_group(self, path, number=0, *, put=(), gone=()):
-        """The next base file of a file group: rows by key, changed or new, and keys to delete."""
+        """Write the next base file of a file group; ``put``: new rows, ``gone``: deleted keys."""
         before = self.before[path][number]
         old = pq.read_table(self.folder / path / before)
         keys = old.column(KEY).to_pylist()
@@ -82,7 +82,7 @@ class ManualWrite(ManualClustering):
         return file
 
     def start_group(self, path, rows, like):
-        """A file group that begins; ``like``: path and name of a file of the table."""
+        """Write a new file group; ``like``: path and name of an existing file of the table."""
         name = f"{FILE_IDS.format(self.count)}_0-0-0_{self.instant}.parquet"
         self.count += 1
         table = self._rows(rows, pq.read_schema(self.folder / like[0] / like[1]))
@@ -97,14 +97,14 @@ class ManualWrite(ManualClustering):
         return file
 
     def replace_partition(self, path):
-        """Every file group of a partition is no more."""
+        """Replace every file group of a partition."""
         names = self.before[path]
         self.left[path] = [BaseName.parse(name).file_id for name in names]
         for name in names:
             self.gone += self.keys_of(path, name)
 
     def changed_row(self, path, key, **changes):
-        """A row of a partition, changed; a key of its own makes it another row."""
+        """Return a row of a partition with changes; another key makes it another row."""
         for name in self.before[path]:
             for row in pq.read_table(self.folder / path / name).to_pylist():
                 if row[KEY] == key:
@@ -165,7 +165,7 @@ class ManualWrite(ManualClustering):
         return table
 
     def _write(self, path, name, like, rows):
-        """A file in the form of another one: its name, or path and name."""
+        """Write a file in the form of another one, given by name or by path and name."""
         where = (path, like) if isinstance(like, str) else like
         footer = pq.read_metadata(self.folder / where[0] / where[1])
         text = footer.metadata[b"parquet.avro.schema"].decode()

@@ -1,4 +1,4 @@
-"""What queries read of files on disk, by their footers: what predictions are held against."""
+"""Measure what queries read of files on disk by their footers, to compare with predictions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from reconciler.state.schema import build_table_schema, read_declared_schema
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredReads:
-    """Files and bytes, an element a query."""
+    """Files and bytes read, an element a query."""
 
     files: list[int]
     bytes: list[int]
 
 
 def measure_reads(storage, spec, files):
-    """What the spec's queries read of so many files of its table."""
+    """Return what the spec's queries read of some files of its table."""
     properties = load_properties(storage)
     declared = read_declared_schema(storage, properties, observe(storage, None, observed_ms=0))
     schema = build_table_schema(declared.text, declared.path, properties)

@@ -19,7 +19,7 @@ MODEL = "org.apache.hudi.avro.model."
 
 
 class MemoryFiles:
-    """Files by path."""
+    """A source of files; ``files``: bytes by path."""
 
     def __init__(self, files):
         self.files = files
@@ -32,7 +32,7 @@ class MemoryFiles:
 
 
 def record_schema(*fields, name="r"):
-    """The JSON of a record schema; a field is (name, type), nullable unless the type is a list."""
+    """Return the JSON of a record schema; fields: (name, type), nullable unless type is a list."""
     return json.dumps(
         {
             "type": "record",
@@ -72,7 +72,7 @@ def parquet_block(instant, schema, table, **header):
 
 
 def delete_block(instant, *records):
-    """A delete block; a record is (key, wrapper, value), or (key,) without an event time."""
+    """Encode a delete block; records are (key, wrapper, value), or (key,) without event time."""
     listed = [
         {
             "recordKey": key,
@@ -101,7 +101,7 @@ def parquet_bytes(table, **options):
 
 
 def read_rows(schema, rules, logs, *, base=None, row_group_size=None, **reading):
-    """The rows of a slice with one log file a list of blocks, sorted by record key."""
+    """Return the sorted rows of a slice; ``logs``: one list of blocks per log file."""
     files = {f".f1-0_1.log.{n}_0-1-1": b"".join(blocks) for n, blocks in enumerate(logs, 1)}
     ref = SliceFiles(logs=tuple(files))
     if base is not None:

@@ -1,4 +1,4 @@
-"""Files in memory, read as a table's are."""
+"""Files in memory with the interface of a table's storage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from reconciler.storage.api import StorageEntry
 
 
 class MemorySource:
-    """A source whose ``files`` are bytes by path."""
+    """A source of files; ``files``: bytes by path."""
 
     files: dict[str, bytes]
 

@@ -1,4 +1,4 @@
-"""What the indexes of a metadata table hold, for tests that look at what became of entries."""
+"""Read the keys in the indexes of a metadata table."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from reconciler.hudi.codecs.log_blocks import BlockType, read_delete_keys
 
 
 def read_index_keys(metadata, partition):
-    """The keys that an index holds after its blocks are merged."""
-    slices = metadata.list_slices(partition)
+    """Return the keys of an index partition after merging its log blocks."""
+    slices = metadata.slices(partition)
     return {key for newest in slices for key in read_slice_keys(metadata, newest)}
 
 
 def read_slice_keys(metadata, newest):
-    """The same of one file slice."""
+    """Return the keys of one file slice after merging its log blocks."""
     found = {}
     if newest.base:
-        path = newest.file_path(newest.base[0])
+        path = newest.path(newest.base[0])
         found |= hfile_reader.parse_hfile(metadata.source.read(path), path).scan_all()
-    for block in metadata.read_visible_blocks(newest):
+    for block in metadata.blocks(newest):
         if block.type is BlockType.DELETE:
             for key in read_delete_keys(block):
                 found.pop(key.encode(), None)

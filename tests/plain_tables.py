@@ -1,4 +1,4 @@
-"""A small table that is made without Hudi: rows in so many files, in an order that is asked for."""
+"""Write small tables without Hudi, with given rows in each file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _AVRO = {"int64": "long", "int32": "int", "double": "double", "string": "string"
 
 
 def write_table(root: Path, parts: Mapping[str, Sequence[Any]], *, by: str | None = None) -> Path:
-    """Write a copy-on-write table of version 6; of each partition ("" for none) a table a file.
+    """Write a copy-on-write table of version 6 with one file per Arrow table.
 
-    ``by``: the partition column.
+    ``parts``: Arrow tables by partition ("" for an unpartitioned table). ``by``: the partition
+    column.
     """
     timeline = root / ".hoodie"
     timeline.mkdir(parents=True)
@@ -47,7 +48,7 @@ def write_table(root: Path, parts: Mapping[str, Sequence[Any]], *, by: str | Non
 
 
 def add_commit(root: Path, parts: Mapping[str, Sequence[Any]], instant: str) -> Path:
-    """Write another commit of new files to a table that ``write_table`` made, into partitions it has."""
+    """Add a commit with new files to existing partitions of a table from ``write_table``."""
     timeline = root / ".hoodie"
     stats, number = {}, len(list(root.rglob("*.parquet")))
     for partition, tables in parts.items():
@@ -89,7 +90,7 @@ def _write(folder: Path, partition: str, number: int, table: Any, instant: str) 
 
 
 def make_orders(rows: int, files: int, *, seed: int = 1, sorted_by: str | None = None) -> list[Any]:
-    """So many orders in files; by default in the order of their ids, which tells nothing else."""
+    """Return orders divided into files; by default sorted by id, unrelated to the other columns."""
     rng = np.random.default_rng(seed)
     table = pa.table(
         {

@@ -1,4 +1,4 @@
-"""An index of column statistics for a table of a test, as an apply publishes one."""
+"""Build and publish an index of column statistics for a test table, like an apply."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.storage.open import open_storage
 
 
 def find_base_files(path):
-    """The base files of a table, all of every slice, as paths on this machine, sorted."""
+    """Return the sorted local paths of all base files of a table, of all slices."""
     found = [file for file in path.rglob("*.parquet") if not _is_hidden(file, path)]
     return sorted(file for file in found if file.is_file() and file.stat().st_size)
 
@@ -23,7 +23,7 @@ def _is_hidden(file, path):
 
 
 def build_index(path, columns, *, files=None, schema=None):
-    """The index of base files of a table, all of them unless it is said which."""
+    """Return the index of a table's base files, by default all of them."""
     scan = open_scan(open_storage(str(path)), ReadRequest())
     known = []
     for file in find_base_files(path) if files is None else files:
@@ -36,7 +36,7 @@ def build_index(path, columns, *, files=None, schema=None):
 
 
 def publish_index(path, columns, *, files=None, index=None):
-    """Publish a new version of a table's index, and give it."""
+    """Publish a new version of a table's index and return it."""
     storage = open_storage(str(path))
     made = build_index(path, columns, files=files) if index is None else index
     instant = open_scan(storage, ReadRequest()).as_of

@@ -1,4 +1,4 @@
-"""What makes every test cheaper and asks none of them; loaded by the conftest at the root."""
+"""A pytest plugin that speeds up all tests; loaded by the conftest.py at the root."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from typing import Final
 
 import pytest
 
-#: a disk in memory, where the machine has one
+#: a disk in memory, if the machine has one
 MEMORY = Path("/dev/shm")
-#: what must be free there; the tests together leave far less
+#: bytes that must be free there; the tests need far less
 ROOM = 2 << 30
 
-#: new objects between two looks of the garbage collector at the young ones
+#: new objects between two collections of the youngest generation
 YOUNG: Final = 100_000
 
-# rewriting the assertions of all tests takes longer than most of them: keep what came of it, also
-# where the environment says to write no bytecode
+# rewriting the assertions takes longer than most tests: cache the bytecode even if the environment
+# disables that
 sys.dont_write_bytecode = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Folders of tests are made and removed by the ten thousand: in memory, unless told where."""
+    """Put the temporary folders of tests in memory, unless a place is configured."""
     told = config.option.basetemp or os.environ.get("TMPDIR")
     if not told and _holds_programs(MEMORY):
         os.environ["TMPDIR"] = str(MEMORY)
-        tempfile.tempdir = None  # it was looked up once
+        tempfile.tempdir = None  # the old value is cached
 
 
 def pytest_collection_finish() -> None:
-    """Ten thousand tests wait in memory, and a collector that walks over them finds nothing."""
+    """Exclude the collected tests from garbage collection: ten thousand objects that stay."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG)
@@ -42,7 +42,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def without_syncing() -> Iterator[None]:
-    """For those who write thousands of small files and do not ask what a disk keeps of them."""
+    """Disable fsync for tests that write thousands of small files."""
     real = os.fsync
     os.fsync = lambda _handle: None
     yield
@@ -50,7 +50,7 @@ def without_syncing() -> Iterator[None]:
 
 
 def _holds_programs(disk: Path) -> bool:
-    """Whether there is room, and tests can start the programs that they write."""
+    """Return whether a disk has enough room and allows executing programs."""
     if not (disk.is_dir() and os.access(disk, os.W_OK)):
         return False
     about = os.statvfs(disk)
@@ -59,7 +59,7 @@ def _holds_programs(disk: Path) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Iterator[None]:
-    """Examples are looked for only where the text has one: pytest looks at every name there is."""
+    """Collect doctests only from files with examples, because pytest examines every name."""
     found = yield
     if file_path.suffix == ".py" and b">>> " not in file_path.read_bytes():
         return [one for one in found if type(one).__name__ != "DoctestModule"]

@@ -1,4 +1,4 @@
-"""Tables with a record index, and what it says: where every key is, in the whole table."""
+"""Give tables a record index, and read the location of every key from it or from the files."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from reconciler.transaction.metadata.clean_sync import open_record_index
 from tests.manual_clustering import add_milliseconds, to_epoch_ms
 
 PARTITIONS = "hoodie.table.metadata.partitions"
-#: before all that tests write, and after what begins a metadata table
+#: earlier than all test writes, later than the first instant of a metadata table
 LONG_AGO = "20200101000000000"
 
 
 def read_newest_keys(storage, now_ms):
-    """Partition path, name and keys of every newest base file."""
+    """Yield partition path, name and keys of every newest base file."""
     state = observe(storage, None, observed_ms=now_ms)
     for row in find_newest_bases(build_table_view(state)).tolist():
         path = state.files.partitions[state.files.partition[row]]
@@ -46,9 +46,9 @@ def read_newest_keys(storage, now_ms):
 
 
 def add_record_index(path, now_ms, *, groups=2, by_partition=False):
-    """Give a table a record index of its rows, as Hudi begins one.
+    """Add a record index of a table's rows, as Hudi initializes it.
 
-    ``removed_by_partition``: say of it that every partition has its own.
+    ``by_partition``: mark the index as partitioned.
     """
     storage = open_storage(str(path))
     properties, timeline = _load_timeline(storage)
@@ -103,13 +103,13 @@ def _load_timeline(storage):
 
 
 def load_record_index(path) -> RecordIndex | None:
-    """The record index as it is."""
+    """Return the current record index, None if there is none."""
     storage = open_storage(str(path))
     return open_record_index(storage, *_load_timeline(storage))
 
 
 def read_indexed_places(path, keys):
-    """Key -> partition path and file id, of those keys that the index knows."""
+    """Return partition path and file id by key, for the keys in the record index."""
     storage, index = open_storage(str(path)), load_record_index(path)
     found = {}
     keys = pa.array(keys, pa.string())
@@ -124,7 +124,7 @@ def read_indexed_places(path, keys):
 
 
 def find_places(path, now_ms):
-    """Key -> partition path and file id, by the files; fails where a key is in two."""
+    """Return partition path and file id by key, from the files; fails if a key occurs twice."""
     found = {}
     for folder, name, keys in read_newest_keys(open_storage(str(path)), now_ms):
         for key in keys.to_pylist():

@@ -1,4 +1,4 @@
-"""What a rewrite is asked, of tables on disk; and the rows of the files it made."""
+"""Build rewrite jobs for tables on disk, and read the rows of the files that they write."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FILE_NAME = "_hoodie_file_name"
 
 
 def unpack_table(name, folder):
-    """The root of a table that real Hudi wrote."""
+    """Unpack a table that real Hudi wrote and return its root."""
     unpack(TABLES / f"{name}.zip", folder)
     return min(folder.rglob("hoodie.properties"), key=lambda path: len(path.parts)).parents[1]
 
 
 def make_rewrite(path, ordering=None, *, outputs=2, target=1 << 30, **more):
-    """The storage, what is to be done, and a group for each partition with every slice of it."""
+    """Return the storage, the rewrite job, and one group per partition with all its slices."""
     storage = open_storage(str(path))
     scan = open_scan(storage, ReadRequest())
     properties = load_properties(storage)
@@ -88,7 +88,7 @@ def _make_groups(scan, outputs):
 
 
 def count_rows_before(storage, work, groups):
-    """Every row of the groups by its text, whatever file it is in."""
+    """Count the rows of the groups by their text, without their file names."""
     from reconciler.file_slices.merge.slice_reader import read_slice  # noqa: PLC0415
 
     columns = [n for n in work.schema.columns.names if n in work.reading.schema.names]
@@ -103,7 +103,7 @@ def count_rows_before(storage, work, groups):
 
 
 def count_rows_after(storage, work, groups, results):
-    """Every row of the new files by its text, as a reader of the table gets it."""
+    """Count the rows of the new files by their text, as a reader of the table sees them."""
     columns = [n for n in work.schema.columns.names if n in work.reading.schema.names]
     reading = replace(work.reading, columns=tuple(n for n in columns if n != FILE_NAME))
     found = Counter()
@@ -117,7 +117,7 @@ def count_rows_after(storage, work, groups, results):
 
 
 def list_new_files(groups, results):
-    """Path and size of every new file, in order."""
+    """Return path and size of every new file in order."""
     partition = {group.number: group.partition for group in groups}
     return [
         (f"{partition[made.number]}/{file.name}".removeprefix("/"), file.size)
@@ -127,6 +127,6 @@ def list_new_files(groups, results):
 
 
 def read_file(storage, path):
-    """A file as it is, without any merging."""
+    """Read a base file without merging."""
     data = storage.read(path)
     return pq.read_table(pa.BufferReader(data))

@@ -1,4 +1,4 @@
-"""A table, there or not yet, as a run that writes to it holds it."""
+"""Open a session on a table that may not exist yet, like a run that writes to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ spec:
 
 
 def write_spec(folder, *, version=9, kind="COPY_ON_WRITE"):
-    """The spec of a table in a folder, that ``write`` would make."""
+    """Write and load the spec of a table that ``write`` would create in a folder."""
     file = folder / "spec.yaml"
     file.write_text(SPEC.format(path=folder / "table", version=version, type=kind))
     (spec,) = reconciler.load_specs(file)
@@ -38,7 +38,7 @@ def write_spec(folder, *, version=9, kind="COPY_ON_WRITE"):
 def open_test_session(
     spec, *, around=lambda storage: storage, pid=1, clock=None, living=frozenset()
 ):
-    """A hold as a process takes it; ``around`` wraps the storage."""
+    """Open a session as one process; ``around``: wraps the storage."""
     storage = around(open_storage(spec.path))
     means = RunContext(
         open_storage=lambda ref, _options=None: around(open_storage(ref)),

@@ -1,4 +1,4 @@
-"""Folders as values: one table is unpacked, and copied, by many tests and many times by some."""
+"""Folder trees in memory, because many tests unpack and copy the same tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-#: of an entry's extra field: the modification time in UTC, as Info-ZIP keeps it
+#: the id of Info-ZIP's extra field with the modification time in UTC
 _TIMES = 0x5455
 _HAS_MODIFIED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:
-    """``data`` is None where only the size matters."""
+    """A file; ``data``: None if only the size matters."""
 
     path: str
     data: bytes | None
@@ -27,14 +27,14 @@ class TreeFile:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Files by their paths below a folder, and every folder below it, those above first."""
+    """The files and the folders below a folder, parents first; paths are relative."""
 
     folders: tuple[str, ...]
     files: tuple[TreeFile, ...]
 
     @classmethod
     def from_folder(cls, folder: Path | str) -> Tree:
-        """What is there now, with its times; data files hollow, see ``unpack``."""
+        """Read a folder with modification times; data files without content, see ``unpack``."""
         folders, files = [], []
         for at, _, names in os.walk(folder):
             below = os.path.relpath(at, folder)
@@ -48,7 +48,7 @@ class Tree:
         return cls(tuple(folders), tuple(files))
 
     def write(self, folder: Path | str) -> None:
-        """Put it all into a folder, which may be there; no two trees share a file."""
+        """Write the tree into a folder, which may exist."""
         for path in self.folders:
             os.makedirs(os.path.join(folder, path), exist_ok=True)
         for file in self.files:
@@ -66,14 +66,15 @@ class Tree:
 
 
 def is_data(path: str) -> bool:
-    """A file of rows, which planning does not open."""
+    """Return whether a path is a data file, which planning does not open."""
     return path.endswith(".parquet") and ".hoodie/" not in path
 
 
 def unpack(archive: Path, folder: Path, *, hollow: bool = False) -> Path:
-    """Unpack a zip into a folder, and give it; times are kept, which version 6 depends on.
+    """Unpack a zip into a folder and return the folder.
 
-    ``hollow``: data files have their size and no content.
+    Modification times are kept, because table version 6 depends on them. ``hollow``: data files
+    get their size without content.
     """
     _read_archive(archive, hollow=hollow).write(folder)
     return folder
@@ -95,7 +96,10 @@ def _read_archive(archive: Path, *, hollow: bool) -> Tree:
 
 
 def _modified_seconds(entry: zipfile.ZipInfo) -> int:
-    """Seconds; a zip without the extra field has the even second before, of no zone: UTC here."""
+    """Return the modification time in seconds.
+
+    Without the extra field, a zip stores even seconds without a zone; UTC is assumed.
+    """
     rest = entry.extra
     while len(rest) > 4:
         kind, length = struct.unpack_from("<HH", rest)

@@ -1,4 +1,4 @@
-"""Writes of small tables in this process, as runs of their own."""
+"""Write small tables in this process, each write as a separate run."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("ts", pa.int64()), 
 
 
 def make_rows(*found, schema=SCHEMA):
-    """A batch of rows given as tuples in the order of the columns."""
+    """Return a batch of rows given as tuples in the order of the columns."""
     columns = list(zip(*found, strict=True)) if found else [[] for _ in schema]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 class WriteRuns:
-    """Runs that write to one table one after the other; each is a process of its own."""
+    """Runs that write to one table one after the other, each as another process."""
 
     def __init__(self, spec):
         self.spec, self.clock, self.count = spec, TestClock(), 0
@@ -46,7 +46,7 @@ class WriteRuns:
         extra=None,
         **asked,
     ):
-        """One run."""
+        """Run one write."""
         self.count += 1
         storage = around(open_storage(self.spec.path))
         who = replace(process(self.count, living), host=host)
@@ -66,7 +66,7 @@ class WriteRuns:
         )
 
     def read_rows(self):
-        """What a reader sees, sorted."""
+        """Return the rows that a reader sees, sorted."""
         storage = open_storage(self.spec.path)
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         found = []

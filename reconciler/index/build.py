@@ -1,6 +1,7 @@
-"""Reading the footers of many files into an index, share by share; here, on threads.
+"""Build an index from the footers of many files, on threads of this process.
 
-A footer that cannot be read makes its file unknown, which every read keeps, and is said.
+A file with an unreadable footer is indexed as unknown, so every read keeps it; the problem is
+reported.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ from reconciler.index.slim_footers import FooterSlimmer, SlimFooter
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage, StorageRef
 
-#: files from which on a job on a cluster is worth its start: 10 000 take 3 CPU seconds here
+#: the fewest files that justify starting a Spark job: 10 000 files take 3 CPU seconds on threads
 MIN_FILES_FOR_JOB: Final = 16_000
-#: files at once: reading waits for the store
+#: threads that read from a remote store, where each read waits for the network
 _REMOTE_THREADS: Final = 16
-#: on a local disk hardly anything waits; two threads that wait for Python's lock with every call of
-#: the system take 1.5 times the CPU and the time of one
+#: threads that read from a local disk, where hardly anything waits: two threads compete for
+#: Python's global lock at every system call and take 1.5 times the CPU and the time of one
 _LOCAL_THREADS: Final = 1
-#: files that a thread reads before it says so: more at once cost less, but end later
+#: files that a thread reads before it reports progress: larger shares cost less, but end later
 _LEAST_SHARE, _MOST_SHARE, _SHARES_EACH = 64, 256, 4
-#: sentences about files that cannot be read; the rest are counted
+#: problems that are reported in words; further ones are only counted
 MAX_PROBLEMS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IndexRequest:
-    """What is asked of footers; picklable.
+    """The columns to index; picklable.
 
-    ``columns``: names, with dots into structs; ``schema``: the table's columns as an Arrow schema;
-    ``supplied``: columns that readers fill with something else than null (``index_of``).
+    ``columns``: names, with dots into structs. ``schema``: the table's columns as an Arrow schema.
+    ``supplied``: columns that readers fill with other values than null (see ``index_footers``).
     """
 
     columns: tuple[str, ...]
@@ -52,7 +53,10 @@ class IndexRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BuiltIndex:
-    """What footers told. ``unread_count``: how many could not be read; of the first few, ``problems`` why."""
+    """An index and the problems met while building it.
+
+    ``unread_count``: files with unreadable footers. ``problems``: why, for the first few of them.
+    """
 
     index: FileIndex
     unread_count: int = 0
@@ -60,7 +64,7 @@ class BuiltIndex:
 
 
 class IndexBuilder(Protocol):
-    """Something that reads footers, here or elsewhere."""
+    """Builds an index from footers, in this process or on executors."""
 
     def build(
         self,
@@ -70,15 +74,15 @@ class IndexBuilder(Protocol):
         *,
         progress: Callable[[int], None],
     ) -> BuiltIndex:
-        """The index of the files, every one of them; ``progress`` hears of files read.
+        """Return an index with an element for every file; call ``progress`` with files read.
 
-        Raises UnsupportedError for a column that the schema has not, or of a type without bounds.
+        Raises UnsupportedError for a column that the schema lacks or whose type has no bounds.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadedIndexBuilder:
-    """Reads through the storage that ``open_storage`` gives, several files at a time."""
+    """Builds the index on threads, each reading through its own ``open_storage`` result."""
 
     open_storage: Callable[[StorageRef], Storage]
     at_once: int | None = None
@@ -105,9 +109,10 @@ def read_share(
     at_once: int | None = None,
     progress: Callable[[int], None],
 ) -> BuiltIndex:
-    """The index of the files of ``files_to_batch``; memory: what it says, and a footer per thread.
+    """Return the index of the files in ``rows``, a batch made by ``files_to_batch``.
 
-    ``parallelism``: threads, None for as many as the storage has use for.
+    Memory: the index, and one footer per thread. ``at_once``: number of threads; None chooses one
+    that suits the storage.
     """
     if at_once is None:
         at_once = _REMOTE_THREADS if "://" in storage.location else _LOCAL_THREADS
@@ -126,7 +131,7 @@ def read_share(
 
 
 def combine_parts(parts: Sequence[BuiltIndex], request: IndexRequest) -> BuiltIndex:
-    """What parts told, as if it were one; parts in any order give the same."""
+    """Combine parts of an index into one; the order of the parts does not matter."""
     said = sorted(sentence for part in parts for sentence in part.problems)
     nothing = index_footers((), request.columns, request.schema)
     return BuiltIndex(
@@ -137,7 +142,7 @@ def combine_parts(parts: Sequence[BuiltIndex], request: IndexRequest) -> BuiltIn
 
 
 def files_to_batch(files: FileKeys) -> Any:
-    """Files as a record batch: partition and name (strings), size (int64)."""
+    """Return files as a record batch: partition and name (strings), size (int64)."""
     return pa.RecordBatch.from_arrays(
         [
             files.partition.dictionary.take(files.partition.indices).cast(pa.string()),
@@ -149,13 +154,13 @@ def files_to_batch(files: FileKeys) -> Any:
 
 
 def split_batch(rows: Any, max_rows: int) -> list[Any]:
-    """Slices of a record batch of at most so many rows, in their order."""
+    """Split a record batch into slices with at most ``max_rows`` rows each, in order."""
     return [rows.slice(start, max_rows) for start in range(0, len(rows), max_rows)]
 
 
 @dataclass(frozen=True, slots=True)
 class _ShareReader:
-    """Reads shares of the files of one table."""
+    """Reads the footers of a share of one table's files."""
 
     tails: SlimFooterTails
     request: IndexRequest
@@ -176,7 +181,7 @@ class _ShareReader:
     def _footers(
         self, rows: Any, problems: dict[str, str]
     ) -> Iterator[tuple[str, str, int, SlimFooter | memoryview | None]]:
-        """One footer at a time; None where there is none to be had."""
+        """Yield the files with their footers, None for an unreadable footer."""
         partitions, names = (rows.column(column).to_pylist() for column in ("partition", "name"))
         sizes = to_numpy_numbers(rows.column("size")).tolist()
         for partition, name, size in zip(partitions, names, sizes, strict=True):
@@ -190,5 +195,5 @@ class _ShareReader:
 
 
 def join_path(partition: str, name: str) -> str:
-    """The path of a file below the table."""
+    """Return the path of a file relative to the table."""
     return f"{partition}/{name}" if partition else name

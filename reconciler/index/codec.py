@@ -1,9 +1,10 @@
-"""An index as a parquet file that any reader of parquet understands, and back.
+"""Encode an index as a Parquet file that any Parquet reader understands, and decode it.
 
-A row a base file, sorted by (partition, name, size), and for each indexed column a struct
-``stats_<column>``; null where unknown. Pages carry checksums, and the footer says where the index
-comes from: ``docs/index-format.md`` has the columns and the keys. What cannot be exactly what was
-written is a FormatError, so that a read does without rather than with a wrong index.
+The file has one row per base file, sorted by (partition, name, size), and a struct
+``stats_<column>`` per indexed column, null where unknown. Pages carry checksums and the footer says
+where the index comes from; ``docs/index-format.md`` describes the columns and the keys. Decoding
+raises FormatError for any file that differs from what was written: reading without an index is
+better than reading with a wrong one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT: Final = 1
-#: the key of the footer's pair, and the prefix of columns with statistics
+#: the key of the footer's key-value pair, and the prefix of the columns with statistics
 KEY: Final = b"reconciler.index"
 STATS: Final = "stats_"
 _ROWS: Final = 128 * 1024
@@ -41,17 +42,18 @@ _REMEDY: Final = "delete it; the next apply builds it again"
 
 
 class NewerFormatError(FormatError):
-    """An index that a later version of reconciler wrote: it is whole, and ours to leave alone."""
+    """The index was written by a later version of reconciler; this version must not remove it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where an index comes from.
 
-    ``table``: the table's name; ``instant``: the newest completed instant that it covers; ``tool``:
-    name and version of what made it; ``source``: what its statistics were read from;
-    ``previous``: the version it was merged with, None of one from footers alone. ``columns``: by
-    column its type as text, and ``files``: how many rows; both are filled in when it is written.
+    ``table``: the table's name. ``instant``: the newest completed instant that the index covers.
+    ``tool``: name and version of the program that made it. ``source``: what its statistics were
+    read from. ``previous``: the version it was merged with, None for an index from footers alone.
+    ``columns``: the type of each column as text. ``files``: number of rows. The encoder fills in
+    ``columns`` and ``files``.
     """
 
     table: str
@@ -64,7 +66,7 @@ class Provenance:
 
 
 def encode_index(index: FileIndex, provenance: Provenance) -> Any:
-    """The file's bytes, as a pyarrow buffer; the same index gives the same bytes."""
+    """Return the bytes of the file as a pyarrow buffer; equal indexes give equal bytes."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     table = pa.Table.from_arrays(
@@ -99,11 +101,11 @@ def encode_index(index: FileIndex, provenance: Provenance) -> Any:
 def decode_index(
     source: Any, path: str, columns: Sequence[str] | None = None
 ) -> tuple[FileIndex, Provenance]:
-    """The index of a file and where it comes from; raises FormatError naming ``path``.
+    """Return the index in a file and its provenance; raises FormatError naming ``path``.
 
-    ``source``: the file's bytes, or what pyarrow reads from (a file, a path). ``columns``: those
-    whose statistics are wanted, the only ones that are read; those that the index has not are left
-    out. All by default.
+    ``source``: the bytes of the file, or anything that pyarrow reads from (a file, a path).
+    ``columns``: the columns whose statistics to read, by default all; columns that the index lacks
+    are skipped.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -119,17 +121,17 @@ def decode_index(
             fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
             table = file.read(columns=fields).select(fields)
             return _decode_table(table, wanted, said, path), said
-    except KeyError:  # what pyarrow says of a column that is not there is its name alone
-        raise _damaged_error(path, "its columns are not those of an index") from None
+    except KeyError:  # pyarrow's message for a missing column is only its name
+        raise _damaged_error(path, "its columns differ from those of an index") from None
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as problem:
         raise _damaged_error(path, _describe_problem(problem)) from None
 
 
 def check_format(tail: bytes, path: str) -> None:
-    """Raises NewerFormatError where the file is of a format that is newer than this one.
+    """Check that this version of reconciler knows the format of an index file.
 
-    ``tail``: its last bytes, the footer's all (``FooterTails.read``). Raises FormatError where they are
-    no index's.
+    ``tail``: the end of the file with its whole footer (``FooterTails.read``). Raises
+    NewerFormatError for a newer format, and FormatError for a file that is not an index.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -156,17 +158,19 @@ def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
         said = json.loads(text)
         version, digest = said.pop("format"), said.pop("digest")
     except (ValueError, TypeError, AttributeError, KeyError) as problem:
-        raise _damaged_error(path, f"its footer does not say what it is: {problem}") from None
+        raise _damaged_error(
+            path, f"the provenance in its footer is malformed: {problem}"
+        ) from None
     if isinstance(version, int) and version > FORMAT:
         raise NewerFormatError(
             path,
-            f"it is of format {version}, and this version of reconciler knows format {FORMAT}",
-            "upgrade reconciler, or delete it; until then nothing is added to the index",
+            f"its format is {version}, and this version of reconciler knows format {FORMAT}",
+            "upgrade reconciler, or delete it; until then the index is not updated",
         )
     if version != FORMAT:
-        raise _damaged_error(path, f"it is of format {version}, which there never was")
+        raise _damaged_error(path, f"its format is {version}, which does not exist")
     if digest != canonical_json.digest_document({**said, "format": version}):
-        raise _damaged_error(path, "its footer is not as it was written")
+        raise _damaged_error(path, "the digest in its footer is wrong")
     return Provenance(**said)
 
 
@@ -202,33 +206,33 @@ def _encode_stats(stats: ColumnStats) -> Any:
 
 
 def _encode_counts(values: NDArray[np.int64]) -> Any:
-    """Null where unknown."""
+    """Return counts as an Arrow array, null where unknown."""
     bits = to_boolean_array(values >= 0).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.int64(), len(values), [bits, data])
 
 
 def _read_types(schema: pa.Schema, said: Provenance, path: str) -> dict[str, Any]:
-    """By column its type; what the footer says is what the file has, and nothing else."""
+    """Return the type of each column; raises FormatError where file and footer differ."""
     kinds = {}
     for part in list(schema)[len(_FILE) :]:
         name = part.name.removeprefix(STATS)
         kind = part.type.field(0).type if pa.types.is_struct(part.type) else None
         if kind is None or indexed_type(kind) != kind or part.type != _stats_type(kind):
-            raise _damaged_error(path, f"its column {part.name} holds no statistics")
+            raise _damaged_error(path, f"its column {part.name} does not hold statistics")
         kinds[name] = kind
     has = [(part.name, part.type) for part in list(schema)[: len(_FILE)]]
     if has != [(part.name, part.type) for part in _FILE]:
-        raise _damaged_error(path, "its columns are not those of an index")
+        raise _damaged_error(path, "its columns differ from those of an index")
     if {name: str(kind) for name, kind in kinds.items()} != dict(said.columns):
-        raise _damaged_error(path, "its columns are not those that its footer names")
+        raise _damaged_error(path, "its columns differ from those that its footer names")
     return kinds
 
 
 def _decode_table(table: Any, columns: Sequence[str], said: Provenance, path: str) -> FileIndex:
     partition, name, size, rows = (_combine_chunks(table.column(part.name)) for part in _FILE)
     if len(table) != said.files or partition.null_count or name.null_count or size.null_count:
-        raise _damaged_error(path, "its rows are not those that its footer counts")
+        raise _damaged_error(path, "its number of rows differs from its footer, or a key is null")
     partition.validate(full=True)
     index = FileIndex(
         partition=sort_partitions(partition),
@@ -241,7 +245,7 @@ def _decode_table(table: Any, columns: Sequence[str], said: Provenance, path: st
         },
     )
     if not is_in_order(index):
-        raise _damaged_error(path, "its rows are not in order")
+        raise _damaged_error(path, "its rows are not sorted")
     return index
 
 
@@ -250,7 +254,7 @@ def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
         raise _damaged_error(path, f"its statistics of {column} are null")
     least, greatest, nulls, values, is_low, is_high, is_free = struct.flatten()
     if is_low.null_count or is_high.null_count or is_free.null_count:
-        raise _damaged_error(path, f"its statistics of {column} have nulls where there are none")
+        raise _damaged_error(path, f"its statistics of {column} have nulls where none are allowed")
     stats = ColumnStats(
         least=least,
         greatest=greatest,
@@ -267,15 +271,15 @@ def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
 
 
 def _decode_counts(counts: Any, path: str) -> NDArray[np.int64]:
-    """Counts with -1 where unknown; raises FormatError for a negative one."""
+    """Return counts with -1 where unknown; raises FormatError for a negative count."""
     found: NDArray[np.int64] = fill_unknown(counts)
     if (found < 0).sum() != counts.null_count:
-        raise _damaged_error(path, "it counts less than none")
+        raise _damaged_error(path, "it has a negative count")
     return found
 
 
 def _combine_chunks(column: Any) -> Any:
-    """A column in one chunk."""
+    """Return a column as one chunk."""
     if column.num_chunks == 1:
         return column.chunk(0)
     if pa.types.is_dictionary(column.type):
@@ -284,9 +288,9 @@ def _combine_chunks(column: Any) -> Any:
 
 
 def _describe_problem(problem: Exception) -> str:
-    """What a library says, as a part of a sentence: it may have lines and end in a full stop."""
+    """Return a library's message on one line without a final full stop."""
     said = " ".join(str(problem).split()).rstrip(". ")
-    return f"it is no index that can be read: {said}"
+    return f"it cannot be read as an index: {said}"
 
 
 def _damaged_error(path: str, problem: str) -> FormatError:

@@ -1,9 +1,10 @@
-"""Where a literal lies among a column's values, once Spark has made both of one type.
+"""Locate a literal among a column's values as Spark compares them.
 
-Spark compares in a common type; every cast of a column that is understood here keeps its order, so
-a literal becomes two cuts among the column's own values: below the first lie the values less than
-it, beyond the second those greater, between them those equal. Where Spark's two dialects (ANSI or
-not) differ, where a cast may yield null or is of the column's text, nothing is known.
+Spark casts both sides to a common type. Every cast of a column that this module supports keeps the
+order of values, so a literal becomes two cuts among the column's own values. Values below the first
+cut are less than the literal, values beyond the second are greater, values between them are equal.
+The result is unknown where Spark's two dialects (ANSI or not) differ, where a cast may yield null,
+and where a cast goes through the text of the column.
 Sources: Spark's TypeCoercion, AnsiTypeCoercion, DecimalPrecision, UTF8String.
 """
 
@@ -43,11 +44,11 @@ from reconciler.index.value_sets import (
 
 _WHOLE_TEXT: Final = re.compile(r"[+-]?[0-9]{1,19}\Z")
 _NUMBER_TEXT: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?\Z")
-#: whole numbers up to here are a float, a double
+#: whole numbers up to these limits are exact as a float, as a double
 _EXACT_FLOAT: Final = 1 << 24
 _EXACT_DOUBLE: Final = 1 << 53
 _LONG: Final = 1 << 63
-#: digits that Spark gives the decimal of a whole number, by its bits
+#: digits of the decimal that Spark makes of a whole number, by the number's bits
 _DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 _INTEGERS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32,
                     "bigint": 64, "long": 64}  # fmt: skip
@@ -55,7 +56,7 @@ _DECIMAL: Final = re.compile(r"(?:decimal|dec|numeric)(?:\((\d+)(?:,(\d+))?\))?\
 
 
 class UnsureError(Exception):
-    """How Spark compares here is not known for sure."""
+    """It is not certain how Spark compares these values."""
 
 
 class TypeFamily(Enum):
@@ -73,9 +74,9 @@ class TypeFamily(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedType:
-    """A column's type as it is stored, and the type that a cast around it makes of it.
+    """The stored type of a column, and the type after a cast around it.
 
-    ``bits`` of whole numbers; ``digits``, ``scale`` of decimals and of whole numbers as decimals.
+    ``bits``: of whole numbers. ``digits``, ``scale``: of decimals and of whole numbers as decimals.
     """
 
     stored: TypeFamily
@@ -88,12 +89,12 @@ class ComparedType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralPosition:
-    """Where a literal lies among a column's values; None: it is NaN, beyond all other values."""
+    """The cuts just before and just after a literal; None for NaN, which is beyond all values."""
 
     cuts: tuple[Cut, Cut] | None
 
 
-#: casts between days and times that keep their order, and the literals that lists of them hold
+#: casts between days and times that keep the order, and the literal kind that their lists hold
 _CALENDAR: Final = {
     (TypeFamily.DATE, TypeFamily.TIMESTAMP): LiteralKind.TIMESTAMP,
     (TypeFamily.DATE, TypeFamily.LOCAL): LiteralKind.TIMESTAMP_NTZ,
@@ -103,7 +104,7 @@ _CALENDAR: Final = {
 
 
 def read_type(kind: Any) -> ComparedType:
-    """A column of an Arrow type; raises UnsureError for one that has no order here."""
+    """Return the comparable type of an Arrow type; raises UnsureError for unsupported types."""
     types = pa.types
     if types.is_signed_integer(kind):
         bits = kind.bit_width
@@ -133,7 +134,7 @@ def _stored_type(family: TypeFamily, **more: int) -> ComparedType:
 
 
 def cast_type(column: ComparedType, to: str) -> ComparedType:
-    """A column as another type that holds all its values exactly; else raises UnsureError."""
+    """Return a column cast to a type that holds all its values exactly; else raises UnsureError."""
     if to in _INTEGERS and column.family is TypeFamily.INTEGER and _INTEGERS[to] >= column.bits:
         return widen_integer(column, _INTEGERS[to])
     is_short = column.family is TypeFamily.INTEGER and 1 << column.bits <= _EXACT_DOUBLE
@@ -163,12 +164,12 @@ def cast_type(column: ComparedType, to: str) -> ComparedType:
 
 
 def widen_integer(column: ComparedType, bits: int) -> ComparedType:
-    """A whole number as one of more bits."""
+    """Return a whole number's type with more bits."""
     return replace(column, bits=bits, digits=_DIGITS[bits])
 
 
 def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralPosition:
-    """Where one literal, compared by a sign, lies; raises UnsureError. It is not null."""
+    """Return the position of a literal other than null in a comparison; raises UnsureError."""
     value: Any
     if (column.stored, column.family) in _CALENDAR:
         return _locate_cast_time(column, literal, zone)
@@ -193,11 +194,11 @@ def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) ->
 def locate_literals(
     column: ComparedType, literals: list[Literal], zone: SessionZone
 ) -> tuple[list[LiteralPosition], bool]:
-    """Where the literals of one list lie, none null, and whether they are all that it matches.
+    """Return the positions of a list's literals, and whether the list matches nothing else.
 
-    A list has one type: a double makes doubles of all, and text makes text of all, the column
-    included. The text of a number or a day is a text that stands for it, so what equals it then
-    is among what equals it as a number or a day, but not the other way round.
+    No literal is null. A list has one type: one double turns all values into doubles, one text
+    turns all values into text, the column included. Two equal texts of numbers or days are also
+    equal as numbers or days, but equal numbers or days may have different texts.
     """
     kinds = {literal.kind for literal in literals}
     if (column.stored, column.family) in _CALENDAR:
@@ -217,7 +218,7 @@ def locate_literals(
             raise UnsureError
         has_float = LiteralKind.FLOAT in kinds or column.stored is TypeFamily.FLOAT
         if has_float and LiteralKind.STRING in kinds and len(kinds) > 1:
-            raise UnsureError  # a float's text is that of another double
+            raise UnsureError  # the text of a float stands for another double
         most = max(map(_literal_scale, literals), default=0)
         found = [_locate_number(column, one, scale=most, in_double=is_double) for one in literals]
         return found, LiteralKind.STRING not in kinds
@@ -229,7 +230,10 @@ def locate_literals(
 
 
 def _truth_value(literal: Literal) -> int | None:
-    """Of more texts Spark makes truth values too, and of the rest null, or an error."""
+    """Return 1 or 0 for a boolean literal, None for a text other than "true" and "false".
+
+    Spark casts further texts to booleans, and the rest to null or an error.
+    """
     if literal.kind is LiteralKind.STRING:
         return {"true": 1, "false": 0}.get(str(literal.value))
     return int(_require_kind(literal, LiteralKind.BOOLEAN))
@@ -258,7 +262,7 @@ def _literal_scale(literal: Literal) -> int:
 def _locate_number(
     column: ComparedType, literal: Literal, *, scale: int, in_double: bool
 ) -> LiteralPosition:
-    """``scale``: the greatest of all decimals that the column is compared with."""
+    """Locate a number; ``scale``: the greatest of all decimals in the comparison."""
     value = literal.value
     if literal.kind is LiteralKind.STRING and isinstance(value, str):
         value = _parse_number(column, value.strip(" "))
@@ -300,7 +304,11 @@ def _parse_number(column: ComparedType, text: str) -> int | float:
 def _to_double(
     column: ComparedType, kind: LiteralKind, value: float | Decimal, *, in_double: bool
 ) -> float:
-    """Floats meet whole numbers and text as floats or as doubles, all else as doubles."""
+    """Return the literal as a double; raises UnsureError where Spark may compare as floats.
+
+    Spark compares a float column with whole numbers and text as floats or as doubles, depending on
+    the dialect, and with everything else as doubles.
+    """
     found = float(value)
     is_float = column.family is TypeFamily.FLOAT and kind in (
         LiteralKind.INTEGER,
@@ -315,9 +323,10 @@ def _to_double(
 
 
 def _check_digits(column: ComparedType, value: int | Decimal, scale: int) -> None:
-    """That Spark's common decimal holds both sides: it makes null of what it does not.
+    """Raise UnsureError unless Spark's common decimal type holds both sides.
 
-    Beside a whole number, one beyond all longs makes it answer for nulls too.
+    Spark replaces values that do not fit with null. A literal outside the range of long, compared
+    with a whole number, even makes Spark return a result for nulls.
     """
     if column.family is TypeFamily.INTEGER and not -_LONG <= value < _LONG:
         raise UnsureError
@@ -330,7 +339,7 @@ def _check_digits(column: ComparedType, value: int | Decimal, scale: int) -> Non
 
 
 def _number_cuts(column: ComparedType, value: float | Decimal) -> tuple[Cut, Cut]:
-    """Among the stored numbers."""
+    """Return the cuts around a number among the stored numbers."""
     if column.stored in (TypeFamily.FLOAT, TypeFamily.DOUBLE):
         double = float(value)
         with np.errstate(over="ignore"):
@@ -349,7 +358,7 @@ def _number_cuts(column: ComparedType, value: float | Decimal) -> tuple[Cut, Cut
 
 
 def _double_cuts(column: ComparedType, value: float, one: int) -> tuple[Cut, Cut]:
-    """Among numbers that are rounded to a double first, as Java does, to the nearest."""
+    """Return the cuts among numbers that Java first rounds to the nearest double."""
     most = _LONG if column.stored is TypeFamily.INTEGER else 10**MAX_DIGITS
     first = find_first_number(lambda at: at / one >= value, most)
     beyond = find_first_number(lambda at: at / one > value, most)
@@ -366,7 +375,7 @@ def _integer_cut(first: int, most: int) -> Cut:
 
 
 def _locate_cast_time(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralPosition:
-    """Among days that are made times, or times of which the day is taken."""
+    """Locate a literal among days cast to times, or among times cast to days."""
     if column.family is not TypeFamily.DATE:
         is_local = column.family is TypeFamily.LOCAL
         micros = _literal_local_micros(literal) if is_local else _literal_micros(literal, zone)
@@ -414,7 +423,7 @@ def _literal_micros(literal: Literal, zone: SessionZone) -> int | None:
             days = parse_days(text)
             return None if days is None else day_start(days, zone)
         case LiteralKind.TIMESTAMP_NTZ:
-            # one in a zone's skipped or doubled hour is the same instant
+            # a time in a skipped or repeated hour of the zone is the same instant
             return parse_micros(text, zone) if parse_local_micros(text) is not None else None
         case _:
             return None

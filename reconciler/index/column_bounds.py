@@ -1,4 +1,4 @@
-"""Which files may hold a value of a set: statistics against spans, for all files at once."""
+"""Compare column statistics with sets of values, for all files at once."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from reconciler.index.value_sets import HIGHEST, LOWEST, Cut, ValueSet
 
 Mask = NDArray[np.bool_]
 
-#: so many spans are compared one by one, more are searched
+#: up to this many spans are compared one by one; more are found by binary search
 _MAX_COMPARED_SPANS: Final = 4
-#: digits that 64 bits always hold
+#: the most decimal digits that always fit into 64 bits
 _LONG_DIGITS: Final = 18
 _LEAST_LONG: Final = -(1 << 63)
 
 
 class ColumnBounds:
-    """The statistics of a column, ready to be compared with sets."""
+    """The statistics of one column, prepared for comparisons with sets of values."""
 
     def __init__(self, stats: ColumnStats) -> None:
         self._least = _make_side(stats.least, is_least=True)
@@ -36,7 +36,7 @@ class ColumnBounds:
         self._may_have_nan = ~stats.is_nan_free & self._has_values
 
     def may_hold(self, values: ValueSet) -> Mask:
-        """Which files are not proven to hold no value of the set."""
+        """Return a mask of the files that may hold a value of the set."""
         found = self._overlaps(values) & self._has_values
         if values.nan:
             found |= self._may_have_nan
@@ -47,7 +47,7 @@ class ColumnBounds:
     def _overlaps(self, values: ValueSet) -> Mask:
         spans = values.spans
         if len(spans) > _MAX_COMPARED_SPANS:
-            # spans that begin before the greatest value, less those that end before the least
+            # spans that begin before the greatest value, minus those that end before the least
             begun = self._greatest.count_passed([low for low, _ in spans])
             ended = self._least.count_passed([high for _, high in spans])
             return np.asarray(begun > ended)
@@ -58,19 +58,19 @@ class ColumnBounds:
 
 
 class _Side(ABC):
-    """The least or the greatest values of files."""
+    """The least values, or the greatest values, of all files."""
 
     @abstractmethod
     def is_beyond(self, cut: Cut) -> Mask:
-        """Which of them lie after a cut."""
+        """Return a mask of the values that lie after a cut."""
 
     @abstractmethod
     def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
-        """How many of the sorted cuts each of them lies after."""
+        """Return, for each value, the number of sorted cuts that it lies after."""
 
 
 def _make_side(column: Any, *, is_least: bool) -> _Side:
-    """Unknown bounds are as far out as the type goes."""
+    """Prepare one side of the bounds; an unknown bound becomes the outermost value of the type."""
     kind, types = column.type, pa.types
     if types.is_floating(kind):
         filled = column.cast(pa.float64()).fill_null(-np.inf if is_least else np.inf)
@@ -89,7 +89,7 @@ def _make_side(column: Any, *, is_least: bool) -> _Side:
 
 
 def _is_short(column: Any) -> bool:
-    """Whether 64 bits hold every one of the decimals, and nothing is unknown that they may not."""
+    """Return whether every decimal fits into 64 bits and no bound of a wider type is unknown."""
     if column.type.precision <= _LONG_DIGITS:
         return True
     words = _decimal_words(column)
@@ -102,7 +102,7 @@ def _decimal_words(column: Any) -> NDArray[np.int64]:
 
 
 def _whole_numbers(column: Any) -> NDArray[np.int64]:
-    """Truth values, numbers, short decimals, days and times as what they are stored as."""
+    """Return booleans, numbers, short decimals, days and times as their stored integers."""
     kind, types = column.type, pa.types
     if types.is_decimal(kind):
         return _decimal_words(column)[:, 0]
@@ -139,14 +139,14 @@ class _NumberSide(_Side):
         return found + plain.count(LOWEST)
 
     def _clip_cut(self, cut: Cut) -> Cut:
-        """A cut that 64 bits hold."""
+        """Return the cut, moved to the end of the order where its value exceeds 64 bits."""
         if cut[0] or self._values.dtype != np.int64 or _LEAST_LONG <= cut[1] < -_LEAST_LONG:
             return cut
         return LOWEST if cut[1] < 0 else HIGHEST
 
 
 class _ArrowSide(_Side):
-    """Bytes, and decimals of more digits than 64 bits hold; ``is_open``: beyond everything."""
+    """Bytes, and decimals that exceed 64 bits; ``is_open``: the bounds that are unlimited."""
 
     def __init__(self, column: Any, is_open: Any | None) -> None:
         self._is_open = None if is_open is None else to_numpy_bools(is_open)
@@ -176,7 +176,10 @@ class _ArrowSide(_Side):
         )
 
     def _count_points(self, points: Any, compare: Any) -> NDArray[np.int64]:
-        """How many of the sorted points compare so with each value, by halving; none with null."""
+        """Count, by binary search, the sorted points that compare true with each value.
+
+        A null compares true with no point.
+        """
         low = np.zeros(self._files, np.int64)
         high = np.full(self._files, len(points))
         for _ in range(len(points).bit_length()):
@@ -190,6 +193,6 @@ class _ArrowSide(_Side):
 
 
 def _make_decimal(unscaled: int, scale: int) -> Decimal:
-    """Exactly, whatever the context's precision."""
+    """Return the exact decimal, whatever the precision of the context."""
     digits = tuple(map(int, str(abs(unscaled))))
     return Decimal((int(unscaled < 0), digits, -scale))

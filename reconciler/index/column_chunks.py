@@ -1,4 +1,4 @@
-"""Column chunks of one column: what footers say of them, and what that proves of their files."""
+"""Collect the statistics of one column's chunks and reduce them to statistics of files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ if TYPE_CHECKING:
 
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"
-#: the key-value pairs of a footer that tell anything of its statistics
+#: keys of the footer's key-value pairs that matter for its statistics
 STATISTICS_KEYS: Final = frozenset({_SPARK, _LEGACY, NAN_FREE.encode()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterFile:
-    """What a footer says of its file: ``rows``, ``groups`` of rows, and ``pairs`` (``STATISTICS_KEYS``)."""
+    """A file as its footer describes it.
+
+    ``rows`` and ``groups``: number of rows and of row groups. ``pairs``: the key-value pairs with
+    keys of ``STATISTICS_KEYS``.
+    """
 
     number: int
     name: str
@@ -40,13 +44,13 @@ class FooterFile:
 
     @property
     def is_proleptic(self) -> bool:
-        """Whether Spark 3 says that it counts old days as it does; else they may be others."""
+        """Return whether Spark 3 wrote old dates in the proleptic Gregorian calendar."""
         return self.pairs.get(_SPARK, b"") >= b"3.0.0" and _LEGACY not in self.pairs
 
 
 @dataclass(slots=True)
 class ColumnChunks:
-    """Column chunks of one column: the file of each, its kind, and what its footer says."""
+    """The chunks of one column: an element a chunk with its file, kind and statistics."""
 
     file: list[int] = field(default_factory=list)
     kind: list[int] = field(default_factory=list)
@@ -64,9 +68,9 @@ class ColumnChunks:
         groups: Sequence[Any],
         rows: list[int],
     ) -> None:
-        """The next files, all of one form, and pyarrow's row groups of theirs, in their order.
+        """Add files that share one schema, with pyarrow's row groups of them in order.
 
-        ``rows``: of each row group.
+        ``rows``: number of rows of each row group.
         """
         if place.kind is None or not place.writer.is_known:
             for file in files:
@@ -81,7 +85,7 @@ class ColumnChunks:
         self._add_known(column, place, of, chunks, rows)
 
     def _add_unknown(self, file: FooterFile, place: ColumnPlace, nulls: int, values: int) -> None:
-        """A file as if it were one chunk without bounds."""
+        """Add a file as one chunk without bounds."""
         self.file.append(file.number)
         self.kind.append(place.code)
         self.low.append(None)
@@ -98,7 +102,10 @@ class ColumnChunks:
         chunks: Sequence[Any],
         values: list[int],
     ) -> None:
-        """Chunks of files that may be believed; of each its file, and the rows of its group."""
+        """Add the chunks of files with trusted statistics.
+
+        ``of``: the file of each chunk. ``values``: the number of values in each chunk.
+        """
         kind, writer = place.kind, place.writer
         assert kind is not None, "only columns that are there have chunks"
         has_bounds = kind.has_order and (writer.orders_bytes or not kind.is_bytes)
@@ -139,7 +146,7 @@ class ColumnChunks:
     def file_statistics(
         self, wanted: Any, kinds: Sequence[tuple[ParquetKind, FooterWriter]], files: int
     ) -> ColumnStats:
-        """The statistics of so many files."""
+        """Return the column's statistics with an element for each of ``files`` files."""
         file = np.array(self.file, np.int64)
         order = np.argsort(file, kind="stable")
         is_free = np.array(self.is_nan_free, np.bool_)
@@ -156,7 +163,7 @@ class ColumnChunks:
         is_free: NDArray[np.bool_],
         order: NDArray[np.int64],
     ) -> ColumnStats:
-        """The chunks' statistics in the column's type, converted kind by kind, in this order."""
+        """Return the statistics of the chunks in the column's type, in the given order."""
         code = np.array(self.kind, np.int64)
         low: list[Any] = [pa.nulls(0, wanted)]
         high: list[Any] = [pa.nulls(0, wanted)]
@@ -196,12 +203,12 @@ class ColumnChunks:
 def _read_statistics(
     chunks: Sequence[Any], column: tuple[str, str], values: Sequence[int], *, has_bounds: bool
 ) -> tuple[list[int], list[Any], list[Any]]:
-    """Counts of nulls and both bounds of chunks, None where they are not said.
+    """Return the null counts and both bounds of chunks, None for each that is not stored.
 
-    ``column``: its path and physical type; ``values``: how many each has. Chunks of another one, or
-    of another count, are damage, and so are counts of nulls that cannot be: nothing is known then.
-    Asked for statistics of another type than its schema's, pyarrow ends the process. A hundred
-    thousand times and more, so every call of pyarrow counts here.
+    ``column``: path and physical type. ``values``: the number of values of each chunk. A chunk of
+    another column, with another number of values or with an impossible null count is damaged;
+    nothing is known of it. pyarrow ends the process when a chunk's type differs from its schema's.
+    This loop runs a hundred thousand times and more, so every pyarrow call in it counts.
     """
     nulls, low, high = [], [], []
     for chunk, total in zip(chunks, values, strict=True):
@@ -212,11 +219,11 @@ def _read_statistics(
             if stats is not None:
                 count = stats.null_count
                 if count is not None and not 0 <= count < total:
-                    if count != total or stats.has_min_max:  # nothing lies between two bounds
+                    if count != total or stats.has_min_max:  # a chunk of nulls has no bounds
                         count = None
                 elif has_bounds and stats.has_min_max:
                     least, greatest = stats.min_raw, stats.max_raw
-        except (pa.ArrowException, OSError, ValueError):  # statistics of other lengths
+        except (pa.ArrowException, OSError, ValueError):  # statistics of an unexpected length
             count = least = greatest = None
         nulls.append(0 if total == 0 else UNKNOWN if count is None else count)
         low.append(least)
@@ -227,7 +234,7 @@ def _read_statistics(
 def _drop_other_calendar(
     calendar: tuple[int, int], of: Sequence[FooterFile], low: Sequence[Any], high: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Bounds of days and times without those that may be of another calendar."""
+    """Replace bounds of days and times that may belong to another calendar with None."""
     start, sure = calendar
     is_old = [
         least is not None and least < start and not file.is_proleptic

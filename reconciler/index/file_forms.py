@@ -1,4 +1,4 @@
-"""Where the files of a table have the columns of an index, schema by schema."""
+"""Find the indexed columns in the files of a table, once per schema."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from reconciler.index.parquet_kinds import ParquetKind
 from reconciler.index.parquet_writers import FooterWriter
 from reconciler.index.thrift_compact import MalformedError
 
-#: places of a column in a file that has none: null in every row, or not to be told
+#: positions of a column that a file lacks: the column is null in every row, or nothing is known
 ABSENT: Final = -1
 NOT_KNOWN: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlace:
-    """Where files of one schema have a column; ``code``: of its kind and writer.
+    """The position and the kind of a column in files of one schema.
 
-    ``hides_nulls``: where the column has a dictionary, more of it may be null than is counted;
-    ``leaf``: what must hold of its chunks before pyarrow is asked about them.
+    ``code``: identifies the column's kind and writer. ``hides_nulls``: chunks with a dictionary may
+    hold more nulls than their statistics count. ``leaf``: validates a chunk before pyarrow reads
+    its statistics.
     """
 
     position: int
@@ -34,16 +35,17 @@ class ColumnPlace:
 
 @dataclass(frozen=True, slots=True)
 class SchemaForm:
-    """Files of one schema and writer: where they have each column."""
+    """The schema and the writer that some files share, with the place of each indexed column."""
 
     schema: Any
     created_by: str | None
     places: tuple[ColumnPlace, ...]
 
     def has_valid_chunks(self, chunks: Sequence[ChunkStarts], groups: int) -> bool:
-        """Whether pyarrow may be asked about the chunks of so many row groups in these places.
+        """Return whether pyarrow can read the statistics of all indexed chunks.
 
-        Those of a writer that is not believed it is not asked about.
+        ``groups``: the number of row groups that must be there. Columns of an unknown writer are
+        not checked, because their statistics are never read.
         """
         leaves = [(p.leaf, p.position) for p in self.places if p.leaf and p.writer.is_known]
         return not leaves or (
@@ -55,9 +57,10 @@ class SchemaForm:
 
 @dataclass(slots=True, kw_only=True)
 class SchemaForms:
-    """The forms of files that were met; ``kinds``: by kind and writer its code.
+    """The schemas met so far.
 
-    ``supplied``: columns that readers fill with something else than null where a file lacks them.
+    ``kinds``: a code for each kind of column and writer. ``supplied``: columns that readers fill
+    with other values than null where a file lacks them.
     """
 
     wanted: Sequence[str]
@@ -66,11 +69,11 @@ class SchemaForms:
     _known: list[SchemaForm] = field(default_factory=list)
 
     def find_form(self, found: Any, chunks: Sequence[ChunkStarts] | None = None) -> SchemaForm:
-        """The form of pyarrow's FileMetaData; files of a table are alike, so the last one tells.
+        """Return the form of pyarrow's FileMetaData; most files have the form of the last one.
 
-        ``chunks``: of its row groups, by which a form that was not met yet is checked. Raises
-        UnicodeDecodeError where names are no text, and MalformedError where the schema names other
-        columns than the chunks do: one of them would be taken for a column that there is not.
+        ``chunks``: the file's column chunks, to check a form that is new. Raises UnicodeDecodeError
+        if names are not valid text, and MalformedError if the chunks name other columns than the
+        schema does.
         """
         schema, created_by = _read_schema(found), found.created_by
         for form in reversed(self._known):
@@ -80,7 +83,7 @@ class SchemaForms:
         paths = [schema.column(at).path for at in range(len(schema))]
         for data, starts in (chunks or ())[:1]:
             if paths != [read_chunk_path(data, at).decode() for at in starts]:
-                raise MalformedError("chunks of other columns")
+                raise MalformedError("the chunks name other columns than the schema")
         places = tuple(self._find_place(column, paths, schema, writer) for column in self.wanted)
         form = SchemaForm(schema, created_by, places)
         self._known.append(form)
@@ -103,19 +106,19 @@ class SchemaForms:
 
 
 def _may_supply(path: str, column: str) -> bool:
-    """Whether a reader may find in one column of a file what the table has in another.
+    """Return whether a reader may read a table's column from the file's column at ``path``.
 
-    It has another shape, or is spelled in other letters: Spark does not heed case.
+    So it does for a name in another case, which Spark ignores, and for a struct of that name.
     """
     path, column = path.lower(), column.lower()
     return path == column or path.startswith(f"{column}.") or column.startswith(f"{path}.")
 
 
 def _read_schema(found: Any) -> Any:
-    """The schema of a footer, as ``found.schema`` gives it.
+    """Return the schema of a footer without ``found.schema``.
 
-    That one would be kept by the footer, and keeps it: a cycle that holds the footer's megabyte of
-    bloom filter until the garbage collector comes by.
+    The footer would keep that schema and the schema the footer: a reference cycle that holds a
+    megabyte of bloom filter until the garbage collector runs.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 

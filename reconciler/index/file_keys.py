@@ -1,4 +1,4 @@
-"""Files by their keys (partition, name, size): in order, looked up and taken; pure."""
+"""Sort, join and look up files of an index by their keys (partition, name, size). No I/O."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def sort_index(
     rows: NDArray[np.int64],
     columns: Mapping[str, ColumnStats],
 ) -> FileIndex:
-    """An index of files that come in any order; ``partition`` is a dictionary array.
+    """Return an index of files given in any order; ``partition`` is a dictionary array.
 
-    Of a key that comes twice, the last one counts.
+    If a key occurs twice, the last one counts.
     """
     partition = sort_partitions(partition)
     codes = to_numpy_numbers(partition.indices)
@@ -44,9 +44,9 @@ def sort_index(
 
 
 def join_indexes(parts: Sequence[FileIndex]) -> FileIndex:
-    """The index of files that were indexed in parts, with the same columns; at least one part.
+    """Join parts of an index with the same columns; at least one part.
 
-    Of a file that is in several, the last part counts.
+    If a file is in several parts, the last one counts.
     """
     paths = pa.chunked_array([part.partition for part in parts], PARTITION).unify_dictionaries()
     return sort_index(
@@ -62,7 +62,7 @@ def join_indexes(parts: Sequence[FileIndex]) -> FileIndex:
 
 
 def take_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
-    """Some files of an index; ``rows`` ascend, or the caller sees to the order."""
+    """Return some files of an index; ``rows`` must ascend, or the result is not sorted."""
     at = to_integer_array(rows)
     return FileIndex(
         partition=index.partition.take(at),
@@ -74,10 +74,10 @@ def take_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
 
 
 def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int64]) -> NDArray[Any]:
-    """The row of each file in an index, -1 where it has none; int64, an element a file asked for.
+    """Return the row of each given file in an index, -1 if it is missing (int64).
 
-    ``partition``: a dictionary array of paths, ``name``: a string array. Fast where the files are
-    the index's own in its order.
+    ``partition``: a dictionary array of paths. ``name``: a string array. Fast if the files are
+    exactly those of the index in its order.
     """
     if len(size) == len(index) and (size == index.size).all() and name.equals(index.name):
         asked, kept = sort_partitions(partition), index.partition
@@ -90,7 +90,7 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
     is_same[is_same] = (
         _map_partition_codes(partition, index)[is_same] == _partition_codes(index)[found[is_same]]
     )
-    other = np.flatnonzero((found >= 0) & ~is_same)  # the name of a file of another partition
+    other = np.flatnonzero((found >= 0) & ~is_same)  # found by name, but in another partition
     if len(other):
         names = name.take(to_integer_array(other))
         rows = np.flatnonzero(to_numpy_bools(pc.is_in(index.name, value_set=names)))
@@ -103,12 +103,12 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
 
 
 def _find_first(among: Any, values: Any) -> NDArray[np.int64]:
-    """The first place of each value, -1 for none."""
+    """Return the first position of each value, -1 if it is missing."""
     return fill_unknown(pc.index_in(values, value_set=among))
 
 
 def fill_unknown(counts: Any) -> NDArray[np.int64]:
-    """The values of an integer array, -1 where it is null; its ``fill_null`` imports pandas."""
+    """Return an integer array with -1 for null; pyarrow's ``fill_null`` would import pandas."""
     return np.where(to_numpy_bools(counts.is_valid()), to_numpy_numbers(counts), UNKNOWN).astype(
         np.int64
     )
@@ -120,21 +120,21 @@ def _partition_codes(index: FileIndex) -> NDArray[np.int32]:
 
 
 def _map_partition_codes(partition: Any, index: FileIndex) -> NDArray[np.int64]:
-    """The codes that an index gives to the partitions of files, -1 where it has none."""
+    """Return the index's code of each file's partition, -1 if the index lacks the partition."""
     place = _find_first(index.partition.dictionary, partition.dictionary)
     found: NDArray[np.int64] = place[to_numpy_numbers(partition.indices)]
     return found
 
 
 def _key_texts(partition: Any, name: Any, size: NDArray[np.int64]) -> Any:
-    """One text for each key; names have no slash, and sizes are digits."""
+    """Return one unique text per key; names contain no slash, and sizes are digits."""
     digits = to_integer_array(np.ascontiguousarray(size)).cast(pa.string())
     paths = partition.dictionary.take(partition.indices)
     return pc.binary_join_element_wise(digits, name, paths, "/")
 
 
 def sort_partitions(partition: Any) -> Any:
-    """The dictionary array with its paths sorted, each once, and none that no file uses."""
+    """Return the dictionary array with sorted, distinct paths and without unused ones."""
     codes = to_numpy_numbers(partition.indices)
     used = np.zeros(len(partition.dictionary), np.bool_)
     used[codes] = True
@@ -151,7 +151,7 @@ def sort_partitions(partition: Any) -> Any:
 
 
 def is_in_order(index: FileIndex) -> bool:
-    """Whether its rows ascend by (partition, name, size), each key once."""
+    """Return whether the rows ascend by (partition, name, size) and no key repeats."""
     codes, name, size = to_numpy_numbers(index.partition.indices), index.name, index.size
     if len(size) < 2:  # noqa: PLR2004
         return True
@@ -167,7 +167,7 @@ def is_in_order(index: FileIndex) -> bool:
 
 
 def _sort_keys(codes: NDArray[np.int32], name: Any, size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows sorted by (partition, name, size); equal ones stay in their order."""
+    """Return the rows sorted by (partition, name, size); equal rows keep their order."""
     rows = {
         "partition": to_integer_array(codes),
         "name": name,

@@ -1,7 +1,7 @@
-"""The ends of parquet files, each read once where possible.
+"""Read the ends of Parquet files, each with one request if possible.
 
-A footer of Hudi's holds the file's bloom filter, some 440 kB by default; files of a table have
-footers of much the same length, and the first ones tell how long, and where the filter is in it.
+A Hudi footer holds the file's bloom filter, some 440 kB by default. The footers of one table have
+similar lengths, so the first ones show how many bytes to read and where the filter lies.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from reconciler.storage.api import Storage
 
 _TAIL: Final = struct.Struct("<i4s")
 _MAGIC: Final = b"PAR1"
-#: what is read of a file's end before any footer's length is known, and beyond a known length
+#: bytes read from the end of the first file, and bytes read beyond the longest footer so far
 _FIRST_READ: Final = 64 * 1024
 _MARGIN: Final = 2 * 1024
-#: bytes that are worth another call of the system
+#: saving this many bytes is worth another system call
 _WORTH_A_CALL: Final = 64 * 1024
 
 
 @dataclass(slots=True)
 class FooterTails:
-    """Reads footers of files of one table, from several threads at once.
+    """Reads the footers of one table's files; safe to use from several threads.
 
-    ``length``: bytes at the end of a file that its footer is expected to fit in.
+    ``length``: the number of bytes in which the next footer is expected to fit.
     """
 
     storage: Storage
     length: int = _FIRST_READ
 
     def read(self, path: str, size: int) -> bytes:
-        """The file's end from the footer's first byte on, what ``index_of`` takes.
+        """Return the end of a file from the footer's first byte on, as ``index_footers`` takes it.
 
-        Raises FormatError where the file does not end as a parquet file, NotFoundError, and
+        Raises FormatError if the file does not end like a Parquet file, NotFoundError and
         StorageError.
         """
         length = min(self.length, size)
         tail = self.storage.read_range(path, size - length, length)
         if len(tail) != length:
-            raise damaged_file_error(path, "it is shorter than it was listed")
+            raise damaged_file_error(path, "it is shorter than its listed size")
         if size < _TAIL.size:
-            said = f"it has {size} bytes, which are too few for a parquet file"
+            said = f"it has only {size} bytes, too few for a Parquet file"
             raise damaged_file_error(path, said if size else "it is empty")
         whole = _footer_length(tail, size)
         if not whole:
-            raise damaged_file_error(path, "it does not end as a parquet file does")
+            raise damaged_file_error(path, "it does not end like a Parquet file")
         if whole > length:
             self.length = max(self.length, whole + _MARGIN)
             head = self.storage.read_range(path, size - whole, whole - length)
@@ -58,10 +58,10 @@ class FooterTails:
 
 @dataclass(slots=True)
 class SlimFooterTails:
-    """Reads footers of one table without what no index needs, from several threads at once.
+    """Reads the footers of one table without their bloom filters; safe for several threads.
 
-    ``head_bytes``, ``tail_bytes``: bytes at a footer's beginning and at the file's end that a long value, such
-    as a bloom filter, is expected to lie between; 0 where none was met.
+    ``head_bytes``, ``tail_bytes``: lengths at the start of the footer and at the end of the file; a
+    long value, such as a bloom filter, is expected between them. 0 until one was met.
     """
 
     tails: FooterTails
@@ -70,9 +70,9 @@ class SlimFooterTails:
     tail_bytes: int = 0
 
     def read(self, path: str, size: int) -> SlimFooter | memoryview:
-        """The footer cut apart; of one that cannot be, the file's end as ``FooterTails`` reads it.
+        """Return the footer in parts; in another form, the end of the file like ``FooterTails``.
 
-        Raises as ``FooterTails.read``.
+        Raises the same errors as ``FooterTails.read``.
         """
         found = self._read_ends(path, size) if self.head_bytes else None
         if found is not None:
@@ -81,8 +81,8 @@ class SlimFooterTails:
         cut = self.slimmer.slim(tail)
         if cut is None:
             return memoryview(tail)
-        # Two short reads cost less than a long one where a read is a call of the system. Over a
-        # network each is a round trip, which takes as long as half a megabyte does.
+        # On a local disk a read is a system call, and two short ones cost less than a long one.
+        # Over a network each is a round trip, which takes as long as half a megabyte.
         is_near = "://" not in self.tails.storage.location
         if is_near and len(tail) - cut.head_bytes - cut.tail_bytes > _WORTH_A_CALL:
             self.head_bytes = max(self.head_bytes, cut.head_bytes + _MARGIN)
@@ -90,7 +90,7 @@ class SlimFooterTails:
         return cut
 
     def _read_ends(self, path: str, size: int) -> SlimFooter | None:
-        """The footer by its ends; None where these do not do, for whatever reason."""
+        """Return the footer read by its two ends; None if that does not suffice."""
         storage, first, last = self.tails.storage, self.head_bytes, self.tail_bytes
         tail = storage.read_range(path, max(0, size - last), last)
         whole = _footer_length(tail, size)
@@ -106,7 +106,7 @@ class SlimFooterTails:
 
 
 def _footer_length(tail: bytes, size: int) -> int:
-    """How long a file's end is from the footer on; 0 where it does not end as a parquet file."""
+    """Return the bytes from the footer to the end of the file; 0 if it is not a Parquet file."""
     if len(tail) < _TAIL.size:
         return 0
     footer, magic = _TAIL.unpack(tail[-_TAIL.size :])
@@ -115,5 +115,5 @@ def _footer_length(tail: bytes, size: int) -> int:
 
 
 def damaged_file_error(path: str, problem: str) -> FormatError:
-    """The error about a base file that cannot be what it claims to be."""
+    """Return the error for a damaged base file."""
     return FormatError(path, problem, "restore the file from a copy")

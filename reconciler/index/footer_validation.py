@@ -1,9 +1,10 @@
-"""Column chunks that pyarrow can be asked about: of damaged ones it ends the process.
+"""Validate the column chunks of a Parquet footer before pyarrow reads their statistics.
 
-What it checks of a chunk when it is asked is checked here before: that bounds are as long as the
-column's type is, that histograms of levels have an element a level, that nothing is encrypted.
-Source: ColumnChunkMetaData, SizeStatistics::Validate and MakeColumnStats of parquet-cpp, whose
-exceptions pyarrow does not catch; ColumnChunk in parquet.thrift.
+pyarrow ends the process on some damaged chunks, because it does not catch the exceptions of
+parquet-cpp. This module makes the same checks first: bounds have the length of the column's type,
+histograms of levels have one element per level, and nothing is encrypted.
+Source: ColumnChunkMetaData, SizeStatistics::Validate and MakeColumnStats of parquet-cpp;
+ColumnChunk in parquet.thrift.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from reconciler.index import thrift_compact, thrift_patterns
 from reconciler.index.thrift_compact import BINARY, LIST, STOP, STRUCT, MalformedError
 
 _I32, _I64 = 5, 6
-#: field of a footer, of a row group, of a chunk, of what that says, and of its statistics
+#: Thrift field numbers: of the footer, a row group, a chunk, the chunk's metadata, its statistics
 _GROUPS: Final = 4
 _COLUMNS: Final = 1
 _META, _CRYPTO = 3, 8
@@ -29,15 +30,16 @@ _TYPES: Final = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_
                  "FIXED_LEN_BYTE_ARRAY")  # fmt: skip
 _LENGTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _TAIL: Final = 8
-#: bytes, and where in them the column chunks of a row group begin
+#: bytes, and the offsets in them at which the column chunks of a row group begin
 ChunkStarts = tuple[bytes, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class LeafColumn:
-    """A column as the schema has it. ``length``: of its values in bytes, None where it varies.
+    """One leaf column of a Parquet schema.
 
-    ``levels``: the greatest repetition and definition level.
+    ``length``: bytes of each value, None for values of variable length. ``levels``: the greatest
+    repetition level and the greatest definition level.
     """
 
     physical_type: str
@@ -46,14 +48,14 @@ class LeafColumn:
 
     @classmethod
     def from_parquet(cls, column: Any) -> Self:
-        """Of pyarrow's ColumnSchema."""
+        """Return the leaf column that pyarrow's ColumnSchema describes."""
         physical = column.physical_type
         fixed = column.length if physical == "FIXED_LEN_BYTE_ARRAY" else None
         levels = (column.max_repetition_level, column.max_definition_level)
         return cls(physical, _LENGTHS.get(physical, fixed), levels)
 
     def are_valid(self, chunks: Iterable[tuple[bytes, int]]) -> bool:
-        """Whether pyarrow may be asked about chunks of this column, which begin at these places."""
+        """Return whether pyarrow can read the chunks of this column at these offsets."""
         match = _match_usual_chunk(self)
         return all(match(data, at) or self._is_valid(data, at) for data, at in chunks)
 
@@ -77,7 +79,7 @@ class LeafColumn:
             if (number, kind) == (_TYPE, _I32):
                 named = thrift_compact.decode_zigzag(thrift_compact.read_varint(data, start)[0])
                 is_type = 0 <= named < len(_TYPES) and _TYPES[named] == self.physical_type
-            # nobody asks for statistics of another type
+            # statistics of another physical type are never requested
             elif (number, kind) == (_STATISTICS, STRUCT):
                 if is_type and not self._has_valid_bounds(data, start):
                     return False
@@ -105,14 +107,15 @@ class LeafColumn:
 
 
 def list_leaves(schema: Any) -> tuple[LeafColumn, ...]:
-    """Of all columns of pyarrow's ParquetSchema."""
+    """Return all leaf columns of pyarrow's ParquetSchema."""
     return tuple(LeafColumn.from_parquet(schema.column(at)) for at in range(len(schema)))
 
 
 def is_valid_footer(tail: bytes, schema: Any) -> bool:
-    """Whether pyarrow may be asked about every chunk of a file that it has read the schema of.
+    """Return whether pyarrow can read the statistics of every chunk in a footer.
 
-    ``tail``: the file's end, from the footer's first byte on or from before it.
+    ``tail``: the end of the file, from the first byte of the footer or earlier. ``schema``: the
+    file's schema as pyarrow has read it.
     """
     leaves = list_leaves(schema)
     try:
@@ -127,16 +130,19 @@ def is_valid_footer(tail: bytes, schema: Any) -> bool:
 
 
 def find_chunk_starts(tail: bytes) -> list[tuple[int, ...]]:
-    """Of every row group of a footer where its chunks begin; raises MalformedError."""
+    """Return, for every row group of a footer, the offsets of its column chunks.
+
+    Raises MalformedError.
+    """
     at = len(tail) - _TAIL - int.from_bytes(tail[-_TAIL:-4], "little")
     if at < 0:
-        raise MalformedError("no end of a file")
+        raise MalformedError("the footer is cut off")
     found: list[tuple[int, ...]] = []
     for number, kind, start in _walk_fields(tail, at):
         if (number, kind) == (_GROUPS, LIST):
             size, element, begin = thrift_compact.read_list_header(tail, start)
             if size and element != STRUCT:
-                raise MalformedError("no row groups")
+                raise MalformedError("the list of row groups holds something else")
             for _ in range(size):
                 begin, starts = thrift_patterns.split_row_group(tail, begin)
                 found.append(starts)
@@ -144,28 +150,28 @@ def find_chunk_starts(tail: bytes) -> list[tuple[int, ...]]:
 
 
 def read_chunk_path(data: bytes, at: int) -> bytes:
-    """What the chunk that begins here says of its column: its path, with dots."""
+    """Return the column path, with dots, that the chunk at this offset names."""
     for number, kind, start in _walk_fields(data, at):
         if (number, kind) == (_META, STRUCT):
             for inner, sort, begin in _walk_fields(data, start):
                 if (inner, sort) == (_PATH, LIST):
                     return b".".join(_read_texts(data, begin))
-    raise MalformedError("a chunk of no column")
+    raise MalformedError("a chunk names no column")
 
 
 def _read_texts(data: bytes, at: int) -> Iterator[bytes]:
     size, kind, at = thrift_compact.read_list_header(data, at)
     if kind != BINARY:
-        raise MalformedError("a path of another kind")
+        raise MalformedError("a column path is not a list of texts")
     for _ in range(size):
         begin, at = thrift_compact.read_binary(data, at)
         if at > len(data):
-            raise MalformedError("a text does not end")
+            raise MalformedError("a text is cut off")
         yield data[begin:at]
 
 
 def _walk_fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
-    """The fields of a struct: number, kind, and where the value begins."""
+    """Yield the fields of a struct: number, kind, and the offset of the value."""
     last = 0
     while True:
         last, kind, at = thrift_compact.read_field(data, at, last)
@@ -177,7 +183,10 @@ def _walk_fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
 
 @lru_cache(maxsize=256)
 def _match_usual_chunk(leaf: LeafColumn) -> thrift_patterns.Matcher:
-    """What matches the chunks of a column as writers usually write them, and no others."""
+    """Return a regular expression that matches only chunks in the form that writers usually write.
+
+    Matching is much faster than walking the fields in Python.
+    """
     number = (
         thrift_patterns.field_pattern(*thrift_compact.INTEGERS) + thrift_patterns.NUMBER_PATTERN
     )
@@ -207,7 +216,7 @@ def _match_usual_chunk(leaf: LeafColumn) -> thrift_patterns.Matcher:
 
 
 def _usual_sizes_pattern(leaf: LeafColumn) -> bytes:
-    """Histograms of repetition and of definition levels, and bytes of texts before them."""
+    """Return the pattern of size statistics: text bytes, then the histograms of both levels."""
     repetition, definition = (_histogram_pattern(level + 1) for level in leaf.levels)
     found = [
         rb"\x29%b\x19%b" % (repetition, definition),
@@ -226,7 +235,7 @@ def _usual_sizes_pattern(leaf: LeafColumn) -> bytes:
 
 
 def _histogram_pattern(size: int) -> bytes:
-    """A list of so many numbers, or of nothing."""
+    """Return the pattern of a list of ``size`` numbers, or of an empty list."""
     nothing = rb"[\x00-\x0f]"
     if size >= thrift_compact.LONG_FORM:
         return nothing

@@ -1,8 +1,8 @@
-"""The statistics of parquet footers as an index: what they prove of each column, and no more.
+"""Build an index from the statistics in Parquet footers.
 
-pyarrow says what is in a footer. It is given the row groups of many files at once where these are
-alike in all else, and no key-value pairs: a footer of Hudi's is mostly its bloom filter, and
-copying that costs more than all statistics do.
+pyarrow parses the footers. Files that differ only in their row groups are merged into one footer
+first, without key-value pairs: Hudi's footers are mostly bloom filter, and copying it costs more
+than reading all statistics.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from reconciler.index.model import (
 from reconciler.index.slim_footers import FooterSlimmer, SlimFooter, merge_footers
 from reconciler.index.thrift_compact import MalformedError
 
-#: bytes of row groups that are kept to be read together
+#: bytes of row groups that wait to be read together
 _MAX_WAITING_BYTES: Final = 2 << 20
-#: fields of a struct that a message names
+#: the most fields of a struct that a message names
 _MAX_SHOWN_FIELDS: Final = 5
 
 
@@ -45,14 +45,14 @@ def index_footers(
     *,
     supplied: Collection[str] = (),
 ) -> FileIndex:
-    """The index of files, given as (partition, name, size, footer), in any order, each once.
+    """Return the index of files given as (partition, name, size, footer), each file once.
 
-    ``footer``: a Slim, pyarrow's FileMetaData, or the end of the file's bytes from the footer's
-    first byte or before it; of None, and of a damaged one, nothing is known, its rows are -1.
-    ``columns``: names, or with dots into structs; ``schema``: the table's, as an Arrow schema.
-    ``supplied``: columns that readers fill with something else than null where a file lacks them
-    (from the partition's path, from another name). Raises UnsupportedError for a column that the
-    schema has not, or of a type that has no bounds.
+    ``footer``: a SlimFooter, pyarrow's FileMetaData, or the end of the file from the footer's first
+    byte or earlier. A footer that is None or damaged makes the file unknown, with -1 rows.
+    ``columns``: names, with dots into structs. ``schema``: the table's columns as an Arrow schema.
+    ``supplied``: columns that readers fill with other values than null where a file lacks them
+    (from the partition path, from another name). Raises UnsupportedError for a column that the
+    schema lacks or whose type has no bounds.
     """
     reading = _FooterReader.create(find_index_types(columns, schema), supplied)
     partitions: list[str] = []
@@ -76,10 +76,10 @@ def index_footers(
 def index_row_groups(
     name: str, footer: Any, columns: Sequence[str], schema: Any, *, supplied: Collection[str] = ()
 ) -> FileIndex:
-    """As ``index_footers`` of one file, but of its row groups: an element each, in the file's order.
+    """Return an index with one element per row group of a file, in the file's order.
 
-    ``name``: of the file; those of the elements are numbers. Of a footer that cannot be read there
-    are none.
+    ``name``: of the file; the elements are named by their numbers. An unreadable footer gives no
+    elements. Arguments and errors are those of ``index_footers``.
     """
     reading = _FooterReader.create(find_index_types(columns, schema), supplied)
     reading.add_row_groups(name, footer)
@@ -94,9 +94,9 @@ def index_row_groups(
 
 
 def find_index_types(columns: Sequence[str], schema: Any) -> dict[str, Any]:
-    """By column the type in which its bounds are kept.
+    """Return the type in which the bounds of each column are kept.
 
-    Raises UnsupportedError for a column that is not there, or of a type that has no bounds.
+    Raises UnsupportedError for a column that does not exist or whose type has no bounds.
     """
     found = {}
     for column in columns:
@@ -112,7 +112,7 @@ def find_index_types(columns: Sequence[str], schema: Any) -> dict[str, Any]:
 
 
 def _explain_no_bounds(column: str, kind: Any) -> str:
-    """Why a column has no bounds, and what of it has some."""
+    """Explain why a column has no bounds, and name its fields that have some."""
     fields = list_indexable_fields(column, kind)
     if not fields:
         return f"it is of type {kind}"
@@ -123,7 +123,7 @@ def _explain_no_bounds(column: str, kind: Any) -> str:
 
 
 def _find_type(column: str, schema: Any) -> Any:
-    """The type at a path of names with dots; None where there is none."""
+    """Return the type of a column named with dots; None if it does not exist."""
     first, *rest = column.split(".")
     fields = {part.name: part.type for part in schema}
     kind = fields.get(first)
@@ -136,7 +136,7 @@ def _find_type(column: str, schema: Any) -> Any:
 
 @dataclass(slots=True)
 class _FooterReader:
-    """Reads one footer after another; ``rows``: of each file, -1 of an unreadable one."""
+    """Reads one footer after another; ``rows``: of each file, -1 for an unreadable footer."""
 
     wanted: Mapping[str, Any]
     forms: SchemaForms
@@ -153,7 +153,7 @@ class _FooterReader:
         return cls(wanted, SchemaForms(wanted=tuple(wanted), supplied=frozenset(supplied)))
 
     def add_file(self, name: str, footer: Any) -> None:
-        """The next file."""
+        """Add the next file."""
         nth = len(self.rows)
         cut = self._slimmer.slim(footer) if isinstance(footer, bytes) else footer
         if isinstance(cut, SlimFooter):
@@ -181,7 +181,7 @@ class _FooterReader:
                 self.rows[nth] = file.rows
 
     def add_row_groups(self, name: str, footer: Any) -> None:
-        """The row groups of a file, each as if it were one."""
+        """Add each row group of a file as a file of its own."""
         found = _parse_footer(footer)
         if found is None:
             return
@@ -197,14 +197,14 @@ class _FooterReader:
         self.rows = [file.rows if is_read else UNKNOWN for file in files]
 
     def _read_waiting(self) -> None:
-        """What was kept of slim footers, form by form."""
+        """Read the waiting footers, those with the same form together."""
         for files in self._by_form.values():
             self._read_same_form(files)
         self._by_form.clear()
         self._waiting_bytes = 0
 
     def _read_same_form(self, files: Sequence[tuple[FooterFile, SlimFooter]]) -> None:
-        """Files that differ in nothing but their row groups, together; if that fails, each."""
+        """Read files that differ only in their row groups together; if that fails, one by one."""
         found = _parse_footer(merge_footers([cut for _, cut in files]))
         many = range(sum(file.groups for file, _ in files))
         is_whole = found is not None and found.num_row_groups == len(many)
@@ -224,12 +224,12 @@ class _FooterReader:
         numbers: range,
         chunks: Sequence[ChunkStarts] | None,
     ) -> bool:
-        """What one footer says of its row groups, and so of files; False if that is nothing."""
+        """Read the statistics of a footer's row groups; return False if the footer is damaged."""
         try:
             form = self.forms.find_form(found, chunks)
             groups = [found.row_group(number) for number in numbers]
             rows = [group.num_rows for group in groups]
-        except (pa.ArrowException, OSError, ValueError):  # names that are no text
+        except (pa.ArrowException, OSError, ValueError):  # names that are not valid text
             return False
         if any(group.num_columns != len(form.schema) for group in groups):
             return False
@@ -244,7 +244,7 @@ class _FooterReader:
         return True
 
     def statistics(self) -> dict[str, ColumnStats]:
-        """Of every column, an element a file."""
+        """Return the statistics of every column, an element a file."""
         self._read_waiting()
         kinds = tuple(self.forms.kinds)
         return {
@@ -256,15 +256,15 @@ class _FooterReader:
 
 
 def _has_matching_rows(files: Sequence[FooterFile], rows: Sequence[int]) -> bool:
-    """Whether files have the rows of their row groups, which come in the files' order."""
+    """Return whether each file has as many rows as its row groups, given in the files' order."""
     left = iter(rows)
     return all(sum(islice(left, file.groups)) == file.rows for file in files)
 
 
 def _find_chunks(footer: Any) -> list[ChunkStarts] | None:
-    """Of each row group of a footer where its column chunks begin; none of one that is damaged.
+    """Return the offsets of the column chunks in each row group; an empty list if damaged.
 
-    None: nobody knows. What pyarrow has read, it does not give back.
+    None for a footer that pyarrow has already parsed: its bytes are not available.
     """
     if not isinstance(footer, bytes | memoryview):
         return None
@@ -276,8 +276,8 @@ def _find_chunks(footer: Any) -> list[ChunkStarts] | None:
 
 
 def _parse_footer(footer: Any) -> Any:
-    """Pyarrow's FileMetaData; None of a footer that cannot be read."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 (only who builds an index needs it)
+    """Return pyarrow's FileMetaData; None for an unreadable footer."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 (needed only to build an index)
 
     if footer is None or isinstance(footer, pq.FileMetaData):
         return footer

@@ -1,9 +1,9 @@
-"""Which files may hold a row that a predicate is true for.
+"""Find the files that may hold a row for which a predicate is true.
 
-A file is left out only where it is proven that the predicate is true for none of its rows; what is
-not understood, not indexed or not known keeps it. Negations are pushed to the leaves, and each leaf
-becomes the set of values for which it is true, or false: null is neither. A leaf that is negated is
-so never a negated statement about statistics.
+A file is skipped only if statistics prove that the predicate is true for none of its rows. Any part
+that is unknown, not indexed or not parsed keeps the file. Negations are pushed down to the leaves.
+Each leaf becomes the set of values for which it is true, or false; null is in neither set. So a
+statement about statistics is never negated.
 Source: the rules of Spark's Catalyst for three-valued logic; Iceberg's InclusiveMetricsEvaluator.
 """
 
@@ -70,14 +70,14 @@ from reconciler.index.value_sets import (
 Mask = NDArray[np.bool_]
 
 _LAST_BYTE: Final = 0xFF
-#: of a day, as Spark keeps it
+#: bits in which Spark keeps a day
 _DAY_BITS: Final = 32
-_REPLACEMENT: Final = "�"  # what Java makes of bytes that are no text
+_REPLACEMENT: Final = "�"  # Java decodes invalid bytes to this character
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ColumnTest:
-    """True for rows whose value of an indexed column is in a set."""
+    """True for rows whose value in an indexed column is in a set."""
 
     column: str
     values: ValueSet
@@ -98,11 +98,11 @@ _Plain = Compare | In | IsNull | Like | Column | Cast | ColumnSum | Strict | Unk
 
 
 def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: SessionZone) -> Mask:
-    """For every file of the index, whether a row may make the predicate true.
+    """Return a mask of the files of the index in which the predicate may be true for some row.
 
-    ``schema``: the table's columns as Spark reads them, in Arrow's types; leave out what Spark
-    compares in another way than by bytes, as CHAR columns. ``zone``: of the session.
-    Raises nothing for a predicate: what is wrong in it, Spark reports.
+    ``schema``: the table's columns as Spark reads them, as an Arrow schema without columns that
+    Spark does not compare by bytes (CHAR). ``zone``: of the session. An invalid predicate raises
+    nothing here, because Spark reports it.
     """
     test = _Compiler(index=index, schema=schema, zone=zone).compile_test(predicate, wanted=True)
     bounds: dict[str, ColumnBounds] = {}
@@ -112,7 +112,7 @@ def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: Sess
 def find_used_columns(
     predicate: Predicate, index: FileIndex, *, schema: Any, zone: SessionZone
 ) -> frozenset[str]:
-    """The columns of the index whose statistics ``may_match`` looks at, as it understands it."""
+    """Return the columns of the index whose statistics ``may_match`` uses for a predicate."""
     test = _Compiler(index=index, schema=schema, zone=zone).compile_test(predicate, wanted=True)
     return frozenset(_find_columns(test))
 
@@ -144,7 +144,7 @@ def _evaluate(test: _Test, index: FileIndex, bounds: dict[str, ColumnBounds]) ->
 
 
 def _join_tests(parts: Sequence[_Test], *, is_all: bool) -> _Test:
-    """Parts of which all, or any, must hold; sets of one column become one set."""
+    """Join tests of which all, or any, must hold; sets of one column become one set."""
     by_column: dict[str, list[ValueSet]] = {}
     rest: list[_Test] = []
     for part in parts:
@@ -157,7 +157,8 @@ def _join_tests(parts: Sequence[_Test], *, is_all: bool) -> _Test:
             rest.append(part)
     join = ValueSet.intersection if is_all else ValueSet.union
     leaves = [
-        _ColumnTest(column=name, values=_fold_pairwise(join, of)) for name, of in by_column.items()
+        _ColumnTest(column=name, values=_fold_pairwise(join, sets))
+        for name, sets in by_column.items()
     ]
     found: tuple[_Test, ...] = (*leaves, *rest)
     if len(found) <= 1:
@@ -168,7 +169,7 @@ def _join_tests(parts: Sequence[_Test], *, is_all: bool) -> _Test:
 def _fold_pairwise(
     join: Callable[[ValueSet, ValueSet], ValueSet], found: list[ValueSet]
 ) -> ValueSet:
-    """Neighbours first, so that what has grown is not gone through once for every other set."""
+    """Join the sets pairwise, so that a growing set is not copied once per further set."""
     while len(found) > 1:
         last = [found[-1]] if len(found) % 2 else []
         found = [join(*pair) for pair in zip(found[::2], found[1::2], strict=False)] + last
@@ -177,7 +178,7 @@ def _fold_pairwise(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ComparedColumn:
-    """An indexed column, how it is seen, and the sum that is made of it, if any."""
+    """An indexed column, its compared type, and the sum that the predicate computes of it."""
 
     column: str
     kind: ComparedType
@@ -185,14 +186,14 @@ class _ComparedColumn:
     bits: int = 0
 
     def values(self, of_sum: ValueSet) -> ValueSet:
-        """The column's values for which the sum is in a set."""
+        """Return the column's values for which the sum is in a set."""
         if self.sum is None:
             return of_sum
         return undo_sum(of_sum, times=self.sum.times, plus=self.sum.plus, bits=self.bits)
 
 
 def _add_sum(column: _ComparedColumn, total: ColumnSum) -> _ComparedColumn:
-    """A sum that goes round where it overflows; where Spark raises instead, there is no answer."""
+    """Return the column with a sum that wraps around on overflow, unless Spark raises instead."""
     kind = column.kind
     if kind.family is TypeFamily.DATE and kind.stored is TypeFamily.DATE:
         if total.times < 0 or not 0 < total.bits <= _DAY_BITS:
@@ -211,13 +212,13 @@ class _Compiler:
     zone: SessionZone
 
     def compile_test(self, predicate: Predicate, *, wanted: bool) -> _Test:
-        """What must hold in a file for rows for which the predicate is ``wanted``."""
+        """Return the test that rows pass for which the predicate has the value ``wanted``."""
         if isinstance(predicate, And | Or):
             is_all = isinstance(predicate, And) is wanted
             parts = [self.compile_test(part, wanted=wanted) for part in predicate.parts]
             return _join_tests(parts, is_all=is_all)
         if isinstance(predicate, Not):
-            return self.compile_test(predicate.of, wanted=not wanted)
+            return self.compile_test(predicate.operand, wanted=not wanted)
         if isinstance(predicate, Literal):
             is_truth = predicate.kind in (LiteralKind.NULL, LiteralKind.BOOLEAN)
             return predicate.value is wanted if is_truth else True
@@ -227,7 +228,7 @@ class _Compiler:
             return self._null_test(predicate)
 
     def _null_test(self, predicate: _Plain) -> _Test:
-        """What is neither true nor false for a row with a null in one of its columns."""
+        """Return the test that no column is null, if the predicate is null where a column is."""
         match predicate:
             case Strict():
                 is_strict = True
@@ -246,36 +247,36 @@ class _Compiler:
         return _join_tests(leaves, is_all=True)
 
     def _column_test(self, predicate: _Plain, *, wanted: bool) -> _ColumnTest:
-        """Raises UnsureError where the values are not known for which it is ``wanted``."""
+        """Return the set of values for which a leaf is ``wanted``; raises UnsureError."""
         match predicate:
             case Compare(left=left, sign=sign, right=right):
-                of = self._resolve_operand(left)
-                values = self._comparison_values(of.kind, sign, right, wanted=wanted)
-            case In(of=operand, values=literals):
-                of = self._resolve_operand(operand)
-                values = self._list_values(of.kind, literals, wanted=wanted)
-            case IsNull(of=operand):
-                of = self._resolve_operand(operand)
+                column = self._resolve_operand(left)
+                values = self._comparison_values(column.kind, sign, right, wanted=wanted)
+            case In(operand=operand, values=literals):
+                column = self._resolve_operand(operand)
+                values = self._list_values(column.kind, literals, wanted=wanted)
+            case IsNull(operand=operand):
+                column = self._resolve_operand(operand)
                 values = ONLY_NULL if wanted else ANY_VALUE
-            case Like(of=operand, pattern=pattern, escape=escape):
-                of = self._resolve_operand(operand)
-                values = self._like_values(of.kind, pattern, escape, wanted=wanted)
+            case Like(operand=operand, pattern=pattern, escape=escape):
+                column = self._resolve_operand(operand)
+                values = self._like_values(column.kind, pattern, escape, wanted=wanted)
             case Column() | Cast():
-                of = self._resolve_operand(predicate)
-                values = _truth_values(of.kind, wanted=wanted)
+                column = self._resolve_operand(predicate)
+                values = _truth_values(column.kind, wanted=wanted)
             case ColumnSum() | Strict() | Unknown():
                 raise UnsureError
             case _:
                 assert_never(predicate)
-        return _ColumnTest(column=of.column, values=of.values(values))
+        return _ColumnTest(column=column.column, values=column.values(values))
 
     def _resolve_operand(self, operand: Operand) -> _ComparedColumn:
-        """The indexed column that is meant, and how it is seen."""
+        """Return the indexed column that an operand names, with its compared type."""
         if isinstance(operand, ColumnSum):
-            return _add_sum(self._resolve_operand(operand.of), operand)
+            return _add_sum(self._resolve_operand(operand.operand), operand)
         if isinstance(operand, Cast):
-            of = self._resolve_operand(operand.of)
-            return replace(of, kind=cast_type(of.kind, operand.to))
+            inner = self._resolve_operand(operand.operand)
+            return replace(inner, kind=cast_type(inner.kind, operand.to))
         names, fields = [], list(self.schema)
         type_: Any = None
         for part in operand.parts:
@@ -293,7 +294,7 @@ class _Compiler:
         return _ComparedColumn(column=column, kind=read_type(stats.type))
 
     def _check_text(self, literal: Literal) -> None:
-        """That it is not a column's name for a session that reads double quotes so."""
+        """Raise UnsureError for a double-quoted text that a session may read as a column name."""
         if not literal.is_double_quoted:
             return
         if str(literal.value).lower() in {name.lower() for name in self.schema.names}:
@@ -316,7 +317,10 @@ class _Compiler:
     def _list_values(
         self, kind: ComparedType, literals: Sequence[Literal], *, wanted: bool
     ) -> ValueSet:
-        """A null in the list makes null of every other answer than true."""
+        """Return the values that are in the list, or not in it.
+
+        If the list has a null, the result is null for every value that does not match.
+        """
         for literal in literals:
             self._check_text(literal)
         known = [literal for literal in literals if literal.kind is not LiteralKind.NULL]
@@ -330,7 +334,7 @@ class _Compiler:
         if not is_all:
             return ANY_VALUE
         if kind.stored in (TypeFamily.FLOAT, TypeFamily.DOUBLE) and len(literals) > 1:
-            # a long list of Spark's tells 0.0 from -0.0
+            # Spark distinguishes 0.0 from -0.0 in long lists
             return values.inverse.union(make_value_set([(cut_before(0.0), cut_after(0.0))]))
         return values.inverse
 
@@ -363,7 +367,7 @@ def _truth_values(kind: ComparedType, *, wanted: bool) -> ValueSet:
 
 
 def _values_for_sign(sign: Sign, where: LiteralPosition) -> ValueSet:
-    """The values that compare so with a literal; NaN is greater than all others and equals NaN."""
+    """Return the values for which a comparison is true; NaN equals NaN and is the greatest."""
     if where.cuts is None:
         return {
             Sign.BELOW: ValueSet(spans=ANY_VALUE.spans),
@@ -387,7 +391,7 @@ def _values_for_sign(sign: Sign, where: LiteralPosition) -> ValueSet:
 
 
 def _split_prefix(pattern: str, escape: str) -> tuple[str, str]:
-    """The text before the first wildcard, and the rest; raises UnsureError for a wrong escape."""
+    """Split a pattern at its first wildcard; raises UnsureError for an invalid escape."""
     special = f"{re.escape(escape)}[%_{re.escape(escape)}]" if escape not in "%_" else "(?!)"
     match = re.match(rf"(?:[^%_{re.escape(escape)}]|{special})*", pattern, re.DOTALL)
     begin = match[0] if match else ""
@@ -398,7 +402,7 @@ def _split_prefix(pattern: str, escape: str) -> tuple[str, str]:
 
 
 def _prefix_values(prefix: bytes) -> ValueSet:
-    """All text that begins with a prefix."""
+    """Return the set of all texts with a prefix."""
     kept = prefix.rstrip(bytes([_LAST_BYTE]))
     if not kept:
         return ValueSet(spans=ANY_VALUE.spans)

@@ -1,7 +1,7 @@
-"""New statistics and those of the last version together; pure.
+"""Merge new statistics with those of the last version. No I/O.
 
-What a version knows of a file stays true as long as the file is there, because base files are never
-changed. So footers are read of files and columns that no version knows, and of no others.
+Base files never change, so statistics stay true as long as the file exists. Footers are read only
+for files and columns that no version knows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLOAT: Final = ParquetKind(physical="FLOAT", logical="NONE")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileKeys:
-    """Files by what an index knows them by, in any order; as in FileIndex, an element a file."""
+    """The keys of files in any order; arrays as in FileIndex, with an element a file."""
 
     partition: Any
     name: Any
@@ -39,11 +39,11 @@ class FileKeys:
 def find_missing(
     index: FileIndex | None, files: FileKeys, wanted: Mapping[str, Any]
 ) -> NDArray[np.int64]:
-    """The places of the files whose footers must be read for an index of the wanted columns.
+    """Return the positions of the files whose footers must be read for the wanted columns.
 
-    ``wanted``: by column its type (``find_index_types``); ``index``: the last valid version. A file
-    must be read that it has not, or of which it does not know a column in a type that widens to
-    the wanted one. What a footer did not tell is known to be unknown, and not asked again.
+    ``wanted``: the type of each column (``find_index_types``). ``index``: the last valid version. A
+    file must be read if the version lacks it, or lacks one of its columns in a type that widens to
+    the wanted one. Statistics that a footer lacked are recorded as unknown and not read again.
     """
     if index is None:
         return np.arange(len(files))
@@ -60,11 +60,11 @@ def find_missing(
 def merge_versions(
     last: FileIndex | None, new: FileIndex, live: FileKeys, wanted: Mapping[str, Any]
 ) -> FileIndex:
-    """The next version: of each file the new statistics, else those of the last valid version.
+    """Return the next version: the new statistics of each file, else those of the last version.
 
-    ``live``: every base file that somebody can read, by time travel too; others are left out, and
-    so are those that neither knows. A column of the last version that is not wanted is dropped; one
-    of another type is widened, or unknown where it cannot be.
+    ``live``: every base file that a reader can read, including time travel. Other files are left
+    out, and so are live files in neither version. Columns that are not wanted are dropped; columns
+    of another type are widened, or become unknown if that is impossible.
     """
     parts = [new] if last is None else [last, new]
     rows = [find_rows(part, live.partition, live.name, live.size) for part in parts]
@@ -94,7 +94,7 @@ def _choose_rows(
 
 
 def _part_statistics(parts: Sequence[FileIndex], column: str, kind: Any) -> list[ColumnStats]:
-    """Of a column in each part, as the wanted type."""
+    """Return a column's statistics in each part, in the wanted type."""
     return [
         widen_statistics(part.columns[column], kind)
         if column in part.columns
@@ -106,7 +106,7 @@ def _part_statistics(parts: Sequence[FileIndex], column: str, kind: Any) -> list
 def _choose_statistics(
     stats: Sequence[ColumnStats], rows: Sequence[NDArray[np.int64]], kind: Any
 ) -> ColumnStats:
-    """Per file the statistics of the last part that knows it."""
+    """Choose, for each file, the statistics of the last part that knows it."""
     start, place = 0, np.full(len(rows[0]), sum(map(len, stats)), np.int64)
     for part, row in zip(stats, rows, strict=True):
         is_told = np.append(part.values >= 0, False)[row]
@@ -116,7 +116,7 @@ def _choose_statistics(
 
 
 def can_widen(have: Any, wanted: Any) -> bool:
-    """Whether bounds of one type say something of a column of the other.
+    """Return whether bounds of type ``have`` are usable for a column of type ``wanted``.
 
     >>> can_widen(pa.int32(), pa.int64()), can_widen(pa.int32(), pa.string())
     (True, False)
@@ -135,7 +135,7 @@ def can_widen(have: Any, wanted: Any) -> bool:
 
 
 def widen_statistics(stats: ColumnStats, wanted: Any) -> ColumnStats:
-    """The statistics of a column whose type has changed; unknown where its order has too."""
+    """Return statistics in a changed type of the column; unknown if the order changed too."""
     if stats.type == wanted:
         return stats
     if not can_widen(stats.type, wanted):

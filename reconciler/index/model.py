@@ -1,7 +1,7 @@
-"""The column-statistics index in memory: columns with an element a base file, never an object each.
+"""The column-statistics index in memory: arrays with an element per base file.
 
-A statement about a file is either proven or unknown; unknown keeps the file in every read. So a
-missing bound is never taken for "no value": a column is all null only where counts say so.
+Each statement about a file is proven or unknown; an unknown one keeps the file in every read.
+A missing bound never means "no value": only counts prove that a column is all null.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from reconciler.arrays import to_integer_array
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: a count that nothing tells
+#: an unknown count
 UNKNOWN: Final = -1
-#: how the partition of each file is kept
+#: the type of the partition column
 PARTITION: Final = pa.dictionary(pa.int32(), pa.string())
 
 
 def indexed_type(kind: Any) -> Any:
-    """The type in which bounds of a column are kept; None for a column that has none.
+    """Return the type in which a column's bounds are kept; None for a type without bounds.
 
-    Times are in microseconds, as Spark's are; lists, maps and structs have no bounds.
+    Times are kept in microseconds, as Spark does; lists, maps and structs have no bounds.
 
-    >>> kept_type(pa.timestamp("ms", tz="Europe/Vienna")), kept_type(pa.list_(pa.int8()))
+    >>> indexed_type(pa.timestamp("ms", tz="Europe/Vienna")), indexed_type(pa.list_(pa.int8()))
     (TimestampType(timestamp[us, tz=UTC]), None)
     """
     types = pa.types
@@ -53,10 +53,10 @@ def indexed_type(kind: Any) -> Any:
 
 
 def list_indexable_fields(column: str, kind: Any) -> tuple[str, ...]:
-    """The fields of a struct that have bounds, by their names with dots; of others none.
+    """Return the names, with dots, of a struct's fields that have bounds; () for other types.
 
     >>> inner = pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))])
-    >>> fields_within("a", pa.struct([("city", pa.string()), ("at", inner)]))
+    >>> list_indexable_fields("a", pa.struct([("city", pa.string()), ("at", inner)]))
     ('a.city', 'a.at.lat')
     """
     if not pa.types.is_struct(kind):
@@ -71,16 +71,16 @@ def list_indexable_fields(column: str, kind: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnStats:
-    """What files hold in one column; every array has an element a file.
+    """Statistics of one column; every array has an element per file.
 
-    ``least``, ``greatest``: pyarrow arrays of the column's type (``indexed_type``), one chunk. No
-    value but null and NaN lies outside of them; null: unknown, or there is no such value.
-    Text compares by its bytes; a least zero of floats is -0.0 and a greatest one 0.0.
-    ``nulls``, ``values``: int64, -1 where unknown; ``values`` counts nulls too, so all values are
-    null where ``nulls == values``. A null struct has null leaves.
-    ``is_exact_least``, ``is_exact_greatest``: the bound is a value that the file holds; False where
-    it is only a bound (cut short, rounded) or null. Zeros of floats count as one value.
-    ``is_nan_free``: proven to hold no NaN; True for types without NaN.
+    ``least``, ``greatest``: pyarrow arrays of the column's type (``indexed_type``), in one chunk.
+    Only null and NaN lie outside the bounds. A null bound is unknown, or no value exists.
+    Text compares by its bytes. A least zero of floats is -0.0, a greatest zero is 0.0.
+    ``nulls``, ``values``: int64, -1 if unknown. ``values`` counts nulls too: all values are null if
+    ``nulls == values``. A null struct has null leaves.
+    ``is_exact_least``, ``is_exact_greatest``: whether the bound is a value of the file, not a
+    truncated or rounded one; False for null. Both zeros of floats count as one value.
+    ``is_nan_free``: whether the file is proven to hold no NaN; True for types without NaN.
     """
 
     least: Any
@@ -100,13 +100,13 @@ class ColumnStats:
 
     @property
     def is_all_null(self) -> NDArray[np.bool_]:
-        """Whether it is proven that there is no value but null."""
+        """A mask of the files that are proven to hold only nulls."""
         found: NDArray[np.bool_] = (self.nulls >= 0) & (self.nulls == self.values)
         return found
 
     @classmethod
     def unknown(cls, kind: Any, files: int) -> Self:
-        """Nothing is known of so many files."""
+        """Return statistics of ``files`` files of which nothing is known."""
         free = not pa.types.is_floating(kind)
         return cls(
             least=pa.nulls(files, kind),
@@ -119,7 +119,7 @@ class ColumnStats:
         )
 
     def take(self, rows: NDArray[np.int64]) -> Self:
-        """The statistics of some files, in the order of ``rows``."""
+        """Return the statistics of some files, in the order of ``rows``."""
         at = to_integer_array(rows)
         return type(self)(
             least=self.least.take(at),
@@ -133,7 +133,7 @@ class ColumnStats:
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
-        """The statistics of files of one type, one part after another; at least one part."""
+        """Concatenate statistics of one type; at least one part."""
         return cls(
             least=pa.concat_arrays([part.least for part in parts]),
             greatest=pa.concat_arrays([part.greatest for part in parts]),
@@ -147,12 +147,12 @@ class ColumnStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileIndex:
-    """What base files hold; a file is known by (partition, name, size), and comes once.
+    """Statistics of base files, one row per file.
 
-    Rows are sorted by (partition, name, size). ``partition``: pyarrow dictionary array of paths
-    ("" where the table has none), int32 codes, the dictionary sorted; ``name``: pyarrow string
-    array; ``size``: int64, bytes; ``rows``: int64, -1 where unknown; ``columns``: by the column's
-    name, with dots into structs.
+    The key of a file is (partition, name, size); rows are sorted by it and each key occurs once.
+    ``partition``: pyarrow dictionary array of paths ("" for unpartitioned tables), with int32 codes
+    and a sorted dictionary. ``name``: pyarrow string array. ``size``: int64, bytes.
+    ``rows``: int64, -1 if unknown. ``columns``: statistics by column name, with dots into structs.
     """
 
     partition: Any

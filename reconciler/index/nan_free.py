@@ -1,6 +1,7 @@
-"""The proof that a file's floats hold no NaN, which its writer leaves in its footer.
+"""Write and read the footer entry that lists columns without NaN.
 
-pyarrow leaves NaN out of bounds, so they prove nothing; who writes the rows can look.
+pyarrow ignores NaN when it computes bounds, so bounds cannot prove that there is none. The writer
+of a file checks its rows and records the result in the footer.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-#: the key of the footer's pair; its value names the file, because tools copy pairs between files
+#: the key in the footer; the value names the file, because tools copy entries between files
 NAN_FREE: Final = "reconciler.nan_free"
 _NO_COLUMNS: Final[frozenset[str]] = frozenset()
 
 
 def make_nan_free_pair(name: str, columns: Iterable[str]) -> dict[str, str]:
-    """The key-value pair of a file's footer for columns that hold no NaN.
+    """Return the footer entry for columns of a file that hold no NaN.
 
-    >>> nan_free_pair("f.parquet", ["y", "st.x"])
+    >>> make_nan_free_pair("f.parquet", ["y", "st.x"])
     {'reconciler.nan_free': '{"columns":["st.x","y"],"file":"f.parquet"}'}
     """
     said = {"columns": sorted(columns), "file": name}
@@ -25,10 +26,10 @@ def make_nan_free_pair(name: str, columns: Iterable[str]) -> dict[str, str]:
 
 
 def read_nan_free_columns(pairs: Mapping[bytes, bytes], name: str) -> frozenset[str]:
-    """The columns of a file that its footer's pairs prove to hold no NaN.
+    """Return the columns of a file that its footer entries prove to hold no NaN.
 
     >>> pair = {b"reconciler.nan_free": b'{"columns":["y"],"file":"f.parquet"}'}
-    >>> nan_free_columns(pair, "f.parquet"), nan_free_columns(pair, "copy.parquet")
+    >>> read_nan_free_columns(pair, "f.parquet"), read_nan_free_columns(pair, "copy.parquet")
     (frozenset({'y'}), frozenset())
     """
     text = pairs.get(NAN_FREE.encode())

@@ -1,7 +1,7 @@
-"""Bounds as a parquet file stores them into bounds of the table's column, vectorised and pure.
+"""Convert the bounds of a Parquet file into bounds of the table's column. Vectorised, no I/O.
 
-A file may be older than the column's type. Where a reader widens a value, its bounds widen outwards
-with it; where it changes the order of values (numbers as text), bounds are unknown.
+A file may be older than the column's type. If readers widen its values, the bounds widen outwards.
+If readers change the order of values (numbers as text), the bounds become unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FIRST_DATE: Final = -141_427  # 1582-10-15 in days since 1970
 _FIRST_TIME: Final = -2_208_988_800  # 1900-01-01 in seconds since 1970
-#: how far a change of calendar may move a day, and more
+#: days that a change of calendar moves a date at most, rounded up
 _MOVED: Final = 400
 _DAY: Final = 86_400
 _PER_SECOND: Final = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 10**9}
@@ -31,16 +31,17 @@ _MICROS: Final = 1_000_000
 _UNIT: Final = re.compile(r"isAdjustedToUTC=(true|false), timeUnit=(\w+)")
 _TEXT: Final = frozenset({"STRING", "ENUM", "JSON", "NONE"})
 _WHOLE: Final = frozenset({"INT32", "INT64"})
-#: whole numbers up to here are floats exactly
+#: whole numbers up to these limits are exact as floats
 _EXACT: Final = {pa.float32(): 1 << 24, pa.float64(): 1 << 53}
 _WIDE: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetKind:
-    """A column of a file as its footer describes it: ``logical`` is the name of its logical type.
+    """A column of a file as its footer describes it.
 
-    ``unit``: of times, per second; ``is_utc``: of times, adjusted to UTC.
+    ``logical``: name of the logical type. ``unit``: for times, units per second. ``is_utc``: for
+    times, whether they are adjusted to UTC.
     """
 
     physical: str
@@ -52,7 +53,7 @@ class ParquetKind:
 
     @classmethod
     def from_parquet(cls, column: Any) -> ParquetKind:
-        """Of pyarrow's ColumnSchema."""
+        """Return the kind of pyarrow's ColumnSchema."""
         logical, said = column.logical_type.type, str(column.logical_type)
         time = _UNIT.search(said) if logical == "TIMESTAMP" else None
         return cls(
@@ -74,14 +75,14 @@ class ParquetKind:
 
     @property
     def has_order(self) -> bool:
-        """Whether its bounds mean anything; those of 96-bit times and unsigned numbers don't."""
+        """Whether the bounds are meaningful: not for 96-bit times and unsigned numbers."""
         return self.physical != "INT96" and self.is_signed
 
     @property
     def calendar_limits(self) -> tuple[int, int] | None:
-        """From which value on every calendar counts alike, and from which one a bound surely is so.
+        """The value from which all calendars agree, and the bound from which that is certain.
 
-        None where no calendar matters.
+        None if the calendar does not matter.
         """
         if self.logical == "DATE":
             return _FIRST_DATE, _FIRST_DATE + _MOVED
@@ -95,7 +96,10 @@ INT64: Final = ParquetKind(physical="INT64", logical="NONE")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChunkBounds:
-    """Of chunks: the least and the greatest values, null where unknown, and which are values."""
+    """The least and the greatest value of each chunk, null if unknown.
+
+    ``is_exact_least``, ``is_exact_greatest``: whether the bound is a value of the chunk.
+    """
 
     least: Any
     greatest: Any
@@ -104,10 +108,9 @@ class ChunkBounds:
 
 
 def convert_bounds(kind: ParquetKind, wanted: Any, low: Any, high: Any) -> ChunkBounds:
-    """The bounds of chunks of one kind as a column of type ``wanted`` (``indexed_type``) has them.
+    """Convert bounds of chunks of one kind to the column's type ``wanted`` (``indexed_type``).
 
-    ``low``, ``high``: as pyarrow's raw statistics, None where there are none; of numbers an Arrow
-    array will do.
+    ``low``, ``high``: pyarrow's raw statistics, None if missing; for numbers also an Arrow array.
     """
     least = _convert_side(kind, wanted, low, is_least=True)
     greatest = _convert_side(kind, wanted, high, is_least=False)
@@ -123,7 +126,7 @@ def convert_bounds(kind: ParquetKind, wanted: Any, low: Any, high: Any) -> Chunk
 def _drop_inconsistent(
     least: tuple[Any, NDArray[np.bool_]], greatest: tuple[Any, NDArray[np.bool_]]
 ) -> ChunkBounds:
-    """Bounds in the wrong order are damage; bounds that are the same are a value."""
+    """Drop bounds in the wrong order, which are damaged; equal bounds are exact."""
     (low, is_low), (high, is_high) = least, greatest
     is_wrong = is_true(pc.greater(low, high))
     if is_wrong.any():
@@ -142,7 +145,7 @@ def _drop_inconsistent(
 def _convert_side(
     kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
 ) -> tuple[Any, NDArray[np.bool_]] | None:
-    """One side, and which of it are values that the file holds; None: not comparable."""
+    """Convert one side of the bounds, and tell which are exact; None if not comparable."""
     types = pa.types
     found: Any = None
     is_exact = np.ones(len(values), np.bool_)
@@ -168,7 +171,7 @@ def _convert_side(
 
 
 def _cast(column: Any, wanted: Any) -> Any:
-    """As the wanted type; what does not fit is unknown."""
+    """Cast to the wanted type; values that do not fit become null."""
     try:
         return column.cast(wanted)
     except pa.ArrowInvalid:
@@ -185,9 +188,10 @@ def _cast_one(value: Any, wanted: Any) -> Any:
 def _convert_floats(
     kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
 ) -> tuple[Any, NDArray[np.bool_]] | None:
-    """Without NaN; zeros outwards. A float as a double has half a step to either side.
+    """Convert floats: NaN becomes unknown, zeros get the outer sign.
 
-    Hudi makes a double of a float's shortest text, others of its bits.
+    A float as a double is widened by one step: Hudi converts a float's shortest text to a double,
+    other programs convert its bits.
     """
     if kind.physical == "DOUBLE" and pa.types.is_float32(wanted):
         return None
@@ -208,7 +212,7 @@ def _convert_floats(
 def _round_integers(
     wanted: Any, values: Sequence[Any], *, is_least: bool
 ) -> tuple[Any, NDArray[np.bool_]]:
-    """Whole numbers as floats; those that no float is are rounded outwards."""
+    """Convert whole numbers to floats; inexact ones are rounded outwards."""
     column = make_array(values, pa.int64())
     whole = _fill_nulls(column, 0)
     kind = np.dtype(np.float32 if pa.types.is_float32(wanted) else np.float64)
@@ -221,7 +225,7 @@ def _round_integers(
 
 
 def _convert_decimals(kind: ParquetKind, wanted: Any, values: Sequence[Any]) -> Any:
-    """Of whole numbers, or of big-endian bytes in two's complement, at the file's scale."""
+    """Convert whole numbers or big-endian two's complement bytes, at the file's scale."""
     if kind.scale > wanted.scale:
         return None
     is_known = np.fromiter((value is not None for value in values), np.bool_, len(values))
@@ -247,7 +251,7 @@ def _convert_decimals(kind: ParquetKind, wanted: Any, values: Sequence[Any]) -> 
 def _convert_times(
     kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
 ) -> tuple[Any, NDArray[np.bool_]] | None:
-    """In microseconds, outwards; what is beyond 64 bits is unknown."""
+    """Convert to microseconds, rounded outwards; values beyond 64 bits are unknown."""
     if not (pa.types.is_timestamp(wanted) and kind.unit and kind.is_utc == bool(wanted.tz)):
         return None
     column = make_array(values, pa.int64())
@@ -267,7 +271,7 @@ def _convert_times(
 
 
 def _fill_nulls(column: Any, value: float) -> NDArray[Any]:
-    """The values of an array of numbers, with another one in place of nulls."""
+    """Return the values of an array of numbers, with ``value`` in place of nulls."""
     kind = np.dtype(column.type.to_pandas_dtype())
     whole: NDArray[Any] = np.frombuffer(column.buffers()[1] or b"", kind)
     whole = whole[column.offset : column.offset + len(column)]

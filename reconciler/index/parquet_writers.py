@@ -1,8 +1,8 @@
-"""What the statistics of a parquet file are worth, by the program that wrote it.
+"""Decide which statistics of a Parquet file to trust, by the program that wrote it.
 
-A footer says who wrote it (``created_by``), and writers differ: in what they do with NaN, in how
-they compare text, in whether they cut long bounds short. A writer that is not listed here is not
-believed: its files are read.
+A footer names its writer (``created_by``). Writers differ in how they treat NaN, how they compare
+text, and whether they truncate long bounds. The statistics of a writer that is not listed here are
+ignored, so its files are always read.
 Source: parquet-mr (ParquetMetadataConverter, CorruptStatistics, PARQUET-251, PARQUET-1025,
 PARQUET-1246, PARQUET-1685), parquet-cpp (CleanStatistic, ApplicationVersion).
 """
@@ -15,11 +15,11 @@ from typing import Final, Self
 
 _NAME: Final = re.compile(r"(parquet-mr|parquet-cpp-arrow) version (\d+)\.(\d+)")
 _JAVA: Final = "parquet-mr"
-#: statistics in the order of the column's type, and NaN among them
+#: from this release on, statistics follow the order of the column's type and include NaN
 _ORDERED_SINCE: Final = (1, 10)
-#: bounds are cut short where a setting says so
+#: from this release on, a setting may truncate bounds
 _CUTS_SINCE: Final = (1, 11)
-#: releases from here on are not known to show a NaN in their bounds
+#: from this release on, bounds may not include NaN
 _NAN_UNKNOWN_SINCE: Final = (1, 17)
 _FIRST_JAVA: Final = (1, 8)
 _FIRST_ARROW: Final = (10, 0)
@@ -27,14 +27,13 @@ _FIRST_ARROW: Final = (10, 0)
 
 @dataclass(frozen=True, slots=True)
 class FooterWriter:
-    """What may be believed of a file's statistics.
+    """Which statistics of a file can be trusted.
 
-    ``is_known``: counts of nulls, and bounds of whole numbers, truth values, dates and times, and
-    of floats but for NaN. ``orders_bytes``: bounds of text and of decimals kept in bytes.
-    ``shows_nan``: a NaN in a chunk is one in its bounds, so bounds without it prove that there is
-    none. ``cuts_text``: bounds of text may be shorter than the values they stand for.
-    ``drops_long``: a long bound may be missing where the other is there, and then reads as empty.
-    ``hides_nulls``: of a dictionary in a struct it does not count where the struct is null.
+    ``is_known``: null counts, and bounds of whole numbers, booleans, dates, times and floats other
+    than NaN. ``orders_bytes``: bounds of text and of decimals stored as bytes. ``shows_nan``: a NaN
+    in a chunk appears in its bounds, so bounds without NaN prove that there is none. ``cuts_text``:
+    bounds of text may be truncated. ``drops_long``: one long bound may be missing and is then read
+    as empty. ``hides_nulls``: null counts of dictionary columns in structs omit null structs.
     """
 
     is_known: bool = False
@@ -46,13 +45,13 @@ class FooterWriter:
 
     @classmethod
     def from_created_by(cls, created_by: str | None) -> Self:
-        """The writer that a footer names.
+        """Return the trust in the writer that a footer names.
 
-        >>> Writer.of("parquet-mr version 1.13.1 (build db4183109d5b)").shows_nan
+        >>> FooterWriter.from_created_by("parquet-mr version 1.13.1 (build db4183109d5b)").shows_nan
         True
-        >>> Writer.of("parquet-cpp-arrow version 26.0.1").shows_nan
+        >>> FooterWriter.from_created_by("parquet-cpp-arrow version 26.0.1").shows_nan
         False
-        >>> Writer.of("parquet-mr compatible Photon version 0.3").is_known
+        >>> FooterWriter.from_created_by("parquet-mr compatible Photon version 0.3").is_known
         False
         """
         found = _NAME.match(created_by or "")

@@ -1,4 +1,4 @@
-"""Which columns a predicate speaks of; pure."""
+"""Find the columns that a predicate names. No I/O."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _META: Final = "_hoodie_"
-#: what Spark takes for something else where a table has no column of the name: functions that are
-#: called without parentheses, and what it tells of files
-#: (LiteralFunctionResolution, FileFormat.METADATA_NAME)
+#: names that Spark resolves itself if the table has no such column: functions called without
+#: parentheses, and the metadata of files (LiteralFunctionResolution, FileFormat.METADATA_NAME)
 _SPARK_NAMES: Final = frozenset({"user", "session_user", "grouping__id", "_metadata"})
 
 
 def find_predicate_columns(predicate: Predicate, schema: Any) -> tuple[str, ...]:
-    """The columns of a schema that may be indexed and that a predicate speaks of, as they come.
+    """Return the indexable columns of a schema that a predicate names, in order, each once.
 
-    With dots into structs, each once; whatever the spelling of their letters. What is not
-    understood of the predicate names nothing.
+    Struct fields are named with dots. Case is ignored. Parts of the predicate that the parser does
+    not understand name no columns.
 
-    >>> named_columns(parse("ID > 1 AND s.a = 2 AND hash(t) = 7"), pa.schema(
+    >>> find_predicate_columns(parse("ID > 1 AND s.a = 2 AND hash(t) = 7"), pa.schema(
     ...     [("id", pa.int64()), ("s", pa.struct([("a", pa.int8())])), ("t", pa.string())]))
     ('id', 's.a')
     """
@@ -41,9 +40,9 @@ def find_predicate_columns(predicate: Predicate, schema: Any) -> tuple[str, ...]
 
 
 def find_query_columns(wheres: Sequence[str], schema: Any) -> tuple[str, ...]:
-    """Those of several predicates, given by their texts; each once.
+    """Return the indexable columns that several predicates name, each once.
 
-    >>> asked_columns(["A.b = 1 or not c < 2", "d = 3", "c > 9"], pa.schema([
+    >>> find_query_columns(["A.b = 1 or not c < 2", "d = 3", "c > 9"], pa.schema([
     ...     ("a", pa.struct([("b", pa.int32())])), ("C", pa.int32())]))
     ('a.b', 'C')
     """
@@ -53,7 +52,10 @@ def find_query_columns(wheres: Sequence[str], schema: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class UnknownName:
-    """A name that no column has. ``suggestion``: the one that is close to it, None where none is."""
+    """A name in a predicate that no column has.
+
+    ``suggestion``: a similar column name, None if there is none. ``available``: the valid names.
+    """
 
     name: str
     suggestion: str | None
@@ -66,13 +68,14 @@ class UnknownName:
 
 
 def find_unknown_names(where: str, schema: Any) -> tuple[UnknownName, ...]:
-    """The names in a predicate that no column of a schema has, nor any field of one; each once.
+    """Return the names in a predicate that no column or struct field of a schema has, each once.
 
-    Whatever the spelling of letters. Nothing is said of what is not understood of the predicate.
+    Case is ignored. Parts of the predicate that the parser does not understand are not checked.
 
-    >>> of = pa.schema([("id", pa.int64()), ("address", pa.struct([("city", pa.string())]))])
-    >>> for found in unknown_names("idd = 1 or f(x) = 2 or Address.zip = 3 or id.x = 1", of):
-    ...     print(found.says)
+    >>> schema = pa.schema([("id", pa.int64()), ("address", pa.struct([("city", pa.string())]))])
+    >>> where = "idd = 1 or f(x) = 2 or Address.zip = 3 or id.x = 1"
+    >>> for found in find_unknown_names(where, schema):
+    ...     print(found.message)
     the table has no column 'idd'; did you mean 'id'?
     the table has no column 'Address.zip'; the fields of address are city
     the table has no column 'id.x'; id is of type int64
@@ -83,7 +86,7 @@ def find_unknown_names(where: str, schema: Any) -> tuple[UnknownName, ...]:
 
 
 def check_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
-    """One name, given by its parts; None where a schema may have it."""
+    """Return the problem with a name given by its parts; None if the schema may have it."""
     name, path, fields = ".".join(parts), "", list(schema)
     if parts[0].lower() in _SPARK_NAMES:
         return None
@@ -94,7 +97,7 @@ def check_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
         path, kind = f"{path}{found[0].name}.", found[0].type
         is_struct = pa.types.is_struct(kind)
         if len(found) > 1 or (pa.types.is_nested(kind) and not is_struct):
-            return None  # elements of lists and maps may be called anything
+            return None  # elements of lists and maps may have any name
         if not is_struct and nth < len(parts):
             return UnknownName(name, None, f"{path[:-1]} is of type {kind}")
         fields = list(kind) if is_struct else []
@@ -102,7 +105,7 @@ def check_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
 
 
 def _describe_unknown(name: str, path: str, part: str, names: Sequence[str]) -> UnknownName:
-    """``path``: the struct that lacks the part, with a dot; empty for the table itself."""
+    """Describe a missing name; ``path``: the struct that lacks it with a final dot, or empty."""
     known = [one for one in names if path or not one.startswith(_META)]
     near = did_you_mean(part, known)
     what = f"the fields of {path[:-1]}" if path else "its columns"
@@ -110,7 +113,7 @@ def _describe_unknown(name: str, path: str, part: str, names: Sequence[str]) -> 
 
 
 def _resolve_name(parts: Sequence[str], fields: Sequence[Any]) -> str | None:
-    """The name of the one column that is meant; None where there is none, or its type is odd."""
+    """Return the name of the matching column; None if it is missing, ambiguous or unindexable."""
     names: list[str] = []
     kind: Any = None
     for part in parts:

@@ -1,4 +1,4 @@
-"""The statistics of column chunks together as those of their files; vectorised and pure."""
+"""Reduce the statistics of column chunks to statistics of their files. Vectorised, no I/O."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def reduce_to_files(chunks: ColumnStats, file: NDArray[np.int64], files: int) -> ColumnStats:
-    """The statistics of so many files; ``file``: per chunk its file, ascending.
+    """Return the statistics of ``files`` files; ``file``: the file of each chunk, ascending.
 
-    A file without chunks is unknown. A bound is known where every chunk has it or only nulls.
+    A file without chunks is unknown. A bound is known if each chunk has it or holds only nulls.
     """
     if len(file) == files and (file == np.arange(files)).all():
         return chunks
@@ -41,7 +41,7 @@ def reduce_to_files(chunks: ColumnStats, file: NDArray[np.int64], files: int) ->
 def _sum_counts(
     values: NDArray[np.int64], file: NDArray[np.int64], count: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The sums of files; unknown where a chunk's is, or there is none."""
+    """Sum counts per file; unknown if any chunk's count is unknown or the file has no chunk."""
     sums = np.zeros(len(count), np.int64)
     np.add.at(sums, file, values)
     is_known = np.bincount(file, values >= 0, len(count)) == count
@@ -51,7 +51,7 @@ def _sum_counts(
 def _outermost_bounds(
     chunks: ColumnStats, file: NDArray[np.int64], files: int, *, is_least: bool
 ) -> tuple[Any, NDArray[np.bool_]]:
-    """The outermost bound of each file's chunks, and whether it is a value."""
+    """Return the outermost bound of each file's chunks, and whether it is a value of the file."""
     values = chunks.least if is_least else chunks.greatest
     exact = chunks.is_exact_least if is_least else chunks.is_exact_greatest
     is_known = to_numpy_bools(values.is_valid())

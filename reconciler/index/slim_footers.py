@@ -1,10 +1,10 @@
-"""Footers without what no index needs: of 440 kB of a footer of Hudi's a bloom filter is 430.
+"""Split Parquet footers, and merge those of many files into one without their bloom filters.
 
-A footer is a Thrift struct: version and schema, the count of rows, row groups, key-value pairs, who
-wrote it and the order of its columns. What of it stands for the file alone, rows, row groups and
-pairs, is cut apart here; row groups of many files that are otherwise the same are then one footer,
-which pyarrow reads at once. Every byte is accounted for but those of long values; a footer that is
-not of just this form is left whole.
+430 of the 440 kB of a Hudi footer are a bloom filter, which no index needs. A footer is a Thrift
+struct: version and schema, number of rows, row groups, key-value pairs, the writer and the column
+orders. This module separates the parts that differ between files: rows, row groups and pairs. The
+row groups of files that agree in all else become one footer, which pyarrow parses at once. Every
+byte except those of long values is checked; a footer in any other form is left whole.
 Source: FileMetaData in parquet.thrift.
 """
 
@@ -23,15 +23,16 @@ _ARROW: Final = b"ARROW:schema"
 _TAIL: Final = 8
 _VERSION, _SCHEMA, _ROWS, _GROUPS, _PAIRS, _BY, _ORDERS = range(1, 8)
 _STOP: Final = bytes([STOP])
-_KEY: Final = 1  # of a pair, its value is the next field
+_KEY: Final = 1  # field number of a pair's key; the value is the next field
 _I32, _I64 = 5, 6
 
 
 @dataclass(frozen=True, slots=True)
 class FooterForm:
-    """What footers of files of one schema and writer have in common, as it is written.
+    """The bytes that the footers of files with one schema and writer share.
 
-    ``arrow``: the schema as Arrow has it, a pair that pyarrow reads.
+    ``before``: from the start to the number of rows. ``after``: from the end of the pairs.
+    ``arrow``: the pair with the Arrow schema, which pyarrow reads.
     """
 
     before: bytes
@@ -41,13 +42,13 @@ class FooterForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlimFooter:
-    """A footer cut apart.
+    """A footer in parts.
 
-    ``form``: what is before the count of rows and after the pairs; ``rows``: of the file;
-    ``groups``: so ``group_count`` row groups, as they are written; ``chunks``: of each where in them its
-    column chunks begin; ``pairs``: those that were asked for.
-    ``head_bytes``, ``tail_bytes``: how many bytes of the footer are before the longest value of another pair
-    and after it, the file's last eight among them.
+    ``form``: the bytes shared with other files. ``rows``: number of rows of the file. ``groups``:
+    the encoded row groups, ``group_count`` of them. ``chunks``: for each row group, the offsets in
+    ``groups`` of its column chunks. ``pairs``: the requested key-value pairs.
+    ``head_bytes``, ``tail_bytes``: length of the footer before and after the longest value of any
+    other pair; the tail includes the last eight bytes of the file.
     """
 
     form: FooterForm
@@ -62,7 +63,7 @@ class SlimFooter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterEnds:
-    """A file's end from the footer's first byte on, but for ``gap`` bytes after ``head_bytes``."""
+    """A footer up to the end of the file, without ``gap`` bytes between ``first`` and ``last``."""
 
     first: bytes
     last: bytes = b""
@@ -70,25 +71,25 @@ class FooterEnds:
 
     @classmethod
     def from_tail(cls, tail: bytes) -> FooterEnds:
-        """Of a file's end from the footer's first byte on, or from before it."""
+        """Return the footer in the end of a file; ``tail`` may begin before the footer."""
         length = int.from_bytes(tail[-_TAIL:-4], "little") + _TAIL
         if len(tail) < length or not tail.endswith(_MAGIC):
-            raise MalformedError("no end of a file")
+            raise MalformedError("the footer is cut off")
         return cls(first=tail[-length:])
 
 
 @dataclass(slots=True)
 class FooterSlimmer:
-    """Cuts footers of one table; remembers how the last ones began, for they are alike.
+    """Splits the footers of one table; remembers the schemas of the last ones, which repeat.
 
-    ``keys``: of the pairs that are wanted.
+    ``keys``: of the pairs to keep.
     """
 
     keys: frozenset[bytes] = frozenset()
     _known: list[bytes] = field(default_factory=list)
 
     def slim(self, tail: bytes | FooterEnds) -> SlimFooter | None:
-        """The footer cut apart; None where it is of another form, or the gap is elsewhere."""
+        """Split a footer; None if it has another form, or the gap is not inside a long value."""
         try:
             return self._slim(tail if isinstance(tail, FooterEnds) else FooterEnds.from_tail(tail))
         except MalformedError:
@@ -101,12 +102,12 @@ class FooterSlimmer:
             data, _expect_field(data, len(before), _SCHEMA, (_ROWS, _I64))
         )
         if rows & 1:
-            raise MalformedError("less than no rows")
+            raise MalformedError("the number of rows is negative")
         many, kind, start = thrift_compact.read_list_header(
             data, _expect_field(data, at, _ROWS, (_GROUPS, LIST))
         )
         if kind != STRUCT:
-            raise MalformedError("no row groups")
+            raise MalformedError("the list of row groups holds something else")
         at, begins = start, []
         for _ in range(many):
             at, chunks = thrift_patterns.split_row_group(data, at)
@@ -120,7 +121,7 @@ class FooterSlimmer:
             last = _PAIRS
             found, at, first, behind = _read_pairs(data, place, ends, self.keys | {_ARROW})
         elif ends.gap:
-            raise MalformedError("the gap is elsewhere")
+            raise MalformedError("the gap is not inside one long value")
         return SlimFooter(
             form=FooterForm(before, found.pop(_ARROW, None), _normalize_end(data[at:-_TAIL], last)),
             rows=thrift_compact.decode_zigzag(rows),
@@ -133,7 +134,7 @@ class FooterSlimmer:
         )
 
     def _read_schema(self, data: bytes) -> bytes:
-        """Version and schema: the same first bytes are the same values."""
+        """Return the bytes of version and schema; known ones need not be parsed again."""
         for before in reversed(self._known):
             if data.startswith(before):
                 return before
@@ -147,7 +148,7 @@ class FooterSlimmer:
 
 
 def _expect_field(data: bytes, at: int, last: int, expected: tuple[int, int]) -> int:
-    """Where the value of the next field begins, which is the expected one."""
+    """Return where the value of the next field begins; raises unless it is the expected field."""
     number, kind, at = thrift_compact.read_field(data, at, last)
     if (number, kind) != expected:
         raise MalformedError(f"field {number} where {expected[0]} was expected")
@@ -157,49 +158,49 @@ def _expect_field(data: bytes, at: int, last: int, expected: tuple[int, int]) ->
 def _read_pairs(
     data: bytes, at: int, ends: FooterEnds, keys: frozenset[bytes]
 ) -> tuple[dict[bytes, bytes], int, int, int]:
-    """The pairs that begin here: by key those that are wanted, and where they end.
+    """Return the wanted pairs by key, the end of all pairs, and the longest other value.
 
-    Then of the longest value that is not, where it begins and ends. ``data``: first and last bytes
-    together; a value that spans the gap between them counts with it.
+    The last two numbers are where that value begins and ends. ``data``: the first and the last
+    bytes together; the length of a value around the gap includes the gap.
     """
     hole, gap = len(ends.first), ends.gap
     found: dict[bytes, bytes] = {}
     longest, begin, behind = 0, at, at
     size, kind, at = thrift_compact.read_list_header(data, at)
     if kind != STRUCT:
-        raise MalformedError("pairs of another kind")
+        raise MalformedError("the key-value pairs are not structs")
     for _ in range(size):
         key, at = thrift_patterns.read_pair_key(data, at)
         start, at = thrift_compact.read_binary(data, at)
         length = at - start
         if gap and at > hole:
             if start > hole or at < hole + gap or key in keys:
-                raise MalformedError("the gap is elsewhere")
+                raise MalformedError("the gap is not inside one long value")
             at, gap = at - gap, 0
         if key not in keys:
             if length > longest:
                 longest, begin, behind = length, start, at
         elif key in found:
-            raise MalformedError("a pair that comes twice")
+            raise MalformedError("a key occurs twice")
         else:
             found[key] = data[start:at]
         at = _expect_stop(data, at)
     if gap:
-        raise MalformedError("the gap is elsewhere")
+        raise MalformedError("the gap is not inside one long value")
     return found, at, begin, behind
 
 
 def _expect_stop(data: bytes, at: int) -> int:
-    """Where a struct ends that has no more fields."""
+    """Return the end of a struct that must have no more fields."""
     if data[at : at + 1] != _STOP:
-        raise MalformedError("a pair with more fields")
+        raise MalformedError("a pair has unknown fields")
     return at + 1
 
 
 def _normalize_end(data: bytes, last: int) -> bytes:
-    """The last fields of a footer, as if its pairs were right before them."""
+    """Return the last fields of a footer, re-encoded to follow directly after the pairs."""
     if not _is_known_end(data, last):
-        raise MalformedError("other fields at the end")
+        raise MalformedError("the footer ends with unknown fields")
     if last == _PAIRS or data[0] == STOP:
         return data
     return bytes([data[0] - ((_PAIRS - last) << 4)]) + data[1:]
@@ -207,7 +208,7 @@ def _normalize_end(data: bytes, last: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def _is_known_end(data: bytes, last: int) -> bool:
-    """Whether these are the writer and the orders of columns, or fewer, and nothing more."""
+    """Return whether these are at most the fields for the writer and the column orders."""
     at, kind = 0, -1
     while kind != STOP:
         last, kind, at = thrift_compact.read_field(data, at, last)
@@ -219,9 +220,9 @@ def _is_known_end(data: bytes, last: int) -> bool:
 
 
 def merge_footers(files: Sequence[SlimFooter]) -> bytes:
-    """The end of a file that has the row groups of all the files, in their order.
+    """Return one footer, as the end of a file, with the row groups of all files in order.
 
-    They are of one form; at least one file. Of the pairs it has none but Arrow's schema.
+    All files have one form; at least one file. The only key-value pair is the Arrow schema.
     """
     form, many = files[0].form, sum(file.group_count for file in files)
     pairs = [] if form.arrow is None else [(_ARROW, form.arrow)]
@@ -243,7 +244,7 @@ def merge_footers(files: Sequence[SlimFooter]) -> bytes:
 
 
 def _encode_pair(key: bytes, value: bytes) -> bytes:
-    """A key-value pair as it is written."""
+    """Encode a key-value pair."""
     return b"".join(
         (
             _encode_field_header(0, _KEY, BINARY),
@@ -256,5 +257,5 @@ def _encode_pair(key: bytes, value: bytes) -> bytes:
 
 
 def _encode_field_header(last: int, number: int, kind: int) -> bytes:
-    """What stands before the value of a field that comes after the field ``tail_bytes``."""
+    """Encode the header of a field that follows the field ``last``."""
     return bytes([(number - last) << 4 | kind])

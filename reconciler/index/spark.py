@@ -1,4 +1,4 @@
-"""Reading footers spread over a Spark cluster: what comes back of a task is an index, as bytes."""
+"""Build an index from footers on Spark executors; each task returns an encoded part of it."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TASKS_PER_SLOT: Final = 4
-#: of a task, which has a core: more than one, because reading waits for the store
+#: threads of a task, which has one core: several, because reads wait for the store
 _AT_ONCE: Final = 4
-#: what is known of a part: it is never kept
+#: a part is never stored, so its provenance is empty
 _PART: Final = Provenance(table="", instant="", tool="")
 
 
 class SparkIndexBuilder:
-    """Runs on a session's executors; every task opens its own storage. A few files: on threads.
+    """Builds an index on a session's executors; every task opens its own storage.
 
-    ``min_files``: fewer files than these are read here; by default what is worth a job.
+    ``min_files``: fewer files are read on threads of this process.
     """
 
     def __init__(self, session: SparkSession, min_files: int | None = None) -> None:
@@ -84,7 +84,7 @@ class SparkIndexBuilder:
 
 
 def _limit_progress(total: int, progress: Callable[[int], None]) -> Callable[[int], None]:
-    """Spark counts the files of a task that it tries again once more."""
+    """Return ``progress`` limited to a total: Spark counts the files of a retried task again."""
     left = total
 
     def tell(count: int) -> None:
@@ -92,14 +92,14 @@ def _limit_progress(total: int, progress: Callable[[int], None]) -> Callable[[in
         count = min(count, left)
         left -= count
         if count:
-            with suppress(KeyboardInterrupt):  # a job is stopped by cancelling it
+            with suppress(KeyboardInterrupt):  # a running job is stopped by cancelling it
                 progress(count)
 
     return tell
 
 
 class _ReadTask:
-    """What one task does; picklable."""
+    """The work of one task; picklable."""
 
     def __init__(self, ref: StorageRef, asked: IndexRequest, done: Any) -> None:
         self._ref, self._asked, self._done = ref, asked, done
@@ -118,7 +118,7 @@ class _ReadTask:
 
 
 def _pack_batch(rows: Any) -> bytes:
-    """A record batch as bytes, of its rows alone."""
+    """Encode the rows of a record batch, which may be a slice, as bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)

@@ -1,4 +1,4 @@
-"""Days and instants that text stands for, where Spark and this agree beyond doubt; else None.
+"""Parse dates and times exactly as Spark does; None for any text where Spark might differ.
 
 Source: Spark's SparkDateTimeUtils (stringToDate, parseTimestampString), and java.time for zones.
 """
@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from reconciler.index.zone_rules import ZoneRules
 
-#: of a session: what its Java says, or the name alone where there is none to ask
+#: the time zone of a session: the rules of its Java, or only the name without a session
 SessionZone = str | ZoneRules
 
 _DAY: Final = re.compile(
@@ -36,9 +36,9 @@ _MOST_OFFSET: Final = 18 * 60
 
 
 def parse_days(text: str) -> int | None:
-    """Days since 1970-01-01 of a text that Spark casts to a date.
+    """Return the days since 1970-01-01 of a text that Spark casts to a date.
 
-    >>> days_of("1970-01-02"), days_of("1970-1-3T12:00"), days_of("2 Jan")
+    >>> parse_days("1970-01-02"), parse_days("1970-1-3T12:00"), parse_days("2 Jan")
     (1, 2, None)
     """
     match = _DAY.match(text.strip(" "))
@@ -51,7 +51,7 @@ def parse_days(text: str) -> int | None:
 
 
 def parse_local_micros(text: str) -> int | None:
-    """Microseconds since 1970 of a time without a zone; None where the text names one."""
+    """Return the microseconds since 1970 of a time without zone; None if the text names a zone."""
     found = _parse_time(text)
     if found is None or found[1]:
         return None
@@ -59,11 +59,11 @@ def parse_local_micros(text: str) -> int | None:
 
 
 def parse_micros(text: str, zone: SessionZone) -> int | None:
-    """Microseconds since 1970 in UTC of a time in its own zone, else in ``zone``.
+    """Return the microseconds since 1970 in UTC of a time in its own zone, else in ``zone``.
 
-    What places the text may name Java knows otherwise than this, so they are not known beside it.
+    None if the text names a region and ``zone`` has Java's rules: Python's rules may differ.
 
-    >>> micros_of("1970-01-01 00:00:01", "UTC"), micros_of("1970-01-01 00:00 +01:00", "UTC")
+    >>> parse_micros("1970-01-01 00:00:01", "UTC"), parse_micros("1970-01-01 00:00 +01:00", "UTC")
     (1000000, -3600000000)
     """
     found = _parse_time(text)
@@ -76,7 +76,7 @@ def parse_micros(text: str, zone: SessionZone) -> int | None:
 
 
 def day_start(days: int, zone: SessionZone) -> int | None:
-    """When a day begins in a zone, in microseconds since 1970 in UTC."""
+    """Return when a day begins in a zone, in microseconds since 1970 in UTC."""
     if isinstance(zone, ZoneRules):
         return zone.day_start(days)
     try:
@@ -87,9 +87,9 @@ def day_start(days: int, zone: SessionZone) -> int | None:
 
 
 def unambiguous_day_start(days: int, zone: SessionZone) -> int | None:
-    """The same where all before it is an earlier day, and nothing after it is.
+    """Return when a day begins, if everything before is an earlier day and nothing after is.
 
-    Clocks that are set about then may show a day twice, or begin it later.
+    None if the zone changes its offset near that time, which may repeat a day or begin it later.
     """
     begin = day_start(days, zone)
     if begin is None:
@@ -109,9 +109,9 @@ def unambiguous_day_start(days: int, zone: SessionZone) -> int | None:
 
 
 def find_days_around(micros: int, zone: SessionZone) -> tuple[int, int] | None:
-    """The first day that begins at an instant or later, and the first that begins later.
+    """Return the first day that begins at an instant or later, and the first that begins later.
 
-    >>> days_around(0, "UTC"), days_around(1, "UTC")
+    >>> find_days_around(0, "UTC"), find_days_around(1, "UTC")
     ((0, 1), (1, 1))
     """
     day = micros // MICROS_A_DAY
@@ -124,7 +124,7 @@ def find_days_around(micros: int, zone: SessionZone) -> tuple[int, int] | None:
 
 
 def _parse_time(text: str) -> tuple[datetime, str] | None:
-    """A time as clocks show it, and the zone it names."""
+    """Return the local time and the zone that a text names."""
     match = _TIME.match(text.strip(" "))
     if match is None:
         return None
@@ -133,15 +133,16 @@ def _parse_time(text: str) -> tuple[datetime, str] | None:
     date_part = (int(year), int(month or 1), int(day or 1))
     time_part = (int(hour or 0), int(minute or 0), int(second or 0), micros)
     try:
-        return datetime(*date_part, *time_part), zone or ""  # noqa: DTZ001 - as clocks show it
+        return datetime(*date_part, *time_part), zone or ""  # noqa: DTZ001 - a local time
     except ValueError:
         return None
 
 
 def _to_instant(local: datetime, zone: SessionZone) -> int | None:
-    """Java and Python agree on the first of two instants and on times that clocks skip.
+    """Return the instant of a local time in microseconds; None where Java may differ.
 
-    They need not agree on the clocks of a place before 1970, nor quite on those after.
+    Java and Python agree on repeated and on skipped local times. They may disagree on the rules of
+    a region before 1970.
     """
     if isinstance(zone, ZoneRules):
         return zone.to_instant((local.replace(tzinfo=UTC) - _EPOCH) // _MICRO)

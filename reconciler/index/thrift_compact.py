@@ -1,7 +1,6 @@
-"""Thrift's compact protocol as far as footers need it: where a value ends. Pure.
+"""Find where values of Thrift's compact protocol end, as far as Parquet footers need it. No I/O.
 
-Nothing is guessed: every byte on the way is accounted for, so bytes that look like something else
-inside a text are only text.
+Every byte is parsed, so bytes inside a text are never mistaken for a field.
 Source: thrift-compact-protocol.md.
 """
 
@@ -17,7 +16,7 @@ _BYTE, _DOUBLE, _SET = 3, 7, 10
 BOOLEANS: Final = frozenset({1, 2})
 INTEGERS: Final = frozenset({4, 5, 6})
 _FIXED: Final = {_BYTE: 1, _DOUBLE: 8}
-LONG_FORM: Final = 15  # in place of a size: it follows; and the greatest step to the next field
+LONG_FORM: Final = 15  # as a list size: the size follows; as a field step: the greatest step
 _BITS: Final = 7
 _MOST_BYTES: Final = 10
 _WIDEST: Final = 64
@@ -25,33 +24,33 @@ _MOST_DEPTH: Final = 16
 
 
 class MalformedError(ValueError):
-    """Bytes that are no such value, or are of a kind that footers have not."""
+    """The bytes are not a valid value, or use a feature that Parquet footers do not use."""
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned number, and where it ends."""
+    """Return an unsigned number and the offset of its end."""
     found = 0
     for nth in range(_MOST_BYTES):
         byte = data[at + nth] if at + nth < len(data) else None
         if byte is None:
             break
         found |= (byte & 0x7F) << (_BITS * nth)
-        if byte < 0x80:  # noqa: PLR2004 (the bit that says that more follows)
+        if byte < 0x80:  # noqa: PLR2004 (the highest bit says that more bytes follow)
             if found >> _WIDEST:
-                raise MalformedError("a number of more than 64 bits")
+                raise MalformedError("a number exceeds 64 bits")
             return found, at + nth + 1
-    raise MalformedError("a number does not end")
+    raise MalformedError("a number is cut off")
 
 
 def decode_zigzag(number: int) -> int:
-    """The signed number that an unsigned one stands for."""
+    """Return the signed number that a zigzag-encoded number stands for."""
     return (number >> 1) ^ -(number & 1)
 
 
 def encode_varint(number: int) -> bytes:
-    r"""An unsigned number as it is written.
+    r"""Encode an unsigned number.
 
-    >>> as_varint(300), varint(as_varint(300), 0)
+    >>> encode_varint(300), read_varint(encode_varint(300), 0)
     (b'\xac\x02', (300, 2))
     """
     found = bytearray()
@@ -63,7 +62,7 @@ def encode_varint(number: int) -> bytes:
 
 
 def encode_list_header(kind: int, size: int) -> bytes:
-    """What stands before a list's elements."""
+    """Encode the bytes before the elements of a list."""
     return (
         bytes([size << 4 | kind])
         if size < LONG_FORM
@@ -72,39 +71,40 @@ def encode_list_header(kind: int, size: int) -> bytes:
 
 
 def read_field(data: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """The next field of a struct, whose last one was ``last``: its number, kind and value's place.
+    """Return the number, the kind and the value's offset of the field after field ``last``.
 
-    The kind is STOP at the struct's end. Numbers that are not written as a step are refused.
+    The kind is STOP at the end of the struct. Raises MalformedError for a field number that is not
+    encoded as a step from the last one.
     """
     if at >= len(data):
-        raise MalformedError("a struct does not end")
+        raise MalformedError("a struct is cut off")
     head = data[at]
     if head == STOP:
         return last, STOP, at + 1
     if not head >> 4:
-        raise MalformedError("a field that comes out of turn")
+        raise MalformedError("a field is out of order")
     return last + (head >> 4), head & 0xF, at + 1
 
 
 def read_list_header(data: bytes, at: int) -> tuple[int, int, int]:
-    """Of a list: how many elements, of what kind, and where they begin."""
+    """Return the size of a list, the kind of its elements and the offset of the first one."""
     if at >= len(data):
-        raise MalformedError("a list does not begin")
+        raise MalformedError("a list is cut off")
     head = data[at]
     size, at = (head >> 4, at + 1) if head >> 4 < LONG_FORM else read_varint(data, at + 1)
     return size, head & 0xF, at
 
 
 def read_binary(data: bytes, at: int) -> tuple[int, int]:
-    """Where the bytes of a text begin and end; the end may lie beyond the data."""
+    """Return where the bytes of a text begin and end; the end may lie beyond the data."""
     length, at = read_varint(data, at)
     return at, at + length
 
 
 def skip_value(data: bytes, at: int, kind: int, depth: int = _MOST_DEPTH) -> int:
-    """Where a value of such a kind ends."""
+    """Return where a value of a kind ends."""
     if not depth:
-        raise MalformedError("structs in structs without end")
+        raise MalformedError("structs are nested too deeply")
     if kind in INTEGERS:
         end = read_varint(data, at)[1]
     elif kind in _FIXED:
@@ -121,14 +121,14 @@ def skip_value(data: bytes, at: int, kind: int, depth: int = _MOST_DEPTH) -> int
     elif kind == STRUCT:
         end = skip_struct(data, at, depth)
     else:
-        raise MalformedError(f"a value of kind {kind}")
+        raise MalformedError(f"a value has the unknown kind {kind}")
     if end > len(data):
-        raise MalformedError("a value does not end")
+        raise MalformedError("a value is cut off")
     return end
 
 
 def skip_struct(data: bytes, at: int, depth: int = _MOST_DEPTH, *, last: int = 0) -> int:
-    """Where a struct ends, given where its next field begins, which comes after ``last``."""
+    """Return where a struct ends; its next field begins at ``at`` and comes after ``last``."""
     while True:
         last, kind, at = read_field(data, at, last)
         if kind == STOP:
@@ -137,5 +137,5 @@ def skip_struct(data: bytes, at: int, depth: int = _MOST_DEPTH, *, last: int = 0
 
 
 def skip_field(data: bytes, at: int, kind: int, depth: int = _MOST_DEPTH) -> int:
-    """Where the value of a field ends; truth values are in the field's own first byte."""
+    """Return where the value of a field ends; a boolean is part of the field's first byte."""
     return at if kind in BOOLEANS else skip_value(data, at, kind, depth)

@@ -1,10 +1,10 @@
-"""Values of Thrift's compact protocol as regular expressions, and row groups walked by them. Pure.
+"""Regular expressions for values of Thrift's compact protocol, to skip row groups fast. No I/O.
 
-In Python it takes half a millisecond to skip a row group, so the usual ones are walked by a regular
-expression of the same grammar, less deep and with shorter texts. Every alternative begins with
-another byte, and what has matched is never tried again (possessive), so there is one way to match
-at most. What does not match is left to ``compact.fields``.
-Source: parquet.thrift for what a row group looks like.
+Skipping a row group field by field takes half a millisecond in Python. So the usual row groups are
+matched by a regular expression of the same grammar, with less depth and shorter texts. All
+alternatives begin with different bytes and all repetitions are possessive, so there is at most one
+way to match. Row groups that do not match are skipped with ``thrift_compact.skip_struct``.
+Source: parquet.thrift for the layout of a row group.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 
 def split_row_group(data: bytes, at: int) -> tuple[int, tuple[int, ...]]:
-    """Where a row group ends, given where it begins, and where its column chunks begin.
+    """Return where a row group ends and where its column chunks begin.
 
-    Raises MalformedError.
+    ``at``: where the row group begins. Raises MalformedError.
     """
     number, kind, start = read_field(data, at, 0)
     if (number, kind) != (_COLUMNS, LIST):
-        raise MalformedError("a row group without columns")
+        raise MalformedError("a row group has no columns")
     size, element, at = read_list_header(data, start)
     if size and element != STRUCT:
-        raise MalformedError("columns of another kind")
+        raise MalformedError("the columns of a row group are not structs")
     chunk, rest = _row_group_matchers()
     starts = []
     for _ in range(size):
@@ -58,18 +58,19 @@ def split_row_group(data: bytes, at: int) -> tuple[int, tuple[int, ...]]:
 
 
 def read_pair_key(data: bytes, at: int) -> tuple[bytes, int]:
-    """The key of a pair that begins here, and where the text begins that is its value."""
+    """Return the key of the key-value pair at an offset, and where its value begins."""
     found = _pair_key_matcher()(data, at)
     if found is None:
-        raise MalformedError("a pair without key or value, or with a long key")
+        raise MalformedError("a key-value pair lacks a key or a value, or its key is too long")
     return found[1][1:], found.end()
 
 
 @cache
 def _row_group_matchers() -> tuple[Matcher, Matcher]:
-    """A column chunk, and what follows all of them: numbers, and which columns are sorted.
+    """Return matchers of a column chunk, and of the fields after all chunks.
 
-    A chunk has a struct in it, and in that one are structs and lists of statistics.
+    A chunk contains a struct of metadata, which contains structs and lists of statistics. After the
+    chunks follow numbers and the list of sorting columns.
     """
     leaf = struct_pattern(
         field_pattern(BINARY) + text_pattern(MAX_TEXT), field_pattern(LIST) + number_list_pattern()
@@ -91,37 +92,37 @@ def _pair_key_matcher() -> Matcher:
 
 
 def struct_pattern(*more: bytes) -> bytes:
-    """Fields that are numbers or truth values or ``more``, and the end."""
+    """Return the pattern of a struct whose fields are numbers, booleans or ``more``."""
     return rb"(?:%b)*+\x00" % either_pattern(
         field_pattern(*INTEGERS) + NUMBER_PATTERN, field_pattern(*BOOLEANS), *more
     )
 
 
 def field_pattern(*kinds: int) -> bytes:
-    """The first byte of a field of such a kind, in its turn."""
+    """Return the pattern of the first byte of a field of one of these kinds."""
     found = (rb"\x%02x" % (step << 4 | kind) for step in range(1, LONG_FORM + 1) for kind in kinds)
     return rb"[%b]" % b"".join(found)
 
 
 def text_pattern(most: int) -> bytes:
-    """A text of at most so many bytes."""
+    """Return the pattern of a text with at most ``most`` bytes."""
     return either_pattern(*(sized_text_pattern(size) for size in range(most + 1)))
 
 
 def sized_text_pattern(size: int) -> bytes:
-    """A text of so many bytes, no more than ``MAX_TEXT``."""
+    """Return the pattern of a text with exactly ``size`` bytes, at most ``MAX_TEXT``."""
     return rb"\x%02x.{%d}" % (size, size)
 
 
 def number_list_pattern() -> bytes:
-    """A list of numbers, or of nothing."""
+    """Return the pattern of a list of numbers, or of an empty list."""
     return either_pattern(
         rb"[\x00-\x0f]", *(elements_pattern(kind, NUMBER_PATTERN) for kind in sorted(INTEGERS))
     )
 
 
 def list_pattern() -> bytes:
-    """A list of numbers, of short texts or of structs of numbers."""
+    """Return the pattern of a list of numbers, of short texts or of structs of numbers."""
     return either_pattern(
         number_list_pattern(),
         elements_pattern(BINARY, text_pattern(_MAX_SHORT_TEXT)),
@@ -130,7 +131,7 @@ def list_pattern() -> bytes:
 
 
 def elements_pattern(kind: int, pattern: bytes) -> bytes:
-    """A list of a few elements of one kind, and one at least."""
+    """Return the pattern of a list with one to six elements of one kind."""
     sizes = range(1, _MAX_ELEMENTS + 1)
     return either_pattern(
         *(rb"\x%02x%b" % (n << 4 | kind, rb"(?:%b){%d}" % (pattern, n)) for n in sizes)
@@ -138,5 +139,5 @@ def elements_pattern(kind: int, pattern: bytes) -> bytes:
 
 
 def either_pattern(*patterns: bytes) -> bytes:
-    """Whichever begins here; one that has matched is never left for another."""
+    """Return the pattern of alternatives; after one has matched, no other is tried."""
     return rb"(?>%b)" % b"|".join(patterns)

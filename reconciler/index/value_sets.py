@@ -1,8 +1,8 @@
-"""Sets of the values of one column: spans of its order, and whether NaN and null belong to them.
+"""Sets of values of one column: spans of its order, and whether they include NaN and null.
 
-A cut is a place between values: just before one or just after it. Spans lie between two cuts, so
-open and closed ends need no cases. Values are what ``index.bounds`` compares: whole numbers for
-truth values, numbers, unscaled decimals, days and microseconds, floats, and bytes for text.
+A cut lies just before or just after a value. A span lies between two cuts, so open and closed ends
+need no special cases. Values are in the form that ``column_bounds`` compares: whole numbers for
+booleans, numbers, unscaled decimals, days and microseconds; floats; bytes for text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def cut_after(value: Any) -> Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueSet:
-    """Sorted spans that neither touch nor are empty; ``nan`` means nothing for types without it."""
+    """Sorted spans that are not empty and do not touch; ``nan`` is ignored for types without it."""
 
     spans: tuple[Span, ...] = ()
     nan: bool = False
@@ -37,7 +37,7 @@ class ValueSet:
 
     @property
     def inverse(self) -> ValueSet:
-        """All other values but null: those for which a comparison is false, not null."""
+        """All other values except null: those for which the comparison is false."""
         cuts = [LOWEST, *(cut for span in self.spans for cut in span), HIGHEST]
         return ValueSet(
             spans=_merge_spans(zip(cuts[::2], cuts[1::2], strict=True)), nan=not self.nan
@@ -72,20 +72,21 @@ ANY_VALUE: Final = ValueSet(spans=((LOWEST, HIGHEST),), nan=True)
 
 
 def make_value_set(found: Iterable[Span]) -> ValueSet:
-    """Spans in any order, overlapping as they like.
+    """Return the set of spans given in any order; they may overlap.
 
-    >>> spans([(before(3), after(4)), (before(1), before(3)), (after(9), after(9))]).spans
+    >>> make_value_set([(cut_before(3), cut_after(4)), (cut_before(1), cut_before(3))]).spans
     (((0, 1, 0), (0, 4, 1)),)
     """
     return ValueSet(spans=_merge_spans(found))
 
 
 def undo_sum(found: ValueSet, *, times: int, plus: int, bits: int) -> ValueSet:
-    """The whole numbers n of so many bits for which ``times * n + plus`` is in a set.
+    """Return the whole numbers n of ``bits`` bits for which ``times * n + plus`` is in a set.
 
-    The sum goes round at the ends, as Java's does. ``times``: 1 or -1.
+    The sum wraps around on overflow, as in Java. ``times``: 1 or -1.
 
-    >>> unsummed(spans([(before(-128), after(-127))]), times=1, plus=1, bits=8).spans
+    >>> found = make_value_set([(cut_before(-128), cut_after(-127))])
+    >>> undo_sum(found, times=1, plus=1, bits=8).spans
     (((0, -128, 0), (0, -127, 0)), ((0, 127, 0), (0, 128, 0)))
     """
     half, size = 1 << (bits - 1), 1 << bits
@@ -103,7 +104,10 @@ def undo_sum(found: ValueSet, *, times: int, plus: int, bits: int) -> ValueSet:
 
 
 def find_first_number(is_so: Callable[[int], bool], most: int) -> int:
-    """The first of the numbers from -most to most from which on it is so, or the next one."""
+    """Return the first number from -most to most for which ``is_so`` holds, else most + 1.
+
+    ``is_so`` must hold for all greater numbers too.
+    """
     low, high = -most, most + 1
     while low < high:
         middle = (low + high) // 2
@@ -115,7 +119,7 @@ def find_first_number(is_so: Callable[[int], bool], most: int) -> int:
 
 
 def _first_integer(cut: Cut, end: int) -> int:
-    """The first whole number beyond a cut."""
+    """Return the first whole number beyond a cut."""
     return end if cut in (LOWEST, HIGHEST) else int(cut[1]) + cut[2]
 
 

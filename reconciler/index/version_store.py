@@ -1,7 +1,7 @@
-"""Versions of an index on a storage: listed, published, tidied up.
+"""List, publish and remove versions of an index on a storage.
 
-The order is what makes it safe to stop anywhere: the new version is created whole under its final
-name, and only then do older ones go. Until that moment the last one counts, from then on the new.
+A process may stop at any point: a new version is created whole under its final name, and only then
+are older ones removed. Until it is created the last version is in use, afterwards the new one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reconciler.storage.api import Storage, StorageEntry
 
 
 def list_versions(storage: Storage) -> IndexVersions:
-    """The versions of a table's index; none where it has no index. Raises StorageError."""
+    """Return the versions of a table's index, none if it has no index. Raises StorageError."""
     try:
         entries = storage.list(FOLDER)
     except NotFoundError:
@@ -33,7 +33,7 @@ def list_versions(storage: Storage) -> IndexVersions:
     except StorageError:
         if not _is_blocked_by_file(storage):
             raise
-        return read_versions(())  # somebody's file in its place: no version is below it
+        return read_versions(())  # a file has the folder's name, so there are no versions
     found = {entry.name: _list_folder(storage, entry.name) for entry in entries if entry.is_folder}
     return read_versions(
         (
@@ -51,7 +51,7 @@ def list_versions(storage: Storage) -> IndexVersions:
 
 
 def _is_blocked_by_file(storage: Storage) -> bool:
-    """Whether a file is where the folder of the index belongs."""
+    """Return whether a file has the name of the index folder."""
     entry = storage.stat(FOLDER)
     return entry is not None and not entry.is_folder
 
@@ -59,17 +59,17 @@ def _is_blocked_by_file(storage: Storage) -> bool:
 def _list_folder(storage: Storage, folder: str) -> list[StorageEntry]:
     try:
         return list(storage.list(f"{FOLDER}/{folder}"))
-    except NotFoundError:  # removed since
+    except NotFoundError:  # another process removed it
         return []
 
 
 def read_newest(
     storage: Storage, versions: IndexVersions, columns: tuple[str, ...] | None = None
 ) -> tuple[IndexVersion, FileIndex, Provenance] | None:
-    """The newest version that can be read, with the statistics of the columns that it has.
+    """Return the newest readable version with its index and provenance; None if there is none.
 
-    None where none can: damaged ones, and those that go while they are read, are passed over.
-    Raises StorageError where the storage itself fails.
+    ``columns``: the columns whose statistics to read, by default all. Versions that are damaged, or
+    removed while they are read, are skipped. Raises StorageError if the storage fails.
     """
     for version in reversed(versions.valid):
         try:
@@ -83,10 +83,10 @@ def read_newest(
 def publish_version(
     storage: Storage, versions: IndexVersions, instant: str, data: bytes
 ) -> IndexVersion:
-    """A new version with the file's bytes (``codec.encode``), and no older one is touched.
+    """Create a new version from the bytes of ``encode_index``; older versions stay.
 
-    ``instant``: the newest completed one that it covers. Raises AlreadyExistsError where another
-    process publishes at the same time, and StorageError.
+    ``instant``: the newest completed instant that the index covers. Raises AlreadyExistsError if
+    another process publishes at the same time, and StorageError.
     """
     name = versions.next_name(instant)
     version = IndexVersion(name=name, path=name.file(len(data)), size=len(data))
@@ -97,16 +97,16 @@ def publish_version(
     except StorageError:
         if not _is_blocked_by_file(storage):
             raise
-        said = "is a file where the folder of the index belongs; remove it and apply again"
+        said = "is a file, but must be the folder of the index; remove it and apply again"
         raise StorageError(f"{storage.location}/{FOLDER}", said) from None
     return version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TidyResult:
-    """What became of older versions.
+    """The result of removing older versions.
 
-    ``removed_folders``: how many are gone; ``problems``: what could not be removed, a sentence each.
+    ``removed_folders``: their number. ``problems``: one sentence per path that was not removed.
     """
 
     removed_folders: int = 0
@@ -116,14 +116,14 @@ class TidyResult:
 def remove_superseded(
     storage: Storage, versions: IndexVersions, keep: IndexVersion | None
 ) -> TidyResult:
-    """Remove what ``keep`` supersedes, and residue of runs that were stopped.
+    """Remove the versions that ``keep`` supersedes, and files that stopped runs left behind.
 
-    ``versions``: listed after ``keep`` was published: without it there, nothing goes. None: no
-    version can be read, and residue alone goes. What cannot be removed is left to the next run.
-    Raises nothing.
+    ``versions``: listed after ``keep`` was published; if ``keep`` is not among them, nothing is
+    removed. ``keep`` None: no version is readable, and only left-over files are removed. Paths that
+    cannot be removed are left for the next run. Raises nothing.
     """
     if keep is not None and keep not in versions.valid:
-        said = f"{keep.path}: the index that was published is not there; older ones stay"
+        said = f"{keep.path}: the published index is missing; older versions are kept"
         return TidyResult(problems=(said,))
     removal = versions.plan_removal(keep)
     if not removal:
@@ -151,7 +151,7 @@ def remove_superseded(
 def _find_newer_formats(
     storage: Storage, versions: IndexVersions, removal: VersionRemoval
 ) -> tuple[VersionName, ...]:
-    """Of the versions to be removed those that a later version of reconciler wrote."""
+    """Return the versions to be removed that a later version of reconciler wrote."""
     found = []
     for version in versions.valid:
         if version.name.folder in removal.folders:

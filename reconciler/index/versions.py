@@ -1,8 +1,8 @@
-"""The versions of a table's index as a listing shows them: which counts, and what may go; pure.
+"""Interpret a listing of a table's index versions: which are valid, which to remove. No I/O.
 
 A version is a folder ``.hoodie/.zindex/<instant>_<n>`` with one file, ``index-<bytes>.parquet``,
-that is as long as its name says. Nothing of the timeline is needed to believe it: rows are known by
-their files, which never change, so an index of any age is right about the files that it names.
+whose size must match its name. A version is valid without looking at the timeline: base files never
+change, so an index of any age is right about the files that it names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _FILE: Final = re.compile(r"index-([1-9]\d*)\.parquet")
 
 @dataclass(frozen=True, slots=True, order=True)
 class VersionName:
-    """``instant``: the newest completed one that the version covers; ``number``: from 0.
+    """The name of a version.
+
+    ``instant``: the newest completed instant that the version covers. ``number``: from 0.
 
     >>> VersionName.parse("20260101120000000_2")
     VersionName(instant='20260101120000000', number=2)
@@ -34,7 +36,7 @@ class VersionName:
 
     @classmethod
     def parse(cls, name: str) -> VersionName | None:
-        """The version that a folder is named for; None for a folder that is none of ours."""
+        """Return the name that a folder stands for; None for any other folder."""
         found = _NAME.fullmatch(name)
         return cls(found[1], int(found[2])) if found else None
 
@@ -43,17 +45,17 @@ class VersionName:
 
     @property
     def folder(self) -> str:
-        """Its path below the table."""
+        """The path of the version's folder, relative to the table."""
         return f"{FOLDER}/{self}"
 
     def file(self, size: int) -> str:
-        """The path of its file below the table; ``size`` in bytes."""
+        """Return the path of the version's file of ``size`` bytes, relative to the table."""
         return f"{self.folder}/index-{size}.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexVersion:
-    """A complete version: its file's path below the table, and its bytes."""
+    """A complete version. ``path``: of its file, relative to the table. ``size``: bytes."""
 
     name: VersionName
     path: str
@@ -62,7 +64,7 @@ class IndexVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRemoval:
-    """Files to be removed, then the folders that are empty then; paths below the table."""
+    """Files to remove, and then the folders that are empty; paths relative to the table."""
 
     files: tuple[str, ...]
     folders: tuple[str, ...]
@@ -73,10 +75,11 @@ class VersionRemoval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexVersions:
-    """All versions, oldest first, and every file of every folder of ours.
+    """All versions of an index, oldest first.
 
-    ``taken_names``: names that somebody's files have, in place of folders of ours. ``nested_folders``: paths of
-    folders within folders of ours, where we have files alone.
+    ``valid``: complete versions. ``found``: every version folder with the paths of its files.
+    ``taken_names``: version names that other files have taken. ``nested_folders``: paths of folders
+    inside version folders, which hold only files.
     """
 
     valid: tuple[IndexVersion, ...]
@@ -86,14 +89,14 @@ class IndexVersions:
 
     @property
     def last(self) -> IndexVersion | None:
-        """The one that counts; where its file turns out to be damaged, the one before it does."""
+        """The newest valid version; readers fall back to the one before if it is damaged."""
         return self.valid[-1] if self.valid else None
 
     def next_name(self, instant: str) -> VersionName:
-        """The name of the next version, which covers the ``instant`` and whatever is older.
+        """Return the name of the next version, which covers ``instant`` and everything older.
 
-        It comes after all that are there, half-written ones and ones of instants that a restore
-        has taken back since.
+        The name sorts after all existing ones, including incomplete versions and versions of
+        instants that a restore has removed.
         """
         newest = max((*(name for name, _ in self.found), *self.taken_names), default=None)
         if newest is None or newest.instant < instant:
@@ -103,10 +106,10 @@ class IndexVersions:
     def plan_removal(
         self, keep: IndexVersion | None, spared: Collection[VersionName] = ()
     ) -> VersionRemoval:
-        """What may go once ``keep`` is published: all that it supersedes, and residue.
+        """Return what may be removed once ``keep`` is published: older versions and left-overs.
 
-        None where no version is valid: residue alone goes. What is newer and valid stays, and what
-        is ``spared``. What is nested in a folder goes before it.
+        ``keep`` None: no version is readable, and only left-overs are removed. Newer valid versions
+        and ``spared`` ones stay. Nested folders are removed before the folders that hold them.
         """
         stays = {version.name for version in self.valid if keep is None or version.name > keep.name}
         stays |= set(spared)
@@ -131,11 +134,11 @@ def read_versions(
     file_names: Iterable[str] = (),
     nested: Iterable[str] = (),
 ) -> IndexVersions:
-    """The versions among folders of ``.hoodie/.zindex``, given by name with their files and bytes.
+    """Return the versions in a listing of ``.hoodie/.zindex``.
 
-    Folders that are not named as ours (Hudi's own of 0.10) are none of our business.
-    ``file_names``: the names of files among the folders; ``nested_folders``: folders within them, by their
-    paths from there.
+    ``folders``: name, and the names and sizes of the files inside. Folders with other names (those
+    of Hudi 0.10) are ignored. ``file_names``: names of files next to the folders. ``nested``: paths
+    of folders inside the folders, relative to ``.hoodie/.zindex``.
     """
     found = []
     valid = []
@@ -159,8 +162,8 @@ def read_versions(
 
 
 def describe_nested(path: str) -> str:
-    """What to do about a folder that is nested in one of ours and has something in it."""
-    return f"{path}: is a folder among the files of the index; remove it with what is in it"
+    """Return the problem text for a nested folder that is not empty."""
+    return f"{path}: is a folder inside an index version; remove it and its contents"
 
 
 def _is_complete(file: str, size: int) -> bool:

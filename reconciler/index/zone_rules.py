@@ -1,9 +1,9 @@
-"""What the clocks of a place show, by Java's own rules; pure.
+"""The offsets of one time zone by Java's rules. No I/O.
 
-Python's zones come from another edition of the time zone database, and from another reading of it:
-they differ in years that tables hold. Where there is a session, its Java says what its clocks show.
+Python reads another edition of the time zone database, and differs from Java in years that tables
+hold. With a Spark session, the rules come from the session's own Java.
 Sources: java.time.zone.ZoneRules, ZoneOffsetTransitionRule; ZonedDateTime.ofLocal and
-LocalDate.atStartOfDay for times that clocks skip or show twice.
+LocalDate.atStartOfDay for local times that a change of offset skips or repeats.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _MICROS: Final = 1_000_000
 _DAY: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST: Final = date(1970, 1, 1)
-#: so many years hold a whole number of weeks, and the calendar begins anew
+#: 400 years hold a whole number of weeks, after which the calendar repeats
 _YEARS: Final = 400
 _CYCLE: Final = 146_097 * _DAY
-#: no clock is so far from UTC, and none is set twice within it
+#: longer than any offset from UTC and than the time between two changes of a zone
 _MARGIN: Final = 3 * _DAY
 _CHANGE: Final = re.compile(r"Transition\[(?:Gap|Overlap) at ([^\[\] ]+) to ([^\[\] ]+)\]")
 _OFFSET: Final = re.compile(r"([+-])(\d\d):(\d\d)(?::(\d\d))?\Z", re.ASCII)
 
 
 class YearlyRule(NamedTuple):
-    """When clocks change every year, as Java's ZoneOffsetTransitionRule says it.
+    """A change of offset that recurs every year, as in Java's ZoneOffsetTransitionRule.
 
-    ``day``: of the month, or from its end, -1 the last; ``weekday``: the first such day from then
-    on, or up to then where ``day`` is negative, 1 for Monday, 0 for none; ``second``: of the day;
-    offsets in seconds ahead of UTC.
+    ``day``: of the month; negative days count from its end, -1 is the last. ``weekday``: the change
+    is on the first such weekday from ``day`` on (the last one up to a negative ``day``); 1 is
+    Monday, 0 means exactly ``day``. ``second``: of the day. Offsets are seconds ahead of UTC.
     """
 
     month: int
@@ -48,7 +48,7 @@ class YearlyRule(NamedTuple):
     after: int
 
     def change_in_year(self, year: int) -> int:
-        """When it comes about, in seconds since 1970."""
+        """Return the time of the change in a year, in seconds since 1970."""
         first = self.day if self.day > 0 else monthrange(year, self.month)[1] + 1 + self.day
         day = date(year, self.month, first)
         if self.weekday:
@@ -60,10 +60,11 @@ class YearlyRule(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ZoneRules:
-    """The clocks of one place. ``changes``: when they are set, in seconds since 1970, sorted.
+    """All offsets of one time zone.
 
-    ``offsets``: in seconds ahead of UTC, before the first change, between, and after the last.
-    ``is_endless``: the last 400 years of the changes come again and again.
+    ``changes``: the times at which the offset changes, in seconds since 1970, sorted. ``offsets``:
+    seconds ahead of UTC before the first change, between changes and after the last one.
+    ``is_endless``: the last 400 years of changes repeat for ever.
     """
 
     changes: tuple[int, ...]
@@ -72,12 +73,13 @@ class ZoneRules:
 
     @classmethod
     def from_java(cls, first: int, changes: str, yearly: Sequence[YearlyRule] = ()) -> ZoneRules:
-        """``first``: the offset before all changes; ``changes``: as Java prints the list of them.
+        """Parse the rules that Java prints.
 
-        Raises ValueError for a text that is none.
+        ``first``: the offset before all changes. ``changes``: Java's text of its list of
+        transitions. Raises ValueError for any other text.
 
-        >>> Clocks.of(0, "[Transition[Gap at 1970-01-01T00:00Z to +01:00]]")
-        Clocks(changes=(0,), offsets=(0, 3600), is_endless=False)
+        >>> ZoneRules.from_java(0, "[Transition[Gap at 1970-01-01T00:00Z to +01:00]]")
+        ZoneRules(changes=(0,), offsets=(0, 3600), is_endless=False)
         """
         found = _parse_changes(changes)
         if yearly:
@@ -95,17 +97,18 @@ class ZoneRules:
         )
 
     def to_instant(self, local: int) -> int:
-        """The instant at which clocks show a time; both in microseconds, as if of UTC.
+        """Return the instant of a local time; both in microseconds since 1970.
 
-        The first of two instants; a time that is skipped counts on from before.
+        A repeated local time gives the first of its two instants. A skipped one is counted with
+        the offset from before the change.
         """
         at = bisect_right(self._local_changes, self._into_cycle(local // _MICROS))
         return local - self.offsets[at] * _MICROS
 
     def day_start(self, days: int) -> int:
-        """When a day, given by those since 1970-01-01, begins; in microseconds since 1970 in UTC.
+        """Return when a day begins, in microseconds since 1970 in UTC.
 
-        One whose midnight is skipped begins when clocks were set.
+        ``days``: days since 1970-01-01. A day whose midnight is skipped begins at the change.
         """
         second = days * _DAY
         at = bisect_right(self._local_changes, self._into_cycle(second))
@@ -116,17 +119,17 @@ class ZoneRules:
         return (second - self.offsets[at]) * _MICROS
 
     def offset_at(self, second: int) -> int:
-        """How far ahead of UTC clocks are at an instant, both in seconds."""
+        """Return the seconds that the zone is ahead of UTC at an instant in seconds."""
         return self.offsets[bisect_right(self.changes, self._into_cycle(second))]
 
     @cached_property
     def _local_changes(self) -> tuple[int, ...]:
-        """What clocks show when they have been set, and everything before is over."""
+        """The local times from which on each change is surely over."""
         ends = zip(self.changes, self.offsets, self.offsets[1:], strict=False)
         return tuple(at + max(before, after) for at, before, after in ends)
 
     def _into_cycle(self, second: int) -> int:
-        """A time within the years of the changes at which clocks show the same."""
+        """Return a time with the same offset within the years that ``changes`` covers."""
         if not self.is_endless:
             return second
         beyond = second - (self.changes[-1] - _MARGIN)
@@ -134,7 +137,7 @@ class ZoneRules:
 
 
 def _parse_changes(changes: str) -> list[tuple[int, int]]:
-    """Of Java's list of ZoneOffsetTransition: when, and the offset from then on."""
+    """Parse Java's list of ZoneOffsetTransition: each time, and the offset from then on."""
     found = []
     for match in _CHANGE.finditer(changes):
         at = datetime.fromisoformat(match[1]) - _EPOCH

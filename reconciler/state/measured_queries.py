@@ -31,8 +31,8 @@ class MeasuredQuery:
     where: str = ""
     files: int
     bytes: int
-    total_files: int
-    total_bytes: int
+    of_files: int
+    of_bytes: int
     predicted_files: int | None = None
     predicted_bytes: int | None = None
     unread: int = 0
@@ -47,8 +47,8 @@ class MeasuredQuery:
             "predictedBytes": self.predicted_bytes,
             "files": self.files,
             "bytes": self.bytes,
-            "ofFiles": self.total_files,
-            "ofBytes": self.total_bytes,
+            "ofFiles": self.of_files,
+            "ofBytes": self.of_bytes,
             "unread": self.unread,
         }
 
@@ -61,8 +61,8 @@ class MeasuredQuery:
             where=str(found.get("where", "")),
             files=int(found["files"]),
             bytes=int(found["bytes"]),
-            total_files=int(found["ofFiles"]),
-            total_bytes=int(found["ofBytes"]),
+            of_files=int(found["ofFiles"]),
+            of_bytes=int(found["ofBytes"]),
             predicted_files=None if files is None else int(files),
             predicted_bytes=None if size is None else int(size),
             unread=int(found["unread"]),

@@ -78,10 +78,11 @@ class SendKeysToIndexTask:
     lookup: Broadcast
 
     def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
-        recipe, lookup = self.row_job.value, self.lookup.value
-        for chunk in build_chunks(place, map(RowBlock.from_bytes, blocks), recipe):
-            batch = _describe_keys(chunk, recipe, lookup.files)
-            where = lookup.index.groups(batch.column("key")) % lookup.readers
+        row_job: RowJob = self.row_job.value
+        lookup: IndexLookup = self.lookup.value
+        for chunk in build_chunks(place, map(RowBlock.from_bytes, blocks), row_job):
+            batch = _describe_keys(chunk, row_job, lookup.files)
+            where = lookup.index.find_groups(batch.column("key")) % lookup.index_tasks
             for to, some in split_by_code(batch, where):
                 yield to, RowBlock(kind=BlockKind.KEYS, source=place, number=0, data=some)
 

@@ -1,4 +1,4 @@
-"""How fast bloom filters and base files are made: ``python -m tests.bench.base_files``.
+"""Measure how fast bloom filters and base files are written: ``python -m tests.bench.base_files``.
 
 Keys per second and CPU seconds per million rows, medians of three, on one core. The file has Hudi's
 meta columns and four of data; the first codec and the filter are Hudi's defaults.
@@ -38,7 +38,7 @@ AVRO = {
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """CPU seconds, the median of three."""
+    """Return the CPU seconds of a call, the median of three."""
     found = []
     for _ in range(3):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Every check of clusterings by real Hudi on every shape of table; the tests in CI take a few.
+"""Run every check of clusterings by real Hudi on every table shape; CI runs only a few.
 
 python -m tests.bench.cluster_lives                      all versions, clustered by us
 python -m tests.bench.cluster_lives --version 1.2.0 --only mor-levels
@@ -34,7 +34,7 @@ from tests.oracle.our_clustering import cluster_by_us
 
 
 def main() -> None:
-    """Runs what the arguments choose; exit code 1 when anything failed."""
+    """Run the checks chosen by the arguments; exit with 1 if any fails."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--version", choices=VERSIONS)
     parser.add_argument("--only", default="", help="shapes whose names have this text")
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def run(shapes: list[Shape], clusterer: Clusterer, only: str = "") -> list[str]:
-    """Every check of shapes of one version; the names of those that failed."""
+    """Run every check on shapes of one version; return the names of failed checks."""
     hudi, failed = RealHudi(shapes[0].version), []
     try:
         for shape in shapes:
@@ -66,7 +66,7 @@ def run(shapes: list[Shape], clusterer: Clusterer, only: str = "") -> list[str]:
 
 
 def _failing(shelf: SubjectCache, shape: Shape, clusterer: Clusterer, only: str) -> Iterator[str]:
-    """The names of the checks that fail, as they do."""
+    """Yield the names of failing checks as they fail."""
     checks: dict[str, Callable[[], None]] = {
         "same rows": lambda: clustered_checks.check_same_rows(shelf, shape),
         "goes on": lambda: clustered_checks.check_hudi_continues(shelf, shape),
@@ -90,7 +90,7 @@ def _failing(shelf: SubjectCache, shape: Shape, clusterer: Clusterer, only: str)
 
 
 def _beside_a_writer(shelf: SubjectCache, shape: Shape) -> None:
-    """Real Hudi upserts at the same time, and its writers give way, or do not."""
+    """Check concurrent upserts by real Hudi, which abort or succeed."""
     for options in ({}, WRITERS_FIRST):
         folder = shelf.new_answer_folder()
         subject = make_small_subject(shelf.unclustered(shape).hudi, folder / "t", shape)

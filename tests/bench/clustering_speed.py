@@ -1,4 +1,4 @@
-"""How long the clustering planner takes for a million files, by the shape of the table.
+"""Measure the clustering planner on a million files, by the shape of the table.
 
 python -m tests.bench.clustering_speed                   a million files
 python -m tests.bench.clustering_speed --files 100000
@@ -34,7 +34,7 @@ ASKED = {
 
 
 def table_of(partitions: int, files: int) -> TableState:
-    """Base files of 1 to 200 MiB, written at one time."""
+    """Return a table of base files of 1 to 200 MiB, written by one commit."""
     chance = np.random.default_rng(1)
     each = files // partitions
     folders = []
@@ -47,7 +47,7 @@ def table_of(partitions: int, files: int) -> TableState:
 
 
 def ranges_of(state: TableState) -> ColumnRanges:
-    """Two columns, a file covers a tenth of each."""
+    """Return ranges of two columns; each file covers a tenth of each."""
     chance = np.random.default_rng(2)
     lower = chance.uniform(0, 0.9, (2, len(state.files)))
     rows = np.full(len(state.files), 1000, np.int64)
@@ -55,7 +55,7 @@ def ranges_of(state: TableState) -> ColumnRanges:
 
 
 def seconds(state: TableState, name: str, ranges: ColumnRanges) -> tuple[float, int]:
-    """CPU seconds of one plan without a limit of groups, and the number of its groups."""
+    """Return CPU seconds and groups of one plan without a limit on groups."""
     asked = replace(ASKED[name], budget=ClusteringBudget(groups=10**9))
     spec = TableSpec(name="t", path="/t", clustering=asked)
     past = (PastClustering(instant=stamp(1), layout=DONE),) if "laid out" in name else ()

@@ -1,4 +1,4 @@
-"""Rows and queries that layouts are compared on: trips through a city, and six pairs of columns."""
+"""Rows and queries for comparing layouts: trips through a city, and six pairs of columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Query = Mapping[str, tuple[Any, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """``mix`` is measured; ``declared`` are other queries of the same kinds, or the mix itself."""
+    """A data set. ``mix``: measured queries. ``declared``: similar queries, or the mix itself."""
 
     name: str
     table: pa.Table
@@ -31,12 +31,12 @@ class Data:
 
 
 def where(query: Query) -> str:
-    """The query as a spec has it."""
+    """Return a query as the SQL predicate of a spec."""
     return " and ".join(f"{c} between {low} and {high}" for c, (low, high) in query.items())
 
 
 def trips(rows: int) -> Data:
-    """Where and when trips begin: forty neighbourhoods, half a year in order of time."""
+    """Return where and when trips begin: forty neighbourhoods, half a year, sorted by time."""
     rng = np.random.default_rng(42)
     count = 40
     lon, lat = rng.uniform(-74.05, -73.75, count), rng.uniform(40.58, 40.9, count)
@@ -57,7 +57,7 @@ def trips(rows: int) -> Data:
 
 
 def trip_queries(table: pa.Table, seed: int) -> list[Query]:
-    """Fifty boxes of three columns, thirty of the first two, twenty ranges of one column."""
+    """Return fifty boxes of three columns, thirty of the first two, twenty ranges of one column."""
     rng = np.random.default_rng(seed)
     picked = np.random.default_rng(1).choice(table.num_rows, 200_000)
     sample = {name: table[name].to_numpy()[picked] for name in table.column_names}
@@ -83,7 +83,7 @@ KINDS = ((0.1, 0.1), (0.03, 0.03), (0.01, None), (None, 0.01), (0.0, None), (Non
 
 
 def pairs(rows: int) -> list[Data]:
-    """Two columns of six distributions, 32 files each."""
+    """Return two columns in each of six distributions, for 32 files each."""
     rng = np.random.default_rng(7)
     whole = rng.integers(0, 1_000_000, rows).astype(np.int32)
     z = rng.normal(0, 1, rows)

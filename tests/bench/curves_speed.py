@@ -1,4 +1,4 @@
-"""How fast rows get their keys: millions of rows a second of CPU, on one core.
+"""Measure how fast keys are computed, in millions of rows per CPU second on one core.
 
 python -m tests.bench.curves_speed                  4 000 000 rows
 python -m tests.bench.curves_speed --rows 1000000
@@ -27,7 +27,7 @@ SAMPLE = 200_000
 
 
 def cpu_seconds(work: Callable[[], Any], times: int = 3) -> float:
-    """The least that the work took."""
+    """Return the fewest CPU seconds of several calls."""
     found = []
     for _ in range(times):
         started = time.process_time()
@@ -37,7 +37,7 @@ def cpu_seconds(work: Callable[[], Any], times: int = 3) -> float:
 
 
 def timed(name: str, table: pa.Table, columns: list[str], **options: Any) -> None:
-    """A line of a layout."""
+    """Print the speed of one layout."""
     rows = table.num_rows
     sample = table.take(np.linspace(0, rows - 1, SAMPLE).astype(np.int64))
     layout = fit_layout(sample, columns, files=FILES, **options)
@@ -56,7 +56,7 @@ def timed(name: str, table: pa.Table, columns: list[str], **options: Any) -> Non
 
 
 def from_ranks(columns: int, rows: int) -> None:
-    """Lines of the curves alone."""
+    """Print the speed of the curves alone."""
     rng = np.random.default_rng(1)
     ranks = [rng.integers(0, 1 << 12, rows, dtype=np.uint16) for _ in range(columns)]
     for name, curve in (("z-order", interleave_bits), ("hilbert", hilbert_keys)):
@@ -65,7 +65,7 @@ def from_ranks(columns: int, rows: int) -> None:
 
 
 def main() -> None:
-    """Print every layout's speed."""
+    """Print the speed of every layout."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=4_000_000)
     said = parser.parse_args()

@@ -1,4 +1,4 @@
-"""How much CPU a plan with a clustering block costs, by where the bounds of columns come from.
+"""Measure the CPU of a plan with a clustering block, by the source of the column bounds.
 
 python -m tests.bench.evidence_speed                    100 000 files in 1 000 partitions
 python -m tests.bench.evidence_speed --partitions 100   10 000 files
@@ -48,7 +48,7 @@ SPECS = {
 
 
 def schema_of_records(folder: Path) -> str:
-    """The schema that real Hudi 1.2.0 writes its metadata table's records with."""
+    """Return the schema of metadata table records that real Hudi 1.2.0 writes."""
     index = unpack(INDEXED, folder) / ".hoodie/metadata/column_stats"
     for path in sorted(index.glob(".*.log.*")):
         for block in read_blocks(path.read_bytes(), path.name):
@@ -58,7 +58,7 @@ def schema_of_records(folder: Path) -> str:
 
 
 def add_metadata_table(table: Path, shape: Shape, schema: str) -> None:
-    """A metadata table whose base files list the files and their statistics."""
+    """Add a metadata table whose base files list the files and their statistics."""
     own = table / ".hoodie/metadata/.hoodie"
     (own / "timeline").mkdir(parents=True)
     (own / "hoodie.properties").write_text("hoodie.table.name=t_metadata\n")
@@ -96,7 +96,7 @@ def listing(names: dict[str, list[str]], table: Path, schema: str) -> list[tuple
 
 
 def statistics(names: dict[str, list[str]], schema: str) -> list[tuple[bytes, bytes]]:
-    """A file covers a tenth of each column."""
+    """Return statistics in which each file covers a tenth of each column."""
     chance, made = random.Random(1), RecordEncoder(schema=schema, path="")
     wrappings = dict.fromkeys(COLUMNS, LONG)
     cells = []
@@ -119,7 +119,7 @@ def statistics(names: dict[str, list[str]], schema: str) -> list[tuple[bytes, by
 
 
 def weigh_down_footers(table: Path) -> None:
-    """Give the files that all others are links to a bloom filter of the usual size."""
+    """Add a bloom filter of the usual size to the files that all others link to."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def weigh_down_footers(table: Path) -> None:
 
 
 def told(folder: Path) -> str:
-    """How often files cover a row, by the plan; what else is warned of."""
+    """Return the overlap that the plan reports, and its other warnings."""
     (table,) = json.loads((folder / "p.json").read_bytes())["tables"]
     overlaps = [f["actual"] for f in table["drift"] if "overlap" in f["field"].lower()]
     rules = {note["rule"] for note in table["warnings"]} - {"lock", "nothingToDo"}
@@ -140,7 +140,7 @@ def told(folder: Path) -> str:
 
 
 def plan(table: Path, folder: Path, block: str, live: str) -> tuple[float, float]:
-    """CPU and wall seconds."""
+    """Return the CPU and wall seconds of a plan."""
     properties = table / ".hoodie/hoodie.properties"
     key = "hoodie.table.metadata.partitions="
     lines = [x for x in properties.read_text().splitlines() if not x.startswith(key)]

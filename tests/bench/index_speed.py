@@ -1,4 +1,4 @@
-"""What an index of column statistics costs: to build it from footers, and to ask it.
+"""Measure the cost of an index of column statistics: building from footers, and querying.
 
 python -m tests.bench.index_speed                     both
 python -m tests.bench.index_speed --only ask          1 000 000 files, three columns
@@ -75,7 +75,7 @@ def median(costs: list[Cost]) -> Cost:
 
 
 def large_index(files: int) -> FileIndex:
-    """So many files in a thousand partitions, with eight columns."""
+    """Return an index of files in a thousand partitions, with eight columns."""
     rng = np.random.default_rng(7)
     number = np.arange(files)
     folders = pa.array([f"dt={code:06d}" for code in range(1000)])
@@ -117,7 +117,7 @@ def stats(least: pa.Array, greatest: pa.Array) -> ColumnStats:
 
 
 def ask(files: int, turns: int) -> bool:
-    """From disk and warm, for each question; whether the goals are met."""
+    """Measure each predicate cold and warm; return whether the goals are met."""
     table = ROOT / f"ask-{files}"
     storage = open_storage(str(table))
     if not list_versions(storage).valid:
@@ -136,14 +136,14 @@ def ask(files: int, turns: int) -> bool:
 
 
 def once(table: Path, where: str) -> tuple[Cost, float, int]:
-    """In a process of its own, whose imports do not count: they are those of every read."""
+    """Measure in a new process, without the imports, which every read needs anyway."""
     command = [sys.executable, "-m", "tests.bench.index_speed", "--ask", str(table), where]
     cost, warm, kept = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return Cost(**cost), warm, kept
 
 
 def asked(table: str, where: str) -> None:
-    """Read what the predicate needs of the index, and ask it; then ask again."""
+    """Read the needed part of the index and evaluate the predicate, twice."""
     import resource  # noqa: PLC0415
 
     kinds = {"c0": pa.int64(), "c1": pa.float64(), "c2": pa.string()}
@@ -177,7 +177,7 @@ def asked(table: str, where: str) -> None:
 
 
 def build(files: int, turns: int, *, is_beside: bool) -> bool:
-    """Ours, and Hudi's beside it; whether the goal is met."""
+    """Measure our build and Hudi's; return whether the goal is met."""
     table = ROOT / f"build-{files}"
     if not (table / ".hoodie" / "timeline").is_dir():
         make(table, files)
@@ -196,7 +196,7 @@ def build(files: int, turns: int, *, is_beside: bool) -> bool:
 
 
 def make(table: Path, files: int) -> None:
-    """A table of copies of a base file that real Hudi writes."""
+    """Create a table of copies of a base file that real Hudi wrote."""
     with tempfile.TemporaryDirectory() as folder:
         rows = City().trips(0, 500, 1)
         pq.write_table(rows, Path(folder, "rows.parquet"))
@@ -230,7 +230,7 @@ def make(table: Path, files: int) -> None:
 
 
 def our_build(table: Path, columns: list[str]) -> Cost:
-    """``reconciler apply`` of a spec with an index, in a fresh process."""
+    """Run ``reconciler apply`` of a spec with an index in a new process."""
     shutil.rmtree(table / ".hoodie" / ".zindex", ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder, "spec.yaml")
@@ -251,7 +251,7 @@ def our_build(table: Path, columns: list[str]) -> Cost:
 
 
 def watched(process: subprocess.Popen[bytes]) -> Cost:
-    """What a process and everything that it starts take until it ends."""
+    """Return the cost of a process and its children until it ends."""
     started = time.perf_counter()
     cpu, memory = 0.0, 0
     while process.poll() is None:
@@ -263,7 +263,7 @@ def watched(process: subprocess.Popen[bytes]) -> Cost:
 
 
 def hudi_build(table: Path, columns: list[str], turns: int) -> tuple[Cost, Cost]:
-    """The first time in a JVM, and the median of those after it."""
+    """Return the first cost in a JVM, and the median of the later ones."""
     hudi = RealHudi("1.2.0", heap="4g!", timeout=3600)
     options = {
         "hoodie.metadata.enable": "true",

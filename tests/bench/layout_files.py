@@ -1,4 +1,4 @@
-"""Rows in files as a layout of ours says, without a table: what a rewrite would come to."""
+"""Write rows to base files by our layout, like a rewrite but without a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AVRO = {"int64": "long", "int32": "int", "double": "double", "string": "string"}
 def write_layout_files(
     rows: Path, folder: Path, columns: Sequence[str], key: str, count: int, queries: Sequence[str]
 ) -> list[str]:
-    """So many base files of Parquet files' rows by the kd-tree, with Hudi's columns and filters."""
+    """Write the rows of Parquet files to base files by the kd-tree, with Hudi's meta columns."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     table = pq.read_table(rows).combine_chunks()

@@ -1,4 +1,4 @@
-"""What share of its bytes a query reads, layout by layout: the same rows, files and pruner.
+"""Compare layouts by the share of bytes that queries read, with equal rows, files and pruner.
 
 python -m tests.bench.layout_quality                     4 000 000 trips, six pairs of 1 000 000
 python -m tests.bench.layout_quality --rows 1000000      fewer trips
@@ -56,14 +56,14 @@ PEERS = ("Hudi z-order", "Hudi Hilbert", "Delta z-order", "Iceberg z-order")
 
 
 def evenly(key: np.ndarray, files: int) -> Files:
-    """Files of the same number of rows, to the row."""
+    """Return files with exactly equal numbers of rows."""
     found = np.empty(key.shape[1], np.int64)
     found[sort_by_key(key)] = np.arange(key.shape[1]) * files // key.shape[1]
     return found, key, None
 
 
 def by_hudi(curve: str) -> Callable[[Data], Files]:
-    """As real Hudi orders rows by its default mapping."""
+    """Return a layout that orders rows like real Hudi with its default mapping."""
 
     def peer(data: Data) -> Files:
         places = [PLACES[name] for name in data.columns]
@@ -77,7 +77,7 @@ def by_hudi(curve: str) -> Callable[[Data], Files]:
 
 
 def by_delta(data: Data) -> Files:
-    """Range ids of a thousand ranges a column, their bits in turn."""
+    """Interleave the range ids of a thousand ranges per column."""
     ids = []
     for name in data.columns:
         values = data.table[name].to_numpy()
@@ -87,7 +87,7 @@ def by_delta(data: Data) -> Files:
 
 
 def by_iceberg(data: Data) -> Files:
-    """Eight ordered bytes a column, their bits in turn."""
+    """Interleave eight ordered bytes per column."""
     lanes = []
     for name in data.columns:
         column = data.table[name].combine_chunks()
@@ -97,7 +97,7 @@ def by_iceberg(data: Data) -> Files:
 
 
 def by_us(data: Data, *, curve: str, queries: bool = False) -> Files:
-    """Fitted to a sample, then row by row."""
+    """Fit our layout to a sample and assign every row."""
     picked = np.random.default_rng(3).choice(data.table.num_rows, SAMPLE, replace=False)
     picked.sort()
     declared = [where(query) for query in data.declared] if queries else []
@@ -115,7 +115,7 @@ def by_us(data: Data, *, curve: str, queries: bool = False) -> Files:
 
 
 def grouped(file: np.ndarray, key: np.ndarray, layout: RowLayout | None) -> np.ndarray:
-    """The row group of each row, among those of all files: along a file's keys."""
+    """Return the row group of each row, numbered over all files, sorted by key in each file."""
     found = np.empty(len(file), np.int64)
     in_files = np.argsort(file, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(file))])
@@ -129,7 +129,7 @@ def grouped(file: np.ndarray, key: np.ndarray, layout: RowLayout | None) -> np.n
 
 
 def shares_read(data: Data, file: np.ndarray, queries: Sequence[Query]) -> np.ndarray:
-    """Of each query, the share of the rows in files whose statistics it meets."""
+    """Return, for each query, the share of rows in files whose statistics match."""
     rows = np.bincount(file)
     starts = np.concatenate([[0], np.cumsum(rows)[:-1]])[rows > 0]
     in_order = np.argsort(file, kind="stable")
@@ -149,7 +149,7 @@ def shares_read(data: Data, file: np.ndarray, queries: Sequence[Query]) -> np.nd
 
 
 def measured(data: Data) -> dict[str, float]:
-    """Prints a line a layout; the mean share of the mix, by layout."""
+    """Print a line per layout; return the mean share of the mix by layout."""
     layouts: dict[str, Callable[[], Files]] = {
         "Hudi z-order": lambda: by_hudi("z-order")(data),
         "Hudi Hilbert": lambda: by_hudi("hilbert")(data),
@@ -178,19 +178,19 @@ def measured(data: Data) -> dict[str, float]:
 
 
 def kinds(data: Data, shares: np.ndarray) -> list[np.ndarray]:
-    """The shares of each kind of query."""
+    """Return the shares of each kind of query."""
     return np.split(shares, [50, 80] if data.name == "trips" else 6)
 
 
 def held(what: str, share: float, limit: float) -> bool:
-    """Says whether a goal is met."""
+    """Print and return whether a goal is met."""
     ok = share <= limit
     print(f"{'met   ' if ok else 'MISSED'} {what}: {share:.4f}, at most {limit:.4f}")
     return ok
 
 
 def main() -> None:
-    """Print the shares and the goals; end with an error when one is missed."""
+    """Print the shares and the goals; exit with an error if one is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--pair-rows", type=int, default=1_000_000)

@@ -1,4 +1,4 @@
-"""What share of its bytes a query reads of files that real systems wrote, and of ours.
+"""Compare the share of bytes that queries read in files of real systems and in ours.
 
 python -m tests.bench.layout_real                        4 000 000 trips, six pairs of 1 000 000
 python -m tests.bench.layout_real --rows 400000 --pair-rows 200000
@@ -40,7 +40,7 @@ TRIES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Rows in Parquet files, how many files they go to and what is asked of them."""
+    """Rows in Parquet files, the number of output files, and the queries."""
 
     name: str
     rows: Path
@@ -53,7 +53,7 @@ class Case:
 
 
 def trips_case(folder: Path, rows: int) -> Case:
-    """The query mix of a hundred boxes, which is the one declared."""
+    """Return the case with a query mix of a hundred boxes, which are also declared."""
     files = trip_files(folder / f"trips-{rows}" / "rows", rows)
     mix = query_mix(files)
     return Case(
@@ -69,7 +69,7 @@ def trips_case(folder: Path, rows: int) -> Case:
 
 
 def pair_case(folder: Path, data: Data) -> Case:
-    """A pair of columns with a key, in the order the rows come."""
+    """Return the case of a pair of columns with a key, in the original order."""
     rows = data.table.num_rows
     files = folder / f"{data.name.replace(' ', '-').replace(',', '')}-{rows}" / "rows"
     if not files.is_dir():
@@ -94,7 +94,7 @@ def pair_case(folder: Path, data: Data) -> Case:
 
 
 def rewritten(peer: Peer, case: Case, queries: Sequence[str] = ()) -> list[str]:
-    """The files of a clustering into as many as wanted, or as near as the system comes."""
+    """Cluster into the wanted number of files, or the nearest that the system offers."""
     peer.fresh(case.rows, case.key)
     size = sum(file.stat().st_size for file in peer.table.rglob("*.parquet"))
     target, nearest = size // case.files + 1, list[str]()
@@ -112,7 +112,7 @@ def rewritten(peer: Peer, case: Case, queries: Sequence[str] = ()) -> list[str]:
 
 
 def _kept(peer: Peer, found: Sequence[str]) -> list[str]:
-    """The files where the next rewrite leaves them alone."""
+    """Copy the files so that the next rewrite does not remove them."""
     kept = peer.folder / "nearest" / peer.system
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
@@ -123,7 +123,7 @@ def _kept(peer: Peer, found: Sequence[str]) -> list[str]:
 
 
 def told(case: Case, name: str, files: Sequence[str]) -> float:
-    """Prints a line; the mean share over the mix."""
+    """Print a line; return the mean share over the mix."""
     found = read_file_ranges(files, case.columns)
     if found.rows.sum() != case.count:
         raise SystemExit(f"{name}: {found.rows.sum()} rows of {case.count}")
@@ -134,12 +134,12 @@ def told(case: Case, name: str, files: Sequence[str]) -> float:
 
 
 def evenness(found: FooterRanges) -> tuple[float, float]:
-    """The smallest and the biggest file, of the mean."""
+    """Return the smallest and the largest file relative to the mean."""
     return found.bytes.min() / found.bytes.mean(), found.bytes.max() / found.bytes.mean()
 
 
 def measured(case: Case, said: argparse.Namespace) -> dict[str, float]:
-    """The mean share of the mix, by system."""
+    """Return the mean share of the mix by system."""
     folder = case.rows.parent
     print(f"\n{case.name}: {case.count} rows, {case.files} files, {len(case.mix)} queries")
     means = {}
@@ -164,14 +164,14 @@ def measured(case: Case, said: argparse.Namespace) -> dict[str, float]:
 
 
 def held(what: str, share: float, limit: float) -> bool:
-    """Says whether a goal is met."""
+    """Print and return whether a goal is met."""
     ok = share <= limit
     print(f"{'met   ' if ok else 'MISSED'} {what}: {share:.4f}, at most {limit:.4f}")
     return ok
 
 
 def goals(case: Case, means: dict[str, float]) -> bool:
-    """Prints what is met."""
+    """Print which goals are met and return whether all are."""
     tree, told_of = (means[name] for name in OURS)
     best = min(means[system] for system in PEERS)
     if case.name != "trips":

@@ -1,4 +1,4 @@
-"""A valid table of any size, made in seconds: partitions x groups x versions base files.
+"""Create a valid table of any size in seconds: partitions x groups x versions base files.
 
 Version 9, copy-on-write, UTC, not hive-style, one commit a version; every commit carries its write
 statistics as Hudi's do. Base files are links to one small Parquet file, so that a million of them
@@ -60,7 +60,7 @@ _SCHEMA = {
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """How many of what; ``first`` is when the first commit was requested."""
+    """The size of a table; ``first``: when the first commit was requested."""
 
     partitions: int
     groups: int
@@ -81,7 +81,7 @@ class Shape:
         return [_stamp(later + timedelta(minutes=5 * n)) for n in range(self.versions)]
 
     def name(self, partition: int, group: int, version: int) -> str:
-        """One file's name: the same group has the same id in every version."""
+        """Return a file's name; a group has the same id in every version."""
         number = partition * self.groups + group
         return f"{_file_id(number)}_{group}-{version}-{number}_{self.instants[version]}.parquet"
 
@@ -121,7 +121,7 @@ def make_table(
 
 
 def _templates(folder: Path, files: int, base: Path | None) -> Iterator[Path]:
-    """The file to link to, for each file of the table."""
+    """Yield, for each file of the table, the file to link to."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What planning many small tables costs: one process, several tables at a time, memory flat.
+"""Measure planning of many small tables in one process, several at a time.
 
 python -m tests.bench.many_tables                            500 tables, 1, 2, 4 and 8 at a time
 python -m tests.bench.many_tables --tables 50 --latency 30   every call to the store takes 30 ms
@@ -50,7 +50,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def make_tables(folder: Path, many: int) -> Path:
-    """So many tables below the folder, and a spec for each; the folder of specs."""
+    """Create tables below a folder with a spec each; return the folder of specs."""
     specs = folder / "specs"
     specs.mkdir(parents=True, exist_ok=True)
     (folder / "tables").mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ def make_tables(folder: Path, many: int) -> Path:
 
 
 def _copy(folder: Path, kind: str, table: Path) -> None:
-    """A table of a kind; its files are links to those of the first one."""
+    """Create a table of a kind whose files are links to those of the first one."""
     first = folder / "kinds" / kind
     if not first.exists():
         with zipfile.ZipFile(CASES / kind / "table.zip") as archive:
@@ -73,7 +73,7 @@ def _copy(folder: Path, kind: str, table: Path) -> None:
 
 
 def plan_them(specs: Path, at_once: int, latency_s: float) -> dict[str, int]:
-    """Plan in this process; how many tables have changes, and how many an error."""
+    """Plan in this process; return the number of tables with changes and with errors."""
     if latency_s:
         opened, Slow.latency_s = runtime.open_storage, latency_s
         runtime.open_storage = lambda *args: Slow(opened(*args))
@@ -85,7 +85,7 @@ def plan_them(specs: Path, at_once: int, latency_s: float) -> dict[str, int]:
 
 
 class Slow(RecordingStorage):
-    """The storage of a far store: every call takes a while."""
+    """A storage with the latency of a remote store."""
 
     latency_s = 0.0
 

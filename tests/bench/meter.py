@@ -1,4 +1,4 @@
-"""What a process and all its children take: wall and CPU seconds, memory at its peak."""
+"""Measure wall seconds, CPU seconds and peak memory of a process and its children."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROWN = 1.02
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Seconds, and megabytes of 2^20 bytes of all processes together at one time."""
+    """Seconds, and the peak memory of all processes together in megabytes of 2^20 bytes."""
 
     wall: float
     cpu: float
@@ -29,13 +29,13 @@ class Cost:
 
 
 def tree(pid: int) -> list[psutil.Process]:
-    """The process and everything it started."""
+    """Return a process and its descendants."""
     own = psutil.Process(pid)
     return [own, *own.children(recursive=True)]
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system, of children that have ended too."""
+    """Return user plus system seconds, including children that have ended."""
     found = 0.0
     for process in tree(pid):
         with suppress(psutil.Error):
@@ -45,7 +45,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident(pid: int, *, shared: bool = False) -> int:
-    """Bytes of memory of a process tree; ``shared``: what several share counts once (Linux)."""
+    """Return the memory of a process tree; ``shared``: count shared pages once (Linux)."""
     found = 0
     for process in tree(pid):
         with suppress(psutil.Error):
@@ -55,7 +55,7 @@ def resident(pid: int, *, shared: bool = False) -> int:
 
 
 class Meter:
-    """``with Meter(pid) as meter: ...``, then ``meter.cost``."""
+    """Measures a process: ``with Meter(pid) as meter: ...``, then ``meter.cost``."""
 
     def __init__(self, pid: int) -> None:
         self._pid, self._peak, self._done = pid, 0, threading.Event()

@@ -1,4 +1,4 @@
-"""A system that clusters, in its own process: ``python -m tests.bench.peer SYSTEM HEAP FOLDER``.
+"""Run one clustering system in a process: ``python -m tests.bench.peer SYSTEM HEAP FOLDER``.
 
 A line on stdin is a JSON object: ``do`` (load, cluster, files) and what it needs; tables are below
 FOLDER. The answer is a JSON line. Hudi's bundle is found as the oracle tests find it, Delta and
@@ -36,19 +36,19 @@ COMMON = {
 
 
 class System(Protocol):
-    """What a system is asked; ``table`` is a folder."""
+    """The interface of a system; ``table`` is a folder."""
 
     def __init__(self, spark: SparkSession) -> None: ...
     def load(self, rows: DataFrame, table: Path, key: str) -> None:
-        """Make the table: a file for every partition of the rows."""
+        """Create the table with a file per partition of the rows."""
 
     def cluster(
         self, table: Path, columns: Sequence[str], target: int, *, exact: bool, queries: list[str]
     ) -> None:
-        """Rewrite it into files of so many bytes, with ``exact`` none more than was planned."""
+        """Rewrite the table to files of the given bytes; ``exact``: no more than planned."""
 
     def files(self, table: Path) -> list[str]:
-        """The data files of its newest state."""
+        """Return the data files of the newest state."""
 
 
 class Hudi:
@@ -250,7 +250,7 @@ def _local(found: Sequence[str]) -> list[str]:
 
 
 def open_session(system: str, heap: str, folder: str) -> SparkSession:
-    """Two cores, and a JVM as people run it."""
+    """Open a session with two cores and usual JVM options."""
     conf = COMMON | getattr(SYSTEMS[system], "CONF", {}) | {"spark.driver.memory": heap}
     conf["spark.sql.catalog.ice.warehouse"] = f"file://{folder}"
     if system.startswith("hudi"):
@@ -265,7 +265,7 @@ def open_session(system: str, heap: str, folder: str) -> SparkSession:
 
 
 def load_rows(spark: SparkSession, system: System, said: dict[str, Any]) -> None:
-    """A file of the table for every file of ``rows``."""
+    """Create the table with a file for every file of ``rows``."""
     biggest = max(file.stat().st_size for file in Path(said["rows"]).glob("*.parquet"))
     for name in ("maxPartitionBytes", "openCostInBytes"):
         spark.conf.set(f"spark.sql.files.{name}", str(biggest))

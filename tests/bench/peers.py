@@ -1,4 +1,4 @@
-"""The systems that are compared: each in a process of its own, on tables of the same rows.
+"""Drive the compared systems, each in its own process, on tables with the same rows.
 
 Tables are kept below a folder: ``rows/`` made once, ``loaded/SYSTEM/`` as the system wrote it,
 ``work/SYSTEM/`` what a turn rewrites: a copy, with links where files never change.
@@ -31,7 +31,7 @@ NAMES = {
 
 
 class Peer:
-    """A process with a Spark session that is warm; ``folder`` has its tables."""
+    """A process with a warm Spark session; ``folder``: of its tables."""
 
     PROGRAM: ClassVar[str] = "tests.bench.peer"
 
@@ -69,7 +69,7 @@ class Peer:
         return self.folder / "work" / self.system.replace("-", "_")
 
     def fresh(self, rows: Path, key: str) -> None:
-        """The table of these rows as it was loaded, in its place."""
+        """Restore the table of these rows as it was loaded."""
         maker = MADE_BY.get(self.system, self.system)
         kept = self.folder / "loaded" / maker
         if not kept.is_dir():
@@ -90,7 +90,7 @@ class Peer:
         exact: bool = False,
         queries: Sequence[str] = (),
     ) -> Cost:
-        """Rewrite the table; ``exact``: no more files than the system plans."""
+        """Rewrite the table; ``exact``: to no more files than the system plans."""
         with Meter(self.pid) as meter:
             self.ask("cluster", columns=columns, target=target, exact=exact, queries=queries)
         return meter.cost
@@ -117,7 +117,7 @@ class Peer:
 
 
 def _copy(source: str, target: str) -> None:
-    """A link for data files, which no system changes; Hudi writes other files anew in place."""
+    """Link data files, which no system changes, and copy others, which Hudi overwrites."""
     if source.endswith(".parquet"):
         os.link(source, target)
     else:

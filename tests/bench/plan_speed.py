@@ -1,4 +1,4 @@
-"""How much CPU a clean plan costs: real Hudi 1.2.0 in a warm JVM against our whole process.
+"""Measure the CPU of a clean plan: real Hudi 1.2.0 in a warm JVM against our whole process.
 
 python -m tests.bench.plan_speed                          100 000 files in 1 000 partitions
 python -m tests.bench.plan_speed --partitions 10000       1 000 000 files
@@ -31,7 +31,7 @@ KEEP = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """CPU and wall seconds, peak resident megabytes, files the plan removes."""
+    """CPU seconds, wall seconds, peak resident megabytes, and files that the plan removes."""
 
     cpu: float
     wall: float
@@ -40,7 +40,7 @@ class Cost:
 
 
 def our_plan(table: Path, folder: Path) -> Cost:
-    """`reconciler plan` in a fresh process, from the spec file to plan.json."""
+    """Run `reconciler plan` in a new process, from the spec file to plan.json."""
     spec = folder / "spec.yaml"
     spec.write_text(
         "apiVersion: reconciler/v1\nkind: HudiTable\nmetadata: {name: bench}\n"
@@ -64,7 +64,7 @@ def our_plan(table: Path, folder: Path) -> Cost:
 
 
 def hudi_plan(table: Path, times: int) -> list[Cost]:
-    """scheduleTableService(CLEAN) of a warm JVM as people run it, the first call left out."""
+    """Run scheduleTableService(CLEAN) in a warm JVM, without counting the first call."""
     hudi = RealHudi("1.2.0", heap="4g!", timeout=3600)
     try:
         known = hudi.table(table, options={"hoodie.metadata.enable": "false"})
@@ -78,7 +78,7 @@ def hudi_plan(table: Path, times: int) -> list[Cost]:
 
 
 def median(costs: list[Cost]) -> Cost:
-    """Of each number on its own; all must have planned the same."""
+    """Return the median of each number; all must have planned the same."""
     if len({cost.files for cost in costs}) != 1:
         raise SystemExit(f"plans differ: {[cost.files for cost in costs]}")
     return Cost(
@@ -90,7 +90,7 @@ def median(costs: list[Cost]) -> Cost:
 
 
 def main() -> None:
-    """Print one line a side and the ratio."""
+    """Print a line per side and the ratio."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, default=1000)
     parser.add_argument("--groups", type=int, default=10)

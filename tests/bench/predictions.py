@@ -1,4 +1,4 @@
-"""What a plan predicts of queries beside what an apply made of them, on a table of trips.
+"""Compare predictions of a plan with measurements after an apply, on a table of trips.
 
 python -m tests.bench.predictions                             400 000 trips, 71 files, all curves
 python -m tests.bench.predictions --rows 4000000 --curve kd-tree
@@ -43,7 +43,7 @@ SHARE, FILES, BYTES = 0.2, 2, 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Files and bytes by query, after; ``total``: bytes of the table."""
+    """Files and bytes read by each query; ``total``: bytes of the table."""
 
     files: np.ndarray
     bytes: np.ndarray
@@ -51,7 +51,7 @@ class Measured:
 
 
 def loaded(folder: Path, rows: int, heap: str) -> Path:
-    """The table as real Hudi made it, a copy with links."""
+    """Return a linked copy of the table that real Hudi wrote."""
     files = trip_files(folder / "rows", rows)
     if not (folder / "loaded" / "hudi").is_dir():
         with Peer("hudi", heap, folder) as hudi:
@@ -70,7 +70,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def spec_of(table: Path, curve: str, files: int, queries: list[str]) -> Path:
-    """The spec of a clustering into so many files, beside the table."""
+    """Write the spec of a clustering next to the table."""
     size = sum(file.stat().st_size for file in table.glob("*.parquet"))
     spec = {
         "path": str(table),
@@ -87,7 +87,7 @@ def spec_of(table: Path, curve: str, files: int, queries: list[str]) -> Path:
 
 
 def measured(files: list[Path], queries: list[str]) -> Measured:
-    """What queries read of files by their footers."""
+    """Measure what queries read of files, by their footers."""
     schema = pq.read_schema(files[0])
     index = index_footers(
         [("", file.name, file.stat().st_size, pq.read_metadata(file)) for file in files],
@@ -99,7 +99,7 @@ def measured(files: list[Path], queries: list[str]) -> Measured:
 
 
 def compared(plan: Plan, after: Measured, *, every: bool) -> bool:
-    """Prints how far off the predictions are; whether all of them hold."""
+    """Print the errors of the predictions; return whether all are within limits."""
     said = plan.tables[0].predictions
     files = np.array([one["filesAfter"] for one in said])
     size = np.array([one["bytesAfter"] for one in said])

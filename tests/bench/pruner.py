@@ -1,4 +1,4 @@
-"""Which bytes queries read of a system's files: a pruner over the ranges in Parquet footers."""
+"""Compute the bytes that queries read, by pruning files with the ranges in Parquet footers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.bench.curve_data import Query
 
 @dataclass(frozen=True, kw_only=True)
 class FooterRanges:
-    """Of each file its bytes, its rows and per column the least and the greatest value."""
+    """Bytes, rows, and the least and greatest value per column of each file."""
 
     bytes: np.ndarray
     rows: np.ndarray
@@ -25,7 +25,7 @@ class FooterRanges:
         return len(self.bytes)
 
     def shares_read(self, queries: Sequence[Query]) -> np.ndarray:
-        """Of each query, the share of the bytes in files whose ranges it meets."""
+        """Return, for each query, the share of bytes in files whose ranges match."""
         found = []
         for query in queries:
             met = np.ones(len(self), bool)
@@ -36,7 +36,7 @@ class FooterRanges:
 
 
 def read_file_ranges(files: Sequence[str], columns: Sequence[str]) -> FooterRanges:
-    """Of Parquet files; ends the program where one has no statistics of a column."""
+    """Read the ranges of Parquet files; exits if a file lacks statistics of a column."""
     read = [pq.read_metadata(file) for file in files]
     ranges = {name: [_column_range(footer, name) for footer in read] for name in columns}
     return FooterRanges(

@@ -1,4 +1,4 @@
-"""Our reader against real Hudi, on every zip of a table below a folder.
+"""Compare our reader with real Hudi on every zipped table below a folder.
 
 python -m tests.bench.read_all FOLDER                Hudi 1.2.0, and 0.15.0 for version 6 tables
 python -m tests.bench.read_all FOLDER --keep KEPT    keeps what Hudi said; again, it is not asked
@@ -31,7 +31,7 @@ from tests.oracle.read_queries import (
 
 
 def archives(folder: Path) -> Iterator[Path]:
-    """The zips that hold one table each, at their root or in one folder."""
+    """Yield the zips that hold one table each, at their root or in one folder."""
     for path in sorted(folder.rglob("*.zip")):
         with zipfile.ZipFile(path) as inside:
             tables = [n for n in inside.namelist() if n.endswith(".hoodie/hoodie.properties")]
@@ -40,7 +40,7 @@ def archives(folder: Path) -> Iterator[Path]:
 
 
 def compared(archive: Path, kept: Path, hudi: Callable[[str], RealHudi]) -> Counter[str]:
-    """Print what is wrong with a table's answers; how many of each kind there were."""
+    """Print the differences for a table; return their number by kind."""
     count: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         table = table_folder(archive, Path(folder))

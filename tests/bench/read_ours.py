@@ -1,4 +1,4 @@
-"""Our reader in a process of its own, driven by lines: ``python -m tests.bench.read_ours HEAP``.
+"""Run our reader in a process, driven by lines on stdin: ``python -m tests.bench.read_ours HEAP``.
 
 A line on stdin is ``read TABLE`` or ``sum TABLE``; the answer is a JSON line: what reading it all
 cost, or how many rows there are and the sum of their hashes.
@@ -20,7 +20,7 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.ui.enabled": "false"}
 
 
 def cpu_seconds() -> float:
-    """Of this process, its JVM and its Python workers, the ended ones too."""
+    """Return the CPU seconds of this process, its JVM and its Python workers, ended ones too."""
     own = psutil.Process()
     every = [own.cpu_times(), *(child.cpu_times() for child in own.children(recursive=True))]
     return sum(t.user + t.system + t.children_user + t.children_system for t in every)

@@ -1,4 +1,4 @@
-"""How long a table takes to read: real Hudi 1.2.0's reader beside ours, in one run.
+"""Measure reading a table with real Hudi 1.2.0 and with our reader, in one run.
 
 python -m tests.bench.read_speed                  4 000 000 rows, copy-on-write and merge-on-read
 python -m tests.bench.read_speed --rows 400000    fewer
@@ -50,7 +50,7 @@ KINDS = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
 def make(hudi: RealHudi, path: Path, kind: str, rows: int) -> None:
-    """The table, whole or not at all."""
+    """Create the table completely, or not at all."""
     half = path.with_name(f"{path.name}.half")
     shutil.rmtree(half, ignore_errors=True)
     options = OPTIONS | {"hoodie.datasource.write.table.type": KINDS[kind]}
@@ -64,7 +64,7 @@ def make(hudi: RealHudi, path: Path, kind: str, rows: int) -> None:
 
 
 class Ours:
-    """The process of our side."""
+    """The process of our reader."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "tests.bench.read_ours", HEAP, "-Duser.timezone=UTC"]
@@ -92,7 +92,7 @@ class Ours:
 
 
 def compared(hudi: RealHudi, ours: Ours, table: Path, turns: int) -> dict[str, float]:
-    """Medians of ``hudi`` and ``ours``, wall seconds, after one turn that is not counted."""
+    """Return the median wall seconds of ``hudi`` and ``ours`` after one warm-up turn."""
     taken: dict[str, list[dict[str, Any]]] = {"hudi": [], "ours": []}
     theirs = hudi.ask("sum_of", table=HudiTable(path=table), options={})
     if (found := ours.ask("sum", table)) != theirs:

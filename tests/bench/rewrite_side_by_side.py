@@ -1,4 +1,4 @@
-"""How long a table takes to cluster: real Hudi, Delta and Iceberg beside us, in one run.
+"""Measure clustering a table with real Hudi, Delta, Iceberg and this tool, in one run.
 
 python -m tests.bench.rewrite_side_by_side                    16 000 000 trips, files of 16 MiB
 python -m tests.bench.rewrite_side_by_side --rows 1000000 --target 1
@@ -29,14 +29,14 @@ GOAL, MEMORY = 0.6, 4096
 
 
 def turn(system: str, heap: str, folder: Path, rows: Path, target: int) -> tuple[Cost, list[str]]:
-    """One rewrite, and the files that it left."""
+    """Run one rewrite; return its cost and its files."""
     with Peer(system, heap, folder) as peer:
         peer.fresh(rows, KEY)
         return peer.cluster(COLUMNS, target), peer.files()
 
 
 def median(costs: list[Cost]) -> Cost:
-    """Of each number on its own; of memory the greatest."""
+    """Return the median of each number, and the maximum of memory."""
     return Cost(
         wall=statistics.median(cost.wall for cost in costs),
         cpu=statistics.median(cost.cpu for cost in costs),
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def judged(costs: dict[str, Cost]) -> bool:
-    """Prints the medians; whether the goals that were measured are met."""
+    """Print the medians; return whether the measured goals are met."""
     for system, cost in costs.items():
         print(f"{NAMES[system]:24}{cost}")
     ours = costs.pop("ours", None)

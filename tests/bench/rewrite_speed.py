@@ -1,4 +1,4 @@
-"""How fast groups of base files are rewritten, by parts or by Spark; the transaction left out.
+"""Measure rewriting groups of base files, in parts or by Spark, without the transaction.
 
 python -m tests.bench.rewrite_speed                        16 000 000 trips on Spark, files of 16 MB
 python -m tests.bench.rewrite_speed --rows 2000000 --here  in this process, one step after another
@@ -58,7 +58,7 @@ def avro_of(schema: pa.Schema) -> str:
 
 
 def base_files(folder: Path, rows: int, form: BaseFileSettings) -> None:
-    """So many trips in base files, made where they are not."""
+    """Write trips to base files unless they exist."""
     if folder.is_dir():
         return
     half = folder.with_name(f"{folder.name}.half")

@@ -1,4 +1,4 @@
-"""How often planning asks the store: one listing pass, and nothing grows with the partitions."""
+"""Count the storage calls of planning: one listing pass, independent of partitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def calls_of_a_plan(root, shape, clustering=None, index=None):
-    """The recording storage and the plan."""
+    """Plan a table; return the recording storage and the plan."""
     make_table(root, shape)
     storage = RecordingStorage(open_storage(str(root)))
     spec = TableSpec(
@@ -97,7 +97,7 @@ print([name for name in sys.modules if name.startswith(ours)], file=sys.stderr)
 
 
 def test_a_plan_of_a_clean_imports_nothing_that_takes_longer_than_it(tmp_path):
-    """Pandas comes with ``pa.scalar`` and the like, and takes a third of a second."""
+    """``pa.scalar`` and similar calls import pandas, which takes a third of a second."""
     make_table(tmp_path / "t", Shape(partitions=3, groups=2, versions=5))
     spec = tmp_path / "spec.yaml"
     spec.write_text(

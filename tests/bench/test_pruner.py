@@ -1,4 +1,4 @@
-"""The pruner of the benches, and their data."""
+"""Tests of the benchmarks' pruner and data."""
 
 from __future__ import annotations
 

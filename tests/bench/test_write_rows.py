@@ -1,4 +1,4 @@
-"""What every side of a comparison of writers must have in the end is what its steps say."""
+"""The expected result of the writer benchmarks matches their steps."""
 
 from __future__ import annotations
 

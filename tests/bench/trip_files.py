@@ -1,4 +1,4 @@
-"""Trips through a city as a table has them: sixteen columns, in Parquet files in order of time.
+"""Write trips through a city to Parquet files: sixteen columns, sorted by time.
 
 Where and when trips begin are distributed as in curve_data; 71 bytes a row in Snappy.
 """
@@ -24,7 +24,7 @@ PAYMENTS = np.array(["credit", "cash", "no charge", "dispute", "unknown", "voide
 
 
 class City:
-    """Forty neighbourhoods, of which few are busy."""
+    """Forty neighbourhoods, few of them busy."""
 
     def __init__(self) -> None:
         self.rng = rng = np.random.default_rng(42)
@@ -32,14 +32,14 @@ class City:
         self.around, self.busy = rng.uniform(0.002, 0.03, 40), rng.dirichlet(np.ones(40) * 0.5)
 
     def places(self, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Neighbourhoods, longitudes and latitudes."""
+        """Draw neighbourhoods, longitudes and latitudes."""
         at = self.rng.choice(40, rows, p=self.busy)
         lon = self.lon[at] + self.rng.normal(0, 1, rows) * self.around[at]
         lat = self.lat[at] + self.rng.normal(0, 1, rows) * self.around[at]
         return at, lon.round(6), lat.round(6)
 
     def trips(self, first: int, rows: int, apart_us: int) -> pa.Table:
-        """So many trips from the ``first`` on, which begin about so far apart."""
+        """Return trips numbered from ``first``, with the given mean distance in time."""
         rng = self.rng
         at, lon, lat = self.places(rows)
         _, to_lon, to_lat = self.places(rows)
@@ -72,7 +72,7 @@ class City:
 
 
 def trip_files(folder: Path, rows: int) -> Path:
-    """The folder with so many trips in files of 250 000, at least eight; made where it is not."""
+    """Write trips to files of 250 000, at least eight, unless they exist; return the folder."""
     if folder.is_dir():
         return folder
     half = folder.with_name(f"{folder.name}.half")
@@ -88,5 +88,5 @@ def trip_files(folder: Path, rows: int) -> Path:
 
 
 def query_mix(folder: Path) -> list[Query]:
-    """The hundred queries of these trips."""
+    """Return the hundred queries on these trips."""
     return trip_queries(pq.read_table(folder, columns=COLUMNS), 7)

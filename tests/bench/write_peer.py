@@ -1,4 +1,4 @@
-"""A side that writes, in its own process: ``python -m tests.bench.write_peer SYSTEM HEAP FOLDER``.
+"""Run one writer in a process: ``python -m tests.bench.write_peer SYSTEM HEAP FOLDER``.
 
 A line on stdin is a JSON object: ``do`` (``write``) and what it needs: ``table``, the folder of the
 ``rows``, ``operation``, and the sizes of files. The answer is a JSON line.
@@ -22,7 +22,7 @@ from tests.bench.write_rows import ORDERING, PARTITION, ROW_BYTES
 
 
 def by_hudi(rows: DataFrame, said: dict[str, Any]) -> None:
-    """Hudi's defaults, but for the sizes, the codec, and that nothing is cleaned or archived."""
+    """Write with Hudi's defaults, except sizes and codec, and without cleaning or archiving."""
     options = {
         "hoodie.table.name": "bench",
         "hoodie.datasource.write.recordkey.field": KEY,
@@ -42,7 +42,7 @@ def by_hudi(rows: DataFrame, said: dict[str, Any]) -> None:
 
 
 def by_us(rows: DataFrame, said: dict[str, Any]) -> None:
-    """``reconciler.write`` with the declared sizes."""
+    """Write with ``reconciler.write`` and the declared sizes."""
     spec = {
         "path": said["table"],
         "timezone": "UTC",

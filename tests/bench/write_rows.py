@@ -1,4 +1,4 @@
-"""The rows of a history of writes: batches of trips, then changes of some of them, in Parquet.
+"""Write the rows of a history of writes to Parquet: batches of trips, then changes to them.
 
 Trips are those of trip_files, with the region that is their partition and a number that grows with
 every change of a row, by which the newest counts.
@@ -30,7 +30,7 @@ _FILES: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """So many batches of ``rows`` new trips, then so many of changes to a ``share`` of them all."""
+    """Batches of ``rows`` new trips, then batches of changes to a ``share`` of all trips."""
 
     rows: int
     inserts: int = 20
@@ -43,13 +43,13 @@ class History:
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """Operation and folder of every write."""
+        """The operation and the folder of every write."""
         new = [("insert", f"insert-{number:02d}") for number in range(self.inserts)]
         return new + [("upsert", f"upsert-{number:02d}") for number in range(self.upserts)]
 
 
 def history_files(folder: Path, history: History) -> Path:
-    """The folder with the files of every step, and of ``seed``; made where it is not."""
+    """Write the files of every step and of ``seed`` unless they exist; return the folder."""
     if folder.is_dir():
         return folder
     half = folder.with_name(f"{folder.name}.half")

@@ -1,4 +1,4 @@
-"""How long a table takes to write: real Hudi 1.2.0 beside us, in one run.
+"""Measure writing a table with real Hudi 1.2.0 and with this tool, in one run.
 
 python -m tests.bench.write_speed                            20 x 250 000 trips, 10 x 5 % of them
 python -m tests.bench.write_speed --rows 25000 --turns 1     a quick look
@@ -34,14 +34,14 @@ TIME, FILES, REWRITTEN = 0.5, 1.0, 1.0
 
 
 class Writing(Peer):
-    """A side's process."""
+    """The process of one writer."""
 
     PROGRAM: ClassVar[str] = "tests.bench.write_peer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What one side's whole history took, its inserts and its upserts alone, and what it left."""
+    """The cost of one writer's history, of its inserts and its upserts, and the final table."""
 
     inserts: Cost
     upserts: Cost
@@ -58,7 +58,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What all turns have in common."""
+    """The settings that all turns share."""
 
     folder: Path
     rows: Path
@@ -68,7 +68,7 @@ class Bench:
     heap: str
 
     def seeded(self) -> Path:
-        """The table that both begin with, made once."""
+        """Create, once, the table that both writers start with."""
         kept = self.folder / "seeded"
         if not kept.is_dir():
             with Writing("hudi", self.heap, self.folder) as hudi:
@@ -78,7 +78,7 @@ class Bench:
         return kept
 
     def turn(self, system: str) -> Turn:
-        """One side, from the table that both begin with to its last upsert."""
+        """Run one writer from the initial table to its last upsert."""
         seeded = self.seeded()
         costs = {}
         with Writing(system, self.heap, self.folder) as side:
@@ -101,7 +101,7 @@ class Bench:
 
 
 def checked(turn: Turn, system: str, wanted: Sums, writes: int) -> None:
-    """Ends the run where a table does not have the rows that it was given."""
+    """Exit if a table does not have the expected rows."""
     if turn.left.sums != wanted:
         raise SystemExit(f"{NAMES[system]} has {turn.left.sums}, and was given {wanted}")
     if turn.left.commits != writes + 1:
@@ -143,7 +143,7 @@ def main() -> int:
 
 
 def judged(taken: dict[str, list[Turn]]) -> bool:
-    """Prints medians and ratios; whether the goals that were measured are met."""
+    """Print medians and ratios; return whether the measured goals are met."""
     for system, turns in taken.items():
         print(f"{NAMES[system]:12} inserts{median([turn.inserts for turn in turns])}")
         print(f"{NAMES[system]:12} upserts{median([turn.upserts for turn in turns])}")

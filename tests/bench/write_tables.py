@@ -1,4 +1,4 @@
-"""What a table has after its writes, by its folders and its timeline, whoever has written it."""
+"""Read what a table holds after its writes, from its folders and its timeline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FOLDER: Final = "_hoodie_partition_path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Rows, a sum of hashes of keys with their folders, and sums of columns."""
+    """The number of rows, a sum of hashes of keys with folders, and sums of columns."""
 
     rows: int
     keys: int
@@ -45,7 +45,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableContents:
-    """Newest base files, their bytes, bytes that were written of file groups that there were."""
+    """Newest base files, their bytes, and the bytes written to existing file groups."""
 
     sums: Sums
     files: int
@@ -62,7 +62,7 @@ class TableContents:
 
 
 def read_contents(table: Path) -> TableContents:
-    """What the table has now. Nothing of it may have been cleaned or archived."""
+    """Read a table that was never cleaned or archived."""
     sizes: list[int] = []
     instants = set()
     for file in sorted((table / ".hoodie" / "timeline").glob("*_*.commit")):
@@ -92,7 +92,7 @@ def read_contents(table: Path) -> TableContents:
 
 
 def expected_sums(folder: Path, history: History) -> Sums:
-    """What every table must have: of every key the row that changed it last."""
+    """Return the expected sums: the last change of every key."""
     names = ["seed", *(name for _, name in history.steps)]
     rows = pa.concat_tables(
         pq.read_table(folder / name, columns=[KEY, PARTITION, *_SUMMED]) for name in names

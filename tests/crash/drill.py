@@ -132,7 +132,7 @@ class Drill:
             clock=self.clock,
             new_token=iter(f"run{self.runs}-{n}" for n in range(9)).__next__,
             **{
-                "who": process(pid or self.runs, living),
+                "process": process(pid or self.runs, living),
                 "now": NOW,
                 "lock_wait_s": 0,
                 **more,

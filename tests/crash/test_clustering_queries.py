@@ -62,7 +62,7 @@ def test_queries_are_measured_beside_what_was_predicted(tmp_path):
         ("nobody", 0, len(files), None),
         ("not understood", len(files), len(files), None),
     ] == [
-        (one.query, one.files, one.total_files, one.predicted_files)
+        (one.query, one.files, one.of_files, one.predicted_files)
         for one in outcome.rewritten.queries
     ]
     assert sum(one[4] for one in ones) == outcome.rewritten.queries[1].bytes
@@ -76,7 +76,7 @@ def test_slices_with_log_files_are_read_by_every_query(tmp_path):
     nobody = outcome.rewritten.queries[2]
 
     assert any(one[3] for one in files.values())
-    assert nobody.total_files == len(files)
+    assert nobody.of_files == len(files)
     assert nobody.files == sum(one[3] for one in files.values())
 
 
@@ -99,7 +99,7 @@ def test_where_too_many_files_stay_only_new_ones_are_measured(tmp_path, monkeypa
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
     understood = outcome.rewritten.queries[3]
 
-    assert outcome.rewritten.files_after == understood.total_files == understood.files
+    assert outcome.rewritten.files_after == understood.of_files == understood.files
     assert understood.unread > 0
 
 

@@ -51,7 +51,7 @@ def done_again(it, plan):
 def test_an_index_that_had_to_go_is_named_with_the_reason(tmp_path, monkeypatch):
     it = make_clustering_drill(TABLES / "indexed" / "1.2.0.zip", tmp_path / "t")
     assert "record_index" in it.state().metadata_partitions
-    monkeypatch.setattr("reconciler.hudi.metadata.sync_decisions.MOST_RECORDS", 2)
+    monkeypatch.setattr("reconciler.hudi.metadata.sync_decisions.MAX_RECORDS", 2)
 
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
 

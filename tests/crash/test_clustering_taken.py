@@ -154,7 +154,7 @@ def test_columns_that_were_altered_after_the_look_are_looked_at_again(it, monkey
         folder.mkdir(exist_ok=True)
         (folder / f"{TIME}.schemacommit").write_text('{"schemas": []}')
 
-    monkeypatch.setattr("reconciler.executor.cluster.run.ground_of", counted)
+    monkeypatch.setattr("reconciler.executor.cluster.run.read_table_facts", counted)
     plan = it.plan()
     result = it.apply(plan, around=lambda s: Hook(s, "lock", alter, after=False))
 

@@ -125,7 +125,7 @@ def test_a_footer_that_cannot_be_read_is_unknown_and_said(tmp_path):
     assert (0, 3, 3, 1) == (result.exit_code, done.files, done.footers, done.unread)
     said = (
         f"nothing is known of 1 file, so every read opens it: {bad.relative_to(it.table)}: it does "
-        "not end as a parquet file does; restore the file from a copy"
+        "not end like a Parquet file; restore the file from a copy"
     )
     assert [said] == [note.because for note in outcome.warnings]
     found = read_newest(it.storage, list_versions(it.storage))
@@ -198,7 +198,7 @@ def test_a_file_in_place_of_the_folder_is_as_good_as_no_index_and_stops_nothing_
 
     index, clean = result.tables[0].outcomes
     assert (5, "failed", "completed") == (result.exit_code, index.how, clean.how)
-    said = "is a file where the folder of the index belongs; remove it and apply again"
+    said = "is a file, but must be the folder of the index; remove it and apply again"
     assert f"{it.table / FOLDER}: {said}" == index.indexed.error
     assert ["index"] == it.steps()
 
@@ -234,7 +234,7 @@ def test_a_folder_with_somebody_s_files_in_place_of_a_version_s_is_named_until_i
     file = file_of(it)
     a_folder_instead(file)
     path = file.relative_to(it.table)
-    says = f"{path}: is a folder among the files of the index; remove it with what is in it"
+    says = f"{path}: is a folder inside an index version; remove it and its contents"
 
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
     assert [f"an older index could not be removed: {says}"] == [

@@ -123,7 +123,7 @@ def test_a_table_that_is_told_to_stop_while_footers_are_read_stops(it):
             progress(1)
             told.append(len(files))
 
-    table = replace(table, tools=replace(table.context, builder=Builder()))
+    table = replace(table, context=replace(table.context, builder=Builder()))
     with pytest.raises(KeyboardInterrupt):
         list(run_index(table, steps[0], look))
 

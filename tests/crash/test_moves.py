@@ -420,7 +420,7 @@ def test_an_apply_elsewhere_is_dead_only_after_five_silent_minutes(it):
     elsewhere = replace(process(5), host="there")
     with pytest.raises(Killed):
         it.apply(
-            plan, around=lambda s: FaultyStorage(s, StorageFault(at=6), Killed()), who=elsewhere
+            plan, around=lambda s: FaultyStorage(s, StorageFault(at=6), Killed()), process=elsewhere
         )
     (heart,) = (it.table / ".hoodie/.heartbeat").iterdir()
     age(it, heart, seconds=290)

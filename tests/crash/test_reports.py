@@ -88,7 +88,7 @@ class Silent(LocalDeleter):
 def test_files_that_an_executor_says_nothing_of_do_not_count_as_gone(it, monkeypatch):
     plan = it.plan()
     with monkeypatch.context() as patched:
-        patched.setattr("tests.crash.drill.InProcess", Silent)
+        patched.setattr("tests.crash.drill.LocalDeleter", Silent)
         result = it.apply(plan)
 
     assert result.exit_code == 5

@@ -1,4 +1,4 @@
-"""Tables made up by hypothesis, and a second opinion on what a clean of them removes.
+"""Tables drawn by hypothesis, and an independent implementation of cleaning.
 
 The second opinion is written from the description of Hudi's cleaning with plain loops over one
 object a file; it shares nothing with the planner but the table's state.
@@ -33,7 +33,7 @@ def instant_at(minute):
 
 @dataclass
 class History:
-    """A table in the making: instants, files as (partition, name), and what plans say."""
+    """A table under construction: instants, files as (partition, name), and pending plans."""
 
     mor: bool
     version: int
@@ -79,7 +79,7 @@ def _draw_one(draw, things):
 
 
 def _draw_some(draw, things, least=0):
-    """Any of them, none (unless there is a least) and all included: one draw for however many."""
+    """Draw any subset, or one of at least ``least`` elements, with a single draw."""
     chosen = draw(_numbers((1 << len(things)) - least)) + least if things else 0
     return [thing for place, thing in enumerate(things) if chosen >> place & 1]
 
@@ -135,7 +135,7 @@ def _replace(history, draw, time):
 
 
 def _schedule(history, draw, time):
-    """A compaction, executed at once or left pending."""
+    """Add a compaction, completed or pending."""
     busy = {(o.partition, o.file_id) for o in history.compactions}
     able = [g for g in _live_groups(history) if g not in busy]
     groups = _draw_some(draw, able, least=1)
@@ -162,7 +162,7 @@ def _schedule(history, draw, time):
 
 
 def _pend(history, draw, time):
-    """A write that hasn't ended, or a clustering that waits."""
+    """Add a write that has not completed, or a pending clustering."""
     busy = {(o.partition, o.file_id) for o in history.compactions}
     able = [g for g in _live_groups(history) if g not in busy]
     if able and draw(_maybe):
@@ -228,7 +228,7 @@ def _clean(history, draw, time):
 
 @st.composite
 def tables(draw):
-    """A table with some history, of any version and type."""
+    """Draw a table with some history, of any version and type."""
     steps, shift = draw(_steps), draw(_shifts)
     history = History(mor=draw(_maybe), version=draw(_versions))
     for minute, kind in enumerate(steps):
@@ -238,7 +238,7 @@ def tables(draw):
 
 @st.composite
 def tables_at_two_times(draw):
-    """(time, a table then, the same table later): what happened since began after that time."""
+    """Draw a time, a table at that time, and the same table after later instants."""
     steps, shift = draw(_steps), draw(_shifts)
     history = History(mor=draw(_maybe), version=draw(_versions))
     at = draw(st.integers(0, len(steps) - 1))
@@ -341,7 +341,7 @@ def list_files(state):
 
 
 def without_files(state, gone):
-    """The state once the files are gone and nothing else happened."""
+    """Return the state without the removed files."""
     folders = {}
     for path, name in list_files(state):
         folders.setdefault(path, [])
@@ -362,7 +362,7 @@ class ExpectedSlice:
 
 
 def group_slices(state, completion=None):  # noqa: C901 (told in one piece)
-    """(partition, file id) -> visible slices, newest first. ``completion``: None goes by name."""
+    """Return visible slices by (partition, file id), newest first; ``completion`` None: by name."""
     writes = [i for i in state.timeline.instants if i.action.value in WRITES]
     seen = [i.requested for i in writes if i.is_completed or i.action is Action.COMPACTION]
     start = writes[0].requested if writes else ""
@@ -413,7 +413,7 @@ class ExpectedClean:
 
 
 def expect_clean(state, retention, cutoff):
-    """What is removed and what the policy alone would remove, as sets of (partition, name)."""
+    """Return (partition, name) of removed files, and of those that the policy alone removes."""
     by_name = state.table_version < 8
     completion = None if by_name else state.completions
     groups = group_slices(state, completion)
@@ -498,7 +498,7 @@ def _scanned_groups(state, retention, bound):
 
 
 def _removable_files(state, retention, groups, bound, *, alone):
-    """(group, slice) pairs that go. ``alone``: by the policy and nothing else."""
+    """Return the (group, slice) pairs to remove; ``alone``: by the policy only."""
     versions = retention.policy is Policy.FILE_VERSIONS
     fewest = retention.keep if retention.policy is Policy.COMMITS else 0
     if not versions and (bound is None or len(state.commits_timeline) <= fewest):

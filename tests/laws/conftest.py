@@ -1,4 +1,4 @@
-"""Laws write small files by the thousand; whether a disk keeps them is not what they ask."""
+"""Disable fsync for the laws, which write thousands of small files."""
 
 from __future__ import annotations
 

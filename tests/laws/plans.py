@@ -1,4 +1,4 @@
-"""Strategies for plans, with names as odd as a file system allows."""
+"""Strategies for plans, with any names that a file system allows."""
 
 from __future__ import annotations
 
@@ -372,5 +372,5 @@ def plans(draw: Any) -> Plan:
         created_at="2026-11-21T09:00:00+00:00",
         tool=draw(texts),
         tables=tuple(found),
-        selection=chosen and replace(chosen, tables=len(found), of=len(found) + chosen.of),
+        selection=chosen and replace(chosen, tables=len(found), total=len(found) + chosen.of),
     )

@@ -1,4 +1,4 @@
-"""Specs to test laws with, made from the grammar itself: whatever it allows is generated."""
+"""Strategies for specs, generated from the grammar, so that they cover all it allows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LOOSE = st.dictionaries(
 
 
 def values(kind: Kind) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PLR0912
-    """What may be written where this kind is expected."""
+    """Return a strategy for the values of a kind."""
     match kind:
         case Text(check=check):
             return _CHECKED[check.__name__] if check else _WORDS
@@ -119,7 +119,7 @@ def retentions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
-    """The block without what contradicts another of its fields."""
+    """Return the block without fields that contradict another one."""
     if block.get("mapping") == "direct" and block.get("curve", "kd-tree") == "kd-tree":
         del block["mapping"]
     if "from" in block and "to" in block:
@@ -128,7 +128,7 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def table_specs() -> st.SearchStrategy[dict[str, Any]]:
-    """The ``spec`` of a HudiTable that is in order."""
+    """Return a strategy for the ``spec`` of valid HudiTables."""
 
     rest = {f.name: values(f.kind) for f in TABLE_SPEC.fields if f is not PATH}
     return st.fixed_dictionaries({"path": values(PATH.kind)}, optional=rest)

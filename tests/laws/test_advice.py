@@ -1,4 +1,4 @@
-"""What is proposed is never worse than today, by the simulation that a plan predicts with."""
+"""A proposed layout is never worse than today's, by the simulation that plans predict with."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def trial(sizes, candidate):
     st.lists(SIZES, min_size=3, max_size=3),
     st.lists(st.tuples(st.lists(SIZES, min_size=3, max_size=3), LAYOUTS), max_size=6),
 )
-def test_the_proposed_one_reads_a_tenth_less_than_today(now, tried):
+def test_proposal_reads_a_tenth_less_than_today(now, tried):
     today = [QueryReads(files=1, bytes=size) for size in now]
     trials = rank_trials([trial(*one) for one in tried])
     best = choose_trial(today, trials)
@@ -85,7 +85,7 @@ def rows_of(seed, count, ordered):
     wheres=st.lists(WHERES, min_size=1, max_size=3, unique=True),
     declared=st.sampled_from([None, ("a",), ("b", "a")]),
 )
-def test_so_it_is_of_tables(seed, ordered, files, wheres, declared):
+def test_proposal_for_a_table_reads_less(seed, ordered, files, wheres, declared):
     root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
         rows = rows_of(seed, 600, ordered)

@@ -46,7 +46,7 @@ def slices_of(state):
 
 @LAW
 @given(tables(), retentions(), cutoffs())
-def test_a_second_opinion_removes_and_keeps_the_same(state, retention, cutoff):
+def test_independent_implementation_removes_and_keeps_the_same(state, retention, cutoff):
     if state.v6_completions:  # where Hudi 1.x reads other slices, a cap may stop elsewhere
         retention = replace(retention, max_commits_per_run=None)
     decision = plan_clean(retention, state, cutoff=cutoff)
@@ -71,7 +71,7 @@ def test_kept_and_removed_are_what_the_policy_alone_removes(state, retention, cu
 
 @LAW
 @given(tables(), retentions(), cutoffs())
-def test_nothing_that_anybody_needs_is_removed(state, retention, cutoff):
+def test_no_needed_file_is_removed(state, retention, cutoff):
     decision = plan_clean(retention, state, cutoff=cutoff)
     pinned = {name for savepoint in state.savepoints for name in savepoint.files}
     clustered = {c.base_file for c in state.clusterings}
@@ -92,7 +92,7 @@ def test_nothing_that_anybody_needs_is_removed(state, retention, cutoff):
 
 @LAW
 @given(tables(), retentions(), cutoffs(), st.integers(1, 4))
-def test_a_wider_retention_removes_a_part_of_what_a_narrower_does(state, retention, cutoff, more):
+def test_wider_retention_removes_a_subset(state, retention, cutoff, more):
     retention = replace(retention, max_commits_per_run=None)
     wide = replace(retention, keep=retention.keep + more)
     earlier = f"{int(cutoff) - more * 100000:017d}"
@@ -106,7 +106,7 @@ def test_a_wider_retention_removes_a_part_of_what_a_narrower_does(state, retenti
 
 @LAW
 @given(tables(), retentions(), cutoffs())
-def test_a_clean_leaves_nothing_for_the_next(state, retention, cutoff):
+def test_second_clean_removes_nothing(state, retention, cutoff):
     retention = replace(retention, max_commits_per_run=None)
     first = plan_clean(retention, state, cutoff=cutoff)
     second = plan_clean(retention, without_files(state, removed(first)), cutoff=cutoff)
@@ -116,7 +116,7 @@ def test_a_clean_leaves_nothing_for_the_next(state, retention, cutoff):
 
 @LAW
 @given(tables(), retentions(), cutoffs(), st.integers(1, 3))
-def test_capped_runs_shrink_what_is_left_until_nothing_is(state, retention, cutoff, cap):
+def test_capped_runs_end_with_nothing_left(state, retention, cutoff, cap):
     assume(not state.v6_completions)
     whole = removed(plan_clean(replace(retention, max_commits_per_run=None), state, cutoff=cutoff))
     left = set(whole)
@@ -135,7 +135,7 @@ def test_capped_runs_shrink_what_is_left_until_nothing_is(state, retention, cuto
 
 @LAW
 @given(tables(), retentions())
-def test_the_same_table_gives_the_same_bytes(state, retention):
+def test_equal_tables_give_equal_bytes(state, retention):
     spec = TableSpec(name="t", path="/t", retention=retention)
     plans = [
         Plan(created_at=NOW.isoformat(), tool="t", tables=(plan_table(spec, state, NOW),))
@@ -147,7 +147,7 @@ def test_the_same_table_gives_the_same_bytes(state, retention):
 
 
 def cleaned(state, gone):
-    """The state once a clean removed the files and said so."""
+    """Return the state after a clean removed the files and completed."""
     names = {}
     for path, name in sorted(gone):
         names.setdefault(path, []).append(name)
@@ -165,7 +165,7 @@ def cleaned(state, gone):
 
 
 def first_readable(state, gone):
-    """The first completed write at which every group's slice still has all its files."""
+    """Return the first completed write at which every group's slice still has all its files."""
     for time in sorted({i.requested for i in state.timeline.commits}):
         needed = set()
         for (path, file_id), slices in slices_of(state).items():
@@ -180,7 +180,7 @@ def first_readable(state, gone):
 
 @LAW
 @given(tables(), retentions(), cutoffs())
-def test_how_far_back_the_table_can_be_read_is_what_readers_find(state, retention, cutoff):
+def test_earliest_readable_instant_is_right(state, retention, cutoff):
     decision = plan_clean(retention, state, cutoff=cutoff)
     gone = removed(decision)
     view = build_table_view(state)

@@ -1,4 +1,4 @@
-"""Laws of planning a clustering, on tables of every version and type and on piles of files."""
+"""Laws of planning a clustering, on tables of every version and type and on sets of files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def clusterings(draw, budget=budgets):
 
 @st.composite
 def sized_tables(draw):
-    """A table with history, its files of any size."""
+    """Draw a table with history and files of any size."""
     state = draw(tables())
     sizes = draw(
         st.lists(st.integers(0, 130), min_size=len(state.files), max_size=len(state.files))
@@ -88,13 +88,13 @@ def sized_tables(draw):
 
 @st.composite
 def piles(draw):
-    """Partitions with the sizes of their base files, each a file group, all of one commit."""
+    """Draw partitions with the sizes of their base files, one file group each, of one commit."""
     sizes = st.lists(st.integers(1, 120), max_size=25)
     return {path: draw(sizes) for path in ("a", "b", "c")}
 
 
 def pile(sizes, past=(), shuffle=None):
-    """A table of the piles; ``past`` are outputs of clusterings: (instant, partition, sizes)."""
+    """Return a table of files; ``past``: outputs of clusterings (instant, partition, sizes)."""
     folders = {path: [] for path in (*sizes, "zz")}
     for path, found in sizes.items():
         folders[path] += [
@@ -125,7 +125,7 @@ def pile(sizes, past=(), shuffle=None):
 
 
 def ranges_of(state, seed):
-    """Statistics on two columns of every file, on three scales, made up of its name."""
+    """Return statistics on two columns of every file, on three scales, derived from its name."""
     chance = random.Random(f"{seed}")
     pairs = [sorted(chance.choices(range(20), k=2)) for _ in range(2 * len(state.files))]
     bounds = np.array(pairs, np.float64).reshape(2, len(state.files), 2)
@@ -136,7 +136,7 @@ def ranges_of(state, seed):
 
 
 def groups_in(decision):
-    """Per group: partition, outputs, bytes, file ids."""
+    """Return partition, outputs, bytes and file ids of each group."""
     groups = decision.groups
     ids = groups.file_id.to_pylist()
     bounds = groups.starts.tolist()
@@ -154,7 +154,7 @@ def groups_in(decision):
 
 
 def said(decision):
-    """Everything that a decision says, as plain values."""
+    """Return a decision as plain values."""
     return (
         groups_in(decision),
         decision.groups.base.to_pylist(),
@@ -168,7 +168,7 @@ def said(decision):
 
 @LAW
 @given(sized_tables(), clusterings(), st.none() | st.integers(0, 5))
-def test_every_slice_is_in_one_group_or_stays_for_a_reason(state, clustering, seed):
+def test_every_slice_is_in_one_group_or_kept_with_a_reason(state, clustering, seed):
     ranges = None if seed is None else ranges_of(state, seed)
     decision = plan_clustering(spec(clustering), state, ranges=ranges)
     found = decision.candidates
@@ -189,8 +189,8 @@ def test_every_slice_is_in_one_group_or_stays_for_a_reason(state, clustering, se
 
 @LAW
 @given(sized_tables(), clusterings())
-def test_the_slices_are_the_newest_of_every_live_group(state, clustering):
-    """A second opinion: the slices as the laws of cleaning find them."""
+def test_slices_are_the_newest_of_every_live_group(state, clustering):
+    """The independent implementation of the laws of cleaning finds the same slices."""
     decision = plan_clustering(spec(clustering), state)
     completions = None if state.table_version < 8 else state.completions
     expected = {}
@@ -213,7 +213,7 @@ def test_the_slices_are_the_newest_of_every_live_group(state, clustering):
 
 @LAW
 @given(sized_tables(), clusterings(), st.none() | st.integers(0, 5))
-def test_no_group_is_above_the_most_unless_it_is_one_slice(state, clustering, seed):
+def test_no_group_exceeds_the_limit_unless_it_is_one_slice(state, clustering, seed):
     ranges = None if seed is None else ranges_of(state, seed)
     decision = plan_clustering(spec(clustering), state, ranges=ranges)
     found, budget = decision.candidates, clustering.budget
@@ -231,8 +231,8 @@ def test_no_group_is_above_the_most_unless_it_is_one_slice(state, clustering, se
 
 @LAW
 @given(sized_tables(), clusterings())
-def test_nothing_that_others_have_in_hand_is_rewritten(state, clustering):
-    """No group of a pending service, and no log file of a pending write."""
+def test_files_of_pending_instants_are_not_rewritten(state, clustering):
+    """Neither groups of a pending service nor log files of a pending write."""
     decision = plan_clustering(spec(clustering), state)
     held = {(op.partition, op.file_id) for op in state.compactions}
     held |= {(given.partition, given.file_id) for given in state.clusterings}
@@ -250,8 +250,8 @@ def test_nothing_that_others_have_in_hand_is_rewritten(state, clustering):
 
 @LAW
 @given(sized_tables(), clusterings(), st.sampled_from([Policy.COMMITS, Policy.FILE_VERSIONS]))
-def test_a_clustering_leaves_the_clean_of_its_plan_as_it_is(state, clustering, policy):
-    """What is rewritten is what readers read now, and no clean of now removes that."""
+def test_clustering_does_not_change_the_clean_of_its_plan(state, clustering, policy):
+    """Clustering rewrites what readers see now, and a clean planned now does not remove that."""
     bare = replace(spec(clustering), retention=Retention(policy=policy, keep=1), timezone="UTC")
     now = datetime(2199, 1, 1, tzinfo=UTC)
     both = plan_table(bare, state, now)
@@ -270,7 +270,7 @@ def test_a_clustering_leaves_the_clean_of_its_plan_as_it_is(state, clustering, p
 
 @LAW
 @given(piles(), clusterings(), st.randoms(use_true_random=False))
-def test_the_order_of_the_listing_means_nothing(sizes, clustering, shuffle):
+def test_order_of_the_listing_does_not_matter(sizes, clustering, shuffle):
     first = plan_clustering(spec(clustering), pile(sizes))
     again = plan_clustering(spec(clustering), pile(sizes, shuffle=shuffle))
 
@@ -278,7 +278,7 @@ def test_the_order_of_the_listing_means_nothing(sizes, clustering, shuffle):
 
 
 def applied(sizes, past, decision, record, time):
-    """The piles after the groups were rewritten: files of equal size at ``time``."""
+    """Return the files after the groups were rewritten to files of equal size at ``time``."""
     taken = {}
     outputs = []
     for path, count, _, ids in groups_in(decision):
@@ -313,7 +313,7 @@ def size_of(sizes, past, path, file_id):
 
 
 def without_gaps(state):
-    """The table without the files that are gone (their size is -1)."""
+    """Return the table without the removed files (their size is -1)."""
     keep = state.files.size >= 0
     names = state.files.name.to_pylist()
     folders = {path: ([], []) for path in state.files.partitions}
@@ -348,8 +348,8 @@ def memory(past, decision):
 
 @LAW
 @given(piles(), clusterings(budget=endless), st.sampled_from([0, 5, 30]))
-def test_what_was_applied_is_not_planned_again(sizes, clustering, fixed):
-    """A commit elsewhere opens the gate of afterCommits; Hudi's own rule alone forgets."""
+def test_applied_clustering_is_not_planned_again(sizes, clustering, fixed):
+    """A later commit satisfies afterCommits; only Hudi's own rule remembers nothing."""
     clustering = replace(clustering, when=ClusteringTrigger(small_file_share_above=0.0))
     record = RecordSize(fixed=fixed, per_row=1.0, because="")
     first = plan_clustering(spec(clustering), now(sizes, []), sizes=record)
@@ -363,7 +363,7 @@ def test_what_was_applied_is_not_planned_again(sizes, clustering, fixed):
 
 @LAW
 @given(piles(), clusterings())
-def test_bounded_runs_come_to_an_end(sizes, clustering):
+def test_runs_within_a_budget_end(sizes, clustering):
     if clustering.when.always:
         clustering = replace(clustering, when=ClusteringTrigger())
     record = RecordSize(fixed=5, per_row=1.0, because="")
@@ -383,7 +383,7 @@ def test_bounded_runs_come_to_an_end(sizes, clustering):
 
 @LAW
 @given(piles(), clusterings(budget=endless))
-def test_without_a_commit_since_nothing_is_planned(sizes, clustering):
+def test_without_a_new_commit_nothing_is_planned(sizes, clustering):
     state = now(sizes, [])
     last = state.timeline.newest_time
     decision = plan_clustering(
@@ -408,8 +408,8 @@ spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20)), min_size=1, 
 
 @LAW
 @given(spans, st.sampled_from([3.0, 4.0, 8.0]))
-def test_files_that_were_laid_side_by_side_are_not_rewritten_again(found, above):
-    """Statistics of one column; the outputs of a group share out the span of its files."""
+def test_files_with_disjoint_ranges_are_not_rewritten_again(found, above):
+    """With statistics of one column, the outputs of a group divide the range of its files."""
     clustering = Clustering(
         columns=("x",),
         curve="linear",
@@ -437,7 +437,7 @@ def test_files_that_were_laid_side_by_side_are_not_rewritten_again(found, above)
 
 
 def of_bounds(state, bounds):
-    """Statistics of one column, by file id; the file of the partition beside has any."""
+    """Return statistics of one column by file id; files of other partitions have arbitrary ones."""
     files = state.files
     ids = [files.group_id[group].as_py() for group in files.group.tolist()]
     pairs = [bounds.get(file_id, (0, 0)) for file_id in ids]

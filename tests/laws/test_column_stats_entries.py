@@ -1,4 +1,4 @@
-"""No entry of Hudi's index that we make says less of a file than is in it."""
+"""Every entry that we write to Hudi's column statistics covers all values of its file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def comparable(value):
-    """As the index keeps it, and text by its bytes."""
+    """Return a value as the index keeps it, text as bytes."""
     if isinstance(value, datetime):
         return (value - EPOCH) // (EPOCH.resolution)
     if isinstance(value, date):
@@ -46,7 +46,7 @@ def comparable(value):
 
 @settings(max_examples=80, deadline=None)
 @given(COLUMNS)
-def test_every_value_lies_within_and_nulls_are_told(column):
+def test_every_value_is_within_bounds_and_nulls_are_counted(column):
     kind, values, has_statistics = column
     footer = write_footer(pa.table({"x": pa.array(values, kind)}), write_statistics=has_statistics)
     index = index_footers([("", "f.parquet", 1, footer)], ["x"], pa.schema([("x", kind)]))
@@ -67,5 +67,5 @@ def test_every_value_lies_within_and_nulls_are_told(column):
             assert comparable(found.least) <= comparable(value) <= comparable(found.greatest)
 
 
-def test_decimals_compare_as_they_are():
+def test_decimals_compare_by_value():
     assert Decimal("1.10") == comparable(Decimal("1.1"))

@@ -53,7 +53,7 @@ every_type = pytest.mark.parametrize("name", TYPES)
 
 
 def by_value(name):
-    """Sorts values of a type: then NaN, then null."""
+    """Return a sort key for values of a type: values, then NaN, then null."""
     key = TYPES[name][2]
 
     def sort_key(value):
@@ -73,7 +73,7 @@ def values_of(name, *, max_size=40):
 
 
 def without_last_zeros(value):
-    """Which linear order does not tell from the text before them."""
+    """Strip trailing zeros, which linear keys of text ignore."""
     match value:
         case str():
             return value.rstrip("\0")
@@ -89,7 +89,7 @@ def is_rising(numbers):
 @every_type
 @A_TYPE
 @given(data=st.data())
-def test_ranks_rise_with_values_then_nan_then_null(name, data):
+def test_ranks_ascend_with_values_then_nan_then_null(name, data):
     sample, others = data.draw(values_of(name)), data.draw(values_of(name))
     kind = TYPES[name][0]
     ruler = make_quantile_scale(sort_sample(pa.array(sample, kind), name), 12)
@@ -107,7 +107,7 @@ def test_ranks_rise_with_values_then_nan_then_null(name, data):
 @every_type
 @A_TYPE
 @given(data=st.data())
-def test_linear_is_the_order_of_values(name, data):
+def test_linear_keys_have_the_order_of_values(name, data):
     kind = TYPES[name][0]
     sample = [without_last_zeros(value) for value in data.draw(values_of(name))]
     table = pa.table({"c": pa.array(sample, kind), "n": np.arange(len(sample))})
@@ -138,7 +138,7 @@ def ties_of(table):
 
 @FEW
 @given(rows, curves, st.integers(1, 9), st.randoms(use_true_random=False))
-def test_a_key_does_not_depend_on_other_rows(taken, curve, count, shuffled):
+def test_key_does_not_depend_on_other_rows(taken, curve, count, shuffled):
     table = table_of(taken)
     mixed = list(range(len(taken)))
     shuffled.shuffle(mixed)
@@ -158,7 +158,7 @@ def test_a_key_does_not_depend_on_other_rows(taken, curve, count, shuffled):
 
 @FEW
 @given(rows, curves, st.integers(1, 9), st.randoms(use_true_random=False))
-def test_a_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count, shuffled):
+def test_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count, shuffled):
     table = table_of(taken)
     mixed = list(range(len(taken)))
     shuffled.shuffle(mixed)
@@ -175,7 +175,7 @@ def test_a_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count
 
 @FEW
 @given(rows, rows, st.sampled_from(["linear", "z-order", "kd-tree"]), st.integers(1, 9))
-def test_the_way_rises_along_each_column_where_the_others_stay(taken, others, curve, count):
+def test_keys_ascend_along_each_column_while_others_are_constant(taken, others, curve, count):
     layout = fit_layout(table_of(taken), "xys", files=count, curve=curve, queries=QUERIES)
     _, y, s = others[0]
     xs = sorted((x for x, _, _ in others), key=by_value("double"))
@@ -189,7 +189,7 @@ def test_the_way_rises_along_each_column_where_the_others_stay(taken, others, cu
 
 @FEW
 @given(rows, curves)
-def test_zeros_of_either_sign_have_one_key(taken, curve):
+def test_zeros_of_both_signs_have_one_key(taken, curve):
     layout = fit_layout(table_of(taken), "xys", files=5, curve=curve)
     _, y, s = taken[0]
 
@@ -200,7 +200,7 @@ def test_zeros_of_either_sign_have_one_key(taken, curve):
 
 @FEW
 @given(rows, curves, st.integers(1, 9))
-def test_rows_fill_files_alike_whatever_they_hold(taken, curve, count):
+def test_files_have_similar_sizes_whatever_the_values(taken, curve, count):
     taken = taken * (2000 // len(taken))
     table = table_of(taken)
     layout = fit_layout(table, "xys", files=count, curve=curve, ties=ties_of(table))
@@ -216,7 +216,7 @@ def test_rows_fill_files_alike_whatever_they_hold(taken, curve, count):
 
 @FEW
 @given(rows, curves, st.integers(1, 9))
-def test_files_are_ranges_of_the_way(taken, curve, count):
+def test_files_are_ranges_of_keys(taken, curve, count):
     table = table_of(taken)
     layout = fit_layout(table, "xys", files=count, curve=curve, queries=QUERIES)
     key = compute_keys(layout, table)
@@ -228,7 +228,7 @@ def test_files_are_ranges_of_the_way(taken, curve, count):
 
 
 @pytest.mark.parametrize("sides", [(2, 1), (2, 4), (3, 3), (4, 2), (5, 2)])
-def test_a_step_on_hilberts_curve_goes_to_a_neighbour(sides):
+def test_each_step_of_the_hilbert_curve_goes_to_a_neighbour(sides):
     columns, bits = sides
     cube = np.indices((1 << bits,) * columns).reshape(columns, -1)
 

@@ -1,4 +1,4 @@
-"""A slip is put right into what was meant, or left. Nothing else changes, and never a digit."""
+"""Fixing a spelling mistake restores the intended word or leaves it; nothing else changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.laws.specs import table_specs
 
 
 def words(kind: Kind):
-    """Every name and every choice of the grammar below a kind."""
+    """Yield every name and every choice of the grammar below a kind."""
     match kind:
         case Block(fields=fields):
             for field in fields:
@@ -52,7 +52,7 @@ SLIPS = (
 
 @st.composite
 def slipped(draw):
-    """A file as it was meant, and with one to three words spelt wrong."""
+    """Draw a correct file, and the same file with one to three misspelt words."""
     head = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "t"}}
     document = {**head, "spec": draw(table_specs())}
     dumped = draw(st.sampled_from([json.dumps, yaml.safe_dump]))
@@ -72,7 +72,7 @@ def digits(text: str) -> str:
 
 @settings(deadline=None, max_examples=150)
 @given(slipped())
-def test_what_is_put_right_is_what_was_meant(files):
+def test_fixes_restore_the_intended_words(files):
     meant, wrong = files
     fixes = find_fixes(wrong.encode(), "a.yaml")
     after = apply_fixes(wrong.encode(), fixes).decode()
@@ -94,7 +94,7 @@ def test_what_is_put_right_is_what_was_meant(files):
 
 
 def differences(meant: str, text: str) -> set[tuple[int, str]]:
-    """The words that are not as they were meant, each with its number."""
+    """Return the words that differ from the intended ones, with their positions."""
     wrong, right = re.split(r"([\s\"{}\[\],:]+)", text), re.split(r"([\s\"{}\[\],:]+)", meant)
 
     assert len(right) == len(wrong)

@@ -1,4 +1,4 @@
-"""What is written to an HFile is read from it, whole or key by key."""
+"""Entries written to an HFile are read back, all at once or key by key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = st.dictionaries(st.sampled_from("abcd"), st.none() | st.integers(1, 9))
 
 
 def bitwise(data):
-    """CRC-32C a bit at a time."""
+    """Compute CRC-32C bit by bit."""
     register = 0xFFFFFFFF
     for byte in data:
         register ^= byte
@@ -29,7 +29,7 @@ def bitwise(data):
 
 @given(st.dictionaries(KEYS, st.binary(max_size=3000), min_size=1), st.sets(KEYS, max_size=5))
 @settings(max_examples=60, deadline=None)
-def test_every_entry_comes_back_and_no_other(cells, others):
+def test_every_entry_round_trips_and_no_other_exists(cells, others):
     file = hfile_reader.parse_hfile(hfile_writer.encode_hfile(sorted(cells.items()), "{}"), "f")
 
     assert sorted(cells.items()) == list(file.scan_all())
@@ -44,7 +44,7 @@ def test_every_entry_comes_back_and_no_other(cells, others):
     st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_arrays_make_the_same_bytes_as_cells(cells, together, is_base_file):
+def test_arrays_give_the_same_bytes_as_cells(cells, together, is_base_file):
     keys = pa.array(sorted(cells), pa.binary())
     values = pa.array([cells[key] for key in sorted(cells)], pa.binary())
     with pytest.MonkeyPatch.context() as patched:
@@ -65,7 +65,7 @@ def test_arrays_make_the_same_bytes_as_cells(cells, together, is_base_file):
 
 @given(st.sets(st.text("ab", min_size=3, max_size=9), min_size=1), st.integers(20, 30_000))
 @settings(max_examples=60, deadline=None)
-def test_the_first_entry_of_every_start_is_among_the_samples(keys, size):
+def test_samples_include_the_first_entry_of_every_block(keys, size):
     cells = {key.encode(): b"v" * size for key in keys}
     firsts = {key[:2]: key for key in sorted(cells, reverse=True)}
     samples = list(
@@ -80,7 +80,7 @@ def test_the_first_entry_of_every_start_is_among_the_samples(keys, size):
 
 @given(st.lists(st.binary(min_size=4, max_size=600), max_size=5))
 @settings(deadline=None)
-def test_many_checksums_at_once_are_the_checksums_one_by_one(pieces):
+def test_checksums_of_many_pieces_equal_single_ones(pieces):
 
     assert [bitwise(piece) for piece in pieces] == [int(word) for word in compute_crc32c(pieces)]
 
@@ -90,7 +90,7 @@ def test_many_checksums_at_once_are_the_checksums_one_by_one(pieces):
     st.dictionaries(st.sampled_from(HeaderKey), st.text()),
     st.binary(),
 )
-def test_every_log_block_comes_back(kind, header, content):
+def test_log_blocks_round_trip(kind, header, content):
     (block,) = read_blocks(encode_block(kind, list(header.items()), content), "f")
 
     assert (kind, header, content) == (block.type, block.header, block.content)
@@ -104,7 +104,7 @@ def java_hash(text):
 
 
 @given(st.lists(st.text("abcXYZ+/=", min_size=12, max_size=12), max_size=9), st.integers(1, 12))
-def test_a_key_goes_to_the_file_group_of_its_java_hash(keys, groups):
+def test_key_belongs_to_the_file_group_of_its_java_hash(keys, groups):
     found = split_by_file_group(keys, groups)
 
     assert groups == len(found)
@@ -114,7 +114,7 @@ def test_a_key_goes_to_the_file_group_of_its_java_hash(keys, groups):
 
 
 @given(NAMES, NAMES)
-def test_what_is_deleted_where_it_is_listed_is_gone(older, newer):
+def test_deleted_listing_entries_are_removed(older, newer):
     merged = dict(older)
     merge_file_sizes(merged, newer)
     listed = {name for name, size in merged.items() if size is not None}

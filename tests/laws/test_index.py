@@ -1,4 +1,4 @@
-"""Laws of the index: it may be built in parts and stored, stopped anywhere, and stays the same."""
+"""Laws of the index: building in parts, storing and stopping anywhere do not change it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def keys_of(entries):
 
 @settings(max_examples=60, deadline=None)
 @given(files=FILES, share=st.integers(0, 6), data=st.data())
-def test_parts_that_are_merged_are_the_index_of_all(files, share, data):
+def test_merged_parts_equal_the_whole_index(files, share, data):
     every = entries(files)
     some = data.draw(st.permutations(every))
     last, rest = index_footers(some[:share], COLUMNS, SCHEMA), some[share:]
@@ -93,7 +93,7 @@ def test_parts_that_are_merged_are_the_index_of_all(files, share, data):
 
 @settings(max_examples=40, deadline=None)
 @given(files=FILES, size=st.integers(1, 7))
-def test_parts_that_are_joined_are_the_index_of_all(files, size):
+def test_joined_parts_equal_the_whole_index(files, size):
     every = entries(files)
     parts = [
         index_footers(every[at : at + size], COLUMNS, SCHEMA)
@@ -106,7 +106,7 @@ def test_parts_that_are_joined_are_the_index_of_all(files, size):
 
 @settings(max_examples=40, deadline=None)
 @given(files=FILES, wanted=st.sets(st.sampled_from(COLUMNS)))
-def test_what_is_stored_comes_back(files, wanted):
+def test_stored_index_round_trips(files, wanted):
     index = index_footers(entries(files), COLUMNS, SCHEMA)
     data = encode_index(index, FROM)
 
@@ -124,7 +124,7 @@ def _lies_within(value, low, high):
 
 @settings(max_examples=80, deadline=None)
 @given(rows=ROWS, group=st.integers(1, 3))
-def test_no_value_lies_outside_of_what_is_said(rows, group):
+def test_no_value_is_outside_its_bounds(rows, group):
     table = pa.Table.from_pylist(rows, SCHEMA)
     columns = {**{c: table[c].to_pylist() for c in COLUMNS[:-1]}}
     columns["st.b"] = [None if row is None else row["b"] for row in table["st"].to_pylist()]
@@ -155,7 +155,7 @@ def _version(number):
 
 
 def _run(storage, number):
-    """What an apply does: a new version, then what it supersedes goes."""
+    """Publish a version and remove the superseded ones, as an apply does."""
     made = publish_version(
         storage, list_versions(storage), f"2026010{number}000000000", _version(number)
     )
@@ -173,7 +173,7 @@ def _store():
 
 @pytest.mark.parametrize("how", ["before", "after", "torn"])
 @pytest.mark.parametrize("already", [0, 1, 2])
-def test_a_stop_at_any_call_leaves_a_version_that_counts_and_the_next_run_tidies_up(how, already):
+def test_stop_at_any_call_leaves_a_valid_version_and_the_next_run_cleans_up(how, already):
     seen = RecordingStorage(_store())
     for number in range(1, already + 1):
         publish_version(seen, list_versions(seen), f"2026010{number}000000000", _version(number))
@@ -206,7 +206,7 @@ def test_a_stop_at_any_call_leaves_a_version_that_counts_and_the_next_run_tidies
     assert {str([str(already)] if already else None), "['3']"} == stops
 
 
-def test_a_version_that_is_damaged_is_passed_over_and_goes_with_the_next_one():
+def test_damaged_version_is_skipped_and_removed_with_the_next_one():
     storage = _store()
     publish_version(storage, list_versions(storage), "20260101000000000", _version(1))
     bad = publish_version(storage, list_versions(storage), "20260102000000000", _version(2))
@@ -222,7 +222,7 @@ def test_a_version_that_is_damaged_is_passed_over_and_goes_with_the_next_one():
     assert 1 == len(list_versions(storage).found)
 
 
-def test_without_an_index_there_is_none_and_nothing_to_tidy():
+def test_table_without_an_index_has_no_versions_and_nothing_to_remove():
     storage = RecordingStorage(_store())
 
     assert None is _last(storage)
@@ -230,7 +230,7 @@ def test_without_an_index_there_is_none_and_nothing_to_tidy():
     assert [] == storage.mutations
 
 
-def test_nothing_goes_where_what_was_published_is_not_there():
+def test_nothing_is_removed_if_the_published_version_is_missing():
     storage = _store()
     made = publish_version(storage, list_versions(storage), "20260101000000000", _version(1))
     publish_version(storage, list_versions(storage), "20260102000000000", _version(2))
@@ -240,6 +240,6 @@ def test_nothing_goes_where_what_was_published_is_not_there():
 
     assert (
         0,
-        (f"{made.path}: the index that was published is not there; older ones stay",),
+        (f"{made.path}: the published index is missing; older versions are kept",),
     ) == (found.removed_folders, found.problems)
     assert ["2"] == _last(storage)

@@ -1,4 +1,4 @@
-"""No file that holds a row for which a predicate is true is ever left out, and many others are."""
+"""Filtering by the index never skips a file with a matching row, and skips many others."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def values_of(name):
 
 
 def literal(sql, name, zone):
-    """The column's value in the common type, by a function, and the literal's value there."""
+    """Return a function from column values to the common type, and the literal's value in it."""
     kind = COLUMNS[name][0]
     same = lambda value: value  # noqa: E731
     if sql.startswith("cast('NaN'"):
@@ -135,7 +135,7 @@ def number_literal(sql, kind):
 
 
 def instant(text, zone):
-    """Of a time as clocks of a zone show it."""
+    """Return the instant of a local time in a zone."""
     local = EPOCH.replace(tzinfo=None) + timedelta(microseconds=micros(text))
     place = UTC if zone == "UTC" else None
     if place is None:
@@ -164,7 +164,7 @@ def zoned(text, zone):
 
 
 def order(left, right):
-    """-1, 0 or 1; NaN is greatest and equal to itself."""
+    """Compare two values: -1, 0 or 1; NaN is the greatest and equals itself."""
     is_nan = [isinstance(v, float) and math.isnan(v) for v in (left, right)]
     if any(is_nan):
         return is_nan[0] - is_nan[1]
@@ -185,7 +185,7 @@ FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def compared(sign, name, sql, row, zone):
-    """Null-aware: None is null."""
+    """Compare with null (None) as in SQL."""
     value = row[name]
     if sql == "NULL":
         return (value is None) if sign == "<=>" else None
@@ -232,7 +232,7 @@ def searched(function, value, sought):
 
 @st.composite
 def leaves(draw):
-    """A predicate of one column as text, as a function of a row and a zone, and its column."""
+    """Draw a predicate on one column: text, function of a row and a zone, column."""
     name = draw(st.sampled_from([*sorted(COLUMNS), "d", "f"]))
     literals = st.sampled_from((*COLUMNS[name][2], "NULL"))
     typed = draw(st.sampled_from([name, name.upper(), name if "." in name else f"`{name}`"]))
@@ -272,7 +272,7 @@ def leaves(draw):
 
 
 def listed(typed, name, not_, literals):
-    """A list of one type: of two doubles, say."""
+    """Draw a list of literals with one type, such as two doubles."""
     types = {kind_of(sql) for sql in literals} - {"NULL"}
     literals = literals if len(types) < 2 and not types & {"F", "text"} else literals[:1]
     flip = no if not_ else (lambda part: part)
@@ -335,7 +335,7 @@ def bounds_of(kind, values):
 
 
 def stats_of(kind, files, worths):
-    """``worths``: how much each file's footer tells."""
+    """Return statistics of files; ``worths``: how complete each footer is."""
     is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
     bounds, nulls, counts, exact, free = [], [], [], [], []
     for values, worth in zip(files, worths, strict=True):
@@ -362,7 +362,7 @@ def stats_of(kind, files, worths):
 
 
 def cut_above(value):
-    """A short text that is not less; None where there is none."""
+    """Return a short text that is not less; None if there is none."""
     if len(value) <= 1:
         return value
     if isinstance(value, bytes):
@@ -375,7 +375,7 @@ FILES = 24
 
 
 def tables(names, chance):
-    """Per file its rows, and the index of the columns that have one."""
+    """Draw the rows of each file, and the index of the indexed columns."""
     sizes = [chance.randrange(5) for _ in range(FILES)]
     columns, index = {}, {}
     for name in sorted(names):
@@ -407,7 +407,7 @@ def index_of(columns, count):
 
 @LAW
 @given(data=st.data())
-def test_no_file_with_a_row_that_is_true_is_left_out(data):
+def test_no_file_with_a_matching_row_is_skipped(data):
     text, evaluate, *names = data.draw(PREDICATES)
     rows, index = tables(set(names), data.draw(st.builds(Random, st.integers(0, 1 << 32))))
     zone = data.draw(st.sampled_from(ZONES))
@@ -436,7 +436,7 @@ MISSES = {
 
 @LAW
 @given(data=st.data())
-def test_a_comparison_leaves_out_all_files_whose_bounds_prove_it_never_true(data):
+def test_comparison_skips_every_file_whose_bounds_exclude_it(data):
     name = data.draw(st.sampled_from(sorted(COLUMNS)))
     kind, _, literals = COLUMNS[name]
     sql = data.draw(st.sampled_from([one for one in literals if one not in UNSURE.get(name, ())]))

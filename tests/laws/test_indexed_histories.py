@@ -20,7 +20,7 @@ from tests.record_indexes import add_record_index, find_places, read_indexed_pla
 
 @dataclass
 class Indexed(History):
-    """The model has a key in one folder; what looks no key up is only given keys that are new."""
+    """A key is in one folder of the model; operations without a lookup get only new keys."""
 
     groups: int = 2
     live: tuple[str, ...] = ("files", "record_index")
@@ -33,7 +33,7 @@ class Indexed(History):
             add_record_index(self.spec.path, self.clock.now_ms(), groups=self.groups)
 
     def told_apart(self, step: Step) -> Step:
-        """The step, without rows that would bring a key a second time."""
+        """Return the step without rows that would repeat a key."""
         if not self.is_there():  # as yet keys belong to partitions
             own = {self.key(self.row(0, *one)): one for one in step.rows}
             return replace(step, rows=tuple(own.values()))
@@ -85,7 +85,7 @@ class Indexed(History):
 
 @LAW
 @given(shapes, st.lists(steps, min_size=1, max_size=5), st.integers(1, 3))
-def test_a_key_is_in_the_table_once_and_the_index_says_where(shape, history, groups):
+def test_key_is_in_the_table_once_at_its_indexed_location(shape, history, groups):
     with tempfile.TemporaryDirectory() as folder:
         table = Indexed(Path(folder), shape, groups=groups)
         for step in history:

@@ -1,4 +1,4 @@
-"""What ``maxScan`` asks for is done once: after an apply nothing is left to do, reached or not."""
+"""Clustering for ``maxScan`` happens once: afterwards nothing is planned, reached or not."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ WHERES = (
     groups=1,
     group="20KiB",
 )
-def test_a_limit_is_worked_for_once(  # noqa: PLR0917
+def test_max_scan_is_pursued_once(  # noqa: PLR0917
     seed,
     ordered,
     partitions,

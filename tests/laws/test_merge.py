@@ -1,4 +1,4 @@
-"""Whatever is written in whatever order: merging by columns is merging record by record."""
+"""Merging by columns equals merging record by record, for any writes in any order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_final(is_delete, ts, kind):
 
 
 def in_order(written):
-    """The blocks with their places, an instant at a time; rollbacks take back earlier ones."""
+    """Return the blocks with their positions by instant; rollbacks remove earlier ones."""
     alive: dict[str, list] = {}
     for at, (what, instant, rows) in enumerate(written):
         if what == "rollback":
@@ -65,7 +65,7 @@ class Newer:
     event: bool
 
     def stays(self, old, new):
-        """Whether ``old`` is kept when ``new`` comes."""
+        """Return whether ``old`` wins against ``new``."""
         if not self.event:
             return False
         if old[0] and old[3]:
@@ -92,7 +92,7 @@ class Older(Newer):
 
 
 def by_hand(base, written, kind, how):
-    """What the records of Hudi's readers become, one after the other."""
+    """Merge record by record, as Hudi's readers do."""
     known = {}
     for at, what, rows in in_order(written):
         for n, (key, ts, *rest) in enumerate(rows):
@@ -135,7 +135,7 @@ def built(written, text, schema, kind):
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_merging_by_columns_is_merging_record_by_record(drawn):
+def test_merging_by_columns_equals_merging_record_by_record(drawn):
     kind = drawn.draw(st.sampled_from(sorted(TYPES)))
     of_time = numbers if kind != "string" else st.sampled_from(["", "a", "é", "z"])
     event, older = drawn.draw(st.booleans()), drawn.draw(st.booleans())
@@ -169,8 +169,8 @@ def test_merging_by_columns_is_merging_record_by_record(drawn):
     st.sampled_from(sorted(TYPES)),
     st.booleans(),
 )
-def test_the_winner_of_each_key_is_the_one_that_comes_out_step_by_step(events, kind, older):
-    """An event is an update, a record flagged as removed, or a deletion of a delete block."""
+def test_winner_of_each_key_equals_the_sequential_result(events, kind, older):
+    """An event is an update, a record flagged as deleted, or a key in a delete block."""
     how = Older(event=True, kind=kind) if older else Newer(event=True)
     rows = [
         (what != "u", ts, at, is_final(what != "u", ts, kind), what == "d")

@@ -1,4 +1,4 @@
-"""What overlaps is laid out once: an apply leaves nothing to do, whatever a curve reaches."""
+"""Overlapping files are clustered once: afterwards nothing is planned, whatever the gain."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ spec:
     target="4KiB",
     small="7KiB",
 )
-def test_what_overlaps_is_laid_out_once(  # noqa: PLR0917
+def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
     seed, files, columns, curve, overlap, target, small
 ):
     comes_to_an_end(
@@ -95,7 +95,7 @@ def test_what_overlaps_is_laid_out_once(  # noqa: PLR0917
     groups=1,
     group="20KiB",
 )
-def test_what_is_laid_out_a_few_files_at_a_time_comes_to_an_end(  # noqa: PLR0917
+def test_clustering_a_few_files_at_a_time_ends(  # noqa: PLR0917
     seed, files, partitions, columns, curve, overlap, target, small, groups, group
 ):
     comes_to_an_end(
@@ -114,7 +114,7 @@ def test_what_is_laid_out_a_few_files_at_a_time_comes_to_an_end(  # noqa: PLR091
 
 
 def comes_to_an_end(*, seed, files, partitions, one_is_enough, **said):
-    """Lay a table out, and again with what is written to it later."""
+    """Cluster a table, and again after later writes."""
     root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Clustering comes to an end in the worst of worlds: it never helps, and always promises to."""
+"""Clustering ends even in the worst case: it always predicts a gain and never achieves it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def at(run):
 
 
 class World:
-    """Files by partition, each with all values of the column: whatever is done, all overlap."""
+    """Files by partition, each with all values of the column, so that all always overlap."""
 
     def __init__(self, counts):
         self.files = {path: {} for path in "abc"[: len(counts)]}
@@ -77,7 +77,7 @@ class World:
             written=(), clusterings=self.past, footers=None, bounds=None, rows=rows
         )
         state = table({path: [] for path in self.files}, instants)
-        return replace(state, files=files, partitions=files.partitions, evidence=known)
+        return replace(state, files=files, partitions=files.partitions, clustering_facts=known)
 
     def run(self, spec, *, is_read):
         """One plan and its apply; the share of the table that it rewrites.
@@ -128,7 +128,7 @@ class World:
 @example(counts=[5], a_group=3, groups=1, later=2, overlap=1.0, is_read=False)
 @example(counts=[5], a_group=3, groups=1, later=2, overlap=None, is_read=True)
 @example(counts=[4], a_group=3, groups=1, later=3, overlap=1.0, is_read=True)
-def test_what_never_helps_is_not_done_for_ever(counts, a_group, groups, later, overlap, is_read):
+def test_clustering_that_never_helps_ends(counts, a_group, groups, later, overlap, is_read):
     clustering = Clustering(
         columns=("x",),
         curve="linear",

@@ -1,4 +1,4 @@
-"""What is written is what is read: cleaner plans, clean metadata, properties."""
+"""Cleaner plans, clean metadata and properties round-trip."""
 
 from __future__ import annotations
 
@@ -56,25 +56,25 @@ METADATA = st.builds(
 
 
 @given(plans(), st.sampled_from(["/tables/t", "s3://bucket/t", "hdfs://n:8020/t"]))
-def test_a_cleaner_plan_is_read_as_it_was_written(plan, location):
+def test_cleaner_plan_round_trips(plan, location):
 
     assert plan == CleanerPlan.parse(plan.encode(location), "x")
 
 
 @given(METADATA)
-def test_clean_metadata_is_read_as_it_was_written(metadata):
+def test_clean_metadata_round_trips(metadata):
 
     assert metadata == CleanMetadata.parse(metadata.encode(), "x")
 
 
 @given(st.dictionaries(TEXT, TEXT, max_size=5))
-def test_properties_are_read_as_they_were_printed(properties):
+def test_properties_round_trip(properties):
 
     assert properties == parse_java_properties(format_java_properties(properties), "x")
 
 
 @given(st.dictionaries(TEXT, TEXT, max_size=5))
-def test_printed_properties_are_ascii_and_a_line_each(properties):
+def test_encoded_properties_are_ascii_with_one_line_each(properties):
     lines = format_java_properties(properties).decode("ascii").splitlines()
 
     assert len(properties) == len(lines)

@@ -28,7 +28,7 @@ quick = settings(
 
 @quick
 @given(plans())
-def test_a_plan_that_was_read_writes_the_same_bytes(plan: Plan):
+def test_decoded_plan_encodes_to_the_same_bytes(plan: Plan):
     data = dump_plan(plan)
 
     assert data == dump_plan(load_plan(data, "plan.json"))
@@ -36,7 +36,7 @@ def test_a_plan_that_was_read_writes_the_same_bytes(plan: Plan):
 
 @quick
 @given(plans())
-def test_the_bytes_are_what_json_would_write(plan: Plan):
+def test_bytes_equal_the_output_of_json(plan: Plan):
     data = dump_plan(plan)
 
     assert data == canonical_json.to_canonical_bytes(json.loads(data)) + b"\n"
@@ -44,7 +44,7 @@ def test_the_bytes_are_what_json_would_write(plan: Plan):
 
 @quick
 @given(plans(), st.integers(1, 400), st.integers(1, 3))
-def test_chunks_leave_no_trace(plan: Plan, chunk_bytes: int, chunk_rows: int):
+def test_chunk_sizes_do_not_change_the_result(plan: Plan, chunk_bytes: int, chunk_rows: int):
     data = dump_plan(plan)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_rows, "_CHUNK_BYTES", chunk_bytes)
@@ -58,7 +58,7 @@ def test_chunks_leave_no_trace(plan: Plan, chunk_bytes: int, chunk_rows: int):
 
 @quick
 @given(plans())
-def test_a_tool_may_reformat_the_document(plan: Plan):
+def test_reformatted_document_is_accepted(plan: Plan):
     data = dump_plan(plan)
     reformatted = json.dumps(json.loads(data), indent=2).encode()
 
@@ -67,7 +67,7 @@ def test_a_tool_may_reformat_the_document(plan: Plan):
 
 @quick
 @given(plans())
-def test_digests_are_those_of_the_document(plan: Plan):
+def test_digests_match_the_document(plan: Plan):
     document = json.loads(dump_plan(plan))
     covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
 
@@ -84,7 +84,7 @@ def test_digests_are_those_of_the_document(plan: Plan):
 
 @quick
 @given(plans(), st.data())
-def test_no_damage_goes_unseen(plan: Plan, data: st.DataObject):
+def test_every_damage_is_detected(plan: Plan, data: st.DataObject):
     sound = dump_plan(plan)
     at = data.draw(st.integers(0, len(sound) - 2))
     likely = st.sampled_from(b'019afz"{}[],: \\')
@@ -102,7 +102,7 @@ def test_no_damage_goes_unseen(plan: Plan, data: st.DataObject):
 
 @quick
 @given(plans(), st.data())
-def test_no_piece_out_of_place_goes_unseen(plan: Plan, data: st.DataObject):
+def test_every_misplaced_part_is_detected(plan: Plan, data: st.DataObject):
     sound = dump_plan(plan)
     places = st.integers(0, len(sound) - 2)
     a, b, c = sorted(data.draw(st.tuples(places, places, places)))
@@ -117,7 +117,7 @@ def test_no_piece_out_of_place_goes_unseen(plan: Plan, data: st.DataObject):
 
 @quick
 @given(plans(), st.data())
-def test_a_document_that_was_cut_off_is_refused(plan: Plan, data: st.DataObject):
+def test_truncated_document_is_refused(plan: Plan, data: st.DataObject):
     sound = dump_plan(plan)
     end = data.draw(st.integers(0, len(sound) - 2))
 

@@ -1,4 +1,4 @@
-"""What policies may do to a plan, and what no edit of a table's spec can."""
+"""Laws of policies: what they may change in a plan, and that no table spec can evade them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def refused(plan, spec, policies, now=NOW):
 
 @LAW
 @given(tables(), retentions(), guards)
-def test_policies_change_nothing_of_what_a_plan_does(state, retention, policies):
+def test_policies_do_not_change_the_steps_of_a_plan(state, retention, policies):
     spec = TableSpec(name="fin.a", path="/t", retention=retention)
     free = plan_table(spec, state, NOW)
     guarded = plan_table(replace(spec, guarded_by=policies), state, NOW)
@@ -107,13 +107,13 @@ def test_policies_change_nothing_of_what_a_plan_does(state, retention, policies)
 
 @LAW
 @given(plans, specs, guards, policies)
-def test_another_policy_takes_no_refusal_away(plan, spec, policies, more):
+def test_additional_policy_removes_no_refusal(plan, spec, policies, more):
     assert set(refused(plan, spec, policies)) <= set(refused(plan, spec, [*policies, more]))
 
 
 @LAW
 @given(plans, specs, policies, waivers)
-def test_a_waiver_is_of_its_rule_and_its_table_until_its_day(plan, spec, policy, waiver):
+def test_waiver_applies_to_its_rule_and_table_until_it_expires(plan, spec, policy, waiver):
     before = refused(plan, spec, [replace(policy, waivers=())])
     after = refused(plan, spec, [replace(policy, waivers=(waiver,))])
     is_meant = waiver.table == spec.name and waiver.until >= "2026-01-01"
@@ -125,7 +125,7 @@ def test_a_waiver_is_of_its_rule_and_its_table_until_its_day(plan, spec, policy,
 
 @LAW
 @given(plans, specs, policies)
-def test_what_is_waived_or_only_warned_of_is_still_said(plan, spec, policy):
+def test_waived_findings_and_warnings_are_still_reported(plan, spec, policy):
     strict = replace(policy, waivers=(), severity="error")
     found = evaluate_policies(plan, replace(spec, guarded_by=(policy,)), NOW)
 
@@ -136,7 +136,7 @@ def test_what_is_waived_or_only_warned_of_is_still_said(plan, spec, policy):
 
 @LAW
 @given(plans, specs, policies)
-def test_no_edit_of_a_retention_gets_below_the_least(plan, spec, policy):
+def test_no_retention_gets_below_the_minimum(plan, spec, policy):
     strict = replace(policy, waivers=(), severity="error")
     rules = {note.rule for note in refused(plan, spec, [strict])}
     kept = spec.retention
@@ -148,7 +148,7 @@ def test_no_edit_of_a_retention_gets_below_the_least(plan, spec, policy):
 
 @LAW
 @given(plans, specs, policies, st.data())
-def test_a_larger_plan_is_refused_for_no_less(plan, spec, policy, data):
+def test_larger_plan_is_refused_at_least_as_often(plan, spec, policy, data):
     impact = plan.impact
     larger = replace(
         plan,
@@ -167,7 +167,7 @@ def test_a_larger_plan_is_refused_for_no_less(plan, spec, policy, data):
 
 @LAW
 @given(plans, specs, policies, st.integers(0, 10))
-def test_time_only_takes_waivers_away(plan, spec, policy, later):
+def test_waivers_only_expire_with_time(plan, spec, policy, later):
     then = NOW + timedelta(days=later)
 
     assert {note.rule for note in refused(plan, spec, [policy])} <= {

@@ -1,4 +1,4 @@
-"""What a plan predicts of queries is what a rewrite of the table comes to."""
+"""Predictions of a plan for queries match a rewrite of the table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ WHERE = (
 
 
 def table_of(rng: np.random.Generator, rows: int) -> pa.Table:
-    """No value comes twice in what orders the rows: keys would part them, which nobody samples."""
+    """Return rows with distinct values in the ordering columns.
+
+    Equal values would be separated by record keys, which are not sampled.
+    """
     return pa.table(
         {
             "id": pa.array(rng.permutation(rows)),
@@ -92,7 +95,7 @@ def spec_of(
     outputs=st.integers(1, 9),
     queries=st.lists(st.sampled_from(WHERE), min_size=1, max_size=4, unique=True),
 )
-def test_files_are_those_of_the_rewrite_where_all_row_groups_are_sampled(
+def test_predicted_files_equal_the_rewrite_if_all_row_groups_are_sampled(
     seed, files, curve, outputs, queries
 ):
     rng = np.random.default_rng(seed)
@@ -120,7 +123,7 @@ def test_files_are_those_of_the_rewrite_where_all_row_groups_are_sampled(
 
 
 def rewritten(storage, spec, state, plan, path):
-    """The files of the plan's clustering."""
+    """Return the files that the plan's clustering writes."""
     (step,) = plan.steps
     ground = read_table_facts(storage, state)
     layout = ClusteringLayout(columns=step.columns, curve=step.curve, mapping=step.mapping)
@@ -132,8 +135,8 @@ def rewritten(storage, spec, state, plan, path):
     return [path / file.name for one in made for file in one.files]
 
 
-def test_files_that_grow_beyond_the_most_are_split_as_the_rewrite_does(tmp_path):
-    """Numbers that come in order take little room, and more where rows are ordered by others."""
+def test_files_beyond_the_maximum_are_split_like_in_the_rewrite(tmp_path):
+    """Sorted numbers compress well, and worse once rows are sorted by other columns."""
     rng = np.random.default_rng(3)
     rows, outputs = 40_000, 5
     table = pa.table(
@@ -165,7 +168,7 @@ def test_files_that_grow_beyond_the_most_are_split_as_the_rewrite_does(tmp_path)
         assert abs(said["bytesAfter"] - made) < 0.05 * made
 
 
-def test_partitions_that_a_query_leaves_out_are_not_read_before_nor_after(tmp_path):
+def test_partitions_excluded_by_a_query_are_read_neither_before_nor_after(tmp_path):
     rng = np.random.default_rng(5)
     days = {}
     for day in ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"):
@@ -182,7 +185,7 @@ def test_partitions_that_a_query_leaves_out_are_not_read_before_nor_after(tmp_pa
     assert [1, 2, 0] == [one["filesAfter"] for one in plan.predictions]
 
 
-def test_a_sample_has_no_more_row_groups_than_asked_and_is_always_the_same(tmp_path):
+def test_sample_respects_its_limit_and_is_deterministic(tmp_path):
     rng = np.random.default_rng(5)
     parts = {f"p{nth}": [table_of(rng, 100) for _ in range(5)] for nth in range(4)}
     path = write_table(tmp_path / "t", parts, by="p")
@@ -211,7 +214,7 @@ def test_a_sample_has_no_more_row_groups_than_asked_and_is_always_the_same(tmp_p
 
 
 def sampled_of_uneven_files(tmp_path, most):
-    """Of files with 12, 1 and 1 row groups, which is that of most rows: rows a file, and groups."""
+    """Sample files with 12, 1 and 1 row groups; return rows per file and the row groups read."""
     rng = np.random.default_rng(5)
     path = write_table(tmp_path / "t", {"": [table_of(rng, rows) for rows in (1200, 100, 20)]})
     for file in path.glob("*.parquet"):
@@ -230,7 +233,7 @@ def sampled_of_uneven_files(tmp_path, most):
     return np.bincount(found.file, minlength=3).tolist(), found
 
 
-def test_where_there_are_no_more_row_groups_than_are_read_all_are(tmp_path):
+def test_all_row_groups_are_read_if_they_are_few(tmp_path):
     rows, found = sampled_of_uneven_files(tmp_path, 14)
 
     assert ([1200, 100, 20], 14, 14) == (rows, found.groups, found.total_groups)
@@ -240,7 +243,7 @@ def test_where_there_are_no_more_row_groups_than_are_read_all_are(tmp_path):
     assert 0.2 < found.column_shares["x"] < 0.4
 
 
-def test_row_groups_are_read_by_their_rows_not_by_their_files(tmp_path):
+def test_row_groups_are_sampled_by_rows_not_by_files(tmp_path):
     rows, found = sampled_of_uneven_files(tmp_path, 7)
 
     assert 7 == found.groups
@@ -248,7 +251,7 @@ def test_row_groups_are_read_by_their_rows_not_by_their_files(tmp_path):
     assert sum(rows) == len(found.rows)
 
 
-def test_whole_rows_are_the_first_of_some_row_groups(tmp_path):
+def test_whole_rows_are_the_first_rows_of_some_row_groups(tmp_path):
     path = write_table(tmp_path / "t", {"": make_orders(40_000, 4)})
     for file in path.glob("*.parquet"):
         pq.write_table(pq.read_table(file), file, row_group_size=1000)
@@ -279,8 +282,8 @@ def test_whole_rows_are_the_first_of_some_row_groups(tmp_path):
     assert whole(0) is None
 
 
-def test_a_file_that_was_not_looked_into_is_as_its_neighbours_are():
-    """Half of the bytes are in a big file and half in many small ones, of which one is sampled."""
+def test_file_without_sample_is_like_its_neighbours():
+    """Half of the bytes are in a large file, half in many small ones, one of them sampled."""
     rows = 100
     sample = RowSample(
         rows=pa.table({"x": [1] * rows + [2] * rows}),

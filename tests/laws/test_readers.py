@@ -1,4 +1,4 @@
-"""What readers need stays, and nothing else changes for it; on tables of every version and type."""
+"""Files that readers need are kept, and nothing else changes; tables of all versions and types."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def plan(retention, state, cutoff, window=None):
 
 
 def still_read(state, window):
-    """Files of slices that came to be or were superseded since the window's start: plain loops."""
+    """Return, by plain loops, the files of slices created or superseded since the window began."""
     known = state.completions if state.table_version >= 8 else state.v6_completions
     pending = {
         instant.requested
@@ -80,7 +80,7 @@ def still_read(state, window):
 
 @LAW
 @given(tables(), retentions(), cutoffs(), windows)
-def test_a_second_opinion_keeps_the_same_for_readers(state, retention, cutoff, window):
+def test_independent_implementation_keeps_the_same_for_readers(state, retention, cutoff, window):
     without_readers = removed(plan(retention, state, cutoff))
     decision = plan(retention, state, cutoff, window)
 
@@ -89,9 +89,7 @@ def test_a_second_opinion_keeps_the_same_for_readers(state, retention, cutoff, w
 
 @LAW
 @given(tables(), retentions(), cutoffs(), windows, windows)
-def test_a_longer_reader_removes_a_part_of_what_a_shorter_one_does(
-    state, retention, cutoff, one, other
-):
+def test_longer_reader_window_removes_a_subset(state, retention, cutoff, one, other):
     longer, shorter = sorted([one, other], key=lambda window: window.start)
 
     assert removed(plan(retention, state, cutoff, longer)) <= removed(
@@ -121,7 +119,7 @@ def pairs_of(files):
 
 @LAW
 @given(tables(), retentions(), cutoffs(), windows)
-def test_a_rule_that_is_named_before_readers_stays_named(state, retention, cutoff, window):
+def test_rules_listed_before_readers_take_precedence(state, retention, cutoff, window):
     alone = plan(retention, state, cutoff).kept
     kept = plan(retention, state, cutoff, window).kept
     before = dict(zip(pairs_of(alone), alone.rule.tolist(), strict=True))
@@ -133,7 +131,7 @@ def test_a_rule_that_is_named_before_readers_stays_named(state, retention, cutof
 
 @LAW
 @given(tables(), retentions(), cutoffs(), windows)
-def test_a_clean_leaves_nothing_for_the_next(state, retention, cutoff, window):
+def test_second_clean_removes_nothing(state, retention, cutoff, window):
     first = removed(plan(retention, state, cutoff, window))
 
     assert set() == removed(plan(retention, without_files(state, first), cutoff, window))
@@ -141,7 +139,7 @@ def test_a_clean_leaves_nothing_for_the_next(state, retention, cutoff, window):
 
 @LAW
 @given(tables(), windows, st.data())
-def test_of_a_pending_clean_nothing_goes_that_readers_need(state, window, data):
+def test_pending_clean_removes_nothing_that_readers_need(state, window, data):
     rows = list_files(state)
     chosen = data.draw(st.lists(st.sampled_from(rows), unique=True)) if rows else []
     names = {}
@@ -161,7 +159,7 @@ def test_of_a_pending_clean_nothing_goes_that_readers_need(state, window, data):
 
 @LAW
 @given(tables(), retentions(), st.integers(1, 60))
-def test_no_window_shrinks_below_what_a_reader_declared(state, retention, minutes):
+def test_window_is_never_shorter_than_declared(state, retention, minutes):
     readers = Readers(longest_query=60 * minutes)
     if retention.policy is Policy.HOURS:
         retention = replace(retention, keep=1)

@@ -1,4 +1,4 @@
-"""A rewrite loses no row and doubles none, whatever is rewritten, how, and in what pieces."""
+"""A rewrite neither loses nor repeats rows, whatever its inputs, options and parts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def columns(rows):
     group_rows=st.sampled_from([1, 7, 1 << 20]),
 )
 @settings(max_examples=40, deadline=None)
-def test_rows_stay_the_same(slices, ordering, bounds, outputs, target, group_rows):
+def test_rewrite_keeps_all_rows(slices, ordering, bounds, outputs, target, group_rows):
     store = storage()
     files = [
         base_file(store, number, columns(rows), group_rows=length)

@@ -69,7 +69,7 @@ rules = st.one_of(
 
 @st.composite
 def tables(draw):
-    """Groups of two partitions, and a write to three."""
+    """Draw file groups of two partitions, and a write to three."""
     slices = st.one_of(
         st.integers(0, 200_000),
         st.tuples(st.one_of(st.none(), st.integers(1, 200_000)), st.integers(1, 400_000)),
@@ -115,7 +115,7 @@ def test_every_row_is_in_one_bucket(table, kind, rule):
 
 @LAW
 @given(tables(), kinds, rules)
-def test_new_rows_go_to_small_files_of_their_partition_that_nothing_holds(table, kind, rule):
+def test_new_rows_go_to_small_files_of_their_partition_without_pending_services(table, kind, rule):
     groups, workload = table
     found = assign_rows(groups, workload, kind, rule)
     taking = (found.group >= 0) & (found.inserts > 0)
@@ -134,10 +134,8 @@ def test_new_rows_go_to_small_files_of_their_partition_that_nothing_holds(table,
 
 @LAW
 @given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, SteadyRule)))
-def test_no_file_that_a_steady_write_fills_or_makes_is_15_percent_above_the_target(
-    table, kind, rule
-):
-    """But one whose only row is too big for that. A byte for the rounding of sizes."""
+def test_no_file_of_a_steady_write_exceeds_the_target_by_15_percent(table, kind, rule):
+    """Except a file with a single row that is too large. One byte of tolerance for rounding."""
     found = assign_rows(*table, kind, rule)
     is_filled = (found.inserts > 0) & (~found.is_new | (found.inserts > 1))
 
@@ -148,7 +146,7 @@ def test_no_file_that_a_steady_write_fills_or_makes_is_15_percent_above_the_targ
 
 @LAW
 @given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, SteadyRule)))
-def test_a_file_is_filled_only_where_that_is_worth_its_rewrite(table, kind, rule):
+def test_file_is_filled_only_within_the_rewrite_cap(table, kind, rule):
     groups, workload = table
     found = assign_rows(groups, workload, kind, rule)
     old = found.group >= 0
@@ -164,7 +162,7 @@ def test_a_file_is_filled_only_where_that_is_worth_its_rewrite(table, kind, rule
 
 @LAW
 @given(tables(), kinds, rules.filter(lambda rule: isinstance(rule, SteadyRule)), st.randoms())
-def test_a_steady_assignment_does_not_know_the_order_of_a_listing(table, kind, rule, random):
+def test_steady_assignment_does_not_depend_on_the_listing_order(table, kind, rule, random):
     groups, workload = table
     order = [
         at
@@ -224,8 +222,8 @@ FINE = st.builds(
 
 @LAW
 @given(FINE, st.lists(st.integers(1, 3_000), max_size=12), st.sets(st.integers(0, 30)))
-def test_inserts_leave_at_most_one_small_file_beyond_those_that_are_pinned(rule, batches, pinned):
-    """Pinned are some of the files in the order in which they come to be, for good."""
+def test_inserts_leave_at_most_one_small_file_besides_pinned_ones(rule, batches, pinned):
+    """``pinned``: numbers of files, in order of creation, that always have a pending service."""
     files = {}
     for rows in batches:
         held = [name for nth, name in enumerate(files) if nth in pinned]
@@ -245,7 +243,7 @@ keys = st.sets(st.text(min_size=1, max_size=12), min_size=1, max_size=300)
 
 @st.composite
 def routed(draw):
-    """Distinct record keys, and buckets that take them all."""
+    """Draw distinct record keys, and buckets that take all of them."""
     some = sorted(draw(keys))
     ends = sorted(draw(st.sets(st.integers(1, len(some)))) | {len(some)})
     inserts = np.diff([0, *ends]).astype(np.int64)
@@ -254,7 +252,7 @@ def routed(draw):
 
 @LAW
 @given(routed(), st.randoms())
-def test_routing_loses_no_row_and_does_not_know_the_order_of_rows(case, random):
+def test_routing_keeps_all_rows_and_does_not_depend_on_their_order(case, random):
     column, inserts = case
     order = pa.array(random.sample(range(len(column)), len(column)), pa.int64())
     hashes = hash_record_keys(column)
@@ -280,7 +278,7 @@ def test_routing_loses_no_row_and_does_not_know_the_order_of_rows(case, random):
 
 @LAW
 @given(routed())
-def test_a_histogram_s_cuts_are_off_by_a_bin_at_most(case):
+def test_histogram_boundaries_are_off_by_at_most_one_bin(case):
     column, inserts = case
     hashes = hash_record_keys(column)
     counts = count_hashes(hashes, 12)
@@ -296,7 +294,7 @@ def test_a_histogram_s_cuts_are_off_by_a_bin_at_most(case):
     st.integers(1, 5),
     st.lists(st.one_of(st.integers(1, 400), st.sampled_from(["began", "completed"])), max_size=25),
 )
-def test_streams_lose_no_row_and_tasks_share_no_file(tasks, steps):
+def test_streams_keep_all_rows_and_tasks_share_no_file(tasks, steps):
     rule = SteadyRule(
         sizes=FileSizeLimits(target=120, small=100),
         record_size=RecordSize(fixed=10, per_row=1.0, because=""),

@@ -1,4 +1,4 @@
-"""Reads of a table's past find what was there then; on tables of every version and type."""
+"""Time travel finds the slices of that time; on tables of every version and type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAW = settings(max_examples=60, deadline=None)
 
 
 def seen(state, until=None, **how):
-    """(base, logs) of each slice."""
+    """Return (base, logs) of each slice."""
     picked = pick_slices(state, until or ReadLimit(), **how)
     none = np.zeros(len(picked), np.int32)
     found = picked.to_table(none, none.astype(np.bool_)).to_pylist()
@@ -29,13 +29,13 @@ def seen(state, until=None, **how):
 
 
 def finished(state):
-    """The writes that ended."""
+    """Return the completed writes."""
     return {i.requested for i in state.timeline.commits}
 
 
 @LAW
 @given(tables_at_two_times(), st.booleans())
-def test_the_slices_as_of_an_instant_are_the_newest_of_the_table_then(times, only_base):
+def test_slices_as_of_an_instant_are_the_newest_at_that_time(times, only_base):
     time, then, now = times
     until = ReadLimit(requested=time)
     # a log file of version 6 that came later may be named after a slice of then
@@ -51,7 +51,7 @@ def test_the_slices_as_of_an_instant_are_the_newest_of_the_table_then(times, onl
 
 @LAW
 @given(tables(), st.data())
-def test_files_of_unfinished_writes_change_nothing(state, data):
+def test_files_of_unfinished_writes_are_ignored(state, data):
     pairs = sorted({(path, name.lstrip(".").partition("_")[0]) for path, name in list_files(state)})
     groups = data.draw(st.lists(st.sampled_from(pairs), max_size=3)) if pairs else []
     times = data.draw(st.lists(st.integers(10, 30), min_size=len(groups), max_size=len(groups)))
@@ -74,7 +74,7 @@ def test_files_of_unfinished_writes_change_nothing(state, data):
 
 @LAW
 @given(tables())
-def test_where_no_write_is_unfinished_the_slices_are_those_of_the_view_of_one_partition(state):
+def test_without_unfinished_writes_slices_equal_the_view_of_one_partition(state):
     expected = []
     view = build_table_view(state)
     for path in state.partitions:
@@ -91,7 +91,7 @@ def test_where_no_write_is_unfinished_the_slices_are_those_of_the_view_of_one_pa
 
 @LAW
 @given(tables(), st.integers(0, 40), st.integers(0, 40))
-def test_ranges_that_follow_each_other_share_no_write_and_leave_none_out(state, one, other):
+def test_adjacent_ranges_share_no_write_and_miss_none(state, one, other):
     begin, middle = instant_at(min(one, other)), instant_at(max(one, other))
     whole = find_commit_times(state, begin, None)
     early, late = find_commit_times(state, begin, middle), find_commit_times(state, middle, None)
@@ -102,7 +102,7 @@ def test_ranges_that_follow_each_other_share_no_write_and_leave_none_out(state, 
 
 @LAW
 @given(tables(), st.integers(0, 40))
-def test_a_slice_that_a_range_leaves_out_holds_no_file_of_it(state, minute):
+def test_slice_outside_a_range_holds_none_of_its_files(state, minute):
     times = find_commit_times(state, instant_at(minute), None)
     picked = pick_slices(state, make_read_limit(state, None))
     left = picked.filter(~find_touched_slices(picked, state, times))
@@ -114,7 +114,7 @@ def test_a_slice_that_a_range_leaves_out_holds_no_file_of_it(state, minute):
 
 @LAW
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0, 1, 2])), max_size=8))
-def test_the_files_of_other_types_are_found_as_if_each_was_looked_into(changes):
+def test_files_with_other_types_are_found_like_by_a_full_check(changes):
     kinds = (pa.int32(), pa.int64(), pa.float64())
     columns, files = {}, []
     for name, kind in changes:

@@ -1,4 +1,4 @@
-"""However inserts come, a partition has at most one small file that nothing holds.
+"""Whatever the inserts, a partition has at most one small file without a pending service.
 
 With a cap on what is written again it may have more; the files of these tests are below what any
 file may be written again for, so that there is none.
@@ -59,7 +59,7 @@ FULL = 1.08
 
 
 class Table(WriteRuns):
-    """Inserts into a table of rows that are all about as wide."""
+    """Inserts rows of similar width into a table."""
 
     def __init__(self, folder: Path, *, version: int, width: int, record: int) -> None:
         folder.mkdir()
@@ -71,7 +71,7 @@ class Table(WriteRuns):
         self.width, self.key = width, 0
 
     def insert(self, counts, way=WriteMode.INSERT):
-        """So many new rows into each partition."""
+        """Insert new rows into each partition."""
         found = []
         for partition, count in counts.items():
             for _ in range(count):
@@ -83,7 +83,7 @@ class Table(WriteRuns):
         self.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), way)
 
     def files(self):
-        """Sizes and keys of the files that readers see, by partition."""
+        """Return sizes and keys of the visible files by partition."""
         storage = open_storage(self.spec.path)
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         found = defaultdict(list)
@@ -112,8 +112,8 @@ batches = st.lists(
     record=st.sampled_from([1, 1024]),
     way=st.sampled_from([WriteMode.INSERT, WriteMode.UPSERT]),
 )
-def test_whole_runs_leave_a_partition_at_most_one_small_file(counts, version, width, record, way):
-    """And none that is too big; and which row is in which file is the same every time."""
+def test_runs_leave_at_most_one_small_file_per_partition(counts, version, width, record, way):
+    """No file is too large, and repeating the run gives the same rows in each file."""
     with tempfile.TemporaryDirectory() as folder:
         table, other = (
             Table(Path(folder, name), version=version, width=width, record=record)
@@ -134,8 +134,8 @@ def test_whole_runs_leave_a_partition_at_most_one_small_file(counts, version, wi
 
 
 @pytest.mark.parametrize("width", [9_000, 12_000, 40_000])
-def test_the_first_file_of_wide_rows_is_not_too_big(width, tmp_path):
-    """Though half of it is a bloom filter, and nothing tells yet how wide they are."""
+def test_first_file_of_wide_rows_is_not_too_large(width, tmp_path):
+    """Although half of it is a bloom filter, and the width of the rows is not known yet."""
     table = Table(tmp_path / "one", version=9, width=width, record=1024)
     table.insert({"a": 110})
 
@@ -144,12 +144,12 @@ def test_the_first_file_of_wide_rows_is_not_too_big(width, tmp_path):
 
 
 def in_files(found):
-    """Which keys are together, by partition."""
+    """Return the sets of keys in each file, by partition."""
     return {path: sorted(keys for _, keys in files) for path, files in found.items() if files}
 
 
 class Simulated:
-    """Partitions of files of so many rows, whose sizes a line through their rows tells."""
+    """Partitions with files of given rows, whose sizes are linear in their rows."""
 
     def __init__(self, fixed, per_row, sizes, pinned):
         self.fixed, self.per_row, self.sizes, self.pinned = fixed, per_row, sizes, pinned
@@ -170,7 +170,7 @@ class Simulated:
         return int(name[1:]) in self.pinned
 
     def rule(self):
-        """What a writer knows: its last writes, else footers, else what is declared."""
+        """Return what a writer knows: its last writes, else footers, else the declared size."""
         rows = np.array([n for files in self.files.values() for n in files.values()], np.int64)
         sizes = np.array([self.bytes_of(n) for n in rows.tolist()], np.int64)
         data = np.rint(rows * self.per_row).astype(np.int64)
@@ -203,7 +203,7 @@ class Simulated:
         )
 
     def fill(self, path, name, rows):
-        """A bucket as the writer writes it: what would be too big goes on in the next file."""
+        """Write a bucket like the writer: rows beyond the maximum go to a further file."""
         rows += self.files[path].get(name, 0)
         full = max(int((FULL * self.sizes.target - self.fixed) / self.per_row), 1)
         if self.bytes_of(rows) <= 1.15 * self.sizes.target:
@@ -228,9 +228,7 @@ class Simulated:
     per_row=st.floats(1, 20),
     pinned=st.sets(st.integers(1, 30)),
 )
-def test_what_is_learned_of_rows_on_the_way_leaves_at_most_one_small_file(
-    first, counts, fixed, per_row, pinned
-):
+def test_learned_record_sizes_leave_at_most_one_small_file(first, counts, fixed, per_row, pinned):
     """Of several partitions, by the record size that past writes or footers tell at each step.
 
     The first write knows none: it is of rows that are declared no bigger than they are, and of so

@@ -1,4 +1,4 @@
-"""load → document → spec is the spec: a plan needs nothing but what it carries."""
+"""A spec round-trips through its document, so a plan contains everything it needs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def loaded(text: str) -> TableSpec:
 
 
 class _Quoting(yaml.SafeDumper):
-    """Texts in quotes: PyYAML leaves bare what YAML 1.2 takes for a number, as 0E0."""
+    """Quotes all texts: PyYAML does not quote some that YAML 1.2 reads as numbers, as 0E0."""
 
 
 _Quoting.add_representer(
@@ -54,7 +54,7 @@ def as_yaml(document):
 
 @settings(deadline=None, max_examples=200)
 @given(table_specs())
-def test_a_spec_comes_back_from_its_document(spec):
+def test_spec_round_trips_through_its_document(spec):
     expected = loaded(as_json(written(spec)))
     document = json.loads(canonical_json.to_canonical_bytes(expected.document))
     actual = spec_from_document(document, expected.name, expected.path)
@@ -65,7 +65,7 @@ def test_a_spec_comes_back_from_its_document(spec):
 
 @settings(deadline=None, max_examples=100)
 @given(table_specs(), st.randoms(use_true_random=False))
-def test_the_order_of_fields_does_not_count(spec, random):
+def test_order_of_fields_does_not_matter(spec, random):
     keys = list(spec)
     random.shuffle(keys)
     spec = {**spec, "path": "/lake/t"}
@@ -80,7 +80,7 @@ def test_the_order_of_fields_does_not_count(spec, random):
 
 @settings(deadline=None, max_examples=100)
 @given(table_specs())
-def test_a_document_is_a_spec_that_people_could_have_written(spec):
+def test_document_is_a_valid_spec_file(spec):
     expected = loaded(as_json(written({**spec, "path": "/lake/t"})))
     block = {k: v for k, v in expected.document.items() if k not in ("labels", "owner")}
 
@@ -89,7 +89,7 @@ def test_a_document_is_a_spec_that_people_could_have_written(spec):
 
 @settings(deadline=None, max_examples=100)
 @given(table_specs())
-def test_what_loads_is_valid_by_the_schema(spec):
+def test_every_loaded_spec_is_valid_by_the_schema(spec):
     loaded(as_json(written(spec)))
 
     assert [] == [error.message for error in VALIDATOR.iter_errors(written(spec))]

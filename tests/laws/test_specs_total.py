@@ -1,4 +1,4 @@
-"""Whatever the bytes of a spec file: specs, or lines that name a file. Never anything else."""
+"""Loading any bytes gives specs or error lines that name the file, and nothing else."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_any_yaml(text):
 
 @settings(deadline=None, max_examples=300)
 @given(st.data())
-def test_a_spec_with_bytes_changed(data):
+def test_spec_with_changed_bytes(data):
     text = bytearray(data.draw(st.sampled_from(TEXTS)))
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(text)))
@@ -101,7 +101,7 @@ def test_a_spec_with_bytes_changed(data):
 
 @settings(deadline=None, max_examples=300)
 @given(st.dictionaries(NAMES, TREES, max_size=5))
-def test_a_table_with_any_spec(spec):
+def test_table_with_any_spec(spec):
     head = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "t"}}
     loads_or_says_why(json.dumps({**head, "spec": {"path": "../t", **spec}}).encode())
 
@@ -115,7 +115,7 @@ def test_any_document_of_a_kind(metadata, selector, spec, kind):
 
 @settings(deadline=None, max_examples=200)
 @given(table_specs(), st.dictionaries(NAMES, TREES, max_size=3), st.booleans())
-def test_good_specs_with_any_defaults(spec, defaults, by_place):
+def test_valid_specs_with_any_defaults(spec, defaults, by_place):
     head = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "t"}}
     selector = {"paths": ["**"]} if by_place else {}
     below = {**head, "kind": "TableDefaults", "selector": selector, "spec": defaults}
@@ -135,7 +135,7 @@ IN_ENVIRONMENTS = NAMES | st.sampled_from([*sorted(WORDS_OF_ENVIRONMENTS), "from
     | values(ENVIRONMENT_SPEC),
     st.booleans(),
 )
-def test_a_table_in_any_environment(environment, has_path):
+def test_table_in_any_environment(environment, has_path):
     spec = {"path": "../t"} if has_path else {}
     with TemporaryDirectory() as folder:
         for file, kind, each in (("a", "HudiTable", spec), ("b", "Environment", environment)):

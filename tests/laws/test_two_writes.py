@@ -1,4 +1,4 @@
-"""Of two writes that run at once, what is in the table is what one after the other would have left.
+"""Two concurrent writes leave the same table as the two writes one after the other.
 
 The second runs as a whole just before one of the calls by which the first changes the table.
 """
@@ -48,7 +48,7 @@ NEW = (WriteMode.UPSERT, [(4, "c", 1, "x")])
 
 
 def after(table, write, who):
-    """The rows of a table once a write is done; each row says whose it is."""
+    """Return the rows of a table after a write; each row names its writer."""
     way, found = write
     new = {(p, key): (key, p, ts, f"{x}{who}") for key, p, ts, x in found}
     folders = {p for _, p, _, _ in found}
@@ -75,7 +75,7 @@ def after(table, write, who):
 
 
 def run(it, write, who, **how):
-    """Whether it is completed."""
+    """Run a write and return whether it completed."""
     way, found = write
     if way is WriteMode.DELETE_PARTITION:
         how["partitions"] = sorted({f"p={p}" for _, p, _, _ in found})
@@ -88,7 +88,7 @@ def run(it, write, who, **how):
 
 
 def before(number, act):
-    """Storage in which somebody acts just before so many changes were made."""
+    """Return a storage wrapper that calls ``act`` just before the given change."""
     seen = []
 
     class Before(RecordingStorage):
@@ -106,7 +106,7 @@ def before(number, act):
 @given(one=writes, other=writes, number=st.integers(1, 30), version=st.sampled_from([6, 9]))
 @example(one=NEW, other=NEW, number=6, version=9)
 @example(one=(WriteMode.INSERT_OVERWRITE, NEW[1]), other=NEW, number=6, version=6)
-def test_two_writes_at_once_leave_what_one_after_the_other_leaves(one, other, number, version):
+def test_two_concurrent_writes_equal_two_sequential_ones(one, other, number, version):
     with tempfile.TemporaryDirectory() as folder:
         it = WriteRuns(write_spec(Path(folder), version=version))
         it.write(make_rows(*FIRST))

@@ -1,4 +1,4 @@
-"""What a printer of units prints, its parser reads as the same value."""
+"""Printed units parse to the same value."""
 
 from __future__ import annotations
 

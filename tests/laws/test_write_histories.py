@@ -1,4 +1,4 @@
-"""Whole writes to whole tables: any history of operations leaves the rows that a dictionary has.
+"""Complete writes to real tables: any history of operations leaves the rows of a dictionary.
 
 ``WRITE_HISTORIES=500`` draws as many; beside the rows, nothing is left of a run that is over.
 """
@@ -67,7 +67,7 @@ PROMOTED = (pa.int32(), pa.int64(), pa.float64())
 
 @dataclass(frozen=True)
 class Shape:
-    """What table it is."""
+    """The kind of table."""
 
     version: int
     keys: tuple[str, ...]
@@ -82,7 +82,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Step:
-    """A write: of rows (id, k, p, q, ts), of columns ``grown`` and ``promoted`` until then."""
+    """A write of rows (id, k, p, q, ts); ``grown``, ``promoted``: schema changes so far."""
 
     way: WriteMode
     rows: tuple[tuple[Any, ...], ...]
@@ -129,7 +129,7 @@ Model = dict[tuple[str, str], list[dict[str, Any]]]
 
 @dataclass
 class History:
-    """A table that runs write to, and beside it what it has to have: rows by folder and key."""
+    """A table with writes, and a model of its expected rows by folder and key."""
 
     folder: Path
     shape: Shape
@@ -159,7 +159,7 @@ class History:
         (self.spec,) = reconciler.load_specs(file)
 
     def go(self, step: Step) -> None:
-        """One write, and the same to the model."""
+        """Write to the table and to the model."""
         self.count += 1
         if step.grows and step.way is not WriteMode.DELETE:
             self.extra.append(f"y{len(self.extra)}")
@@ -182,7 +182,7 @@ class History:
             assert after - before == (outcome.counts.inserts if outcome.counts else 0)
 
     def refused(self, step: Step, rows: list[dict[str, Any]]) -> type[Exception] | None:
-        """What is not done: to delete where there is no table, to empty one without a row."""
+        """Return whether to skip a step: deleting without a table, or overwriting with no rows."""
         if step.way in (WriteMode.DELETE, WriteMode.DELETE_PARTITION) and not self.is_there():
             return PlanError
         return RowsError if step.way is WriteMode.INSERT_OVERWRITE_TABLE and not rows else None
@@ -273,7 +273,7 @@ class History:
                 self.model = {k: v for k, v in self.model.items() if k[0] not in partitions}
 
     def brought(self, step: Step, rows: list[dict[str, Any]]) -> Model:
-        """The rows by folder and key, one of each where one is written."""
+        """Return the rows by folder and key, one per key where the operation keeps one."""
         found: Model = {}
         for row in rows:
             found.setdefault((self.path(row), self.key(row)), []).append(row)
@@ -282,11 +282,11 @@ class History:
         return found
 
     def newest(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Of equal times the later one; without times the last."""
+        """Return the row that wins: the later one of equal times, the last one without times."""
         return max(reversed(rows), key=lambda row: row["ts"]) if self.shape.is_ordered else rows[-1]
 
     def assert_rows(self) -> None:
-        """What readers find is what the model has, in the right files."""
+        """Check that readers find the rows of the model in the right files."""
         storage = open_storage(self.spec.path)
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         names = self.schema().names
@@ -309,7 +309,7 @@ class History:
         assert seen == wanted
 
     def assert_tidy(self) -> None:
-        """Nothing is left of runs, and the metadata table lists what is there."""
+        """Check that runs leave nothing behind and the metadata table lists all files."""
         own = self.folder / "table" / ".hoodie"
         left = [own / "lock", *own.glob(".heartbeat/*"), *own.glob(".temp/**/*.marker*")]
         assert [] == [path for path in left if path.exists()]
@@ -327,7 +327,7 @@ class History:
 
 @LAW
 @given(shapes, st.lists(steps, min_size=1, max_size=4))
-def test_a_table_has_the_rows_of_its_history_and_nothing_else_is_left(shape, history):
+def test_table_has_the_rows_of_its_history_and_no_left_overs(shape, history):
     with tempfile.TemporaryDirectory() as folder:
         table = History(Path(folder), shape)
         for step in history:

@@ -31,14 +31,14 @@ rules = st.sampled_from([BIG, few_a_file(6), few_a_file(1), HUDI])
 
 
 def parts_of(found, count):
-    """The rows as so many tasks have them, in batches of three."""
+    """Return the rows divided among tasks, in batches of three."""
     size = -(-len(found) // count) or 1
     parts = [found[start : start + size] for start in range(0, len(found), size)]
     return [[batch(*part[at : at + 3]) for at in range(0, len(part), 3)] for part in parts]
 
 
 def by_model(model, operation, found):
-    """What a table of event time is after a write: of equal times the later one, and deletions."""
+    """Apply a write to a model with event time: the later of equal times wins; deletes remove."""
     newest = {}
     for one in found:
         key = one["p"], one["id"]
@@ -63,7 +63,7 @@ def by_model(model, operation, found):
     st.integers(1, 4),
     st.integers(1, 3),
 )
-def test_a_table_has_the_rows_that_its_history_says(history, rule, places, tasks):
+def test_table_has_the_rows_of_its_history(history, rule, places, tasks):
     model = {}
     with tempfile.TemporaryDirectory() as folder:
         table = Ledger(folder, rule)
@@ -82,7 +82,7 @@ def test_a_table_has_the_rows_that_its_history_says(history, rule, places, tasks
 
 @LAW
 @given(st.lists(batches, min_size=1, max_size=4), rules, st.integers(1, 4))
-def test_inserts_lose_no_row_and_double_none(history, rule, places):
+def test_inserts_neither_lose_nor_repeat_rows(history, rule, places):
     brought = Counter()
     with tempfile.TemporaryDirectory() as folder:
         table = Ledger(folder, rule)
@@ -99,7 +99,7 @@ def test_inserts_lose_no_row_and_double_none(history, rule, places):
 
 @LAW
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=3), st.integers(100, 300))
-def test_no_file_of_new_rows_is_much_bigger_than_its_target(history, per_file):
+def test_no_file_of_new_rows_is_much_larger_than_its_target(history, per_file):
     with tempfile.TemporaryDirectory() as folder:
         table = Ledger(folder, few_a_file(per_file))
         for count in history:
@@ -111,7 +111,7 @@ def test_no_file_of_new_rows_is_much_bigger_than_its_target(history, per_file):
 
 @LAW
 @given(batches, batches, rules, st.integers(1, 4))
-def test_a_write_that_is_tried_again_writes_the_same_files(first, second, rule, places):
+def test_repeated_write_creates_the_same_files(first, second, rule, places):
     made = []
     for _ in range(2):
         with tempfile.TemporaryDirectory() as folder:

@@ -115,7 +115,7 @@ def test_hudi_goes_on_without_what_was_dropped_and_builds_it_anew(
 ):
     hudi, table = made(version, "logs", tmp_path / "t")
     rows = hudi.rows(table)
-    monkeypatch.setattr("reconciler.hudi.metadata.sync_decisions.MOST_RECORDS", 1)
+    monkeypatch.setattr("reconciler.hudi.metadata.sync_decisions.MAX_RECORDS", 1)
     _work, planned = clustered(table, bloom=False, columns=["id"])
 
     assert [name for name in ALL[version] if name != "files"] == [*planned.dropped_partitions]

@@ -74,7 +74,7 @@ def test_workers_and_threads_make_the_same_bytes(spark, table, tmp_path):
     assert encode_index(threads.index, SAID).equals(encode_index(there.index, SAID))
     assert (1, threads.problems) == (there.unread_count, there.problems)
     (said,) = there.problems
-    assert said.endswith("it does not end as a parquet file does; restore the file from a copy")
+    assert said.endswith("it does not end like a Parquet file; restore the file from a copy")
     assert 62 == int((there.index.rows > 0).sum())
 
 

@@ -57,7 +57,7 @@ def test_what_is_advised_is_what_the_table_becomes(advised, tmp_path, capsys):
     predicted = [one["bytes"] for one in advised["tried"][0]["queries"]]
 
     assert rows == it.rows()
-    assert outcome.rewritten.files_after == measured[0].total_files
+    assert outcome.rewritten.files_after == measured[0].of_files
     # every query reads less than a third of what it read, as was advised
     for now, then, said in zip(advised["queries"], measured, predicted, strict=True):
         assert FILES == now["files"]
@@ -71,9 +71,7 @@ def test_what_is_advised_is_what_the_table_becomes(advised, tmp_path, capsys):
     assert measured == parse_measurements(state.clustering_facts.clusterings[-1].extra)
     assert 0 == run("status", it.folder / "spec.yaml")
     shown = " ".join(capsys.readouterr().out.split())
-    assert (
-        f"query one customer reads {measured[0].files} of {measured[0].total_files} files" in shown
-    )
+    assert f"query one customer reads {measured[0].files} of {measured[0].of_files} files" in shown
     # and there is nothing more to say
     assert 0 == run("advise", it.folder / "spec.yaml", "--format", "json")
     (again,) = json.loads(capsys.readouterr().out)["tables"]

@@ -220,7 +220,7 @@ def test_a_file_without_a_footer_is_read_by_every_query_and_named(table):
     assert 15 == len(step.groups.base)
     assert found.predictions[0]["filesAfter"] == 2
     (said,) = of(found.warnings, "damagedFile")
-    assert said.startswith(f"{name}: it does not end as a parquet file does; ")
+    assert said.startswith(f"{name}: it does not end like a Parquet file; ")
     assert 0 == it.apply(plan).exit_code
     _, after = planned(it)
     assert () == after.steps

@@ -239,7 +239,7 @@ class TestDamage:
         known = [low is not None for low in state.clustering_facts.bounds[0][0].to_pylist()]
 
         expected = (
-            f"{partition}/{first}: it does not end as a parquet file does; restore the file "
+            f"{partition}/{first}: it does not end like a Parquet file; restore the file "
             "from a copy; until then nothing is known of the rows in there, and they are left out "
             "of every clustering"
         )

@@ -1,6 +1,7 @@
-"""What arithmetic makes of columns: a sum that is understood, or no more than when it is null.
+"""Build arithmetic expressions: a column plus a whole number, or an opaque value.
 
-Source: Spark's arithmetic expressions, all of which are null where one of their inputs is.
+Of an opaque value only its columns are known: it is null if one of them is.
+Source: Spark's arithmetic expressions, which are all null if one of their inputs is.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _NULL: Final = Literal(kind=LiteralKind.NULL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """A value that is null where one of its columns is, and always where ``is_null``.
+    """A value that is null if one of its columns is, and always if ``is_null``.
 
-    ``predicate``: what a truth value says of rows, where it is one.
+    ``predicate``: the meaning of the value as a predicate, if it is a boolean.
     """
 
     columns: tuple[Column, ...]
@@ -47,16 +48,18 @@ Expression = Operand | Literal | Opaque
 
 
 def make_opaque(*parts: Expression) -> Opaque:
-    """Of values that an operator joins."""
+    """Return the opaque value of an operator applied to ``parts``."""
     return Opaque(columns=_collect_columns(parts), is_null=any(map(is_null, parts)))
 
 
 def make_sum(left: Expression, sign: str, right: Expression) -> Expression:
-    """``sign``: +, - or ||; understood is a column and a whole number.
+    """Return the sum of two expressions; only a column with a whole number is not opaque.
 
-    >>> one = Literal(kind=Kind.INTEGER, value=1, bits=32)
-    >>> summed(one, "-", Column(parts=("n",)))
-    Sum(of=Column(parts=('n',)), times=-1, plus=1, bits=32)
+    ``sign``: +, - or ||.
+
+    >>> one = Literal(kind=LiteralKind.INTEGER, value=1, bits=32)
+    >>> make_sum(one, "-", Column(parts=("n",)))
+    ColumnSum(operand=Column(parts=('n',)), times=-1, plus=1, bits=32)
     """
     times = 1
     if isinstance(left, Literal) and sign != "||":
@@ -66,20 +69,23 @@ def make_sum(left: Expression, sign: str, right: Expression) -> Expression:
         value = right.value
         if right.kind is LiteralKind.INTEGER and right.bits and isinstance(value, int):
             plus = value if sign == "+" else -value
-            return ColumnSum(of=left, times=times, plus=plus, bits=right.bits)
+            return ColumnSum(operand=left, times=times, plus=plus, bits=right.bits)
     return make_opaque(left, right)
 
 
 def negate(operand: Expression) -> Expression:
     return (
-        ColumnSum(of=operand, times=-1, plus=0, bits=0)
+        ColumnSum(operand=operand, times=-1, plus=0, bits=0)
         if isinstance(operand, Column | Cast)
         else make_opaque(operand)
     )
 
 
 def make_comparison(left: Expression, sign: str, right: Expression) -> Predicate:
-    """``sign``: one of Sign's, or !=. Raises NotPlainError where nothing is sure."""
+    """Return a comparison; ``sign``: a value of Sign, or !=.
+
+    Raises UnknownSyntaxError if its result is uncertain.
+    """
     if isinstance(left, Literal):
         left, right, sign = right, left, _FLIPPED.get(sign, sign)
     if isinstance(left, Literal):
@@ -89,14 +95,15 @@ def make_comparison(left: Expression, sign: str, right: Expression) -> Predicate
             raise UnknownSyntaxError
         return _NULL if is_null(left) or is_null(right) else make_strict(left, right)
     if sign == "!=":
-        return Not(of=Compare(left=left, sign=Sign.EQUAL, right=right))
+        return Not(operand=Compare(left=left, sign=Sign.EQUAL, right=right))
     return Compare(left=left, sign=Sign(sign), right=right)
 
 
 def make_strict(*parts: Expression) -> Predicate:
-    """Parts of which one that is null makes null of all; raises NotPlainError where none may be.
+    """Return a predicate that is null if one of its parts is.
 
-    Beside numbers beyond all longs Spark answers for nulls too, and a computed one may be such.
+    Raises UnknownSyntaxError if no part has a column, or if a literal exceeds the range of long:
+    compared with those, Spark returns a result for nulls too.
     """
     for part in parts:
         if isinstance(part, Literal):
@@ -108,19 +115,19 @@ def make_strict(*parts: Expression) -> Predicate:
 
 
 def fits_long(literal: Literal) -> bool:
-    """Whether it is no number that is beyond all longs."""
+    """Return whether a literal is not a number outside the range of long."""
     value = literal.value
     return not isinstance(value, int | float | Decimal) or -_BEYOND <= value < _BEYOND
 
 
 def is_null(part: Expression) -> bool:
-    """Whether it is null whatever the row."""
+    """Return whether an expression is null for every row."""
     return part.is_null if isinstance(part, Opaque) else part == _NULL
 
 
 def _collect_columns(parts: Iterable[Expression]) -> tuple[Column, ...]:
     found: dict[Column, None] = {}
     for part in parts:
-        of = part.columns if isinstance(part, Opaque) else find_columns(part)
-        found |= dict.fromkeys(of)
+        columns = part.columns if isinstance(part, Opaque) else find_columns(part)
+        found |= dict.fromkeys(columns)
     return tuple(found)

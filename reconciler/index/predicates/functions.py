@@ -1,8 +1,8 @@
-"""Functions of Spark by name, where no session has put its own in their place.
+"""Apply Spark functions by name, unless a session has replaced them.
 
-Sources: Spark's FunctionRegistry; those listed are null for a null in any of their arguments
-(StartsWith, Substring and the like are null-safe binary and ternary expressions), which holds of
-few others: coalesce, concat_ws and hash answer for nulls.
+All functions listed here are null if one of their arguments is (StartsWith, Substring and the like
+are null-intolerant expressions). Others return a result for nulls: coalesce, concat_ws, hash.
+Source: Spark's FunctionRegistry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reconciler.index.predicates.tokens import UnknownSyntaxError, split_tokens
 
 _TEXT_SEARCHES: Final = frozenset({"startswith", "endswith", "contains"})
 _DATE_SHIFTS: Final = {"date_add": "+", "date_sub": "-"}
-#: those of which anything is known
+#: all supported functions
 KNOWN_FUNCTIONS: Final = (
     _TEXT_SEARCHES
     | _DATE_SHIFTS.keys()
@@ -38,20 +38,21 @@ _SPECIAL: Final = re.compile(r"[\\%_]")
 
 
 def apply_function(name: str, arguments: Sequence[Expression]) -> Expression:
-    """What a function of ``KNOWN_FUNCTIONS`` makes of at least one argument.
+    """Return the expression of a function in ``KNOWN_FUNCTIONS`` with at least one argument.
 
-    ``date_add(d, 1)`` is ``d + 1`` and ``to_date(t)`` is ``cast(t as date)``. Raises NotPlainError
-    where nothing is sure.
+    ``date_add(d, 1)`` is ``d + 1`` and ``to_date(t)`` is ``cast(t as date)``. Raises
+    UnknownSyntaxError if its result is uncertain.
 
-    >>> called("date_sub", [Column(parts=("d",)), Literal(kind=Kind.INTEGER, value=1, bits=32)])
-    Sum(of=Column(parts=('d',)), times=1, plus=-1, bits=32)
+    >>> one = Literal(kind=LiteralKind.INTEGER, value=1, bits=32)
+    >>> apply_function("date_sub", [Column(parts=("d",)), one])
+    ColumnSum(operand=Column(parts=('d',)), times=1, plus=-1, bits=32)
     """
     first = arguments[0]
     if isinstance(first, Column | Cast):
         if name in _DATE_SHIFTS and len(arguments) == 2:  # noqa: PLR2004 - a day and a number
             return make_sum(first, _DATE_SHIFTS[name], arguments[1])
         if name == "to_date" and len(arguments) == 1:
-            return Cast(of=first, to="date")
+            return Cast(operand=first, to="date")
     found = make_opaque(*arguments)
     if not found.columns and not found.is_null:
         raise UnknownSyntaxError
@@ -61,26 +62,26 @@ def apply_function(name: str, arguments: Sequence[Expression]) -> Expression:
 
 
 def find_functions(where: str) -> tuple[str, ...]:
-    """The functions of ``KNOWN_FUNCTIONS`` that a predicate calls by name, sorted, in lower case.
+    """Return the functions of ``KNOWN_FUNCTIONS`` that a predicate calls, sorted, in lower case.
 
-    >>> functions_in("NOT StartsWith(a, 'length(b)') OR f(c) = 1")
+    >>> find_functions("NOT StartsWith(a, 'length(b)') OR f(c) = 1")
     ('startswith',)
     """
     try:
         words = [token.word for token in split_tokens(where)]
     except UnknownSyntaxError:
-        return ()  # nothing of it is understood
+        return ()  # the whole predicate is unknown
     named = {word for word, following in pairwise(words) if following == "("}
     return tuple(sorted(named & KNOWN_FUNCTIONS))
 
 
 def _text_search(name: str, arguments: Sequence[Expression]) -> Predicate:
-    """What a text that is looked for in another says of rows."""
+    """Return the predicate of a search for one text in another."""
     if any(map(is_null, arguments)):
         return _NULL
     match name, *arguments:
         case "startswith", Column() | Cast() as subject, Literal(kind=LiteralKind.STRING) as begin:
-            if not begin.is_double_quoted:  # else a session may take it for a column
+            if not begin.is_double_quoted:  # a session may read double quotes as a column name
                 return _prefix_like(subject, str(begin.value))
         case _:
             pass
@@ -89,4 +90,4 @@ def _text_search(name: str, arguments: Sequence[Expression]) -> Predicate:
 
 def _prefix_like(operand: Column | Cast, begin: str) -> Like:
     pattern = _SPECIAL.sub(r"\\\g<0>", begin) + "%"
-    return Like(of=operand, pattern=Literal(kind=LiteralKind.STRING, value=pattern))
+    return Like(operand=operand, pattern=Literal(kind=LiteralKind.STRING, value=pattern))

@@ -1,8 +1,8 @@
-"""The parser of Spark SQL predicates, by recursive descent.
+"""Parse Spark SQL predicates by recursive descent.
 
-Anything that is not understood, up to the next AND, OR or closing parenthesis of its own depth, is
-one Unknown; where even that end is in doubt the whole predicate is. Errors of syntax are Unknown
-too: Spark reports them.
+A part that the parser does not understand becomes one Unknown, up to the next AND, OR or closing
+parenthesis of its own depth. If that end is uncertain, the whole predicate is Unknown. Syntax
+errors are Unknown too, because Spark reports them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _WIDTHS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 3
                   "bigint": 64, "long": 64}  # fmt: skip
 _FLOATING: Final = {"double": LiteralKind.DOUBLE, "float": LiteralKind.FLOAT}
 _DOUBLES: Final = {"nan": "nan", "infinity": "inf", "-infinity": "-inf"}
-#: what cannot be the name of a column without quotes, here
+#: words that this parser does not accept as unquoted column names
 _RESERVED: Final = frozenset(
     {"and", "or", "not", "between", "in", "like", "ilike", "rlike", "regexp", "is", "null"}
     | {"true", "false", "case", "when", "then", "else", "end", "exists", "interval", "any"}
@@ -69,21 +69,21 @@ _RESERVED: Final = frozenset(
     | {"current_date", "current_timestamp", "current_user", "localtimestamp"}
 )
 _CALLABLE: Final = KNOWN_FUNCTIONS | {"cast"}
-#: parentheses and negations within each other
+#: the deepest nesting of parentheses and negations
 _MAX_DEPTH: Final = 60
-#: of a number in the name of a type
+#: digits of a number in the name of a type
 _MAX_TYPE_DIGITS: Final = 2
 
 
 def parse(where: str) -> Predicate:
-    """What a predicate says; whatever isn't understood is Unknown.
+    """Return the parsed predicate; parts that the parser does not understand are Unknown.
 
     >>> parse("5 < a.b OR hash(c) = 1")
     Or(parts=(Compare(left=Column(parts=('a', 'b')), sign=<Sign.ABOVE: '>'>, \
-right=Literal(kind=<Kind.INTEGER: 'integer'>, value=5, is_double_quoted=False)), \
+right=Literal(kind=<LiteralKind.INTEGER: 'integer'>, value=5, is_double_quoted=False)), \
 Unknown(text='hash(c) = 1')))
     """
-    if "${" in where:  # Spark puts a setting's value there first, inside of texts too
+    if "${" in where:  # Spark first replaces this with the value of a setting, inside texts too
         return Unknown(text=where)
     try:
         parser = _Parser(where)
@@ -139,7 +139,9 @@ class _Parser:
             raise UnknownSyntaxError
         self._depth += 1
         try:
-            found = Not(of=self._parse_term()) if self._take("not", "!") else self._parse_plain()
+            found = (
+                Not(operand=self._parse_term()) if self._take("not", "!") else self._parse_plain()
+            )
         except UnknownSyntaxError:
             found = None
         self._depth = depth
@@ -149,7 +151,7 @@ class _Parser:
         return self._skip_unknown()
 
     def _skip_unknown(self) -> Unknown:
-        """All up to the next AND, OR or closing parenthesis; the AND of a BETWEEN is none."""
+        """Skip to the next AND, OR or closing parenthesis, but not to the AND of a BETWEEN."""
         begin, depth, betweens, end = self.next.begin, 0, 0, self.next.begin
         while self.next.kind != "end":
             word = self.next.word
@@ -172,7 +174,7 @@ class _Parser:
             self._expect(")")
             if self._is_boundary:
                 return inside
-            self._at = start  # the beginning of a value
+            self._at = start  # the parenthesis begins a value
         found = self._parse_operand()
         if not self._is_boundary:
             return self._parse_comparison(found)
@@ -183,7 +185,7 @@ class _Parser:
         return found.predicate
 
     def _parse_comparison(self, left: Expression) -> Predicate:
-        """What follows an operand."""
+        """Parse the comparison that follows an operand."""
         sign = _SIGNS.get(self.next.text) if self.next.kind == "sign" else None
         if sign is not None:
             self._at += 1
@@ -192,7 +194,7 @@ class _Parser:
             return self._parse_is(left)
         is_not = self._take("not")
         found = self._parse_in_or_like(left)
-        return Not(of=found) if is_not else found
+        return Not(operand=found) if is_not else found
 
     def _parse_is(self, operand: Expression) -> Predicate:
         if isinstance(operand, Literal | Opaque):
@@ -200,15 +202,15 @@ class _Parser:
         is_not = self._take("not")
         found: Predicate
         if self._take("null", "unknown"):
-            found = IsNull(of=operand)
+            found = IsNull(operand=operand)
         elif self._take("distinct"):
             self._expect("from")
-            found = Not(of=make_comparison(operand, "<=>", self._parse_operand()))
+            found = Not(operand=make_comparison(operand, "<=>", self._parse_operand()))
         elif self.next.word in ("true", "false"):
             found = make_comparison(operand, "<=>", self._parse_operand())
         else:
             raise UnknownSyntaxError
-        return Not(of=found) if is_not else found
+        return Not(operand=found) if is_not else found
 
     def _parse_in_or_like(self, left: Expression) -> Predicate:
         if self._take("between"):
@@ -223,7 +225,7 @@ class _Parser:
             return (
                 make_strict(left, *values)
                 if isinstance(left, Opaque)
-                else In(of=left, values=values)
+                else In(operand=left, values=values)
             )
         if self._take("ilike", "rlike", "regexp"):
             return make_strict(left, self._parse_operand())
@@ -235,7 +237,7 @@ class _Parser:
             return make_strict(left, pattern)
         if not isinstance(pattern, Literal):
             raise UnknownSyntaxError
-        return Like(of=left, pattern=pattern, escape=escape)
+        return Like(operand=left, pattern=pattern, escape=escape)
 
     def _parse_escape(self) -> str:
         found = self._parse_operand()
@@ -259,11 +261,11 @@ class _Parser:
         return tuple(found)
 
     def _parse_element(self) -> Expression:
-        """Of a list, which may be long: most are single words."""
+        """Parse an element of a list; lists may be long, and most elements are single words."""
         return self._parse_primary() if self._peek(1).word in (",", ")") else self._parse_operand()
 
     def _parse_operand(self) -> Expression:
-        """A value: of all operators these bind least."""
+        """Parse a value: first the operators with the lowest precedence."""
         if self._depth > _MAX_DEPTH:
             raise UnknownSyntaxError
         self._depth += 1
@@ -309,7 +311,7 @@ class _Parser:
             self._at += 2
             return self._parse_typed_literal(token.word, following)
         self._at += 1
-        if token.kind == "text" and following.kind != "text":  # two in a row are one
+        if token.kind == "text" and following.kind != "text":  # adjacent texts are one literal
             return parse_text(token.text)
         if token.kind == "number":
             return parse_number(token.text)
@@ -318,7 +320,7 @@ class _Parser:
         return _CONSTANTS.get(token.word) or Column(parts=token.parts)
 
     def _parse_typed_literal(self, word: str, text: Token) -> Literal:
-        """DATE '…' and the like."""
+        """Parse a literal such as DATE '…'."""
         if self.next.kind == "text":
             raise UnknownSyntaxError
         if word == "x":
@@ -336,13 +338,17 @@ class _Parser:
 
     def _parse_cast(self) -> Expression:
         self._expect("(")
-        of = self._parse_operand()
+        operand = self._parse_operand()
         self._expect("as")
         kind = self._parse_type()
         self._expect(")")
-        if isinstance(of, Literal):
-            return _cast_literal(of, kind)
-        return Cast(of=of, to=kind) if isinstance(of, Column | Cast) else make_opaque(of)
+        if isinstance(operand, Literal):
+            return _cast_literal(operand, kind)
+        return (
+            Cast(operand=operand, to=kind)
+            if isinstance(operand, Column | Cast)
+            else make_opaque(operand)
+        )
 
     def _parse_type(self) -> str:
         found = self.next.word
@@ -366,7 +372,10 @@ class _Parser:
 
 
 def _cast_literal(literal: Literal, kind: str) -> Literal | Opaque:
-    """A literal as another type, where that is sure; a null that has a type gives it to a list."""
+    """Return a literal cast to another type; a typed null is opaque, as it types a whole list.
+
+    Raises UnknownSyntaxError if the result is uncertain.
+    """
     value = literal.value
     if literal.kind is LiteralKind.NULL:
         return Opaque(columns=(), is_null=True)

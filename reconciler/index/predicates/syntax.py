@@ -1,4 +1,4 @@
-"""Spark SQL predicates as values: what is understood of them, and the text of what isn't.
+"""The syntax tree of Spark SQL predicates; unknown parts are kept as text.
 
 Sources: Spark's SqlBaseParser.g4 and AstBuilder, for Spark's default settings.
 """
@@ -13,7 +13,7 @@ from typing import assert_never
 
 
 class LiteralKind(Enum):
-    """The type of a literal. Days and times are kept as text: what they mean hangs on the zone."""
+    """The type of a literal. Dates and times stay text, because they depend on the time zone."""
 
     NULL = "null"
     BOOLEAN = "boolean"
@@ -29,7 +29,7 @@ class LiteralKind(Enum):
 
 
 class Sign(Enum):
-    """How a column is compared with a literal; to differ is the negation of to equal."""
+    """A comparison operator; "not equal" is the negation of EQUAL."""
 
     BELOW = "<"
     AT_MOST = "<="
@@ -41,9 +41,10 @@ class Sign(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """A value; ``is_double_quoted`` text is the name of a column where a session says so.
+    """A literal value.
 
-    ``bits``: of whole numbers, how many Spark keeps it in, 0 where that is not sure.
+    ``is_double_quoted``: a session setting may make this text a column name. ``bits``: the bits in
+    which Spark keeps a whole number, 0 if uncertain.
     """
 
     kind: LiteralKind
@@ -54,27 +55,27 @@ class Literal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column by its parts, unquoted and as spelled; a field of a struct has more than one."""
+    """A column name in parts, unquoted and as spelled; a struct field has several parts."""
 
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:
-    """A column as another type, by its name in lower case, ``decimal(10,2)``."""
+    """A column cast to a type, named in lower case: ``decimal(10,2)``."""
 
-    of: Column | Cast
+    operand: Column | Cast
     to: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSum:
-    """``times`` (1 or -1) times a column plus a whole number that Spark keeps in so many bits.
+    """``times`` (1 or -1) times a column, plus a whole number.
 
-    ``bits``: 0 where nothing is added.
+    ``bits``: the bits in which Spark keeps the whole number, 0 if nothing is added.
     """
 
-    of: Column | Cast
+    operand: Column | Cast
     times: int
     plus: int
     bits: int
@@ -82,7 +83,7 @@ class ColumnSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strict:
-    """A comparison of what is null where one of some columns is; more is not understood of it."""
+    """A comparison that is null if one of its columns is; nothing else is known of it."""
 
     columns: tuple[Column, ...]
 
@@ -92,7 +93,7 @@ Operand = Column | Cast | ColumnSum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compare:
-    """The column is on the left, wherever it was written."""
+    """A comparison with the column on the left, wherever it was written."""
 
     left: Operand
     sign: Sign
@@ -101,18 +102,18 @@ class Compare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class In:
-    of: Operand
+    operand: Operand
     values: tuple[Literal, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsNull:
-    of: Operand
+    operand: Operand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Like:
-    of: Operand
+    operand: Operand
     pattern: Literal
     escape: str = "\\"
 
@@ -129,17 +130,17 @@ class Or:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Not:
-    of: Predicate
+    operand: Predicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Something that is not understood, or no SQL at all."""
+    """A part that the parser does not understand, or that is not valid SQL."""
 
     text: str
 
 
-#: a bare column or literal stands for its truth value
+#: a bare column or literal is a predicate by its boolean value
 Predicate = (
     Compare
     | In
@@ -158,17 +159,22 @@ Predicate = (
 
 
 def find_columns(predicate: Predicate) -> Iterator[Column]:
-    """The columns of what is understood of a predicate, as they are written."""
+    """Yield the columns of the known parts of a predicate, as they are spelled."""
     match predicate:
         case And(parts=parts) | Or(parts=parts):
             for part in parts:
                 yield from find_columns(part)
-        case Compare(left=of) | In(of=of) | IsNull(of=of) | Like(of=of):
-            yield from find_columns(of)
-        case Not(of=of):
-            yield from find_columns(of)
-        case Cast(of=of) | ColumnSum(of=of):
-            yield from find_columns(of)
+        case (
+            Compare(left=operand)
+            | In(operand=operand)
+            | IsNull(operand=operand)
+            | Like(operand=operand)
+        ):
+            yield from find_columns(operand)
+        case Not(operand=operand):
+            yield from find_columns(operand)
+        case Cast(operand=operand) | ColumnSum(operand=operand):
+            yield from find_columns(operand)
         case Column():
             yield predicate
         case Strict(columns=columns):

@@ -1,4 +1,4 @@
-"""The words of a Spark SQL expression, and the values of its literals."""
+"""Split a Spark SQL expression into tokens and parse the values of its literals."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _ESCAPED: Final = {
 _INT: Final = 32
 _LONG: Final = 64
 _WIDTHS: Final = {"y": 8, "s": 16, "l": _LONG}
-#: digits of the widest decimal
+#: the most digits of a decimal
 MAX_DIGITS: Final = 38
 _LARGEST_FLOAT: Final = 3.4028234663852886e38
 
 
 class UnknownSyntaxError(Exception):
-    """Here is something that is not understood."""
+    """The parser does not understand this syntax."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """``kind``: text, number, name, sign or end; ``begin``, ``end``: where it stands."""
+    """A token. ``kind``: text, number, name, sign or end. ``begin``, ``end``: its offsets."""
 
     kind: str
     text: str
@@ -51,18 +51,18 @@ class Token:
 
     @property
     def word(self) -> str:
-        """A sign, or a plain name in lower case; quoted names, texts and numbers are no words."""
+        """A sign, or a name in lower case; empty for texts and numbers."""
         return self.text.lower() if self.kind in ("name", "sign") else ""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of a name."""
+        """The parts of a name with dots, unquoted."""
         found = _PARTS.finditer(self.text)
         return tuple(m[1].replace("``", "`") if m[1] else m[2] for m in found)
 
 
 def split_tokens(where: str) -> Iterator[Token]:
-    """The words of an expression; raises NotPlainError for comments and for what is no word."""
+    """Yield the tokens of an expression; raises UnknownSyntaxError for comments and other text."""
     at, where = 0, where.rstrip()
     while at < len(where):
         match = _TOKENS.match(where, at)
@@ -74,9 +74,9 @@ def split_tokens(where: str) -> Iterator[Token]:
 
 
 def parse_text(token: str) -> Literal:
-    r"""The literal that a quoted text is; raises NotPlainError for half a character.
+    r"""Return the literal of a quoted text; raises UnknownSyntaxError for half a surrogate pair.
 
-    >>> text_of(r"'a\tb\%\u00e9'").value, text_of(r"r'a\tb'").value
+    >>> parse_text(r"'a\tb\%\u00e9'").value, parse_text(r"r'a\tb'").value
     ('a\tb\\%é', 'a\\tb')
     """
     is_raw = token[0] in "rR"
@@ -99,7 +99,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def parse_bytes(token: str) -> Literal:
-    """The literal of X'…'."""
+    """Return the literal of X'…'; ``token``: the quoted digits."""
     digits = token[1:-1]
     if len(digits) % 2 or not re.fullmatch("[0-9a-fA-F]*", digits):
         raise UnknownSyntaxError
@@ -107,9 +107,9 @@ def parse_bytes(token: str) -> Literal:
 
 
 def parse_number(token: str, *, is_negative: bool = False) -> Literal:
-    """The literal of a number, of the type that its spelling says.
+    """Return the literal of a number, in the type that its spelling implies.
 
-    >>> [number_of(t).kind.value for t in ("1", "1.5", "1e3", "7L", "1.0BD", "2F", "1D")]
+    >>> [parse_number(t).kind.value for t in ("1", "1.5", "1e3", "7L", "1.0BD", "2F", "1D")]
     ['integer', 'decimal', 'double', 'integer', 'decimal', 'float', 'double']
     """
     match = _NUMBER.match(token)
@@ -117,7 +117,7 @@ def parse_number(token: str, *, is_negative: bool = False) -> Literal:
         raise UnknownSyntaxError
     try:
         number = Decimal(match["plain"] + (match["exponent"] or ""))
-    except InvalidOperation:  # an exponent beyond all numbers
+    except InvalidOperation:  # the exponent is too large
         raise UnknownSyntaxError from None
     number = number.copy_negate() if is_negative else number
     suffix = match["suffix"].lower()
@@ -132,7 +132,7 @@ def parse_number(token: str, *, is_negative: bool = False) -> Literal:
 
 
 def _make_integer(number: Decimal, bits: int, *, is_whole: bool) -> Literal:
-    """``bits``: as its suffix says; without one as few as hold it, of 32 and 64."""
+    """Return a whole number; ``bits``: of its suffix, or 0 for the fewest of 32 and 64 that fit."""
     bits = bits or (_INT if _fits_bits(number, _INT) else _LONG)
     if not is_whole or not _fits_bits(number, bits):
         raise UnknownSyntaxError
@@ -158,7 +158,10 @@ def _require_finite(value: float) -> float:
 
 
 def _make_float(value: float) -> Literal:
-    """Java rounds its text once; where rounding it twice may differ it is not understood."""
+    """Return a float literal; raises UnknownSyntaxError where rounding twice may differ from Java.
+
+    Java rounds the text to a float once; here it was rounded to a double first.
+    """
     import numpy as np  # noqa: PLC0415 - few predicates hold floats
 
     if abs(value) > _LARGEST_FLOAT:

@@ -1,7 +1,7 @@
-"""Z-order and Hilbert keys of ranks: bits of several columns in one number.
+"""Compute Z-order and Hilbert keys from ranks.
 
-A key is one or more lanes of 64 bits, the most significant first, of which rows compare as the
-curve visits them.
+A key is one or more lanes of 64 bits, the most significant lane first. Keys compare in the order in
+which the curve visits the rows.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from reconciler.layout.curves.lanes import Lane
 _BYTE: Final = 8
 _LANE: Final = 64
 _MAX_RANK_BITS: Final = 16  # bits, at most
-_BLOCK_ROWS: Final = 1 << 15  # at a time, so that everything stays in the cache
+_BLOCK_ROWS: Final = 1 << 15  # rows at a time, so that all arrays stay in the CPU cache
 
 
 def interleave_bits(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
-    """Bit by bit, the first column's first: an array of lanes by rows, numbers at their right end.
+    """Interleave the lowest ``bits`` bits of the columns, starting with the first column.
 
-    >>> interleaved([np.array([0b10]), np.array([0b11])], 2).tolist() == [[0b1101]]
+    Returns lanes by rows; the interleaved bits are the lowest bits of the key.
+
+    >>> interleave_bits([np.array([0b10]), np.array([0b11])], 2).tolist() == [[0b1101]]
     True
     """
     if bits <= _MAX_RANK_BITS and len(columns) <= _BYTE and len(columns) * bits <= _LANE:
@@ -43,7 +45,7 @@ def _row_blocks(count: int) -> Iterator[slice]:
 
 @cache
 def _spread_table(apart: int) -> Lane:
-    """Per byte its bits, each ``apart`` from the next."""
+    """Return a table that maps each byte to its bits spread ``apart`` bits from each other."""
     byte = np.arange(256, dtype=np.uint64)
     found = np.zeros(256, np.uint64)
     for bit in range(8):
@@ -52,7 +54,7 @@ def _spread_table(apart: int) -> Lane:
 
 
 def _interleave_by_table(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
-    """By table: a byte of a column at a time."""
+    """Interleave with a lookup table, one byte of a column at a time."""
     found = np.empty(len(columns[0]), np.uint64)
     apart = len(columns)
     table = _spread_table(apart)
@@ -69,7 +71,7 @@ def _interleave_by_table(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
 
 
 def _interleave_unpacked(columns: Sequence[NDArray[Any]], bits: int, lanes: int) -> Lane:
-    """By unpacked bits: any number of columns and bits."""
+    """Interleave unpacked bits, for any number of columns and bits."""
     words = np.stack(columns, axis=1).astype(">u8")
     each = np.unpackbits(words.view(np.uint8).reshape(len(words), -1, 8), axis=2)[:, :, 64 - bits :]
     key = each.transpose(0, 2, 1).reshape(len(words), -1)
@@ -80,12 +82,12 @@ def _interleave_unpacked(columns: Sequence[NDArray[Any]], bits: int, lanes: int)
 
 
 def hilbert_keys(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
-    """Where Hilbert's curve through a cube of ``2**bits`` a side passes each row.
+    """Return the position of each row on a Hilbert curve through a cube with side ``2**bits``.
 
-    An array of lanes by rows. Source: J. Skilling, Programming the Hilbert curve (2004), as in
-    the library that Hudi uses; one column is in its own order.
+    Returns lanes by rows; a single column keeps its own order. Source: J. Skilling, Programming the
+    Hilbert curve (2004), like the library that Hudi uses.
 
-    >>> hilbert([np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])], 1).tolist()
+    >>> hilbert_keys([np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])], 1).tolist()
     [[0, 1, 2, 3]]
     """
     if len(columns) == 1:
@@ -101,7 +103,7 @@ def hilbert_keys(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
 
 
 def _axes_to_hilbert(axes: Sequence[NDArray[Any]], bits: int) -> None:
-    """Coordinates to the bits of the curve's index, column by column, in place."""
+    """Transform coordinates to the bits of the Hilbert index, column by column, in place."""
     kind = axes[0].dtype.type
     first, others = axes[0], axes[1:]
     for bit in range(bits - 1, 0, -1):
@@ -126,7 +128,7 @@ def _axes_to_hilbert(axes: Sequence[NDArray[Any]], bits: int) -> None:
 
 
 def _bit_masks(axis: NDArray[Any], bit: int) -> NDArray[Any]:
-    """All bits where that bit is set, none elsewhere."""
+    """Return a mask with all bits set in the rows whose given bit is set, else zero."""
     width = 8 * axis.itemsize
     signed = axis.view(np.dtype(f"i{axis.itemsize}"))
     kind = signed.dtype.type

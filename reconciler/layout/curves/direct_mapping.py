@@ -1,9 +1,9 @@
-"""Hudi's own mapping of values to a curve, bit for bit and faults included, to compare with.
+"""Compute the keys of Hudi's own mapping of values to a curve, bit for bit, with its faults.
 
-Zeros sort below negatives, NaN and nulls stand among values, an int beside a long decides nothing,
-short text is padded on the left, Hilbert's curve takes -x for x. Columns are taken in the order of
-a Java hash map of their places in the file. Source: ZOrderingUtil, SpaceCurveSortingHelper and
-HilbertCurveUtils, the same in 0.15 and 1.2.
+Zeros sort below negatives, NaN and nulls sort among values, an int next to a long has no effect,
+short text is padded on the left, the Hilbert curve confuses -x with x. Columns are taken in the
+order of a Java hash map of their positions in the file. Source: ZOrderingUtil,
+SpaceCurveSortingHelper and HilbertCurveUtils, the same in 0.15 and 1.2.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from reconciler.layout.curves.lanes import (
     unordered_column_error,
 )
 
-#: Hudi cuts a Hilbert key to 63 bytes
+#: Hudi truncates a Hilbert key to 63 bytes
 MAX_HILBERT_COLUMNS: Final = 8
 
 _LONG_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
@@ -41,16 +41,18 @@ _INT_SIGN: Final = np.uint64(1 << 31)
 _NAN: Final = np.uint64(0x7FF8_0000_0000_0000)
 _DAY: Final = 86_400_000
 _GREGORIAN: Final = -141_427  # days: 1582-10-15
-#: what takes four bytes, and null there
+#: types with a key of four bytes, and the value of null in it
 _INTS: Final = {pa.bool_(): 0, pa.int16(): 0x7FFF, pa.int32(): 0x7FFF_FFFF}
 _FLOAT_MAX: Final = float(np.finfo(np.float32).max)
 _DOUBLE_MAX: Final = float(np.finfo(np.float64).max)
 
 
 def column_order(positions: Sequence[int]) -> tuple[int, ...]:
-    """The order of columns, by their places among all columns of a file, meta columns first.
+    """Return the order in which Hudi takes the columns.
 
-    >>> dimensions([17, 11, 10])
+    ``positions``: of the columns among all columns of a file, meta columns first.
+
+    >>> column_order([17, 11, 10])
     (0, 2, 1)
     """
     size = 16
@@ -60,25 +62,25 @@ def column_order(positions: Sequence[int]) -> tuple[int, ...]:
 
 
 def z_order_keys(columns: Sequence[Any], names: Sequence[str], zone: str) -> Lane:
-    """The key of each row: 64 bits a column."""
+    """Return the Z-order key of each row, 64 bits per column."""
     return interleave_bits(
         [_z_order_word(to_plain_array(c), n, zone) for c, n in zip(columns, names, strict=True)], 64
     )
 
 
 def hilbert_order_keys(columns: Sequence[Any], names: Sequence[str], zone: str) -> Lane:
-    """The key of each row: 63 bits a column."""
+    """Return the Hilbert key of each row, 63 bits per column."""
     if len(columns) > MAX_HILBERT_COLUMNS:
         raise UnsupportedError(
             f"Hudi's Hilbert keys hold {MAX_HILBERT_COLUMNS} columns, not {len(columns)}: "
-            "declare mapping rank"
+            "use mapping: rank"
         )
     words = [_hilbert_word(to_plain_array(c), n, zone) for c, n in zip(columns, names, strict=True)]
     return hilbert_keys(words, 63)
 
 
 def _z_order_word(column: Any, name: str, zone: str) -> Lane:
-    """Eight bytes a value, as z-order takes them."""
+    """Return the eight bytes that Z-order uses for each value."""
     kind, nulls = column.type, is_null(column)
     if is_text(kind):
         return _padded_text(column, nulls, 0)
@@ -95,7 +97,7 @@ def _z_order_word(column: Any, name: str, zone: str) -> Lane:
 
 
 def _hilbert_word(column: Any, name: str, zone: str) -> Lane:
-    """A long a value, as Hilbert's curve takes them."""
+    """Return the long that the Hilbert curve uses for each value."""
     kind, nulls = column.type, is_null(column)
     if is_text(kind):
         return _padded_text(column, nulls, _LONG_MAX)
@@ -109,12 +111,12 @@ def _hilbert_word(column: Any, name: str, zone: str) -> Lane:
 
 
 def _double_bits(values: NDArray[np.float64]) -> Lane:
-    """As Double.doubleToLongBits: one NaN."""
+    """Return the bits of doubles like Double.doubleToLongBits, with a single NaN."""
     return np.where(np.isnan(values), _NAN, values.astype(np.float64).view(np.uint64))
 
 
 def _int_words(values: NDArray[np.int64]) -> Lane:
-    """The low four bytes; the high ones are zero."""
+    """Return the low four bytes of ints; the high ones are zero."""
     return (values.view(np.uint64) & np.uint64(0xFFFF_FFFF)) ^ _INT_SIGN
 
 
@@ -126,7 +128,7 @@ def _whole_numbers(column: Any, nulls: Flags, null: int) -> NDArray[np.int64]:
 
 
 def _padded_text(column: Any, nulls: Flags, null: int) -> Lane:
-    """The first eight bytes, fewer at the right end."""
+    """Return the first eight bytes of text; shorter text is aligned right."""
     values = text_bytes(column)
     missing = np.uint64(8) - np.minimum(values.lengths(), np.uint64(8))
     return np.where(nulls, np.uint64(null), values.lane(0) >> (missing * np.uint64(8)))
@@ -152,7 +154,7 @@ def _long_values(column: Any, name: str, zone: str, nulls: Flags) -> NDArray[np.
 
 
 def _to_java_calendar(days: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Days whose date in Java's calendar, Julian before 1582-10-15, is that of the given days."""
+    """Return the days with the same dates in Java's calendar, Julian before 1582-10-15."""
     if not (days < _GREGORIAN).any():
         return days
     dates = pa.array(days.astype(np.int32)).cast(pa.date32())
@@ -162,12 +164,12 @@ def _to_java_calendar(days: NDArray[np.int64]) -> NDArray[np.int64]:
     late = (14 - month) // 12
     years, months = year + 4800 - late, month + 12 * late - 3
     number = day + (153 * months + 2) // 5 + 365 * years + years // 4 - 32083
-    julian = np.minimum(number - 2_440_588, _GREGORIAN)  # the ten days that were not
+    julian = np.minimum(number - 2_440_588, _GREGORIAN)  # the ten days that the calendar skips
     return np.where(days < _GREGORIAN, julian, days)
 
 
 def _midnight_millis(days: NDArray[np.int64], zone: str) -> NDArray[np.int64]:
-    """Milliseconds of each day's midnight in a zone."""
+    """Return the milliseconds of each day's midnight in a zone."""
     different, which = np.unique(days, return_inverse=True)
     begins = np.array([_midnight_of_day(int(day), zone) for day in different], np.int64)
     return begins[which] if len(days) else days

@@ -1,4 +1,4 @@
-"""Keys in ranges of the same size: which file each row goes to."""
+"""Divide keys into ranges of equal size, one per file, and find the file of each row."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from reconciler.layout.curves.mark_search import (
 )
 from reconciler.layout.curves.sorted_sample import sort_rows
 
-#: a cut moves to where another key begins if that is not farther, as a share of a file
+#: a boundary moves to the start of a key within this distance, as a share of a file
 SNAP: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileBoundaries:
-    """The first key, lane by lane and the tie last, of every file but the first one."""
+    """The first key of every file except the first; its lanes end with the tie breaker."""
 
     search: MarkSearch | MarkTrie
     count: int
@@ -36,10 +36,11 @@ class FileBoundaries:
 def find_boundaries(
     keys: Lane, files: int, *, ties: Lane | None = None, sizes: NDArray[np.float64] | None = None
 ) -> FileBoundaries:
-    """The ranges of a sample's keys (lanes by rows) that have the same bytes each.
+    """Divide a sample's keys (lanes by rows) into ranges with the same bytes each.
 
-    A cut is where another key begins, if one does near enough; else it parts rows of one key by
-    their ties. Without ties rows of one key stay together, so that there may be fewer files.
+    A boundary is at the start of a key if one is near enough; otherwise it separates rows with
+    equal keys by their tie breakers. Without ``ties``, rows with equal keys stay together, so there
+    may be fewer files. ``sizes``: bytes of each row.
     """
     tie = np.zeros(keys.shape[1], np.uint64) if ties is None else ties
     order = sort_rows([*keys, tie])
@@ -65,7 +66,7 @@ def find_boundaries(
 
 
 def make_leaf_boundaries(leaves: int, shift: int) -> FileBoundaries:
-    """A file a leaf, for keys of one lane that have the leaf above ``shift`` bits."""
+    """Return one file per leaf, for keys of one lane with the leaf above ``shift`` bits."""
     return _build_boundaries(
         (np.arange(1, leaves, dtype=np.uint64) << np.uint64(shift))[np.newaxis]
     )
@@ -74,7 +75,7 @@ def make_leaf_boundaries(leaves: int, shift: int) -> FileBoundaries:
 def _nearest_key_starts(
     before: NDArray[np.float64], begins: NDArray[np.int64], wanted: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """The place where a key begins that is nearest to each wanted fill."""
+    """Return the start of a key that is nearest to each wanted sum of sizes."""
     fills = before[begins]
     after = np.clip(np.searchsorted(fills, wanted), 1, max(len(begins) - 1, 1))
     after = np.minimum(after, len(begins) - 1)
@@ -91,7 +92,7 @@ def _build_boundaries(found: Lane, *, needs_ties: bool = False) -> FileBoundarie
 def find_files(
     boundaries: FileBoundaries, keys: Lane, ties: Lane | None = None
 ) -> NDArray[np.int32]:
-    """The file of each row, from 0 on."""
+    """Return the file of each row, counted from 0."""
     match boundaries.search:
         case MarkSearch():
             found = count_marks(boundaries.search, keys[0])

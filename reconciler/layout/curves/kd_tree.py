@@ -1,4 +1,4 @@
-"""A tree of cuts through columns: which leaf, and so which file, each row belongs to."""
+"""A k-d tree: cuts through columns that assign each row to a leaf, and so to a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.rank_scale import Ranks, RankScale, rank_values
 
-#: a cut inside one value: 16 bits of the rows' ties
+#: bits of the tie breakers that a cut inside one value compares
 TIE_BITS: Final = 16
 
 _MAX_CELLS: Final = 1 << 18
@@ -20,11 +20,11 @@ _MAX_CELLS: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KdTree:
-    """Node i sends a row to ``below[i]`` or ``above[i]``; a negative one is the leaf ``~i``.
+    """The nodes of the tree: node i sends a row to ``below[i]`` or ``above[i]``.
 
-    Below are those whose rank of ``column[i]``, with their tie as its fraction of 16 bits, is
-    below ``cut[i]``. The ranks are the ``scales``', which count cuts. ``leaf_grid`` has the leaf of
-    every combination of ranks, where no cut needs ties and they are few.
+    A negative number n is the leaf ``~n``. A row goes below if its rank of ``column[i]``, followed
+    by 16 bits of its tie breaker, is less than ``cut[i]``. ``scales`` compute the ranks.
+    ``leaf_grid``: the leaf of every combination of ranks, if they are few and no cut needs ties.
     """
 
     scales: tuple[RankScale, ...]
@@ -37,12 +37,12 @@ class KdTree:
 
     @property
     def needs_ties(self) -> bool:
-        """Whether a cut goes through rows of one value."""
+        """Whether a cut separates rows with equal values."""
         return bool((self.cut & np.uint32((1 << TIE_BITS) - 1)).any())
 
 
 def add_leaf_grid(tree: KdTree) -> KdTree:
-    """The same tree, faster where it is small."""
+    """Return the tree with a leaf grid, which is faster, if the tree is small."""
     shape = [len(ruler.ranks) for ruler in tree.scales]
     cells = int(np.prod([float(side) for side in shape]))
     if tree.needs_ties or cells > _MAX_CELLS:
@@ -60,7 +60,7 @@ def add_leaf_grid(tree: KdTree) -> KdTree:
 
 
 def find_leaves(tree: KdTree, columns: Sequence[Any], ties: Lane | None) -> NDArray[np.uint16]:
-    """The leaf of each row; without ties, rows that a cut would part stay together."""
+    """Return the leaf of each row; without ties, rows with equal values stay together."""
     codes = [rank_values(ruler, column) for ruler, column in zip(tree.scales, columns, strict=True)]
     if tree.leaf_grid is not None:
         return tree.leaf_grid.take(_cell_numbers(tree, codes))
@@ -78,7 +78,7 @@ def _cell_numbers(tree: KdTree, codes: Sequence[Ranks]) -> NDArray[np.int64]:
 def _walk_tree(
     tree: KdTree, codes: Sequence[NDArray[Any]], ties: Lane | None
 ) -> NDArray[np.uint16]:
-    """Node by node, each with the rows that come to it."""
+    """Find the leaf of each row by walking the tree node by node."""
     part = 0 if ties is None else (ties >> np.uint64(64 - TIE_BITS)).astype(np.uint32)
     places = [(code.astype(np.uint32) << np.uint32(TIE_BITS)) | part for code in codes]
     found = np.zeros(len(codes[0]), np.uint16)

@@ -1,8 +1,8 @@
-"""Where a tree cuts: every leaf of the same size, and as few leaves as can be for a query.
+"""Grow a k-d tree with leaves of equal size, so that queries read as few leaves as possible.
 
-Without queries a box is halved along the column in which it is widest, as a share of the rows.
-With queries each cut is the one, of any column and any whole number of leaves, after which the
-boxes of the values that the two sides hold meet the queries' boxes least.
+Without queries, a node is halved along the column in which it is widest, as a share of the rows.
+With queries, each cut is chosen among all columns and whole numbers of leaves: the one after which
+the value ranges of both sides meet the fewest queries.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from reconciler.layout.curves.query_workload import QueryBoxes
 from reconciler.layout.curves.rank_scale import make_step_scale
 from reconciler.layout.curves.sorted_sample import SampledColumn
 
-#: a cut moves to where another value begins if that is not farther, as a share of a leaf
+#: a cut moves to the start of a value within this distance, as a share of a leaf
 SNAP_DISTANCE: Final = 0.03
-#: another column is cut if a cut is farther off than that, as a share of a leaf
+#: another column is tried if a cut misses its target by more, as a share of a leaf
 FAR_DISTANCE: Final = 0.1
 
 _TIE_SHIFT: Final = np.uint64(TIE_BITS)
-_MAX_NODE_ROWS: Final = 20_000  # rows of a node, and at least so many a leaf
+_MAX_NODE_ROWS: Final = (
+    20_000  # rows of a node to examine, or _ROWS_PER_LEAF per leaf if that is more
+)
 _ROWS_PER_LEAF: Final = 80
-_MAX_CUTS: Final = 64  # that are compared, a column
+_MAX_CUTS: Final = 64  # cuts to compare per column
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -36,7 +38,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sample:
-    """Per column: where each row stands (run and tie), and the shares of rows below and up to."""
+    """A sample, per column.
+
+    ``places``: run and tie breaker of each row. ``lows``, ``highs``: shares of the rows below and
+    up to each row's value. ``sizes``: bytes of each row.
+    """
 
     places: Sequence[Lane]
     lows: Floats
@@ -48,7 +54,7 @@ class _Sample:
 
 @dataclass(slots=True)
 class _TreeBuilder:
-    """Nodes so far; a cut is a run and a tie."""
+    """The nodes so far; a cut is a run and a tie breaker."""
 
     column: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
@@ -65,9 +71,10 @@ def grow_tree(
     sizes: Floats | None,
     boxes: QueryBoxes | None,
 ) -> KdTree:
-    """A tree of so many leaves, or fewer where values do not tell rows apart and no ties do.
+    """Return a tree with so many leaves, or fewer if neither values nor ties separate the rows.
 
-    ``ties`` are 64 bits a row of the sample that part rows of one value; ``sizes`` their bytes.
+    ``ties``: tie breakers of 64 bits that separate rows with equal values. ``sizes``: bytes of each
+    row. ``boxes``: the queries to optimize for.
     """
     rows = samples[0].rows
     part = np.uint64(0) if ties is None else ties >> np.uint64(64 - TIE_BITS)
@@ -107,7 +114,7 @@ def _attach_node(side: list[int], parent: int, node: int) -> None:
 
 
 def _choose_cut(sample: _Sample, rows: Rows, leaves: int) -> tuple[int, int, int] | None:
-    """The column, the place in it, and how many leaves are below; None where nothing differs."""
+    """Return the column to cut, the cut, and the leaves below it; None if all rows are equal."""
     best, least = None, np.inf
     for column, first in _list_candidates(sample, rows, leaves):
         place, off = _place_cut(sample, rows, column, first, leaves)
@@ -119,7 +126,10 @@ def _choose_cut(sample: _Sample, rows: Rows, leaves: int) -> tuple[int, int, int
 
 
 def _list_candidates(sample: _Sample, rows: Rows, leaves: int) -> list[tuple[int, int]]:
-    """Cuts to try, best first: the chosen one, then the middle along the others, widest first."""
+    """Return cuts to try, best first: the cheapest for the queries, then the middle per column.
+
+    Columns come in the order of their width. A cut is a column and a number of leaves below.
+    """
     lows, highs = sample.lows[:, rows], sample.highs[:, rows]
     wide = highs.max(axis=1, initial=0) - lows.min(axis=1, initial=1)
     wide[lows.max(axis=1, initial=0) == lows.min(axis=1, initial=1)] = 0
@@ -134,7 +144,7 @@ def _list_candidates(sample: _Sample, rows: Rows, leaves: int) -> list[tuple[int
 def _cheapest_cut(
     sample: _Sample, boxes: QueryBoxes, rows: Rows, leaves: int
 ) -> tuple[int, int] | None:
-    """The cut with the least leaves read; None where the queries do not tell."""
+    """Return the cut after which queries read the fewest leaves; None if all are equal."""
     low, high = sample.lows[:, rows].min(axis=1), sample.highs[:, rows].max(axis=1)
     boxes = boxes.select_meeting(low[:, np.newaxis], high[:, np.newaxis])
     total = float(boxes.weights.sum()) * leaves
@@ -162,7 +172,7 @@ def _cheapest_cut(
 def _hulls(
     lows: Floats, highs: Floats, bounds: Rows
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """What is below and above each bound but the first: lowest and highest, columns by bounds."""
+    """Return the value ranges below and above each bound except the first: columns by bounds."""
     low = np.minimum.reduceat(lows, bounds, axis=1)
     high = np.maximum.reduceat(highs, bounds, axis=1)
     below = np.minimum.accumulate(low, axis=1), np.maximum.accumulate(high, axis=1)
@@ -176,9 +186,9 @@ def _hulls(
 def _place_cut(
     sample: _Sample, rows: Rows, column: int, first: int, leaves: int
 ) -> tuple[int, float]:
-    """Where ``first`` of the leaves are below, and by how much of a leaf it is off.
+    """Return the cut with ``first`` leaves below it, and how far it misses, in leaves.
 
-    A cut is where a value begins if that is near, or if there are no ties.
+    The cut is at the start of a value if one is near, or if there are no tie breakers.
     """
     places = sample.places[column][rows]
     order = np.argsort(places)
@@ -201,7 +211,7 @@ def _place_cut(
 
 
 def _build_tree(seen: Sequence[SampledColumn], growing: _TreeBuilder) -> KdTree:
-    """The nodes with ranks for runs."""
+    """Build the tree from the nodes, with ranks in place of runs."""
     column = np.array(growing.column, np.int16)
     cut = np.array(growing.cut, np.uint64)
     runs, tie = (cut >> _TIE_SHIFT).astype(np.int64), cut & np.uint64((1 << TIE_BITS) - 1)

@@ -1,7 +1,8 @@
-"""Values as unsigned 64-bit lanes whose order, most significant lane first, is the values' order.
+"""Convert values to lanes: unsigned 64-bit numbers that compare like the values.
 
-Text and bytes compare byte by byte, which for UTF-8 is the order of code points, as in Spark, in
-Parquet's statistics and in Hudi. -0.0 is 0.0, and NaN is above infinity.
+A value with several lanes has the most significant one first. Text and bytes compare byte by byte;
+for UTF-8 that is the order of code points, as in Spark, in Parquet's statistics and in Hudi. -0.0
+equals 0.0, and NaN is above infinity.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ NAN: Final = np.uint64(0xFFF8_0000_0000_0000)
 
 _WORD: Final = 8
 _LANE: Final = 64
-_MAX_LONG_DIGITS: Final = 18  # that 63 bits always hold
+_MAX_LONG_DIGITS: Final = 18  # decimal digits that always fit into 63 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextBytes:
     """The bytes of a column of text or bytes: row i is ``data[starts[i]:ends[i]]``.
 
-    ``words`` holds, for every offset of ``data``, the eight bytes from there as a number.
+    ``words``: for every offset of ``data``, the eight bytes from there as a number.
     """
 
     words: Lane
@@ -45,7 +46,7 @@ class TextBytes:
         return len(self.starts)
 
     def lane(self, depth: int, rows: NDArray[np.int64] | None = None) -> Lane:
-        """Eight bytes from ``8 * depth`` on, the first one most significant; zeros past the end."""
+        """Return the eight bytes from ``8 * depth`` on, big-endian, with zeros past the end."""
         starts, ends = (self.starts, self.ends) if rows is None else _row_ends(self, rows)
         begins = np.minimum(starts + _WORD * depth, ends)
         missing = _WORD - np.minimum(ends - begins, _WORD)
@@ -53,7 +54,7 @@ class TextBytes:
         return (self.words[begins].byteswap() >> shift) << shift
 
     def lengths(self, rows: NDArray[np.int64] | None = None) -> Lane:
-        """Bytes of each row."""
+        """Return the number of bytes of each row."""
         starts, ends = (self.starts, self.ends) if rows is None else _row_ends(self, rows)
         return (ends - starts).astype(np.uint64)
 
@@ -65,7 +66,7 @@ def _row_ends(
 
 
 def to_plain_array(column: Any) -> Any:
-    """One array of a type that stores its values itself: no chunks, dictionary or extension."""
+    """Return a column as one array without chunks, dictionary or extension type."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
@@ -76,7 +77,7 @@ def to_plain_array(column: Any) -> Any:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of the type are as long as they like."""
+    """Return whether a type is text or bytes."""
     types = pa.types
     views = types.is_string_view(kind) or types.is_binary_view(kind)
     long = types.is_large_string(kind) or types.is_large_binary(kind)
@@ -85,7 +86,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_null(column: Any) -> Flags:
-    """Which rows have no value."""
+    """Return a mask of the rows that are null."""
     if pa.types.is_null(column.type):
         return np.ones(len(column), np.bool_)
     return (
@@ -94,7 +95,7 @@ def is_null(column: Any) -> Flags:
 
 
 def text_bytes(column: Any) -> TextBytes:
-    """A column of text or bytes by its bytes; what null rows hold means nothing."""
+    """Return the bytes of a column of text or bytes; the content of null rows is undefined."""
     kind = column.type
     if not (pa.types.is_binary(kind) or pa.types.is_string(kind)):
         column = column.cast(pa.large_binary())
@@ -113,9 +114,10 @@ def text_bytes(column: Any) -> TextBytes:
 
 
 def fixed_lanes(column: Any, name: str) -> Sequence[Lane]:
-    """One lane a column, or two to four for decimals of more than 18 digits; nulls hold anything.
+    """Return the lanes of a column of fixed width; the content of null rows is undefined.
 
-    Raises UnsupportedError for a type whose values have no order, as a struct.
+    There is one lane, or two to four for decimals of more than 18 digits. Raises UnsupportedError
+    for a type whose values have no order, such as a struct.
     """
     kind, types = column.type, pa.types
     if types.is_null(kind):
@@ -135,7 +137,7 @@ def fixed_lanes(column: Any, name: str) -> Sequence[Lane]:
 
 
 def unordered_column_error(name: str, kind: pa.DataType) -> UnsupportedError:
-    """A column that rows cannot be ordered by."""
+    """Return the error for a column whose values have no order."""
     return UnsupportedError(f"rows cannot be clustered by column {name}, which is {kind}")
 
 
@@ -148,18 +150,18 @@ def _signed_lane(column: Any, name: str) -> Lane:
 
 
 def _stored_values(column: Any, dtype: str) -> NDArray[Any]:
-    """What the column's memory holds, whatever nulls hold."""
+    """Return the column's buffer as an array; the content of null rows is undefined."""
     whole = np.frombuffer(column.buffers()[1] or b"", dtype)
     return whole[column.offset : column.offset + len(column)]
 
 
 def double_values(column: Any) -> NDArray[np.float64]:
-    """The values of a column of numbers with a fraction."""
+    """Return the values of a column of numbers as doubles."""
     return _stored_values(column.cast(pa.float64()), "<f8")
 
 
 def _double_lane(column: Any) -> Lane:
-    with np.errstate(invalid="ignore"):  # a NaN may be a signalling one
+    with np.errstate(invalid="ignore"):  # a NaN may be signalling
         values = _stored_values(column, "<f8") + 0.0  # -0.0 becomes 0.0
     bits = values.view(np.uint64)
     below_zero = (bits.view(np.int64) >> np.int64(63)).view(np.uint64)  # all ones or none
@@ -184,11 +186,11 @@ def _stored_words(column: Any, count: int) -> Lane:
 
 
 def truncate_decimals(column: Any) -> NDArray[np.int64]:
-    """Decimals as Java's BigDecimal.longValue: no fraction, and the lowest 64 bits of the rest."""
+    """Convert decimals like Java's BigDecimal.longValue: the lowest 64 bits, without fraction."""
     whole = column.cast(pa.decimal256(76, 0), safe=False)
     return _stored_words(whole, 4)[:, 0].view(np.int64)
 
 
 def sort_text(values: Any) -> Any:
-    """The rows of an Arrow array of text in order, nulls last, as an array of row numbers."""
+    """Return the row numbers of an Arrow array of text in ascending order, nulls last."""
     return pc.array_sort_indices(values, null_placement="at_end")

@@ -1,4 +1,7 @@
-"""Rows inside a leaf in sixteen parts, halved along the widest column: what row groups skip by."""
+"""Split the rows of each leaf into sixteen parts, so that readers can skip row groups.
+
+Each part is halved along its widest column.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from reconciler.layout.curves.rank_scale import Ranks
 #: how often a leaf is halved
 DEPTH: Final = 4
 
-_BLOCK_ROWS: Final = 1 << 15  # at a time, so that everything stays in the cache
+_BLOCK_ROWS: Final = 1 << 15  # rows at a time, so that all arrays stay in the CPU cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LeafParts:
-    """Per leaf the nodes of a whole binary tree, the two below node i at 2i + 1 and 2i + 2.
+    """The nodes of one complete binary tree per leaf; node i has the children 2i + 1 and 2i + 2.
 
-    Above are the rows whose rank of ``column`` is at least ``cut``.
+    Rows whose rank of ``column`` is at least ``cut`` go to the second child.
     """
 
     column: NDArray[np.int64]
@@ -31,7 +34,7 @@ class LeafParts:
 def split_leaves(
     leaf: NDArray[np.uint16], ranks: Sequence[Ranks], leaves: int, weights: NDArray[np.float64]
 ) -> LeafParts:
-    """Fitted to a sample's rows, their leaves and ranks; ``weights`` of the columns' widths."""
+    """Return the parts fitted to a sample's leaves and ranks; ``weights``: of each column."""
     nodes = (1 << DEPTH) - 1
     column = np.zeros((leaves, nodes), np.int64)
     cut = np.zeros((leaves, nodes), np.uint16)
@@ -59,7 +62,7 @@ def split_leaves(
 def find_parts(
     parts: LeafParts, leaf: NDArray[np.uint16], ranks: Sequence[Ranks]
 ) -> NDArray[np.uint64]:
-    """The part of its leaf that each row is in, from 0 to 15."""
+    """Return the part of its leaf that each row is in, from 0 to 15."""
     found = np.empty(len(leaf), np.uint64)
     nodes = (1 << DEPTH) - 1
     for start in range(0, len(leaf), _BLOCK_ROWS):

@@ -1,7 +1,8 @@
-"""How many of a few sorted marks are not above each of many values, for lanes of any number.
+"""Count the sorted marks that are not above each of many values, for any number of lanes.
 
-``numpy.searchsorted`` walks a tree for each value and waits for memory at each step. A table of
-the marks before each cell of equal width leaves a step or two, done for all values at once.
+``numpy.searchsorted`` halves the range for each value and waits for memory at each step. Here the
+range is divided into cells of equal width, with a table of the marks before each cell. That leaves
+a step or two, done for all values at once.
 """
 
 from __future__ import annotations
@@ -15,17 +16,22 @@ from numpy.typing import NDArray
 
 from reconciler.layout.curves.lanes import Lane
 
-#: of a column: the lane of a depth, of all rows or of those given
+#: returns the lane at a depth, of all rows or of the given ones
 LaneReader = Callable[[int, NDArray[np.int64] | None], Lane]
 
 _CELL_BITS: Final = 12  # bits
-_BLOCK_ROWS: Final = 1 << 15  # at a time, so that everything stays in the cache
+_BLOCK_ROWS: Final = 1 << 15  # rows at a time, so that all arrays stay in the CPU cache
 _TOP: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MarkSearch:
-    """``count`` sorted marks, padded; marks before each cell of ``1 << shift`` from ``low`` on."""
+    """Sorted marks, ready for searches.
+
+    ``marks``: padded with the greatest number; ``count`` of them are real. ``before``: the marks
+    before each cell; cells are ``1 << shift`` wide and begin at ``low``. ``steps``: of the search
+    inside a cell.
+    """
 
     marks: Lane
     count: int
@@ -37,7 +43,7 @@ class MarkSearch:
 
 
 def build_search(marks: Lane) -> MarkSearch:
-    """Marks made ready; they must be sorted."""
+    """Prepare sorted marks for searches."""
     low, high = (marks[0], marks[-1]) if len(marks) else (np.uint64(0), np.uint64(0))
     span = int(high) - int(low)
     shift = max(span.bit_length() - _CELL_BITS, 0)
@@ -58,9 +64,10 @@ def build_search(marks: Lane) -> MarkSearch:
 
 
 def count_marks(search: MarkSearch, values: Lane) -> NDArray[np.int64]:
-    """Per value the number of marks that are not above it.
+    """Return, for each value, the number of marks that are not above it.
 
-    >>> place(search(np.array([3, 5, 5, 9], np.uint64)), np.arange(2, 7, dtype=np.uint64)).tolist()
+    >>> search = build_search(np.array([3, 5, 5, 9], np.uint64))
+    >>> count_marks(search, np.arange(2, 7, dtype=np.uint64)).tolist()
     [0, 1, 1, 3, 3]
     """
     found = np.empty(len(values), np.int64)
@@ -77,15 +84,16 @@ def _count_block(ready: MarkSearch, values: Lane) -> NDArray[np.int64]:
     for step in range(ready.steps - 1, -1, -1):
         ahead = ready.marks[(1 << step) - 1 :].take(at, mode="clip")
         at += (ahead <= values).astype(np.int64) << step
-    return np.minimum(at, ready.count)  # the padding is not above the greatest value there is
+    return np.minimum(at, ready.count)  # the padding is not above the greatest number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrieLevel:
-    """One lane of the marks of a :class:`Trie`.
+    """One lane of the marks of a :class:`MarkTrie`.
 
-    ``values`` are the different ones; ``codes`` says per mark its group, the marks that agree in
-    the lanes before, and its value; ``groups`` says per mark which group begins there one deeper.
+    A group holds the marks that agree in all lanes before. ``values``: the distinct values of this
+    lane. ``codes``: the group and the value of each mark. ``groups``: the group of each mark at the
+    next level.
     """
 
     values: MarkSearch
@@ -95,13 +103,13 @@ class TrieLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MarkTrie:
-    """Marks of several lanes, lane by lane."""
+    """Marks with several lanes, one level per lane."""
 
     levels: tuple[TrieLevel, ...]
 
 
 def build_trie(marks: Lane) -> MarkTrie:
-    """Marks made ready: an array of lanes by marks, sorted."""
+    """Prepare sorted marks, an array of lanes by marks, for searches."""
     group = np.zeros(marks.shape[1], np.int64)
     depths = []
     for lane in marks:
@@ -113,11 +121,13 @@ def build_trie(marks: Lane) -> MarkTrie:
 
 
 def count_trie_marks(trie: MarkTrie, count: int, read_lane: LaneReader) -> NDArray[np.int64]:
-    """Per row the number of marks that are not above it; a lane is asked for where it decides.
+    """Return, for each row, the number of marks that are not above it.
 
-    >>> marks = trie(np.array([[1, 1, 7], [2, 5, 0]], np.uint64))
+    A lane is read only for the rows for which it decides.
+
+    >>> marks = build_trie(np.array([[1, 1, 7], [2, 5, 0]], np.uint64))
     >>> lanes = np.array([[1, 1, 7, 9], [1, 4, 0, 0]], np.uint64)
-    >>> place_deep(marks, 4, of_lanes(lanes)).tolist()
+    >>> count_trie_marks(marks, 4, stored_lanes(lanes)).tolist()
     [0, 1, 3, 3]
     """
     found = np.zeros(count, np.int64)
@@ -141,7 +151,7 @@ def count_trie_marks(trie: MarkTrie, count: int, read_lane: LaneReader) -> NDArr
 def _descend(
     depth: TrieLevel, lane: Lane, group: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Marks not above each row as far as this lane tells, and for which rows the next one does."""
+    """Return the marks not above each row by this lane, and the rows that need the next lane."""
     values = depth.values
     nth = count_marks(values, lane)
     is_one = (nth > 0) & (values.marks[np.maximum(nth - 1, 0)] == lane)
@@ -153,5 +163,5 @@ def _descend(
 
 
 def stored_lanes(lanes: Sequence[Lane] | Lane) -> LaneReader:
-    """Lanes that are all there."""
+    """Return a reader of lanes that are all in memory."""
     return lambda depth, rows: lanes[depth] if rows is None else lanes[depth][rows]

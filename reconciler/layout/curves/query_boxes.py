@@ -1,7 +1,7 @@
-"""What a query's SQL predicate bounds: ranges of columns, where it is made of plain comparisons.
+"""Find the column ranges that a SQL predicate allows.
 
-Understood are comparisons of a column with a literal, BETWEEN, IN, LIKE with a leading text, AND,
-OR and parentheses. Anything else bounds nothing, so what is read stays a superset of the rows.
+Supported are comparisons of a column with a literal, BETWEEN, IN, LIKE with a leading text, AND, OR
+and parentheses. Any other part allows every value, so the ranges always include all matching rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BoundValue = str | int | Decimal | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRange:
-    """Values from ``low`` to ``high``, both included unless said; None is no bound."""
+    """Values from ``low`` to ``high``, both included unless excluded; None is unlimited."""
 
     low: BoundValue | None = None
     high: BoundValue | None = None
@@ -41,10 +41,10 @@ class ValueRange:
     excludes_high: bool = False
 
 
-#: ranges of one column that hold together; by the column's name in lower case
+#: by column name in lower case, ranges that all hold
 Box = Mapping[str, tuple[ValueRange, ...]]
 
-#: alternatives of one query; more are taken for no bound at all
+#: the most alternatives of one query; a query with more counts as unlimited
 MAX_BOXES: Final = 64
 
 _ANYTHING: Final[tuple[Box, ...]] = ({},)
@@ -52,12 +52,12 @@ _HIGHEST: Final = "\U0010ffff"
 
 
 def find_boxes(where: str) -> tuple[Box, ...]:
-    """The alternatives of a predicate; a row that it is true for is in one of them.
+    """Return the alternatives of a predicate; each row for which it is true is in one of them.
 
-    >>> boxes_of("a = 1 and b < 2")
-    ({'a': (Range(low=1, high=1, above=False, below=False),), \
-'b': (Range(low=None, high=2, above=False, below=True),)},)
-    >>> boxes_of("f(a) > 1")
+    >>> find_boxes("a = 1 and b < 2")
+    ({'a': (ValueRange(low=1, high=1, excludes_low=False, excludes_high=False),), \
+'b': (ValueRange(low=None, high=2, excludes_low=False, excludes_high=True),)},)
+    >>> find_boxes("f(a) > 1")
     ({},)
     """
     return _limit_boxes(_predicate_boxes(parse(where)))
@@ -68,7 +68,7 @@ def _limit_boxes(found: tuple[Box, ...]) -> tuple[Box, ...]:
 
 
 def _predicate_boxes(predicate: Predicate) -> tuple[Box, ...]:
-    """An AND keeps what is understood on either side."""
+    """Return the boxes of a predicate; an AND keeps the known ranges of both sides."""
     match predicate:
         case Or(parts=parts):
             return _limit_boxes(tuple(box for part in parts for box in _predicate_boxes(part)))
@@ -76,12 +76,12 @@ def _predicate_boxes(predicate: Predicate) -> tuple[Box, ...]:
             return reduce(_combine_boxes, map(_predicate_boxes, parts))
         case Compare(left=left, sign=sign, right=right):
             return _column_boxes(left, [_comparison_range(sign, _literal_value(right))])
-        case In(of=of, values=values):
+        case In(operand=operand, values=values):
             return _column_boxes(
-                of, [_comparison_range(Sign.EQUAL, _literal_value(one)) for one in values]
+                operand, [_comparison_range(Sign.EQUAL, _literal_value(one)) for one in values]
             )
-        case Like(of=of, pattern=pattern, escape=escape):
-            return _column_boxes(of, [_prefix_range(_literal_value(pattern), escape)])
+        case Like(operand=operand, pattern=pattern, escape=escape):
+            return _column_boxes(operand, [_prefix_range(_literal_value(pattern), escape)])
         case _:
             return _ANYTHING
 
@@ -96,11 +96,11 @@ def _combine_boxes(left: Sequence[Box], right: Sequence[Box]) -> tuple[Box, ...]
     )
 
 
-def _column_boxes(of: Operand, ranges: Sequence[ValueRange | None]) -> tuple[Box, ...]:
-    """A box a range; the values of a column that is cast are others."""
-    if not isinstance(of, Column):
+def _column_boxes(operand: Operand, ranges: Sequence[ValueRange | None]) -> tuple[Box, ...]:
+    """Return one box per range; a cast column is unlimited, because its values are others."""
+    if not isinstance(operand, Column):
         return _ANYTHING
-    name = ".".join(of.parts).lower()
+    name = ".".join(operand.parts).lower()
     return tuple({} if one is None else {name: (one,)} for one in ranges)
 
 
@@ -119,7 +119,7 @@ def _comparison_range(sign: Sign, value: BoundValue | None) -> ValueRange | None
 
 
 def _prefix_range(pattern: BoundValue | None, escape: str) -> ValueRange | None:
-    """Text that begins as a pattern does."""
+    """Return the range of the texts with a pattern's leading text."""
     known = re.match(rf"[^%_{re.escape(escape)}]*", str(pattern))
     begin = known[0] if known else ""
     if not isinstance(pattern, str) or not begin:
@@ -128,7 +128,7 @@ def _prefix_range(pattern: BoundValue | None, escape: str) -> ValueRange | None:
 
 
 def _literal_value(said: Said) -> BoundValue | None:
-    """Numbers exactly, days and times as their text; None for what has no place in an order."""
+    """Return a literal's value, dates and times as text; None for values without an order."""
     value = said.value
     if value is None or isinstance(value, bytes | bool | str):
         return None if isinstance(value, bytes) else value

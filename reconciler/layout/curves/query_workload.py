@@ -1,7 +1,7 @@
-"""The queries that a layout is for, as boxes among a sample's rows.
+"""The queries that a layout optimizes for, as boxes among a sample's rows.
 
-A declared query counts twice, with the same weight: as it is, and as one of its kind, with ranges
-as narrow on the same columns, anywhere that there are rows.
+A declared query counts twice with equal weight: as it is, and as similar queries, with ranges of
+the same width on the same columns around other rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reconciler.layout.curves.lanes import is_text
 from reconciler.layout.curves.query_boxes import BoundValue, Box, ValueRange, find_boxes
 from reconciler.layout.curves.sorted_sample import SampledColumn
 
-_MAX_SIMILAR_BOXES: Final = 4000  # boxes that stand for the kinds of all queries
+_MAX_SIMILAR_BOXES: Final = 4000  # boxes of similar queries, for all queries together
 _GOLDEN: Final = 0.6180339887498949
 
 Floats = NDArray[np.float64]
@@ -29,25 +29,25 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryBoxes:
-    """Boxes by columns: shares of the rows, from ``low`` to ``high``, and how much each counts."""
+    """Boxes per column: shares of the rows from ``low`` to ``high``, and the boxes' weights."""
 
     low: Floats
     high: Floats
     weights: Floats
 
     def boundary_shares(self) -> Floats:
-        """Per column the share of the weight that is on boxes with ends there."""
+        """Return, for each column, the share of the weight of boxes with an end in it."""
         ends = (self.low > 0) | (self.high < 1)
         found: Floats = ends @ self.weights / self.weights.sum()
         return found
 
     def select_meeting(self, low: Floats, high: Floats) -> QueryBoxes:
-        """Those that meet the box of these rows, columns by one."""
+        """Return the boxes that meet one given box, columns by one."""
         met = self._find_meeting(low, high)[0]
         return QueryBoxes(low=self.low[:, met], high=self.high[:, met], weights=self.weights[met])
 
     def meeting_weights(self, low: Floats, high: Floats) -> Floats:
-        """The weight of those that meet each of the given boxes, columns by boxes."""
+        """Return the weight of the boxes that meet each given box, columns by boxes."""
         return self._find_meeting(low, high) @ self.weights
 
     def _find_meeting(self, low: Floats, high: Floats) -> NDArray[np.bool_]:
@@ -61,7 +61,7 @@ class QueryBoxes:
 def build_query_boxes(
     queries: Sequence[str], samples: Sequence[SampledColumn]
 ) -> QueryBoxes | None:
-    """Of SQL predicates; None where none of them bounds a column of the layout."""
+    """Return the boxes of SQL predicates; None if none of them limits a column of the layout."""
     if not samples[0].rows:
         return None
     found = [spans for where in queries if (spans := _find_box_shares(where, samples))]
@@ -86,12 +86,12 @@ def build_query_boxes(
     )
 
 
-#: by column, the shares of the rows between which a query looks
+#: by column, the shares of the rows between which a query reads
 _BoxShares = Mapping[int, tuple[float, float]]
 
 
 def _find_box_shares(where: str, seen: Sequence[SampledColumn]) -> list[_BoxShares]:
-    """Nothing where an alternative is not bounded on any column of the layout."""
+    """Return the alternatives of a predicate; empty if one does not limit any column."""
     found = [_box_shares(box, seen) for box in find_boxes(where)]
     return found if all(found) else []
 
@@ -108,7 +108,7 @@ def _box_shares(box: Box, seen: Sequence[SampledColumn]) -> _BoxShares:
 
 
 def _range_shares(bounds: ValueRange, seen: SampledColumn) -> tuple[float, float] | None:
-    """The shares of the rows below a range and up to its end; None for what does not compare."""
+    """Return the shares of rows below a range and up to its end; None if not comparable."""
     try:
         low = (
             0
@@ -133,7 +133,7 @@ def _range_shares(bounds: ValueRange, seen: SampledColumn) -> tuple[float, float
 
 
 def _count_below(seen: SampledColumn, value: BoundValue, *, or_equal: bool) -> int:
-    """Rows with a smaller value, or one that is the same."""
+    """Count the rows with a smaller value, or with the same value if ``or_equal``."""
     compare = pc.less_equal if or_equal else pc.less
     kind = seen.column.type
     column = seen.column
@@ -170,7 +170,7 @@ def _exact_box(span: _BoxShares, columns: int) -> tuple[Floats, Floats]:
 
 
 def _pick_spread_rows(seen: Sequence[SampledColumn], count: int, each: int) -> NDArray[np.int64]:
-    """So many times some rows from all over the sample, the same ones in whatever order it is."""
+    """Pick ``count`` times ``each`` rows spread over the sample, whatever its order."""
     order = np.lexsort([column.run for column in reversed(seen)])
     shares = np.arange(1, count * each + 1) * _GOLDEN % 1
     found: NDArray[np.int64] = order[(shares * len(order)).astype(np.int64)]
@@ -180,7 +180,7 @@ def _pick_spread_rows(seen: Sequence[SampledColumn], count: int, each: int) -> N
 def _similar_boxes(
     span: _BoxShares, seen: Sequence[SampledColumn], rows: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
-    """Boxes of the same sides around some rows of the sample."""
+    """Return boxes with the same side lengths around some rows of the sample."""
     low, high = np.full((len(seen), len(rows)), -1.0), np.full((len(seen), len(rows)), 2.0)
     for column, (begin, end) in span.items():
         width = end - begin

@@ -1,4 +1,4 @@
-"""A column's values as small whole numbers: which quantile of a sample each is in."""
+"""Rank a column's values: small whole numbers that say which quantile of a sample each is in."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from reconciler.layout.curves.sorted_sample import SampledColumn, make_lane_read
 
 Ranks = NDArray[np.uint16]
 
-#: quantiles of a column; more change nothing that a file's or a row group's statistics show
+#: quantiles of a column; more do not improve the statistics of files and row groups
 MAX_QUANTILES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankScale:
-    """``ranks`` is the rank from each mark on: of what is below all, between each, above, and null.
+    """The marks between ranks of one column.
 
-    ``kind`` is the type of the sample's column, to which others are cast; ``lanes`` those of a
-    mark.
+    ``ranks``: the rank below all marks, from each mark on, and last that of null. ``kind``: the
+    type of the sample's column, to which other columns are cast. ``lanes``: of each mark.
     """
 
     name: str
@@ -51,10 +51,10 @@ class RankScale:
 
 
 def make_quantile_scale(sample: SampledColumn, bits: int) -> RankScale:
-    """Ranks from 0 to ``2**bits - 1``, each value's the share of sampled rows below it.
+    """Return a scale with ranks from 0 to ``2**bits - 1``: the share of sampled rows below a value.
 
-    Values of a share of their own get a rank of their own; NaN has the next to last rank or less,
-    null the last or less, and neither shares it with another value.
+    Frequent values get a rank of their own. NaN has at most the next to last rank and null at most
+    the last one; neither shares its rank with another value.
     """
     top, rows = 1 << bits, max(sample.rows, 1)
     runs = _quantile_runs(sample, min(MAX_QUANTILES, top - 3))
@@ -72,7 +72,7 @@ def make_quantile_scale(sample: SampledColumn, bits: int) -> RankScale:
 
 
 def make_step_scale(sample: SampledColumn, runs: NDArray[np.int64]) -> RankScale:
-    """Ranks that count the given runs that a value has reached; null reaches one more."""
+    """Return a scale that counts the given runs that a value has reached; null reaches one more."""
     runs = runs[runs < len(sample.first)]
     return _make_scale(sample, read_marks(sample, runs), np.arange(len(runs) + 2))
 
@@ -91,19 +91,22 @@ def _make_scale(
 
 
 def _count_numbers(seen: SampledColumn) -> int:
-    """Rows with a value that is not NaN."""
+    """Return the number of rows with a value other than NaN."""
     last = seen.first[-1:]
     is_nan = bool(np.isnan(double_values(seen.column)[last]).any())
     return int(seen.starts[len(seen.first) - 1]) if is_nan else seen.valid
 
 
 def _run_sizes(seen: SampledColumn) -> NDArray[np.int64]:
-    """Rows of each run with values."""
+    """Return the number of rows of each run with values."""
     return np.diff(seen.starts)[: len(seen.first)]
 
 
 def _quantile_runs(seen: SampledColumn, most: int) -> NDArray[np.int64]:
-    """Runs where quantiles begin, all where they are few; the run after a heavy one too."""
+    """Return the runs at which quantiles begin, and the run after each frequent value.
+
+    All runs if they are few.
+    """
     count = len(seen.first)
     if count <= most:
         return np.arange(count)
@@ -116,7 +119,10 @@ def _quantile_runs(seen: SampledColumn, most: int) -> NDArray[np.int64]:
 
 
 def rank_values(scale: RankScale, column: Any) -> Ranks:
-    """The rank of each value; raises ArrowInvalid for one that the sample's type cannot hold."""
+    """Return the rank of each value.
+
+    Raises ArrowInvalid for a value that does not fit the type of the sample.
+    """
     column = to_plain_array(column)
     if column.type != scale.kind:
         column = to_plain_array(column.cast(scale.kind))

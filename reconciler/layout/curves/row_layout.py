@@ -1,11 +1,13 @@
-"""How rows are laid out in files: fitted to a sample, then a key a row and a file a key.
+"""Lay out rows in files: fit a layout to a sample, then compute each row's key and file.
 
-    layout = fit(sample, columns, curve="kd-tree", files=12, queries=wheres, ties=ties(keys, "id"))
-    key = keys(layout, batch, ties=ties(batch["id"], "id"))
-    file = files(layout, key, ties=...)     # which of the 12
-    rows = order(key)                       # the rows inside a file, for row groups to skip
+    ties = make_tie_breakers(sample["id"], "id")
+    layout = fit_layout(sample, columns, curve="kd-tree", files=12, queries=wheres, ties=ties)
+    ties = make_tie_breakers(batch["id"], "id")
+    key = compute_keys(layout, batch, ties=ties)
+    file = assign_files(layout, key, ties=ties)   # one of the 12
+    rows = sort_by_key(key)                       # order inside a file, so row groups are skipped
 
-A layout is a value: pickled, it is some hundred kilobytes, and gives the same keys elsewhere.
+A layout is a value: pickled, it has some hundred kilobytes and gives the same keys elsewhere.
 """
 
 from __future__ import annotations
@@ -44,24 +46,24 @@ from reconciler.layout.curves.sorted_sample import (
 Curve = Literal["linear", "z-order", "hilbert", "kd-tree"]
 ValueMapping = Literal["rank", "direct"]
 
-#: where nothing is declared; docs/layouts.md has the measurements that say so
+#: the default curve; docs/layouts.md has the measurements
 DEFAULT_CURVE: Final[Curve] = "kd-tree"
-#: a leaf has 16 bits of a key
+#: a key has 16 bits for the leaf
 MAX_FILES: Final = 1 << 16
 
-_LEAF_SHIFT: Final = 48  # bits below a leaf's number
-_PART_SHIFT: Final = _LEAF_SHIFT - DEPTH  # bits below a part's number
-_MAX_INNER_COLUMNS: Final = 12  # columns that order rows inside a leaf
-_MAX_TEXT_LANES: Final = 16  # lanes of text
+_LEAF_SHIFT: Final = 48  # bits of a key below the leaf's number
+_PART_SHIFT: Final = _LEAF_SHIFT - DEPTH  # bits of a key below the part's number
+_MAX_INNER_COLUMNS: Final = 12  # columns that order the rows inside a leaf
+_MAX_TEXT_LANES: Final = 16  # lanes of text in a key
 _TOP: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinearPath:
-    """By the columns one after another, nulls last; ``kinds`` and ``lanes`` of each.
+    """Sorts by the columns one after another, nulls last; ``kinds`` and ``lanes``: of each.
 
-    Text is in order as far as its lanes go: those that tell the sample's values apart, zeros at
-    the end left out. The two greatest values of 64 bits count as one.
+    Text is compared up to its lanes, which are enough to tell the sample's values apart; trailing
+    zeros are ignored. The two greatest values of 64 bits count as equal.
     """
 
     kinds: tuple[pa.DataType, ...]
@@ -70,7 +72,7 @@ class LinearPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CurvePath:
-    """Along a curve through the columns' ranks, which have so many bits."""
+    """Sorts along a curve through the columns' ranks; ``bits``: of each rank."""
 
     curve: Literal["z-order", "hilbert"]
     scales: tuple[RankScale, ...]
@@ -79,7 +81,7 @@ class CurvePath:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DirectPath:
-    """Along the curve that Hudi makes of the values' bytes, the columns in its own order."""
+    """Sorts along Hudi's curve through the bytes of the values, in Hudi's order of columns."""
 
     curve: Literal["z-order", "hilbert"]
     column_order: tuple[int, ...]
@@ -88,7 +90,7 @@ class DirectPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TreePath:
-    """Leaf by leaf of a tree, inside a leaf part by part, inside a part by z-order."""
+    """Sorts by leaves of a tree, inside a leaf by its parts, inside a part by Z-order."""
 
     tree: KdTree
     parts: LeafParts
@@ -100,7 +102,7 @@ LayoutPath = LinearPath | CurvePath | DirectPath | TreePath
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowLayout:
-    """``columns`` in the order declared, the way through them, and where files begin on it."""
+    """A fitted layout: the columns as declared, the order of rows, and where each file begins."""
 
     columns: tuple[str, ...]
     path: LayoutPath
@@ -108,18 +110,18 @@ class RowLayout:
 
     @property
     def file_count(self) -> int:
-        """How many files; fewer than asked for where rows cannot be told apart."""
+        """The number of files; fewer than requested if rows cannot be separated."""
         return self.boundaries.count + 1
 
     @property
     def needs_ties(self) -> bool:
-        """Whether rows of the same values go to different files, by their ties."""
+        """Whether rows with equal values go to different files, by their tie breakers."""
         in_tree = isinstance(self.path, TreePath) and self.path.tree.needs_ties
         return in_tree or self.boundaries.needs_ties
 
 
 def needed_sample_rows(files: int) -> int:
-    """How many rows a sample needs: with a thousand a file, files differ by a few percent."""
+    """Return the rows that a sample needs; with 1000 per file, sizes differ by a few percent."""
     return max(100_000, 2000 * files)
 
 
@@ -136,18 +138,18 @@ def fit_layout(  # noqa: PLR0913 - what a layout depends on
     positions: Sequence[int] | None = None,
     zone: str = "UTC",
 ) -> RowLayout:
-    """A layout of so many files of the same bytes, for rows of which ``sample`` are some.
+    """Fit a layout with ``files`` files of equal bytes to a sample of the rows.
 
-    ``queries`` are SQL predicates (only the kd-tree heeds them). ``ties`` are 64 random bits a row
-    and part rows that are alike; ``sizes`` are bytes a row, where rows differ. ``positions`` of the
-    columns in the file and the session's ``zone`` are for mapping ``direct``, which changes
-    z-order and Hilbert alone. Raises UnsupportedError for columns that have no order, and for what
-    a mapping cannot do.
+    ``queries``: SQL predicates, used only by the kd-tree. ``ties``: tie breakers of 64 random bits,
+    which separate equal rows. ``sizes``: bytes of each row, None if they are equal. ``positions``:
+    of the columns in the file; with ``zone``, the session's time zone, used only by mapping
+    ``direct`` of z-order and hilbert. Raises UnsupportedError for columns without an order and for
+    unsupported combinations.
     """
     if files > MAX_FILES:
         raise UnsupportedError(f"a layout has at most {MAX_FILES} files, not {files}")
     if curve == "kd-tree" and mapping == "direct":
-        raise UnsupportedError("a kd-tree splits ranks: declare mapping rank")
+        raise UnsupportedError("a kd-tree has no direct mapping: use mapping: rank")
     if curve in ("z-order", "hilbert") and mapping == "direct" and len(columns) > 1:
         dimensions = direct_mapping.column_order(positions or range(len(columns)))
         path: LayoutPath = DirectPath(curve=curve, column_order=dimensions, zone=zone)
@@ -179,7 +181,7 @@ def _cut_into_files(
     ties: Lane | None,
     sizes: NDArray[np.float64] | None,
 ) -> RowLayout:
-    """The layout whose files have the same bytes on the way."""
+    """Return the layout that cuts a path into files with equal bytes."""
     uncut = RowLayout(columns=tuple(columns), path=path, boundaries=make_leaf_boundaries(1, 0))
     found = find_boundaries(compute_keys(uncut, sample), files, ties=ties, sizes=sizes)
     return RowLayout(columns=tuple(columns), path=path, boundaries=found)
@@ -192,7 +194,7 @@ def _fit_tree_path(
     boxes: QueryBoxes | None,
     ties: Lane | None,
 ) -> TreePath:
-    """The way inside the leaves of a tree."""
+    """Fit the order of rows inside the leaves of a tree."""
     columns = [sample.column(one.name) for one in seen]
     inside = _fit_curve_path(
         seen[:_MAX_INNER_COLUMNS],
@@ -211,7 +213,7 @@ def _fit_tree_path(
 
 
 def _count_lanes(seen: SampledColumn) -> int:
-    """How many lanes a column has; of text, those that tell its sampled values apart."""
+    """Return the lanes of a column; for text, enough to tell its sampled values apart."""
     if not is_text(seen.column.type):
         return len(fixed_lanes(seen.column[:0], seen.name))
     return min(len(read_marks(seen, np.arange(len(seen.first)))) - 1, _MAX_TEXT_LANES)
@@ -228,9 +230,9 @@ def _fit_curve_path(
 def compute_keys(
     layout: RowLayout, batch: pa.Table | pa.RecordBatch, *, ties: Lane | None = None
 ) -> Lane:
-    """The key of each row: lanes by rows, the most significant first.
+    """Return the key of each row: lanes by rows, the most significant lane first.
 
-    ``ties`` are asked for where ``layout.needs_ties``.
+    ``ties``: tie breakers, required if ``layout.needs_ties``.
     """
     columns = [batch.column(name) for name in layout.columns]
     path = layout.path
@@ -259,7 +261,7 @@ def compute_keys(
 
 
 def _rank_columns(path: CurvePath, columns: Sequence[Any]) -> list[Ranks]:
-    """Of the columns that the path goes through: inside a leaf, of the first ones alone."""
+    """Return the ranks of the path's columns, which inside a leaf are only the first ones."""
     return [rank_values(ruler, column) for ruler, column in zip(path.scales, columns, strict=False)]
 
 
@@ -276,7 +278,7 @@ def _linear_keys(path: LinearPath, names: Sequence[str], columns: Sequence[Any])
     found: list[Lane] = []
     for kind, count, name, column in zip(path.kinds, path.lanes, names, columns, strict=True):
         own = to_plain_array(column if column.type == kind else column.cast(kind))
-        lane_of = make_lane_reader(own, name, count + 1)  # one more is the length of text
+        lane_of = make_lane_reader(own, name, count + 1)  # the last lane of text is its length
         lanes = np.stack([lane_of(depth, None) for depth in range(count)])
         lanes[1:, lanes[0] == _TOP] = _TOP
         lanes[0] = np.minimum(lanes[0], _TOP - np.uint64(1))
@@ -286,20 +288,20 @@ def _linear_keys(path: LinearPath, names: Sequence[str], columns: Sequence[Any])
 
 
 def assign_files(layout: RowLayout, key: Lane, *, ties: Lane | None = None) -> NDArray[np.int32]:
-    """The file of each row, from 0 on, by its key; ``ties`` as for :func:`keys`."""
+    """Return the file of each row, counted from 0; ``ties`` as for ``compute_keys``."""
     return find_files(layout.boundaries, key, ties)
 
 
 def sort_by_key(key: Lane) -> NDArray[np.int64]:
-    """The rows in the order of their keys; rows of one key stay in the order they are in."""
+    """Return the row numbers sorted by key; rows with equal keys keep their order."""
     return sort_rows(list(key))
 
 
 def row_group_starts(layout: RowLayout, key: Lane, count: int) -> NDArray[np.int64]:
-    """Where row groups of a file begin, of the rows in order, and where the last one ends.
+    """Return where each of ``count`` row groups begins in a file's sorted rows, and the end.
 
-    They have the same number of rows, or up to a quarter more or less where that lets one begin
-    with a part of a leaf: its statistics then are those of few parts.
+    Row groups have the same number of rows. A start moves by up to an eighth of a row group to the
+    start of a leaf's part, so that the row group's statistics cover few parts.
     """
     rows = key.shape[1]
     starts: NDArray[np.int64] = np.arange(count + 1) * rows // max(count, 1)

@@ -1,4 +1,4 @@
-"""A sampled column in order: which values it has, and where each begins among the rows."""
+"""Sort a sampled column: its distinct values, and where each begins among the sorted rows."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _MAX_TEXT_LANES: Final = 128  # lanes of text: a kilobyte
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SampledColumn:
-    """``runs`` are the different values, rising, and null as the last one where there is one.
+    """A sorted sample of a column; a run holds the rows with one value, the last run the nulls.
 
-    ``run`` is each row's; run r is at the places ``starts[r]`` to ``starts[r + 1]`` of the rows in
-    order, of which the first ``valid`` have values; ``first`` is a row of each run with values.
+    ``run``: of each row. ``starts``: run r occupies the sorted rows ``starts[r]`` to
+    ``starts[r + 1]``. ``first``: a row of each run with values. ``valid``: number of rows with
+    values.
     """
 
     name: str
@@ -51,11 +52,11 @@ class SampledColumn:
         return len(self.starts) - 1
 
     def shares_below(self) -> NDArray[np.float64]:
-        """Per row the share of rows below its value; infinity for null, which no range meets."""
+        """Return, for each row, the share of rows below its value; infinity for null."""
         return self._share(self.starts[:-1], np.inf)
 
     def shares_up_to(self) -> NDArray[np.float64]:
-        """Per row the share of rows not above its value; minus infinity for null."""
+        """Return, for each row, the share of rows up to its value; minus infinity for null."""
         return self._share(self.starts[1:], -np.inf)
 
     def _share(self, places: NDArray[np.int64], null: float) -> NDArray[np.float64]:
@@ -65,7 +66,7 @@ class SampledColumn:
 
 
 def sort_sample(column: Any, name: str) -> SampledColumn:
-    """Raises UnsupportedError for a column that has no order."""
+    """Sort a sample of a column; raises UnsupportedError for a column without an order."""
     column = to_plain_array(column)
     order, is_new = (_sort_text_values if is_text(column.type) else _sort_fixed_values)(
         column, name
@@ -87,7 +88,7 @@ def sort_sample(column: Any, name: str) -> SampledColumn:
 
 
 def _sort_fixed_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The rows with values in order, and which of them begin another value."""
+    """Return the sorted rows with values, and a mask of those that begin another value."""
     rows = np.flatnonzero(~is_null(column))
     lanes = [lane[rows] for lane in fixed_lanes(column, name)]
     order = sort_rows(lanes)
@@ -119,10 +120,10 @@ def _sort_text_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArra
 
 
 def read_marks(sample: SampledColumn, runs: NDArray[np.int64]) -> Lane:
-    """The values of some runs, rising, as lanes by values: what a value must reach to be as high.
+    """Return the values of some runs as marks: lanes by values, ascending.
 
-    Text is cut where it differs from the one before it and eight bytes later; its last lane is
-    its length, which tells zeros from nothing.
+    Text is truncated eight bytes after it differs from the mark before. Its last lane is its
+    length, which distinguishes trailing zeros from the end of the text.
     """
     rows = sample.first[runs]
     if not is_text(sample.column.type):
@@ -141,7 +142,7 @@ def read_marks(sample: SampledColumn, runs: NDArray[np.int64]) -> Lane:
 
 
 def make_lane_reader(column: Any, name: str, depths: int) -> Any:
-    """A column's lanes for :func:`~reconciler.curves.search.place_deep`, as marks have them."""
+    """Return a reader of a column's lanes, in the form of the marks, for ``count_trie_marks``."""
     if not is_text(column.type):
         return stored_lanes(fixed_lanes(column, name))
     values = text_bytes(column)
@@ -153,7 +154,10 @@ def make_lane_reader(column: Any, name: str, depths: int) -> Any:
 
 
 def sort_rows(lanes: Sequence[Lane]) -> NDArray[np.int64]:
-    """The rows in the order of their lanes, most significant first; equal ones stay as they are."""
+    """Return the row numbers sorted by their lanes; equal rows keep their order.
+
+    ``lanes``: the most significant one first.
+    """
     if len(lanes) > 1:
         rows: NDArray[np.int64] = np.lexsort(lanes[::-1])
         return rows
@@ -165,7 +169,7 @@ def sort_rows(lanes: Sequence[Lane]) -> NDArray[np.int64]:
     if (int(lane.max()) - int(low)).bit_length() + bits > _LANE:
         return np.argsort(lane, kind="stable")
     packed = (lane - low) << np.uint64(bits) | np.arange(len(lane), dtype=np.uint64)
-    packed.sort()  # five times as fast as sorting places
+    packed.sort()  # five times as fast as argsort
     packed &= np.uint64((1 << bits) - 1)
     places: NDArray[np.int64] = packed.view(np.int64)
     return places

@@ -1,4 +1,4 @@
-"""A number a row that looks random and is always the same: what parts rows of one key."""
+"""Compute tie breakers: a pseudo-random number per row that separates rows with equal keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEP: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
 def make_tie_breakers(column: Any, name: str) -> Lane:
-    """64 bits of each value, all of it counted: of record keys no two rows are likely to agree.
+    """Return a hash of 64 bits of each whole value; record keys are unlikely to collide.
 
     Raises UnsupportedError for a column without an order.
     """
@@ -50,7 +50,7 @@ def _text_tie_breakers(column: Any) -> Lane:
 
 
 def _mix_bits(bits: Lane) -> Lane:
-    """Every bit of the result depends on every bit given (the finish of splitmix64)."""
+    """Mix bits so that each bit of the result depends on all of them (the end of splitmix64)."""
     bits = bits + _STEP
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND

@@ -1,4 +1,4 @@
-"""Put the rows of a write into buckets: small files that there are, then new ones."""
+"""Assign the rows of a write to buckets: existing small files first, then new files."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def assign_rows(
     has_commits: bool = True,
     streams: bool = False,
 ) -> BucketAssignment:
-    """The buckets of a write; every new row is in one, and every group with updates has one.
+    """Return the buckets of a write: each new row is in one, each group with updates has one.
 
-    ``has_commits``: a write was completed on the table. ``streams``: it is the batch of a stream,
-    which Hudi's rule assigns row by row (``sizing.streaming``); a steady assignment knows all of
-    its rows, as of any other write. Depends on nothing but its arguments, nor, in a steady
-    assignment, on the order in which partitions, groups or rows come.
+    ``has_commits``: whether the table has a completed write. ``streams``: whether the write is the
+    batch of a stream, which Hudi's rule assigns row by row (``stream_assignment``); the steady rule
+    assigns all rows at once. The result depends only on the arguments, and with the steady rule not
+    on the order of partitions, groups or rows.
     """
     return _BucketBuilder(groups, workload, kind, rule, has_commits, streams).build()
 
@@ -90,7 +90,7 @@ class _BucketBuilder:
     def _build_partition(
         self, path: str, rows: int, updates: Counts, growth: Counts
     ) -> tuple[Counts, Counts]:
-        """The buckets of a partition: their groups, -1 for new ones, and their new rows."""
+        """Return the buckets of a partition: their groups, -1 for new ones, and their new rows."""
         touched = self.groups.partition_range(path)
         updated = np.flatnonzero(updates[touched] > 0) + touched.start
         at = np.zeros(0, np.int64)
@@ -110,7 +110,7 @@ class _BucketBuilder:
     def _assign_as_stream(
         self, path: str, rows: int, rule: HudiRule
     ) -> tuple[Counts, Counts, Counts]:
-        """Small files, rows that each takes, and those of each new one, one after the other."""
+        """Assign rows one after the other: small files, their rows, and the rows of new files."""
         drawn = map(str, count())
         _, shares = StreamAssigner(rows_per_file=rows_per_new_file(rule)).assign_inserts(
             path,
@@ -131,7 +131,7 @@ class _BucketBuilder:
     def _fill_files(
         self, at: Counts, rows: int, updates: Counts, growth: Counts
     ) -> tuple[Counts, Counts]:
-        """Rows that each small file takes, and those of each new one."""
+        """Return the rows that each small file takes, and the rows of each new file."""
         files = SmallFiles(
             size=self.groups.size[at],
             growth=growth[at],
@@ -148,9 +148,10 @@ class _BucketBuilder:
                 assert_never(self.rule)
 
     def _rewritten_bytes(self, at: Counts, updates: Counts) -> Counts:
-        """Bytes of rows that are written again only for the new ones; a new file has its cost too.
+        """Return the bytes of old rows that each file rewrites only to take new rows.
 
-        None of a file whose rows change anyway, and none where rows are appended as log files.
+        Zero for a file that is rewritten anyway, and where rows are appended as log files. The
+        fixed bytes do not count, because a new file has them too.
         """
         rows: Counts = np.maximum(self.groups.base[at] - self._fixed_bytes, 0)
         match self.kind:
@@ -178,7 +179,7 @@ class _BucketBuilder:
 
 
 def _spread_over_groups(groups: FileGroupSizes, work: Workload) -> tuple[Counts, Counts]:
-    """Rows that are updated, and the growth by them, of every group."""
+    """Return the updated rows and the growth in bytes of every group."""
     updates, growth = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
     updates[work.group] = work.updates
     growth[work.group] = work.growth
@@ -186,5 +187,5 @@ def _spread_over_groups(groups: FileGroupSizes, work: Workload) -> tuple[Counts,
 
 
 def _values_at(values: Counts, group: Counts) -> Counts:
-    """The values of groups; of new ones any."""
+    """Return the values of groups; arbitrary values for new groups."""
     return values[group] if len(values) else np.zeros(len(group), np.int64)

@@ -1,4 +1,4 @@
-"""How rows are assigned to files: as Hudi's writers do it, or steadily."""
+"""The rules that assign rows to files: Hudi's, or the steady one of this tool."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from reconciler.layout.sizing.record_size import RecordSize
 
 MIB: Final = 1024 * 1024
-#: bytes of a record where nobody says any (hoodie.copyonwrite.record.size.estimate)
+#: default bytes of a record (hoodie.copyonwrite.record.size.estimate)
 DEFAULT_RECORD_SIZE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizeLimits:
-    """Bytes: a file is filled up to ``target``, and is small below ``small`` (0: none is)."""
+    """Bytes up to which a file is filled, and below which it is small (0: no file is small)."""
 
     target: int = 120 * MIB
     small: int = 100 * MIB
@@ -25,16 +25,17 @@ class FileSizeLimits:
 
 @dataclass(frozen=True, slots=True)
 class CopyOnWrite:
-    """A file that takes rows is written again, with the old rows and the new ones."""
+    """A file that takes rows is rewritten with the old and the new rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOnRead:
-    """Rows are appended as log files where the table's index finds rows in there.
+    """New rows are appended as log files, or merged into base files, depending on the index.
 
-    ``indexes_logs``: it does (in-memory, HBase and consistently hashing indexes); otherwise new
-    rows are merged into base files without log files. ``max_candidates``: of those, how many in a partition
-    take rows by Hudi's rule (hoodie.merge.small.file.group.candidates.limit).
+    ``indexes_logs``: whether the table's index finds rows in log files (in-memory, HBase and
+    consistent hashing indexes); otherwise new rows are merged into base files without log files.
+    ``max_candidates``: how many of those base files per partition take rows by Hudi's rule
+    (hoodie.merge.small.file.group.candidates.limit).
     """
 
     indexes_logs: bool = False
@@ -46,10 +47,10 @@ TableKind = CopyOnWrite | MergeOnRead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiRule:
-    """Hudi's rule: the files of its view in order, filled by the average record size.
+    """Hudi's rule: fill the files in the order of Hudi's view by the average record size.
 
-    ``average``: bytes of a record (sizing.average). ``split_rows``: rows of a new file
-    (hoodie.copyonwrite.insert.split.size), None where the average decides (auto.split).
+    ``average``: bytes of a record (``compute_average_size``). ``split_rows``: rows of a new file
+    (hoodie.copyonwrite.insert.split.size), None if the average decides (auto.split).
     """
 
     sizes: FileSizeLimits
@@ -63,13 +64,13 @@ class HudiRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteCap:
-    """How much may be written again to fill a file.
+    """A limit on the bytes rewritten to fill a file.
 
-    A file is filled if its rows have at most ``free_bytes`` bytes, or at most ``max_ratio`` the bytes of the
-    rows that it gets. ``docs/writing.md`` says where the defaults come from.
+    A file is filled if its old rows have at most ``free_bytes``, or at most ``max_ratio`` times the
+    bytes of the rows that it gets. ``docs/writing.md`` explains the defaults.
 
-    >>> cap = Cap(times=32, least=8 * MIB)
-    >>> cap.admits(90 * MIB, 3 * MIB), cap.admits(90 * MIB, 2 * MIB), cap.admits(8 * MIB, 1)
+    >>> cap = RewriteCap(max_ratio=32, free_bytes=8 * MIB)
+    >>> cap.allows(90 * MIB, 3 * MIB), cap.allows(90 * MIB, 2 * MIB), cap.allows(8 * MIB, 1)
     (True, False, True)
     """
 
@@ -77,16 +78,17 @@ class RewriteCap:
     free_bytes: int = 8 * MIB
 
     def allows(self, rewritten: int, inserted: int) -> bool:
-        """Whether so many bytes may be written again for so many new ones."""
+        """Return whether to rewrite that many bytes for that many new ones."""
         return rewritten <= max(self.max_ratio * inserted, self.free_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyRule:
-    """Ours: files that are written anyway, then smallest first; a file's fixed cost counts.
+    """The steady rule: fill files that are rewritten anyway, then the smallest first.
 
-    ``rewrite_cap`` None: small files are filled whatever it takes. ``needs_row_sizes``: next to nothing is known of
-    rows, so that a write has to look at its own before it assigns them.
+    A file's fixed bytes count. ``rewrite_cap``: None fills small files at any cost.
+    ``needs_row_sizes``: too little is known of row sizes, so a write must measure its own rows
+    before it assigns them.
     """
 
     sizes: FileSizeLimits

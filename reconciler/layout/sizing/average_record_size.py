@@ -1,4 +1,4 @@
-"""Average record size by Hudi's rule, version by version.
+"""Compute the average record size by Hudi's rule, which differs between versions.
 
 Source: AverageRecordSizeEstimator (1.x), UpsertPartitioner.averageBytesPerRecord (0.15.0).
 """
@@ -12,9 +12,9 @@ from typing import Final, Literal
 from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.write_history import PastWrite
 
-#: how many of the newest instants 1.x looks at (_hoodie.record.size.estimator.max.commits)
+#: the newest instants that 1.x examines (_hoodie.record.size.estimator.max.commits)
 _MAX_INSTANTS: Final = 5
-#: 1.x leaves replacecommits out; 0.15.0 counts them, whatever its own comment says
+#: 1.x ignores replacecommits; 0.15.0 counts them, although its own comment denies it
 _COUNTED_ACTIONS: Final = {
     "1.x": frozenset({Action.COMMIT, Action.DELTACOMMIT}),
     "0.15": frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT}),
@@ -29,11 +29,11 @@ def compute_average_size(
     threshold: float = 1.0,
     rule: Literal["1.x", "0.15"] = "1.x",
 ) -> int:
-    """Bytes of a record, as Hudi's writers assume.
+    """Return the bytes of a record that Hudi's writers assume.
 
-    The newest completed instant with more than ``threshold`` times ``small`` bytes decides: its
-    bytes by its records, rounded up. ``fallback`` where none is that big. ``history`` is in the
-    order of requested times; of a deltacommit only base files count.
+    They divide the bytes of the newest completed instant with more than ``threshold`` times
+    ``small`` bytes by its records, rounded up. ``fallback``: the result if no instant is that big.
+    ``history``: in the order of requested times. Of a deltacommit only base files count.
     """
     least = int(threshold * small)
     counted = [written for written in history if written.action in _COUNTED_ACTIONS[rule]]

@@ -1,4 +1,4 @@
-"""What a write brings, and the buckets that it is put into: one file group that one task writes."""
+"""The workload of a write, and its buckets. A bucket is one file group that one task writes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workload:
-    """Rows of a write, counted when it is known which of them are in the table already.
+    """The row counts of a write, after its rows are matched with the table.
 
-    ``partitions``: paths, each once; ``inserts``: int64, new rows of each partition.
-    ``group``: int64, index into Groups of each group with rows to update or delete, each once and
-    in one of ``partitions``; ``updates``: int64, those rows; ``growth``: int64, by how many bytes
-    they will make the base file bigger (deletes: smaller), as far as that is known.
+    ``partitions``: distinct paths. ``inserts``: int64, new rows of each partition. ``group``:
+    int64, index into FileGroupSizes of each group with rows to update or delete, each once and in
+    one of ``partitions``. ``updates``: int64, those rows. ``growth``: int64, bytes by which they
+    enlarge the base file (negative for deletes), as far as known.
     """
 
     partitions: tuple[str, ...]
@@ -26,9 +26,9 @@ class Workload:
 
 
 def make_insert_workload(rows: dict[str, int]) -> Workload:
-    """The workload of new rows by partition.
+    """Return the workload of new rows by partition.
 
-    >>> inserts_only({"p=1": 10}).partitions
+    >>> make_insert_workload({"p=1": 10}).partitions
     ('p=1',)
     """
     nothing = np.zeros(0, np.int64)
@@ -43,13 +43,14 @@ def make_insert_workload(rows: dict[str, int]) -> Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BucketAssignment:
-    """One element a bucket, in the order of the workload's partitions.
+    """The buckets of a write, an element a bucket, in the order of the workload's partitions.
 
-    In a partition those that get new rows come first, in the order in which routing counts them;
-    then those of updates alone. ``partition``: int32, index into ``partitions``. ``group``: int64,
-    index into Groups, -1 for a file group that the write begins. ``inserts``, ``updates``: int64,
-    rows; routing by hash comes near to ``inserts``. ``size``: int64, bytes of the newest slice now,
-    log files counted as ``Groups.size`` does, 0 for a new group; ``expected_size``: int64, after.
+    In a partition, buckets with new rows come first, in the order in which routing numbers them,
+    then buckets with updates only. ``partition``: int32, index into ``partitions``. ``group``:
+    int64, index into FileGroupSizes, -1 for a new group. ``inserts``, ``updates``: int64, rows;
+    routing by hash meets ``inserts`` only approximately. ``size``: int64, bytes of the newest slice
+    before the write, as in ``FileGroupSizes.size``, 0 for a new group. ``expected_size``: int64,
+    bytes after the write.
     """
 
     partitions: tuple[str, ...]
@@ -65,10 +66,10 @@ class BucketAssignment:
 
     @property
     def is_new(self) -> NDArray[np.bool_]:
-        """Whether the write begins the bucket's file group."""
+        """A mask of the buckets with a new file group."""
         return self.group < 0
 
     def insert_buckets(self, partition: int) -> slice:
-        """The buckets that share the new rows of a partition, in the order of routing."""
+        """Return the range of the buckets that take a partition's new rows, in routing order."""
         start, end = np.searchsorted(self.partition, [partition, partition + 1]).tolist()
         return slice(start, start + int(np.count_nonzero(self.inserts[start:end])))

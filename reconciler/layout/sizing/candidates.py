@@ -1,4 +1,4 @@
-"""Which file groups of a partition may take new rows, and in which order.
+"""Find the file groups of a partition that may take new rows, in order.
 
 Source: UpsertPartitioner, SparkUpsertDeltaCommitPartitioner (0.15.0, 1.2.0).
 """
@@ -34,11 +34,12 @@ def find_small_files(
     *,
     has_commits: bool = True,
 ) -> Rows:
-    """The groups of a partition that may take rows, as indexes into ``groups``, in order.
+    """Return the groups of a partition that may take new rows, as indexes into ``groups``.
 
-    None without a completed write, or where ``small`` is 0. Never one that a pending compaction or
-    clustering is going to rewrite. By Hudi's rule in the order of its view, where rows are merged
-    into base files of a merge-on-read table by size; else by size, then file id.
+    Empty without a completed write, or if ``small`` is 0. Groups of a pending compaction or
+    clustering are left out. Hudi's rule takes them in the order of Hudi's view, and by size where
+    rows are merged into base files of a merge-on-read table. The steady rule takes them by size,
+    then by file id.
     """
     if rule.sizes.small <= 0 or not has_commits:
         return np.zeros(0, np.int64)
@@ -60,7 +61,7 @@ def _find_by_hudi(
     at = at[_takes_rows(groups, place, kind, sizes)[at]]
     if isinstance(kind, MergeOnRead) and not kind.indexes_logs:
         at = at[np.argsort(base[at], kind="stable")][: kind.max_candidates]
-    # after the limit: of the few smallest, those that a clustering holds are not replaced by others
+    # after the limit: groups of a pending clustering are dropped, not replaced by larger ones
     found: Rows = at[~groups.is_clustering[place][at]] + place.start
     return found
 
@@ -68,7 +69,7 @@ def _find_by_hudi(
 def _find_steadily(
     groups: FileGroupSizes, place: slice, kind: TableKind, sizes: FileSizeLimits
 ) -> Rows:
-    is_whole = groups.base[place] != 0  # an empty base file is a damaged one
+    is_whole = groups.base[place] != 0  # an empty base file is damaged
     is_free = ~groups.is_clustering[place]
     at = np.flatnonzero(_takes_rows(groups, place, kind, sizes) & is_whole & is_free) + place.start
     ids = groups.file_id.take(to_integer_array(at)).to_pylist()
@@ -81,7 +82,7 @@ def _find_steadily(
 def _takes_rows(
     groups: FileGroupSizes, place: slice, kind: TableKind, sizes: FileSizeLimits
 ) -> NDArray[np.bool_]:
-    """Whether a group is small, of the kind that takes rows; clusterings are not looked at."""
+    """Return a mask of the small groups that may take rows; pending clusterings are ignored."""
     base = groups.base[place]
     is_open: NDArray[np.bool_] = groups.is_live[place] & ~groups.is_compacting[place]
     match kind:

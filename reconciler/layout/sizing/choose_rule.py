@@ -1,4 +1,4 @@
-"""The rule of a table by what is declared of its files and what past writes tell."""
+"""Choose the assignment rule of a table from its spec and its past writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.layout.sizing.average_record_size import compute_average_size
 from reconciler.layout.sizing.record_size import RecordSize, estimate_record_size
 from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
 
-#: of fewer rows, what every column of a file has beside its values is a good part of each
+#: with fewer rows, the overhead of each column is a large part of every row's size
 _ENOUGH_ROWS: Final = 1000
 
 
@@ -30,12 +30,13 @@ def choose_rule(
     declared: int = DEFAULT_RECORD_SIZE,
     version: Literal["1.x", "0.15"] = "1.x",
 ) -> AssignmentRule:
-    """How rows are assigned, by ``files.assign`` and record sizes as far as they are known.
+    """Return the assignment rule for ``files.assign`` with the best known record size.
 
-    ``history``: completed writes in the order of requested times; ``footers``: of small files,
-    which tell where history does not; ``declared``: bytes of a record where nothing tells;
-    ``version``: the Hudi whose writers are imitated. Where neither a thousand rows tell nor anybody
-    has declared another size than Hudi's default, a steady write weighs its own rows.
+    ``mode``: the value of ``files.assign``. ``history``: completed writes in the order of requested
+    times. ``footers``: sizes of small files, used if history is not enough. ``declared``: bytes of
+    a record if nothing is known. ``version``: the Hudi version to imitate. With fewer than a
+    thousand known rows and Hudi's default as declared size, the steady rule measures the rows of
+    the write itself.
     """
     match mode:
         case "hudi":
@@ -57,5 +58,5 @@ def _estimate_size(
     found = estimate_record_size(history, footers, fallback=declared)
     if found.per_row > 0:
         return found
-    because = "declared: footers tell of no bytes"
+    because = "declared: footers report no bytes"
     return replace(found, per_row=float(declared), because=because, rows=0)

@@ -1,4 +1,4 @@
-"""File groups as whoever assigns rows to files sees them: how big each one's newest slice is."""
+"""Measure file groups for the assignment of rows: the size of each group's newest slice."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from reconciler.layout.sizing.record_size import LOG_RATIO
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FileGroupSizes:
-    """One element a file group that has files, replaced ones too, sorted by partition.
+    """File groups with files, replaced ones too: an element a group, sorted by partition.
 
-    Within a partition groups come as a listing meets them. ``partitions``: paths, sorted.
-    ``partition``: int32, index into them. ``hash_file_name``: pyarrow string array without nulls.
-    ``base``: int64, bytes of the newest slice's base file, -1 where it has none; ``logs``: int64,
-    bytes of its log files; ``log_files``: int64, how many. A slice that a pending compaction is
-    going to fill counts with the one before. ``slice_start``: int32, index into ``instants``, which are
-    sorted: the instant that began the slice. ``is_live``: bool, readers see it. ``is_compacting``:
-    bool, a pending compaction or log compaction is going to rewrite it; ``is_clustering``: bool, a
-    pending clustering is.
+    Within a partition, groups come in the order of a listing. ``partitions``: sorted paths.
+    ``partition``: int32, index into them. ``file_id``: pyarrow string array without nulls.
+    ``base``: int64, bytes of the newest slice's base file, -1 if it has none. ``logs``: int64,
+    bytes of its log files; ``log_files``: int64, their number. The slice of a pending compaction
+    counts together with the one before. ``slice_start``: int32, index into the sorted ``instants``,
+    the instant that began the slice. ``is_live``: bool, whether readers see the group.
+    ``is_compacting``: bool, whether a pending compaction or log compaction will rewrite it;
+    ``is_clustering``: bool, whether a pending clustering will.
     """
 
     partitions: tuple[str, ...]
@@ -48,7 +48,7 @@ class FileGroupSizes:
 
     @cached_property
     def size(self) -> NDArray[np.int64]:
-        """Bytes of each group's newest slice, those of log files as a base file would have them."""
+        """Bytes of each group's newest slice, log files converted to bytes of a base file."""
         logs = np.floor(LOG_RATIO * self.logs).astype(np.int64)
         found: NDArray[np.int64] = np.maximum(self.base, 0) + logs
         return found
@@ -58,7 +58,7 @@ class FileGroupSizes:
         return {path: code for code, path in enumerate(self.partitions)}
 
     def partition_range(self, partition: str) -> slice:
-        """Where the groups of a partition are; empty where it has none."""
+        """Return the range of a partition's groups, empty if it has none."""
         code = self._codes.get(partition)
         if code is None:
             return slice(0, 0)
@@ -72,9 +72,10 @@ def measure_groups(
     compacting: Iterable[tuple[str, str]] = (),
     clustering: Iterable[tuple[str, str]] = (),
 ) -> FileGroupSizes:
-    """The groups of a view, of which (partition, file id) pairs are pending in table services.
+    """Return the groups of a view.
 
-    A group that no completed write has a slice of is not live.
+    ``compacting``, ``clustering``: (partition, file id) pairs in pending table services. A group
+    without a slice of a completed write is not live.
     """
     files = view.files
     count = len(files.group_partition)
@@ -87,7 +88,7 @@ def measure_groups(
     base = np.full(count, -1, np.int64)
     base[of_file[is_base]] = files.size[is_base]
     begun = np.zeros(count, np.int32)
-    begun[view.group[read[::-1]]] = view.key[read[::-1]]  # of two slices the older one's
+    begun[view.group[read[::-1]]] = view.key[read[::-1]]  # the older one of two slices
     is_live = np.zeros(count, np.bool_)
     is_live[view.group[read]] = True
     order = _listing_order(view)
@@ -107,9 +108,9 @@ def measure_groups(
 
 
 def newest_base_names(view: FileView) -> Any:
-    """The name of each group's newest base file, null where it has none.
+    """Return the name of each group's newest base file, null if it has none.
 
-    A pyarrow string array, in the order of ``measure_groups``.
+    A pyarrow string array in the order of ``measure_groups``.
     """
     files = view.files
     at = np.full(len(files.group_partition), -1, np.int64)
@@ -122,9 +123,9 @@ def newest_base_names(view: FileView) -> Any:
 
 
 def _visible_slices(view: FileView) -> NDArray[np.int64]:
-    """The slices that a reader of now sees, ascending: the newest of every live group.
+    """Return the slices that readers see now, ascending: the newest one of every live group.
 
-    Where a pending compaction is going to fill that one, the slice before as well.
+    If the newest slice belongs to a pending compaction, the slice before is included.
     """
     rows = np.flatnonzero(view.is_visible & view.is_live)
     newest = np.flatnonzero(np.append(np.diff(view.group[rows]) != 0, True)[: len(rows)])
@@ -135,7 +136,7 @@ def _visible_slices(view: FileView) -> NDArray[np.int64]:
 
 
 def _listing_order(view: FileView) -> NDArray[np.int64]:
-    """Groups of each partition by their first file in the order of names, as stores list them."""
+    """Return the groups of each partition sorted by their first file name, as stores list them."""
     groups, first = np.unique(view.files.group, return_index=True)
     found: NDArray[np.int64] = groups[np.argsort(first, kind="stable")].astype(np.int64)
     return found

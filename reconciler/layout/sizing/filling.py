@@ -1,6 +1,6 @@
-"""How many new rows each small file of one partition takes, and how many new files the rest makes.
+"""Fill the small files of one partition with new rows, and split the rest into new files.
 
-Hudi's rule is UpsertPartitioner.assignInserts (0.15.0, 1.2.0); the steady one is ours.
+Hudi's rule is UpsertPartitioner.assignInserts (0.15.0, 1.2.0); the steady rule is our own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from reconciler.layout.sizing.assignment_rules import HudiRule, SteadyRule
 
 Counts = NDArray[np.int64]
-#: a file may be this much bigger than the target where two small ones would be made otherwise
+#: a file may exceed the target by this factor to avoid two small files
 MAX_OVERFILL: Final = 1.15
-#: the share of the target that rows get, however big a file's fixed cost is
+#: the rows of a full file take at least this share of the target, however many fixed bytes it has
 _MIN_DATA_SHARE: Final = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SmallFiles:
-    """The small files of a partition, one element a file, in the order of ``find_small_files``.
+    """The small files of a partition, an element a file, in the order of ``find_small_files``.
 
-    ``size``: int64, bytes; ``growth``: int64, more bytes by the updates of the same write;
-    ``rewritten``: int64, bytes of rows that are written again only if it takes new ones.
+    ``size``: int64, bytes. ``growth``: int64, bytes that updates of the same write add.
+    ``rewritten``: int64, bytes of old rows that are rewritten only if the file takes new rows.
     """
 
     size: Counts
@@ -35,16 +35,16 @@ class SmallFiles:
 
 
 def fill_by_hudi(files: SmallFiles, rows: int, rule: HudiRule) -> Counts:
-    """Rows that each file takes: as many average records as fit, one file after the other.
+    """Return the rows that each file takes: as many average records as fit, file by file.
 
-    Updates of the same write are not counted in, as Hudi does not.
+    Like Hudi, this ignores updates of the same write.
     """
     room = np.maximum((rule.sizes.target - files.size) // rule.average, 0)
     return _share_rows(room, rows)
 
 
 def split_by_hudi(rows: int, rule: HudiRule) -> Counts:
-    """Rows of each new file: all full but the last one, by Hudi's count of rows."""
+    """Return the rows of each new file: all full except the last, by Hudi's rows per file."""
     if rows <= 0:
         return np.zeros(0, np.int64)
     per_file = rule.split_rows or math.ceil(rule.sizes.target / rule.average)
@@ -52,10 +52,10 @@ def split_by_hudi(rows: int, rule: HudiRule) -> Counts:
 
 
 def fill_steadily(files: SmallFiles, rows: int, rule: SteadyRule) -> Counts:
-    """Rows that each file takes: those that are written anyway first, then in their order.
+    """Return the rows that each file takes: files rewritten anyway first, then in their order.
 
-    Each up to the target, with the growth by updates; from the first file on that is not worth
-    writing again for what it would get, none.
+    Each file is filled up to the target, including the growth by updates. Filling stops at the
+    first file that would get too few rows to justify rewriting it.
     """
     order = np.argsort(files.rewritten > 0, kind="stable")
     size, growth, rewritten = files.size[order], files.growth[order], files.rewritten[order]
@@ -73,11 +73,11 @@ def fill_steadily(files: SmallFiles, rows: int, rule: SteadyRule) -> Counts:
 
 
 def split_steadily(rows: int, rule: SteadyRule) -> Counts:
-    """Rows of each new file: equal shares, unless those would all be small.
+    """Return the rows of each new file: equal shares, with at most one small file.
 
-    As many files as reach the target, each with its fixed cost; one fewer where the shares would be
-    small and the others hold them within 15 % of the target; else all full but the last one. So at
-    most one of them is small.
+    There are as many files as the target requires. If equal shares would be small files, there is
+    one file fewer, provided that none exceeds the target by more than 15 %. Otherwise all files are
+    full except the last.
     """
     if rows <= 0:
         return np.zeros(0, np.int64)
@@ -95,16 +95,16 @@ def split_steadily(rows: int, rule: SteadyRule) -> Counts:
 
 
 def rows_per_full_file(rule: SteadyRule) -> int:
-    """Rows that make a file of the target size with its fixed cost, at least one.
+    """Return the rows, at least one, that fill a file to the target with its fixed bytes.
 
-    Where the fixed cost leaves next to nothing of the target, files grow 15 % beyond it.
+    If the fixed bytes take nearly the whole target, the file exceeds it by 15 %.
     """
     room = max(rule.sizes.target - rule.record_size.fixed, _MIN_DATA_SHARE * rule.sizes.target)
     return max(int(room / rule.record_size.per_row), 1)
 
 
 def _share_rows(room: Counts, rows: int) -> Counts:
-    """So many rows, put one file after the other into files with so much room."""
+    """Distribute rows over files with the given room, one file after the other."""
     before = np.cumsum(room) - room
     found: Counts = np.clip(rows - before, 0, room)
     return found

@@ -1,7 +1,6 @@
-"""Which of several tasks writes to a file group, so that no two of them fill one small file.
+"""Assign file groups to tasks, so that no two tasks fill one small file.
 
-Source: Flink's KeyGroupRangeAssignment and MathUtils.murmurHash, by which Hudi's BucketAssigner
-shares file groups out.
+Source: Flink's KeyGroupRangeAssignment and MathUtils.murmurHash, which Hudi's BucketAssigner uses.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from reconciler.hudi.codecs.java_hash import compute_java_hashes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTask:
-    """Task ``number``, from 0, of ``tasks``. ``key_groups``: Flink's max parallelism.
+    """One of ``tasks`` tasks, numbered from 0. ``key_groups``: Flink's maximum parallelism.
 
-    >>> ids = strings(["a", "b", "c", "d"])
-    >>> first, second = (Task(number=n, tasks=2).owns(ids) for n in (0, 1))
+    >>> ids = to_string_array(["a", "b", "c", "d"])
+    >>> first, second = (StreamTask(number=n, tasks=2).owns(ids) for n in (0, 1))
     >>> bool((first != second).all())
     True
     """
@@ -35,20 +34,20 @@ class StreamTask:
         assert 0 <= self.number < self.tasks <= self.key_groups, "a task is one of its tasks"
 
     def owns(self, file_ids: Any) -> NDArray[np.bool_]:
-        """Whether each file id of a string array is this task's; it is exactly one's."""
+        """Return a mask of the file ids that belong to this task; each belongs to one task."""
         key_group = murmur_hashes(compute_java_hashes(file_ids)) % self.key_groups
         found: NDArray[np.bool_] = key_group * self.tasks // self.key_groups == self.number
         return found
 
     def first_owned(self, file_ids: Iterator[str]) -> str:
-        """The first of fresh file ids that is this task's."""
+        """Return the first file id that belongs to this task."""
         return next(file_id for file_id in file_ids if self.owns(to_string_array([file_id]))[0])
 
 
 def murmur_hashes(codes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """MurmurHash3 of each number of 32 bits, without its sign.
+    """Return MurmurHash3 of each 32-bit number, as an absolute value.
 
-    >>> murmurs(np.array([0, -0x789ABCDF], np.int32)).tolist() == [0x2362F9DE, 0x0AA4AE95]
+    >>> murmur_hashes(np.array([0, -0x789ABCDF], np.int32)).tolist() == [0x2362F9DE, 0x0AA4AE95]
     True
     """
     bits = codes.view(np.uint32) * np.uint32(0xCC9E2D51)
@@ -60,7 +59,7 @@ def murmur_hashes(codes: NDArray[np.int32]) -> NDArray[np.int64]:
         bits *= np.uint32(factor)
     bits ^= bits >> np.uint32(16)
     signed = bits.view(np.int32).astype(np.int64)
-    # Java has no positive for the least of all numbers, and Flink takes 0
+    # the least number has no absolute value in Java, and Flink returns 0
     found: NDArray[np.int64] = np.where(signed == -(1 << 31), 0, np.abs(signed))
     return found
 

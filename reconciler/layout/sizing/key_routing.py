@@ -1,9 +1,9 @@
-"""Which of a partition's buckets each new row goes to, by its record key alone.
+"""Route each new row to one of its partition's buckets, by its record key alone.
 
-By the key, so that a task that Spark runs again, or twice, puts the same rows into the same files,
-whatever order rows come in. Hudi cuts the range of a hash where buckets should end if hashes were
-spread evenly; steady routing cuts it where the write's own rows reach their number, so that files
-get the rows that were planned for them. Rows of one key are never parted.
+The key decides, so a task that Spark repeats puts the same rows into the same files, whatever the
+order of rows. Hudi divides the range of a hash as if hashes were spread evenly. Steady routing
+divides it by the write's own hashes, so that files get the rows planned for them. Rows with equal
+keys are never separated.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _SECOND: Final = np.uint64(0x94D0_49BB_1331_11EB)
 _STEP: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _WORD: Final = 8
 _BITS: Final = 64
-#: bins for every bucket: a cut is off by half a bin at most, a file by one, 0.4 % of a bucket
+#: bins per bucket: a boundary is off by at most half a bin, a file by one, 0.4 % of a bucket
 _BINS_PER_BUCKET: Final = 256
 _MIN_BITS: Final = 12
 
 
 def route_by_md5(keys: Any, inserts: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The bucket of each record key by Hudi's rule: its place among those that take rows.
+    """Return the bucket of each record key by Hudi's rule, numbered among those that take rows.
 
     ``keys``: string array without nulls. ``inserts``: planned rows of the partition's buckets in
-    order, together those of the partition. Source: UpsertPartitioner.getPartition, NumericUtils.
+    order. Source: UpsertPartitioner.getPartition, NumericUtils.
     """
     total = max(int(inserts.sum()), 1)
     digests = b"".join(
@@ -47,9 +47,9 @@ def route_by_md5(keys: Any, inserts: NDArray[np.int64]) -> NDArray[np.int32]:
 
 
 def hash_record_keys(keys: Any) -> Hashes:
-    """64 bits of each record key, all of it counted; ``keys``: strings without nulls.
+    """Return a hash of 64 bits of each whole record key; ``keys``: strings without nulls.
 
-    >>> len(set(key_hashes(pa.array(["", "a", "aa", "a long record key"])).tolist()))
+    >>> len(set(hash_record_keys(pa.array(["", "a", "aa", "a long record key"])).tolist()))
     4
     """
     if isinstance(keys, pa.ChunkedArray):
@@ -60,7 +60,7 @@ def hash_record_keys(keys: Any) -> Hashes:
     ends = np.frombuffer(keys.buffers()[1], width)[keys.offset : keys.offset + len(keys) + 1]
     lengths = np.diff(ends).astype(np.int64)
     starts = ends[:-1].astype(np.int64) - int(ends[0])
-    # spare bytes, so that the last word of the last key may be read past its end
+    # extra bytes, because the last word of the last key is read past its end
     own = memoryview(keys.buffers()[2] or b"")[int(ends[0]) : int(ends[-1])]
     data = bytes(own) + bytes(_WORD)
     whole = np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
@@ -78,16 +78,16 @@ def hash_record_keys(keys: Any) -> Hashes:
 
 
 def histogram_bits(buckets: int) -> int:
-    """How fine a histogram cuts so many buckets apart: it has 2 to the power of this bins.
+    """Return the bits of a histogram that separates ``buckets``; it has 2**bits bins.
 
-    >>> bits_for(1), bits_for(100)
+    >>> histogram_bits(1), histogram_bits(100)
     (12, 15)
     """
     return max(_MIN_BITS, (buckets * _BINS_PER_BUCKET - 1).bit_length())
 
 
 def count_hashes(hashes: Hashes, bits: int) -> NDArray[np.int64]:
-    """Rows of each bin of the hashes' range; those of several tasks add up."""
+    """Count the rows in each bin of the range of hashes; counts of several tasks can be added."""
     places = (hashes >> np.uint64(_BITS - bits)).astype(np.int64)
     found: NDArray[np.int64] = np.bincount(places, minlength=1 << bits).astype(np.int64)
     return found
@@ -95,20 +95,20 @@ def count_hashes(hashes: Hashes, bits: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RouteBoundaries:
-    """Where in the range of hashes each bucket but the first begins: uint64, ascending."""
+    """The hashes at which each bucket except the first begins: uint64, ascending."""
 
     starts: Hashes
 
     def route(self, hashes: Hashes) -> NDArray[np.int32]:
-        """The bucket of each row: its place among those that take rows."""
+        """Return the bucket of each row, numbered among those that take rows."""
         return np.searchsorted(self.starts, hashes, "right").astype(np.int32)
 
 
 def find_route_boundaries(counts: NDArray[np.int64], inserts: NDArray[np.int64]) -> RouteBoundaries:
-    """Cuts by a histogram of a partition's new rows; each cut is where a bin begins.
+    """Return boundaries at the starts of bins, from a histogram of a partition's new rows.
 
-    ``inserts``: planned rows of the partition's buckets in order. A bucket's rows are its number
-    but for those of a bin.
+    ``inserts``: planned rows of the partition's buckets in order. Each bucket gets its planned rows
+    give or take those of one bin.
     """
     before = np.cumsum(counts) - counts
     ends = np.cumsum(inserts)[:-1]
@@ -120,16 +120,16 @@ def find_route_boundaries(counts: NDArray[np.int64], inserts: NDArray[np.int64])
 
 
 def find_exact_boundaries(hashes: Hashes, inserts: NDArray[np.int64]) -> RouteBoundaries:
-    """Cuts by all hashes of a partition's new rows: every bucket has its number.
+    """Return boundaries from all hashes of a partition's new rows: buckets get their exact rows.
 
-    But for rows of one key, which go together to the later of the buckets that they would be in.
+    Rows with equal keys that would be in several buckets all go to the last of them.
     """
-    assert len(hashes) == inserts.sum(), "the rows are those that were planned for"
+    assert len(hashes) == inserts.sum(), "the hashes are those of the planned rows"
     return RouteBoundaries(np.sort(hashes)[np.cumsum(inserts)[:-1]])
 
 
 def _mix_bits(bits: Hashes) -> Hashes:
-    """Every bit of the result depends on every bit given (the finish of splitmix64)."""
+    """Mix bits so that each bit of the result depends on all of them (the end of splitmix64)."""
     bits = bits + _STEP
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND

@@ -1,7 +1,7 @@
-"""Record size as a fixed cost of every file and bytes for every row; pure.
+"""Estimate record size as fixed bytes per file plus bytes per row. No I/O.
 
-Hudi divides bytes by records, so files with few rows look as if their rows were big: a bloom filter
-alone takes 440 kB by default. Two numbers fitted over many files don't have that fault.
+Hudi divides bytes by records, which overestimates the rows of small files: a bloom filter alone
+takes 440 kB by default. Two numbers, fitted over many files, avoid that error.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from numpy.typing import NDArray
 from reconciler.hudi.timeline.instant import COMMITS, Action
 from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
 
-#: bytes of base file that a byte of log makes (hoodie.logfile.to.parquet.compression.ratio)
+#: bytes of base file per byte of log file (hoodie.logfile.to.parquet.compression.ratio)
 LOG_RATIO: Final = 0.35
-#: a file is filled with at least this share of the target, however big its fixed cost
+#: the rows of a full file take at least this share of the target, however many fixed bytes it has
 _MIN_DATA_SHARE: Final = 0.15
-#: the fewest base files of history that a fit is made of
+#: the fewest base files for a fit
 _MIN_FILES: Final = 3
-#: a fit needs files whose numbers of rows differ at least so many times
+#: the smallest ratio of the most to the fewest rows of a file for a fit
 _MIN_SPREAD: Final = 1.5
-#: what ingestion and compaction end as; a replacecommit's files may have other footers
+#: actions of ingestion and compaction; files of replacecommits may have other footers
 _USUAL_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
-#: how many instants with base files are looked at, newest first
+#: the newest instants with base files to examine
 _MAX_INSTANTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSize:
-    """A base file of n rows has about ``fixed`` + n * ``per_row`` bytes; ``because`` says whence.
+    """The size of base files: a file of n rows has about ``fixed`` + n * ``per_row`` bytes.
 
-    ``rows``: so many tell it, 0 where it is declared.
+    ``because``: where the numbers come from. ``rows``: number of rows in the estimate, 0 if the
+    size is declared.
 
     >>> size = RecordSize(fixed=440_000, per_row=100.0, because="an example")
-    >>> size.bytes_of(10_000)
+    >>> size.file_bytes(10_000)
     1440000
     """
 
@@ -47,22 +48,25 @@ class RecordSize:
     rows: int = 0
 
     def file_bytes(self, rows: int) -> int:
-        """Bytes of one file of so many rows."""
+        """Return the bytes of a file with ``rows`` rows."""
         return self.fixed + round(rows * self.per_row)
 
     def data_bytes(
         self, bases: NDArray[np.int64], logs: NDArray[np.int64] | int = 0
     ) -> NDArray[np.int64]:
-        """Bytes of rows that slices would bring into new files: int64 bytes of base and of logs."""
+        """Return the bytes that the rows of slices take in new files.
+
+        ``bases``, ``logs``: int64, bytes of the slices' base files and log files.
+        """
         of_logs = np.floor(LOG_RATIO * np.asarray(logs)).astype(np.int64)
         data: NDArray[np.int64] = np.maximum(bases - self.fixed, 0) + of_logs
         return data
 
     def count_files(self, data: NDArray[np.int64], target: int) -> NDArray[np.int64]:
-        """Files that so many bytes of rows make, each with its fixed cost at most ``target``.
+        """Return the number of files, at least one, that hold ``data`` bytes of rows.
 
-        At least one. Where the fixed cost leaves next to nothing of the target, files grow 15 %
-        beyond it.
+        Each file has at most ``target`` bytes with its fixed bytes. If the fixed bytes take nearly
+        the whole target, files exceed it by 15 %.
         """
         room = max(target - self.fixed, int(_MIN_DATA_SHARE * target), 1)
         files: NDArray[np.int64] = np.maximum(-(-data // room), 1)
@@ -76,12 +80,12 @@ def estimate_record_size(
     actions: Collection[Action] = _USUAL_ACTIONS,
     fallback: int = 1024,
 ) -> RecordSize:
-    """Fixed cost and bytes for every row of the table's base files.
+    """Estimate the fixed bytes and the bytes per row of a table's base files.
 
-    ``history`` is in the order of requested times; ``actions`` says which instants count, all where none
-    of them wrote base files: clustering may write other footers than ingestion, and no line goes
-    through both. Fitted by least squares, weighted by rows; from footers where history does not
-    tell the two apart; else the mean; ``fallback`` bytes without either.
+    Least squares weighted by rows; if history does not allow a fit, from footers; else the mean;
+    else ``fallback`` bytes. ``history``: in the order of requested times. ``actions``: the instants
+    that count, or all if none of them wrote base files. Clustering may write other footers than
+    ingestion, so that no line fits both.
     """
     fitted = _fit_history(history, actions)
     if fitted is not None:
@@ -94,13 +98,14 @@ def estimate_record_size(
         total = int(rows.sum())
         because = f"the mean of {total} rows"
         return RecordSize(fixed=0, per_row=per_row, because=because, rows=total)
-    return RecordSize(fixed=0, per_row=float(fallback), because="declared: no write tells yet")
+    because = "declared: no past writes to measure"
+    return RecordSize(fixed=0, per_row=float(fallback), because=because)
 
 
 def can_fit_size(
     history: Sequence[PastWrite], *, actions: Collection[Action] = _USUAL_ACTIONS
 ) -> bool:
-    """Whether past writes tell the fixed cost from that of rows; else a few footers would."""
+    """Return whether past writes allow a fit; otherwise read a few footers."""
     return _fit_history(history, actions) is not None
 
 
@@ -126,7 +131,7 @@ def _select_base_files(
 def _collect_base_files(
     history: Sequence[PastWrite], of: Collection[Action]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and bytes of the base files with rows that the newest of these instants wrote."""
+    """Return the rows and the bytes of the non-empty base files of the newest such instants."""
     nothing = np.zeros(0, np.int64)
     found = []
     for written in reversed(history):
@@ -140,7 +145,7 @@ def _collect_base_files(
 
 
 def _fit_line(rows: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[float, float] | None:
-    """Intercept and slope, weighted by rows, neither below 0; None where no line rises."""
+    """Return intercept and slope, weighted by rows and not negative; None without a rising line."""
     weight = rows / rows.sum()
     mean_rows, mean_size = float(weight @ rows), float(weight @ sizes)
     around = rows - mean_rows

@@ -1,4 +1,4 @@
-"""What the next rows will do to a table's files, on partitions as the last ones fell on them."""
+"""Simulate the next insert: what new rows will do to a table's files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextInsert:
-    """The rows that come next. ``partition`` None: they fall as those of the last writes did."""
+    """The rows of the next insert; ``partition`` None: spread like those of the last writes."""
 
     rows: int
     partition: str | None = None
@@ -25,7 +25,7 @@ class NextInsert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRange:
-    """The bytes of the smallest and of the biggest of some files."""
+    """The bytes of the smallest and of the largest of some files."""
 
     least: int
     most: int
@@ -33,12 +33,12 @@ class SizeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertForecast:
-    """What so many new ``rows`` do to a partition; None: to several together.
+    """The effect of new ``rows`` on a partition; ``partition`` None: on several together.
 
-    ``filled``: small files that take some of them, and ``filled_rows``; ``rewritten``: bytes of
-    those files, 0 where rows are appended as log files; ``new``: files that the rest makes;
-    ``filled_sizes``, ``new_sizes``: how big these are then, None where there are none; ``small``: how
-    many of all of them are small then.
+    ``filled``: small files that take some of the rows. ``filled_rows``: the rows that they take.
+    ``rewritten``: bytes of those files, 0 if rows are appended as log files. ``new``: new files for
+    the remaining rows. ``filled_sizes``, ``new_sizes``: sizes afterwards, None without such files.
+    ``small``: how many of all these files are small afterwards.
     """
 
     partition: str | None
@@ -53,9 +53,9 @@ class InsertForecast:
 
 
 def sum_by_partition(recent: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """New rows by partition of the last writes together, partitions without any left out.
+    """Sum the new rows of the last writes by partition, without partitions of zero.
 
-    >>> shares_of([{"p=1": 10, "p=2": 0}, {"p=1": 5, "p=3": 5}])
+    >>> sum_by_partition([{"p=1": 10, "p=2": 0}, {"p=1": 5, "p=3": 5}])
     {'p=1': 15, 'p=3': 5}
     """
     total: Counter[str] = Counter()
@@ -65,11 +65,11 @@ def sum_by_partition(recent: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def apportion_rows(rows: int, shares: Mapping[str, int]) -> dict[str, int]:
-    """So many rows by partition, as nearly in these proportions as whole rows can be.
+    """Divide rows among partitions in proportion to ``shares``, by largest remainders.
 
-    By the largest remainders, of equal ones the first partition's. Empty without shares.
+    Of equal remainders the first partition gets the row. Empty without shares.
 
-    >>> apportioned(10, {"a": 1, "b": 1, "c": 1})
+    >>> apportion_rows(10, {"a": 1, "b": 1, "c": 1})
     {'a': 4, 'b': 3, 'c': 3}
     """
     weight = sum(shares.values())
@@ -90,9 +90,9 @@ def simulate_inserts(
     *,
     has_commits: bool = True,
 ) -> tuple[InsertForecast, ...]:
-    """What the writer will do with new rows by partition, in their order.
+    """Return what the writer will do with new rows, for each partition in order.
 
-    ``has_commits``: a write was completed on the table.
+    ``has_commits``: whether the table has a completed write.
     """
     workload = make_insert_workload(dict(rows))
     assigned = assign_rows(groups, workload, kind, rule, has_commits=has_commits)
@@ -106,7 +106,7 @@ def simulate_inserts(
 
 
 def combine_forecasts(outlooks: Sequence[InsertForecast]) -> InsertForecast:
-    """The outlook of several partitions as one."""
+    """Combine the forecasts of several partitions into one."""
     return InsertForecast(
         partition=None,
         rows=sum(one.rows for one in outlooks),

@@ -1,4 +1,4 @@
-"""How big a table's files are, where the small ones lie, and which operations made them."""
+"""Measure a table's file sizes: a histogram, the partitions with small files, their origin."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from reconciler.layout.sizing.assignment_rules import FileSizeLimits
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.filling import MAX_OVERFILL
 
-#: where the bars of a histogram end, as shares of the target; ``small`` is one more end
+#: the ends of the histogram's bars as shares of the target; ``small`` is a further end
 _BAR_ENDS: Final = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, MAX_OVERFILL)
-#: what is said of files whose instant is archived, or says no operation
+#: the operation of files whose instant is archived or names no operation
 UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramBar:
-    """Base files of at least ``least`` and less than ``below`` bytes; None: the biggest."""
+    """The base files of at least ``least`` and less than ``below`` bytes; None: no upper limit."""
 
     least: int
     below: int | None
@@ -31,10 +31,10 @@ class HistogramBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSmallFiles:
-    """The small files of a partition that has so many ``files``.
+    """The small files of a partition.
 
-    ``pinned``: of ``small``, those that a pending service is going to rewrite; ``bytes``: of the
-    small ones.
+    ``files``: all files. ``small``: the small ones. ``pinned``: those small ones that a pending
+    service will rewrite. ``bytes``: of the small ones.
     """
 
     partition: str
@@ -46,7 +46,7 @@ class PartitionSmallFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationFiles:
-    """Base files whose slices began with an operation, and how many of them are small."""
+    """The base files whose slices one operation began, and how many of them are small."""
 
     operation: str
     files: int
@@ -56,10 +56,10 @@ class OperationFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizeState:
-    """The base files of newest slices. ``partitions``: those with small files, most first.
+    """The base files of newest slices.
 
-    ``operations``: those that made the files, most small ones first. ``log_only``: slices without a
-    base file.
+    ``partitions``: those with small files, most small files first. ``operations``: those that wrote
+    the files, most small files first. ``log_only``: number of slices without a base file.
     """
 
     files: int
@@ -74,10 +74,10 @@ class FileSizeState:
 def measure_file_sizes(
     groups: FileGroupSizes, sizes: FileSizeLimits, operations: Mapping[str, str] | None = None
 ) -> FileSizeState:
-    """The state of a table's file sizes.
+    """Return the state of a table's file sizes.
 
-    ``operations``: by requested time the operation of each write whose record is still there
-    (INSERT, UPSERT, CLUSTER, …).
+    ``operations``: by requested time, the operation of each write on the active timeline (INSERT,
+    UPSERT, CLUSTER, …).
     """
     is_base = groups.is_live & (groups.base >= 0)
     size = groups.base[is_base]
@@ -152,7 +152,7 @@ def _count_by_operation(
 
 
 def _sum_sizes(at: NDArray[Any], sizes: NDArray[np.int64], count: int) -> list[int]:
-    """Whole sums, which those of floats are not beyond 2**53."""
+    """Return exact integer sums; sums of floats would be inexact beyond 2**53."""
     found = np.zeros(count, np.int64)
     np.add.at(found, at, sizes)
     return [int(total) for total in found]

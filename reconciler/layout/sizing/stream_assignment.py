@@ -1,8 +1,9 @@
-"""Assign rows as they come, when nobody knows how many will: state kept from write to write.
+"""Assign the rows of a stream, whose number is unknown, with state kept between writes.
 
-Small files are filled one after the other, then one new file after the other. What is known of a
-partition's small files is kept until a checkpoint is done, since files that are being written are
-not in the table yet. Source: Flink's BucketAssigner, BucketAssignFunction and WriteProfile of Hudi.
+Small files are filled one after the other, then new files one after the other. The known small
+files of a partition are kept until a checkpoint completes, because files that are being written are
+not in the table yet. Source: BucketAssigner, BucketAssignFunction and WriteProfile of Hudi's Flink
+writer.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from reconciler.layout.sizing.flink_tasks import StreamTask
 
 @dataclass(frozen=True, slots=True)
 class FreeSpace:
-    """How many rows more a file takes."""
+    """The number of further rows that a file takes."""
 
     file_id: str
     rows: int
@@ -36,7 +37,7 @@ class FreeSpace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowShare:
-    """Rows that go to a file. ``is_new``: the file group is not in the table yet."""
+    """Rows that go to one file. ``is_new``: the file group is not in the table yet."""
 
     file_id: str
     rows: int
@@ -45,12 +46,12 @@ class RowShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAssigner:
-    """What one task knows; every method gives what it knows then, and changes nothing.
+    """The state of one task; immutable, so every method returns the next state.
 
-    ``rows_per_file``: rows of a new file. ``small``: the room left in small files of the partitions that
-    were looked at since the last completed checkpoint. ``new``: the new file of each partition that
-    takes rows. ``new_ids``: ids of those begun since the last checkpoint began. ``completed_checkpoints``: of
-    checkpoints, 1 if the new files of a partition stay until one more.
+    ``rows_per_file``: of a new file. ``small``: free space in the small files of the partitions
+    examined since the last completed checkpoint. ``new``: the new file of each partition that still
+    takes rows. ``new_ids``: ids of the files created since the last checkpoint started.
+    ``completed_checkpoints``: 1 if new files are kept until one more checkpoint.
     """
 
     rows_per_file: int
@@ -70,11 +71,12 @@ class StreamAssigner:
         find_free_space: Callable[[], Sequence[FreeSpace]],
         new_file_id: Callable[[], str],
     ) -> tuple[Self, tuple[RowShare, ...]]:
-        """Put so many new rows of a partition into files, in the order of the shares.
+        """Assign new rows of a partition to files; return the next state and the shares in order.
 
-        The same as as many calls for one row each. ``find_free_space`` gives the room in the partition's small
-        files (``list_free_space``), and is called once for a partition between two completed checkpoints;
-        ``new_file_id`` gives the id of a new file of this task.
+        One call for n rows equals n calls for one row. ``find_free_space``: returns the free space
+        in the partition's small files (``list_free_space``); it is called once per partition
+        between two completed checkpoints. ``new_file_id``: returns an id for a new file of this
+        task.
         """
         small = list(self.small[partition] if partition in self.small else find_free_space())
         new, begun, shares = self.new.get(partition), set(self.new_ids), []
@@ -106,14 +108,15 @@ class StreamAssigner:
         return known, tuple(shares)
 
     def start_checkpoint(self) -> Self:
-        """What was assigned so far is being written: its new files count as being there."""
+        """Return the state after a checkpoint started: new files now count as existing."""
         return replace(self, new_ids=frozenset())
 
     def complete_checkpoint(self, rows_per_file: int | None = None) -> Self:
-        """Look at small files anew, with ``rows_per_file`` by what is known of record sizes now.
+        """Return the state after a checkpoint completed: small files are examined again.
 
-        New files are let go at every second notification only: the first one may come before what
-        was written is committed, and rows in between would begin another file each time.
+        ``rows_per_file``: by the record sizes known now. New files are forgotten only at every
+        second notification: the first may arrive before the write is committed, and each row in
+        between would create another file.
         """
         is_second = self.completed_checkpoints > 0
         return replace(
@@ -132,10 +135,10 @@ def list_free_space(
     rule: AssignmentRule,
     task: StreamTask = StreamTask(),  # noqa: B008
 ) -> tuple[FreeSpace, ...]:
-    """The room in the small files of a partition that are this task's, in the rule's order.
+    """Return the free space in this task's small files of a partition, in the rule's order.
 
-    A cap on rewriting has no say: nobody knows what a file will get. Groups of pending compactions
-    take no rows; Flink's writers would append to them.
+    The rewrite cap is ignored, because the number of rows per file is unknown. Groups of pending
+    compactions take no rows, although Flink's writers would append to them.
     """
     at = find_small_files(groups, partition, kind, rule)
     ids = groups.file_id.take(to_integer_array(at))
@@ -152,7 +155,7 @@ def list_free_space(
 
 
 def rows_per_new_file(rule: AssignmentRule) -> int:
-    """How many rows a new file takes, at least one; by Hudi's rule rounded down, as Flink does."""
+    """Return the rows of a new file, at least one; Hudi's rule rounds down, as Flink does."""
     match rule:
         case HudiRule():
             return max(rule.split_rows or rule.sizes.target // rule.average, 1)

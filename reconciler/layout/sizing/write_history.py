@@ -1,4 +1,4 @@
-"""What past writes wrote, as columns: the ground that sizes are estimated on."""
+"""Statistics of past writes, as arrays, for estimating record sizes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from reconciler.hudi.timeline.instant import Action
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PastWrite:
-    """The files that one completed instant wrote, one element a write statistic.
+    """The files that one completed instant wrote, an element a write statistic.
 
-    ``rows``: int64, records in the file (numWrites: of a merged base file all, old and new).
-    ``bytes``: int64, bytes written (totalWriteBytes: of a base file the whole file).
-    ``is_base``: bool, a base file, not a log file.
-    ``operation``: Hudi's name of what wrote them; ``is_own_clean``: an apply of this tool did.
-    ``inserts``: by partition the rows that were not in the table before, where there are any.
+    ``rows``: int64, numWrites: the records in the file; in a merged base file, old and new ones.
+    ``bytes``: int64, totalWriteBytes: for a base file, the size of the file. ``is_base``: bool, a
+    base file, not a log file. ``operation``: Hudi's name of the write operation. ``is_ours``:
+    whether this tool wrote them. ``inserts``: new rows by partition, without partitions of zero.
     """
 
     instant: str
@@ -34,10 +33,10 @@ class PastWrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FooterSizes:
-    """What footers of base files say, one element a file.
+    """Sizes from the footers of base files, an element a file.
 
-    ``data``: int64, compressed bytes of the row groups; the rest of ``bytes`` is the file's fixed
-    cost: bloom filter, schema, column statistics.
+    ``data``: int64, compressed bytes of the row groups. The rest of ``bytes`` are the fixed bytes
+    of the file: bloom filter, schema, column statistics.
     """
 
     rows: NDArray[np.int64]

@@ -59,7 +59,7 @@ class PastResult:
         if how is not None and how.target != target:
             return cls()
         measured = [one for one in parse_measurements(last.extra) if one.where and not one.unread]
-        shares = {one.where: one.bytes / max(one.total_bytes, 1) for one in measured}
+        shares = {one.where: one.bytes / max(one.of_bytes, 1) for one in measured}
         return cls(
             clustering=last,
             shares=shares or None,

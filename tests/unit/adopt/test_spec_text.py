@@ -75,7 +75,7 @@ spec:
 
 
 def test_a_retention_that_holds_is_declared_with_its_evidence(tmp_path):
-    written = text(retention=SEEN, declared=ProposedRetention(candidate=SEEN.candidates[0]))
+    written = text(retention=SEEN, proposed=ProposedRetention(candidate=SEEN.candidates[0]))
 
     assert loaded(written, tmp_path).retention == Retention(policy=Policy.COMMITS, keep=3)
     assert (
@@ -87,7 +87,7 @@ def test_a_retention_in_doubt_is_a_comment_that_becomes_one_by_uncommenting(tmp_
     doubt = ProposedRetention(
         candidate=SEEN.candidates[0], doubt="the next plan would remove 1 file"
     )
-    written = text(retention=SEEN, declared=doubt)
+    written = text(retention=SEEN, proposed=doubt)
     decided = written.replace("  # retention:\n  #   commits", "  retention:\n    commits")
 
     assert loaded(written, tmp_path).retention is None
@@ -143,7 +143,7 @@ def test_text_of_the_table_stays_text(hostile, tmp_path):
     seen = ObservedClustering(instant="1", columns=(hostile,), curve=None, equal_plans=1, plans=1)
     state = cow.upserts(1, table_name=hostile, location=f"/t/{hostile}")
     written = text(
-        state, clustering=seen, refused=hostile, declared=ProposedRetention(doubt=hostile)
+        state, clustering=seen, refused=hostile, proposed=ProposedRetention(doubt=hostile)
     )
     spec = loaded(written, tmp_path)
 

@@ -187,7 +187,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(lake, tmp_path, monkey
 
     monkeypatch.setattr(spec_folder, "adopt_table", meanwhile)
     monkeypatch.setattr(spec_folder, "read_specs", lambda *_, **__: pytest.fail("not to be read"))
-    monkeypatch.setattr("reconciler.cli.adopt_tables.with_defaults", lambda *_: ())
+    monkeypatch.setattr("reconciler.cli.adopt_tables.find_overridden_retentions", lambda *_: ())
 
     assert run("init", "--from", lake("a"), "-o", mine.parent) == 1
     assert mine.read_text() == "mine"

@@ -179,10 +179,10 @@ def applied(plan: Plan, **options):
         plan,
         **{
             "open_storage": runtime.open_storage,
-            "executor": LocalDeleter(runtime.open_storage),
+            "deleter": LocalDeleter(runtime.open_storage),
             "clock": TestClock(),
             "new_token": runtime.new_token,
-            "who": process(1),
+            "process": process(1),
             "now": NOW,
             "lock_wait_s": 0,
             **options,
@@ -334,7 +334,7 @@ def test_an_interruption_ends_every_table_in_good_order(lake):
         signalled(signal.SIGINT, executor.all_here, signal.default_int_handler),
         pytest.raises(KeyboardInterrupt),
     ):
-        applied(plan, parallelism=3, executor=executor, on_stop=on_stop)
+        applied(plan, parallelism=3, deleter=executor, on_stop=on_stop)
 
     assert [3] == under_way
     assert {"t0", "t1", "t2"} == begun(lake)
@@ -380,7 +380,7 @@ def test_an_interruption_releases_locks_that_are_held(lake):
             plan,
             parallelism=2,
             open_storage=lambda *arguments: Pausing(runtime.open_storage(*arguments)),
-            executor=Telling(runtime.open_storage),
+            deleter=Telling(runtime.open_storage),
             on_stop=lambda _: told.set(),
         )
 

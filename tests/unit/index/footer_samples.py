@@ -9,7 +9,7 @@ from reconciler.index.footers import index_footers
 
 
 def write_footer(table, *, by=None, **options):
-    """The footer's bytes of a table as a file; ``by``: another writer that it is to name."""
+    """Return the footer of a table written as a file; ``by``: the writer that it names."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, **options)
     data = sink.getvalue().to_pybytes()
@@ -24,20 +24,20 @@ def write_footer(table, *, by=None, **options):
 
 
 def read_column_stats(array, kind=None, *, by=None, name="f.parquet", **options):
-    """The statistics of one file with a column x, which the table has as ``kind``."""
+    """Return the statistics of one file with a column x; ``kind``: its type in the table."""
     footer = write_footer(pa.table({"x": array}), by=by, **options)
     schema = pa.schema([("x", kind or array.type)])
     return index_footers([("", name, 1, footer)], ["x"], schema).columns["x"]
 
 
 def read_facts(stats, row=0):
-    """Least, greatest, nulls and values of a file."""
+    """Return least, greatest, nulls and values of a file."""
     ends = (stats.least[row].as_py(), stats.greatest[row].as_py())
     return (*ends, int(stats.nulls[row]), int(stats.values[row]))
 
 
 def make_index(*files, columns=("x",), kind=None, schema=None):
-    """An index of files given as (partition, name, size, values of every column or of x)."""
+    """Return an index of files given as (partition, name, size, values of all columns or of x)."""
     kind = kind or pa.int64()
     schema = schema or pa.schema([(column, kind) for column in columns])
     made = []
@@ -49,7 +49,7 @@ def make_index(*files, columns=("x",), kind=None, schema=None):
 
 
 def index_facts(index):
-    """Everything that an index says, as Python values."""
+    """Return an index as Python values."""
     return {
         "partition": index.partition.to_pylist(),
         "name": index.name.to_pylist(),

@@ -81,7 +81,7 @@ def build(store, *, at_once=4, asked=ASKED):
 
 
 @pytest.mark.parametrize("at_once", [1, 7])
-def test_every_file_has_its_row_whatever_the_shares(at_once):
+def test_each_file_has_one_row_however_files_are_split(at_once):
     many = {f"p={n % 3}/f{n:03}.parquet": parquet([n, n + 1]) for n in range(150)}
     store = Store({"a.parquet": parquet([-5, 9]), **many})
 
@@ -100,7 +100,7 @@ def test_every_file_has_its_row_whatever_the_shares(at_once):
     assert store.most <= at_once
 
 
-def test_files_that_cannot_be_read_are_unknown_and_the_first_few_are_said():
+def test_unreadable_files_are_unknown_and_the_first_few_are_reported():
     files = {f"f{n}.parquet": parquet([n]) for n in range(12)}
     refusing = {
         "f0.parquet": NotFoundError("/t/f0.parquet", "is not there"),
@@ -115,7 +115,7 @@ def test_files_that_cannot_be_read_are_unknown_and_the_first_few_are_said():
     rows = dict(zip(built.index.name.to_pylist(), built.index.rows.tolist(), strict=True))
     assert {f"f{n}.parquet" for n in range(6)} == {name for name in rows if rows[name] == -1}
     assert (6, 12) == (built.unread_count, sum(told))
-    damaged = "it has 4 bytes, which are too few for a parquet file; restore the file from a copy"
+    damaged = "it has only 4 bytes, too few for a Parquet file; restore the file from a copy"
     assert (
         "/t/f0.parquet: is not there",
         "/t/f1.parquet: may not be read",
@@ -125,32 +125,32 @@ def test_files_that_cannot_be_read_are_unknown_and_the_first_few_are_said():
     ) == built.problems
 
 
-def test_a_footer_that_does_not_parse_is_said_too():
+def test_footer_that_does_not_parse_is_reported():
     bad = parquet([5])
     built, _ = build(Store({"f.parquet": bad[:-60] + b"\xff" * 52 + bad[-8:]}))
 
     assert ("f.parquet: its footer cannot be read; restore the file from a copy",) == built.problems
 
 
-def test_no_files_make_an_empty_index_of_the_columns():
+def test_no_files_give_an_empty_index_with_the_columns():
     built, told = build(Store({}))
 
     assert (0, ["x"], []) == (len(built.index), list(built.index.columns), told)
 
 
-def test_a_column_that_cannot_be_indexed_is_an_error():
+def test_column_that_cannot_be_indexed_is_an_error():
     with pytest.raises(UnsupportedError, match="column y cannot be indexed"):
         build(Store({}), asked=IndexRequest(columns=("y",), schema=ASKED.schema))
 
 
-def test_what_goes_wrong_in_a_thread_is_raised():
+def test_error_in_a_thread_is_raised():
     files = {f"{n}.parquet": b"" for n in range(200)}
 
     with pytest.raises(KeyboardInterrupt):
         build(Store(files, dict.fromkeys(files, KeyboardInterrupt())))
 
 
-def test_parts_in_any_order_make_the_same():
+def test_order_of_parts_does_not_matter():
     files = {f"f{n}.parquet": parquet([n]) for n in range(5)}
     built = [build(Store({path: data}))[0] for path, data in files.items()]
 
@@ -159,7 +159,7 @@ def test_parts_in_any_order_make_the_same():
     )
 
 
-def test_rows_are_cut_in_their_order():
+def test_batches_are_split_in_order():
     store = Store({f"p/{n}": b"" for n in range(5)})
 
     shares = [
@@ -169,7 +169,7 @@ def test_rows_are_cut_in_their_order():
     assert [["0", "1"], ["2", "3"], ["4"]] == shares
 
 
-def test_footers_of_bloom_filters_do_not_pile_up():
+def test_memory_does_not_grow_with_bloom_filters():
     data = parquet([1, 2], padding=400_000)
     store = Store({f"f{n:03}.parquet": data for n in range(60)})
     build(store)
@@ -182,7 +182,7 @@ def test_footers_of_bloom_filters_do_not_pile_up():
 
 
 @pytest.mark.parametrize(("location", "calls"), [("/t", [1, 2, 2, 2]), ("s3://t", [2, 1, 1, 1])])
-def test_bloom_filters_are_read_only_where_a_read_is_a_round_trip(location, calls):
+def test_bloom_filters_are_read_only_from_remote_stores(location, calls):
     store = Store({f"f{n}": parquet([n], padding=400_000 + n) for n in range(4)}, location=location)
     taken = []
     read_range = store.read_range
@@ -200,7 +200,7 @@ def test_bloom_filters_are_read_only_where_a_read_is_a_round_trip(location, call
     assert most < 10_000 if location == "/t" else most > 400_000
 
 
-def test_footers_of_all_sizes_are_read_by_their_ends_or_whole():
+def test_footers_of_all_sizes_are_read_by_their_ends_or_as_a_whole():
     """What one file has taught of the others' ends is only where to look."""
     files = {}
     for n in range(60):
@@ -215,7 +215,7 @@ def test_footers_of_all_sizes_are_read_by_their_ends_or_whole():
     assert [n + 50 * (n % 3) for n in range(60)] == built.index.columns["x"].greatest.to_pylist()
 
 
-def test_a_file_that_changes_between_two_reads_is_read_again_whole():
+def test_file_that_changes_between_two_reads_is_read_again_as_a_whole():
     files = {f"f{n}": parquet([n], padding=400_000) for n in range(3)}
     store = Store(files)
     read_range = store.read_range
@@ -234,19 +234,19 @@ def test_a_file_that_changes_between_two_reads_is_read_again_whole():
 PROGRAM = """\
 import sys
 import pyarrow as pa
-from reconciler.hudi.arrow import integers, strings
-from reconciler.index.build import Asked, read_share
-from reconciler.index.codec import Provenance, encode
+from reconciler.arrays import to_integer_array, to_string_array
+from reconciler.index.build import IndexRequest, read_share
+from reconciler.index.codec import Provenance, encode_index
 from reconciler.storage.open import open_storage
 import numpy as np
 kinds = {'i': pa.int32(), 'l': pa.int64(), 'y': pa.float64(), 'f': pa.float32(), 's': pa.string(),
          'b': pa.binary(), 't': pa.bool_(), 'd': pa.date32(), 'us': pa.timestamp('us')}
-size = integers(np.array([int(sys.argv[2])]))
-rows = pa.RecordBatch.from_arrays([strings(['']), strings(['f.parquet']), size],
+size = to_integer_array(np.array([int(sys.argv[2])]))
+rows = pa.RecordBatch.from_arrays([to_string_array(['']), to_string_array(['f.parquet']), size],
                                   names=['partition', 'name', 'size'])
-asked = Asked(columns=tuple(kinds), schema=pa.schema(list(kinds.items())))
-built = read_share(open_storage(sys.argv[1]), asked, rows, progress=print)
-encode(built.index, Provenance(table='t', instant='2026', tool='test'))
+request = IndexRequest(columns=tuple(kinds), schema=pa.schema(list(kinds.items())))
+built = read_share(open_storage(sys.argv[1]), request, rows, progress=print)
+encode_index(built.index, Provenance(table='t', instant='2026', tool='test'))
 print(built.index.rows.tolist(), 'pandas' in sys.modules)
 """
 

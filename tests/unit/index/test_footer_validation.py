@@ -57,7 +57,7 @@ def damaged(footer, said, instead):
     ],
 )
 @pytest.mark.parametrize("footer", FOOTERS, ids=["apart", "whole"])
-def test_a_file_whose_chunks_contradict_its_schema_is_unknown_and_spoils_no_other(
+def test_file_with_chunks_contradicting_its_schema_is_unknown_and_affects_no_other(
     footer, said, instead
 ):
     assert (FooterSlimmer().slim(footer) is None) == (footer is FOOTERS[1])
@@ -70,7 +70,7 @@ def test_a_file_whose_chunks_contradict_its_schema_is_unknown_and_spoils_no_othe
     ]
 
 
-def test_damage_of_a_column_that_nobody_asks_for_harms_nobody():
+def test_damage_in_a_column_that_is_not_indexed_is_ignored():
     footer = write_footer(pa.table({"x": [1], "y": [1.5]}), store_schema=False)
     bad = damaged(footer, b"(\x08" + b"\x00" * 6 + b"\xf8?", b"(\x07" + b"\x00" * 6 + b"?")
     found = index_footers([("", "f", 1, bad)], ["x"], SCHEMA)
@@ -82,7 +82,7 @@ def test_damage_of_a_column_that_nobody_asks_for_harms_nobody():
 
 @settings(max_examples=60, deadline=None)
 @given(written(pairs=True))
-def test_whatever_pyarrow_writes_it_can_be_asked_about(footer):
+def test_footers_written_by_pyarrow_are_valid(footer):
     leaves = list_leaves(parsed(footer).schema)
     for starts in find_chunk_starts(footer):
         for leaf, at in zip(leaves, starts, strict=True):
@@ -92,7 +92,7 @@ def test_whatever_pyarrow_writes_it_can_be_asked_about(footer):
             assert not is_short or _match_usual_chunk(leaf)(footer, at)
 
 
-def test_a_leaf_is_what_the_schema_says():
+def test_leaf_columns_match_the_schema():
     table = pa.table({"l": [[1]], "b": pa.array([b"abc"], pa.binary(3)), "s": ["a"]})
     schema = pq.read_metadata(pa.BufferReader(write_footer(table))).schema
 

@@ -71,19 +71,19 @@ def test_zeros_of_floats_are_rounded_outwards():
         assert [True, True, False] == bounds.is_exact_least.tolist()
 
 
-def test_a_whole_zero_read_as_a_float_is_rounded_outwards_too():
+def test_integer_zero_read_as_a_float_is_rounded_outwards():
     stats = read_column_stats(pa.array([0, 0]), pa.float64())
 
     assert ("-0.0", "0.0") == tuple(str(side) for side in read_facts(stats)[:2])
 
 
-def test_bounds_in_the_wrong_order_are_damage():
+def test_bounds_in_the_wrong_order_are_dropped():
     bounds = convert_bounds(INT64, pa.int64(), [1, 5], [2, 4])
 
     assert ([1, None], [2, None]) == (bounds.least.to_pylist(), bounds.greatest.to_pylist())
 
 
-def test_a_column_of_nulls_is_all_null_and_one_without_statistics_is_not():
+def test_column_of_nulls_is_all_null_but_column_without_statistics_is_not():
     nothing = read_column_stats(pa.array([None, None], pa.int32()))
     unsaid = read_column_stats(pa.array([1, 2]), write_statistics=False)
     long = read_column_stats(pa.array(["x" * 5000]))
@@ -94,14 +94,14 @@ def test_a_column_of_nulls_is_all_null_and_one_without_statistics_is_not():
     assert [[True], [False], [False]] == [s.is_all_null.tolist() for s in (nothing, unsaid, long)]
 
 
-def test_a_file_without_rows_holds_nothing():
+def test_file_without_rows_holds_no_value():
     stats = read_column_stats(pa.array([], pa.float64()))
 
     assert (None, None, 0, 0) == read_facts(stats)
     assert [True] == stats.is_all_null.tolist() == stats.is_nan_free.tolist()
 
 
-def test_a_time_of_96_bits_and_unsigned_numbers_have_no_bounds():
+def test_int96_times_and_unsigned_numbers_have_no_bounds():
     old = read_column_stats(pa.array([7, 9], US), use_deprecated_int96_timestamps=True)
     unsigned = read_column_stats(pa.array([1, 2**32 - 1], pa.uint32()), pa.int64())
 
@@ -109,7 +109,7 @@ def test_a_time_of_96_bits_and_unsigned_numbers_have_no_bounds():
     assert (None, None, 0, 2) == read_facts(unsigned)
 
 
-def test_row_groups_are_one_file():
+def test_row_groups_are_combined_per_file():
     stats = read_column_stats(pa.array([5, 9, None, None, 1, 7]), row_group_size=2)
 
     assert (1, 9, 2, 6) == read_facts(stats)
@@ -122,7 +122,7 @@ def test_row_groups_are_one_file():
         pa.array(["x" * 5000, "c", "a", "b"]),
     ],
 )
-def test_a_row_group_without_bounds_leaves_the_file_without_any(array):
+def test_row_group_without_bounds_makes_the_bounds_of_the_file_unknown(array):
     assert (None, None, 0, 4) == read_facts(read_column_stats(array, row_group_size=2))
 
 
@@ -139,7 +139,7 @@ def test_each_file_has_its_own_row_groups():
     ]
 
 
-def test_fields_of_structs_are_columns_and_a_null_struct_is_a_null_field():
+def test_struct_fields_are_columns_and_a_null_struct_has_null_fields():
     table = pa.table({"st": [{"a": 1, "b": {"c": "x"}}, None, {"a": None, "b": None}]})
     footer = write_footer(table, use_dictionary=False)
     found = index_footers([("", "f", 1, footer)], ["st.a", "st.b.c"], table.schema)
@@ -148,7 +148,7 @@ def test_fields_of_structs_are_columns_and_a_null_struct_is_a_null_field():
     assert ("x", "x", 2, 3) == read_facts(found.columns["st.b.c"])
 
 
-def test_a_dictionary_in_a_struct_hides_that_the_struct_is_null():
+def test_dictionary_in_a_struct_hides_null_structs():
     """pyarrow counts the nulls of the dictionary's own rows alone."""
     kind = pa.struct([("a", pa.dictionary(pa.int32(), pa.string())), ("n", pa.int64())])
     some, none = ({"a": "x", "n": 1}, {"a": None, "n": None})
@@ -165,7 +165,7 @@ def test_a_dictionary_in_a_struct_hides_that_the_struct_is_null():
     assert (2, 2) == of([none, none], "st.a", use_dictionary=False)
 
 
-def test_a_column_that_an_older_file_has_not_is_null_in_it():
+def test_column_missing_from_an_older_file_is_null():
     schema = pa.schema(
         [("a", pa.int64()), ("n", pa.int32()), ("st", pa.struct([("x", pa.string())]))]
     )
@@ -183,9 +183,7 @@ def test_a_column_that_an_older_file_has_not_is_null_in_it():
         ({"ST": [{"a": 1}]}, "st.a", [("st", pa.struct([("a", pa.int64())]))]),
     ],
 )
-def test_a_column_that_an_older_file_spells_otherwise_is_unknown_and_not_null(
-    inside, column, schema
-):
+def test_column_in_other_case_in_an_older_file_is_unknown(inside, column, schema):
     """Spark reads it all the same, as long as no session heeds case."""
     found = index_footers(
         [("", "f", 1, write_footer(pa.table(inside)))], [column], pa.schema(schema)
@@ -194,7 +192,7 @@ def test_a_column_that_an_older_file_spells_otherwise_is_unknown_and_not_null(
     assert (None, None, -1, 1) == read_facts(found.columns[column])
 
 
-def test_a_column_that_readers_fill_themselves_is_unknown_where_a_file_lacks_it():
+def test_supplied_column_missing_from_a_file_is_unknown():
     schema = pa.schema([("a", pa.int64()), ("p", pa.string())])
     footer = write_footer(pa.table({"a": [1, 2]}))
     found = index_footers([("p=x", "f", 1, footer)], ["p"], schema, supplied={"p"})
@@ -210,7 +208,7 @@ def test_a_column_that_readers_fill_themselves_is_unknown_where_a_file_lacks_it(
         ({"x": [1]}, [("x", pa.struct([("a", pa.int64())]))]),
     ],
 )
-def test_a_column_that_had_another_shape_is_unknown_and_not_null(inside, schema):
+def test_column_with_another_shape_in_an_older_file_is_unknown(inside, schema):
     column = "x.a" if pa.types.is_struct(schema[0][1]) else "x"
     found = index_footers(
         [("", "f", 1, write_footer(pa.table(inside)))], [column], pa.schema(schema)
@@ -244,11 +242,11 @@ def test_a_column_that_had_another_shape_is_unknown_and_not_null(inside, schema)
     ],
     ids=str,
 )
-def test_bounds_widen_with_the_column_s_type_or_are_unknown(array, kind, least, greatest):
+def test_bounds_widen_with_the_column_type_or_are_unknown(array, kind, least, greatest):
     assert (least, greatest, 0, len(array)) == read_facts(read_column_stats(array, kind))
 
 
-def test_a_value_that_cannot_be_text_spoils_no_other_file():
+def test_invalid_text_affects_no_other_file():
     schema = pa.schema([("x", pa.string())])
     footers = [write_footer(pa.table({"x": pa.array([value])})) for value in (b"\xff", b"ok")]
     found = index_footers(
@@ -258,7 +256,7 @@ def test_a_value_that_cannot_be_text_spoils_no_other_file():
     assert [None, "ok"] == found.columns["x"].least.to_pylist()
 
 
-def test_a_float_read_as_a_double_lies_within_bounds_whichever_way_it_is_read():
+def test_float_read_as_a_double_lies_within_bounds_for_both_conversions():
     stats = read_column_stats(pa.array([0.1, 0.3], pa.float32()), pa.float64())
     least, greatest, *_ = read_facts(stats)
     bits = pa.array([0.1, 0.3], pa.float32()).cast(pa.float64()).to_pylist()
@@ -268,7 +266,7 @@ def test_a_float_read_as_a_double_lies_within_bounds_whichever_way_it_is_read():
     assert [False] == stats.is_exact_least.tolist()
 
 
-def test_a_whole_number_that_no_float_is_is_rounded_outwards():
+def test_integer_without_exact_float_is_rounded_outwards():
     stats = read_column_stats(pa.array([-(2**53) - 1, 2**53 + 1]), pa.float64())
     least, greatest, *_ = read_facts(stats)
 
@@ -280,7 +278,7 @@ OLD_DAY, OLD_TIME = date(1500, 1, 1), datetime(1850, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("old", [pa.array([OLD_DAY]), pa.array([OLD_TIME], UTC_US)])
-def test_old_days_are_known_only_where_the_file_says_how_it_counts(old):
+def test_old_dates_are_known_only_if_the_file_names_its_calendar(old):
     def of(pairs):
         table = pa.table({"x": old}).replace_schema_metadata(pairs)
         found = index_footers([("", "f", 1, write_footer(table))], ["x"], table.schema)
@@ -294,13 +292,13 @@ def test_old_days_are_known_only_where_the_file_says_how_it_counts(old):
     assert (old[0].as_py(), old[0].as_py()) == of({spark: "3.5.0"})
 
 
-def test_of_old_and_new_days_the_newest_is_known():
+def test_newest_date_is_known_among_old_and_new_ones():
     new = date(2026, 1, 1)
 
     assert (None, new, 0, 2) == read_facts(read_column_stats(pa.array([OLD_DAY, new])))
 
 
-def test_files_come_in_order_and_unreadable_ones_are_there_with_nothing_known():
+def test_files_are_sorted_and_unreadable_ones_are_unknown():
     whole = write_footer(pa.table({"x": [1]}))
     found = index_footers(
         [
@@ -354,7 +352,7 @@ def both_ways(footer):
     ],
     ids=["all null, with bounds", "too many nulls", "less than none", "few values", "many values"],
 )
-def test_counts_that_contradict_each_other_are_damage(said, instead):
+def test_contradictory_counts_are_damage(said, instead):
     assert 1 == COUNTED.count(said)
     for found in both_ways(COUNTED.replace(said, instead)):
         again, _ = decode_index(
@@ -367,7 +365,7 @@ def test_counts_that_contradict_each_other_are_damage(said, instead):
         assert [3] == found.rows.tolist()
 
 
-def test_a_count_of_rows_that_is_not_that_of_the_row_groups_is_damage():
+def test_row_count_that_differs_from_the_row_groups_is_damage():
     rows = b"\x16\x06\x19\x1c\x19"
     assert 1 == COUNTED.count(rows)
     for found in both_ways(COUNTED.replace(rows, b"\x16\x08\x19\x1c\x19")):
@@ -375,7 +373,7 @@ def test_a_count_of_rows_that_is_not_that_of_the_row_groups_is_damage():
         assert (None, None, -1, -1) == read_facts(found.columns["x"])
 
 
-def test_columns_of_the_same_name_in_two_structs_are_told_apart():
+def test_columns_of_the_same_name_in_two_structs_are_distinguished():
     kind = pa.struct([("a", pa.int64())])
     schema = pa.schema([("s", kind), ("t", kind)])
     one = pa.table({"s": [{"a": 1}], "t": [{"a": 2}]}, schema=schema)
@@ -403,7 +401,7 @@ def test_columns_of_the_same_name_in_two_structs_are_told_apart():
         ("l", "it is of type list"),
     ],
 )
-def test_a_column_that_has_no_bounds_is_refused_by_name(column, why):
+def test_column_without_bounds_is_refused_by_name(column, why):
     inner = pa.struct([("b", pa.int8()), ("m", pa.list_(pa.int8()))])
     schema = pa.schema(
         {
@@ -420,7 +418,7 @@ def test_a_column_that_has_no_bounds_is_refused_by_name(column, why):
         find_index_types([column], schema)
 
 
-def test_a_file_s_own_proof_that_it_holds_no_nan_counts_for_it_alone():
+def test_nan_free_entry_counts_only_for_the_file_it_names():
     def is_free(**pairs):
         table = pa.table({"x": [1.0], "y": [1.0]}).replace_schema_metadata(pairs)
         found = index_footers([("", "f.parquet", 1, write_footer(table))], ["x", "y"], table.schema)
@@ -432,7 +430,7 @@ def test_a_file_s_own_proof_that_it_holds_no_nan_counts_for_it_alone():
     assert [False, False] == is_free()
 
 
-def test_a_footer_that_was_read_leaves_nothing_to_the_garbage_collector():
+def test_reading_a_footer_leaves_no_reference_cycle():
     """It holds the file's bloom filter: of ten thousand, gigabytes would wait for it."""
     footer = write_footer(pa.table({"c": [1, 2]}))
     gc.collect()

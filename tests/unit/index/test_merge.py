@@ -27,7 +27,7 @@ A, B, C = ("p=1", "a", 1), ("p=1", "b", 2), ("p=2", "c", 3)
 LIVE = keys(A, B, C)
 
 
-def test_files_that_no_version_knows_are_read():
+def test_files_missing_from_the_last_version_are_read():
     last = make_index((*A, [1]), (*C, [3]))
 
     assert [1] == find_missing(last, LIVE, LONG).tolist()
@@ -37,7 +37,7 @@ def test_files_that_no_version_knows_are_read():
 
 
 @pytest.mark.parametrize("other", [("p=2", "a", 1), ("p=1", "a", 9), ("p=1", "aa", 1)])
-def test_a_file_of_another_partition_name_or_size_is_another_file(other):
+def test_file_with_another_partition_name_or_size_is_another_file(other):
     last = make_index((*other, [9]))
     found = merge_versions(last, make_index((*B, [2])), keys(A, B), LONG)
 
@@ -45,28 +45,28 @@ def test_a_file_of_another_partition_name_or_size_is_another_file(other):
     assert ["b"] == found.name.to_pylist()
 
 
-def test_files_of_one_name_in_several_partitions_are_told_apart():
+def test_files_of_one_name_in_several_partitions_are_distinguished():
     last = make_index(*((f"p={n}", "same", 1, [n]) for n in range(5)))
     found = merge_versions(last, make_index(), keys(("p=3", "same", 1), ("p=1", "same", 1)), LONG)
 
     assert [(1, 1, 0, 1), (3, 3, 0, 1)] == [read_facts(found.columns["x"], row) for row in (0, 1)]
 
 
-def test_a_file_is_kept_without_its_footer_and_new_statistics_go_before_old_ones():
+def test_known_files_are_kept_and_new_statistics_take_precedence():
     last = make_index((*A, [1]), (*B, [2]))
     found = merge_versions(last, make_index((*B, [20]), (*C, [30])), LIVE, LONG)
 
     assert index_facts(make_index((*A, [1]), (*B, [20]), (*C, [30]))) == index_facts(found)
 
 
-def test_files_that_nobody_can_read_any_more_are_dropped():
+def test_files_that_are_no_longer_live_are_dropped():
     last = make_index((*A, [1]), (*B, [2]))
 
     assert ["b"] == merge_versions(last, make_index(), keys(B, C), LONG).name.to_pylist()
     assert [] == merge_versions(last, make_index(), keys(), LONG).name.to_pylist()
 
 
-def test_a_new_column_is_unknown_of_files_that_were_not_read_for_it():
+def test_new_column_is_unknown_for_files_that_were_not_read():
     both = {"x": pa.int64(), "y": pa.int64()}
     last = make_index((*A, [1]), (*B, [2]))
     new = make_index((*B, {"x": [2], "y": [None]}), columns=("x", "y"))
@@ -79,7 +79,7 @@ def test_a_new_column_is_unknown_of_files_that_were_not_read_for_it():
     assert [False, True] == found.is_all_null.tolist()
 
 
-def test_a_column_that_is_not_wanted_any_more_is_dropped():
+def test_column_that_is_no_longer_wanted_is_dropped():
     last = make_index((*A, {"x": [1], "y": [2]}), columns=("x", "y"))
 
     assert [] == find_missing(last, keys(A), LONG).tolist()
@@ -95,7 +95,7 @@ def test_a_column_that_is_not_wanted_any_more_is_dropped():
         (pa.string(), pa.binary(), b"7"),
     ],
 )
-def test_statistics_widen_with_their_column(have, wanted, least):
+def test_statistics_widen_with_the_column_type(have, wanted, least):
     value = "7" if have == pa.string() else 7
     last = make_index((*A, [value, None]), kind=have)
     found = merge_versions(last, make_index(kind=wanted), keys(A), {"x": wanted})
@@ -105,7 +105,7 @@ def test_statistics_widen_with_their_column(have, wanted, least):
     assert wanted == found.columns["x"].type
 
 
-def test_a_float_that_becomes_a_double_has_bounds_for_both_ways_of_reading_it():
+def test_float_that_becomes_a_double_has_bounds_for_both_conversions():
     last = make_index((*A, [0.1]), kind=pa.float32())
     least, greatest, *_ = read_facts(
         merge_versions(last, make_index(kind=pa.float64()), keys(A), {"x": pa.float64()}).columns[
@@ -127,7 +127,7 @@ def test_a_float_that_becomes_a_double_has_bounds_for_both_ways_of_reading_it():
         (pa.binary(), pa.string()),
     ],
 )
-def test_a_type_of_another_order_is_unknown_and_read_again(have, wanted):
+def test_type_with_another_order_is_unknown_and_read_again(have, wanted):
     last = make_index((*A, [None]), kind=have)
     found = merge_versions(last, make_index(kind=wanted), keys(A), {"x": wanted})
 
@@ -135,7 +135,7 @@ def test_a_type_of_another_order_is_unknown_and_read_again(have, wanted):
     assert (None, None, -1, -1) == read_facts(found.columns["x"])
 
 
-def test_what_a_footer_did_not_tell_is_not_read_again_and_a_damaged_file_is():
+def test_missing_statistics_are_not_read_again_but_damaged_files_are():
     unsaid = write_footer(pa.table({"x": [1]}), write_statistics=False)
     schema = pa.schema([("x", pa.int64())])
     last = index_footers([(*A, unsaid), (*B, None)], ["x"], schema)
@@ -143,7 +143,7 @@ def test_what_a_footer_did_not_tell_is_not_read_again_and_a_damaged_file_is():
     assert [1] == find_missing(last, keys(A, B), LONG).tolist()
 
 
-def test_a_footer_that_cannot_be_read_now_does_not_take_away_what_was_known():
+def test_unreadable_footer_keeps_the_known_statistics():
     last = make_index((*A, [1]))
     new = index_footers([(*A, None)], ["x"], pa.schema([("x", pa.int64())]))
     found = merge_versions(last, new, keys(A), LONG)

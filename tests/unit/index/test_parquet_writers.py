@@ -37,12 +37,12 @@ NAN = float("nan")
         ("DuckDB version 1.1", False),
     ],
 )
-def test_bounds_prove_that_there_is_no_nan_only_where_the_writer_shows_it(by, is_nan_free):
+def test_bounds_prove_absence_of_nan_only_for_writers_that_include_it(by, is_nan_free):
     assert [is_nan_free] == read_column_stats(FLOATS, by=by).is_nan_free.tolist()
 
 
 @pytest.mark.parametrize("version", ["10.0.1", "16.1.0", "21.0.0"])
-def test_what_pyarrow_wrote_is_right_but_for_nan(version):
+def test_statistics_of_pyarrow_are_right_except_for_nan(version):
     footer = pq.read_metadata(FILES / f"arrow_{version}.parquet")
     names = ["y", "all_nan", "zero", "empty", "long", "n", "st.b"]
     schema = pa.schema(
@@ -88,7 +88,7 @@ def chunk_of(low, high):
     )
 
 
-def test_a_bound_that_older_arrow_left_out_is_not_taken_for_empty_text():
+def test_bound_omitted_by_older_arrow_is_not_empty_text():
     """Arrow before 21 reads a missing bound beside one that is there as no bytes at all."""
     text = ParquetKind(physical="BYTE_ARRAY", logical="STRING")
 
@@ -102,7 +102,7 @@ def test_a_bound_that_older_arrow_left_out_is_not_taken_for_empty_text():
 
 
 @pytest.mark.parametrize("physical", ["BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"])
-def test_bytes_that_were_compared_as_signed_are_no_bounds(physical):
+def test_bounds_of_bytes_compared_as_signed_are_ignored(physical):
     kind = ParquetKind(physical=physical, logical="STRING")
 
     def bounds(by):
@@ -116,13 +116,13 @@ def test_bytes_that_were_compared_as_signed_are_no_bounds(physical):
 
 
 @pytest.mark.parametrize("low", [NAN, 1.0])
-def test_bounds_with_nan_are_none_and_no_proof(low):
+def test_bounds_with_nan_are_ignored(low):
     chunks = read(chunk_of(low, NAN))
 
     assert ([None], [None], [False]) == (chunks.low, chunks.high, chunks.is_nan_free)
 
 
-def test_statistics_that_cannot_be_decoded_are_none():
+def test_undecodable_statistics_are_unknown():
     class Broken:
         num_values = 2
         path_in_schema = "x"
@@ -146,7 +146,7 @@ def test_statistics_that_cannot_be_decoded_are_none():
         ("impala version 4.0", (None, None, -1, 2)),
     ],
 )
-def test_text_is_ordered_by_unsigned_bytes_or_not_known(by, expected):
+def test_text_bounds_are_in_unsigned_order_or_unknown(by, expected):
     assert expected == read_facts(read_column_stats(TEXT, by=by))
 
 
@@ -158,14 +158,14 @@ def test_text_is_ordered_by_unsigned_bytes_or_not_known(by, expected):
         ("parquet-cpp-arrow version 16.1.0", True),
     ],
 )
-def test_bounds_of_text_are_values_where_the_writer_cuts_none(by, is_exact):
+def test_text_bounds_are_exact_if_the_writer_does_not_truncate(by, is_exact):
     assert [is_exact] == read_column_stats(TEXT, by=by).is_exact_least.tolist()
     assert [True] == read_column_stats(pa.array(["a", "a"]), by=by).is_exact_greatest.tolist()
     assert [True] == read_column_stats(pa.array([1, 2]), by=by).is_exact_least.tolist()
     assert [True] == read_column_stats(pa.array([1, 2]), by=by).is_nan_free.tolist()
 
 
-def test_files_of_several_writers_are_told_apart():
+def test_files_of_several_writers_are_distinguished():
     schema = pa.schema([("x", pa.float64())])
     footers = [
         write_footer(pa.table({"x": FLOATS}), by=by)
@@ -178,7 +178,7 @@ def test_files_of_several_writers_are_told_apart():
     assert [1.0, 1.0, 1.0, None] == stats.least.to_pylist()
 
 
-def test_whole_numbers_of_an_old_writer_are_believed_and_none_of_an_unknown_one():
+def test_integers_of_old_writers_are_trusted_but_not_those_of_unknown_ones():
     numbers = pa.array([1, None, 2])
 
     assert (1, 2, 1, 3) == read_facts(read_column_stats(numbers, by="parquet-mr version 1.8.1"))

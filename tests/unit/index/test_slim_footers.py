@@ -82,7 +82,7 @@ def slim(tail, *keys):
 
 @settings(max_examples=60, deadline=None)
 @given(written(pairs=True))
-def test_a_slim_footer_says_what_the_whole_one_does(footer):
+def test_slim_footer_equals_the_whole_one(footer):
     found = slim(footer)
 
     assert said(merge_footers([found])) == said(footer)
@@ -91,7 +91,7 @@ def test_a_slim_footer_says_what_the_whole_one_does(footer):
 
 @settings(max_examples=30, deadline=None)
 @given(written(), written())
-def test_row_groups_of_files_of_one_form_are_one_footer(one, two):
+def test_row_groups_of_files_with_one_form_are_merged(one, two):
     slimmer = FooterSlimmer()
     both = [slimmer.slim(tail) for tail in (one, two)]
     if both[0].form == both[1].form:
@@ -100,7 +100,7 @@ def test_row_groups_of_files_of_one_form_are_one_footer(one, two):
 
 @settings(max_examples=60, deadline=None)
 @given(written())
-def test_a_row_group_ends_where_its_fields_do(footer):
+def test_row_group_ends_where_its_fields_end(footer):
     found = slim(footer).groups
     at = 0
     while at < len(found):
@@ -114,7 +114,7 @@ def test_a_row_group_ends_where_its_fields_do(footer):
 
 
 @pytest.mark.parametrize("text", ["x" * 127, "x" * 128, "\x00" * 5])
-def test_the_usual_chunks_are_walked_quickly(text):
+def test_usual_chunks_match_the_fast_pattern(text):
     found = slim(write_footer(pa.table({"s": [text], "n": [1]})))
     (starts,) = found.chunks
     chunk, rest = thrift_patterns._row_group_matchers()
@@ -135,21 +135,21 @@ def with_bloom(size=3000, **pairs):
     return data[-int.from_bytes(data[-8:-4], "little") - 8 :]
 
 
-def test_pairs_that_are_asked_for_are_kept():
+def test_requested_pairs_are_kept():
     footer = with_bloom()
 
     assert {b"a": b"1", b"c": b"3"} == slim(footer, b"a", b"c", b"d").pairs
     assert {b"bloom": b"b" * 3000} == slim(footer, b"bloom").pairs
 
 
-def test_a_slim_footer_tells_where_its_longest_value_is():
+def test_slim_footer_locates_its_longest_value():
     footer = with_bloom()
     found = slim(footer)
 
     assert b"b" * 3000 == footer[found.head_bytes : -found.tail_bytes]
 
 
-def test_the_gap_may_only_be_in_a_value_that_nobody_asks_for():
+def test_gap_must_be_in_a_value_that_is_not_requested():
     footer = with_bloom(200)
     whole = slim(footer)
     starts = range(len(footer) - 8)
@@ -179,7 +179,7 @@ def ending(footer):
 
 
 @pytest.mark.parametrize("where", [0, 1, 20])
-def test_a_value_that_looks_like_the_end_of_a_footer_fools_nobody(where):
+def test_value_that_looks_like_the_end_of_a_footer_is_only_a_value(where):
     end = ending(with_bloom(100))
     for text in (end, end[:-1], b"\x00" * 3 + end, end + end, end[:1] + b"\x1c\x18\x01a\x18"):
         value = b"x" * where + text
@@ -192,7 +192,7 @@ def test_a_value_that_looks_like_the_end_of_a_footer_fools_nobody(where):
         assert [1] == found.columns["n"].least.to_pylist()
 
 
-def test_a_pair_that_looks_like_the_end_of_a_footer_fools_nobody():
+def test_pair_that_looks_like_the_end_of_a_footer_is_only_a_pair():
     end = ending(with_bloom(100)).decode("latin-1").encode("ascii", "replace")
     footer = with_bloom(100, fake=end, org=end * 3)
 
@@ -215,7 +215,7 @@ def writer_in(found):
 
 @settings(max_examples=150, deadline=None)
 @given(written(pairs=True), st.data())
-def test_damage_is_the_same_in_a_slim_footer(footer, data):
+def test_damage_has_the_same_effect_in_a_slim_footer(footer, data):
     broken = bytearray(footer)
     for _ in range(data.draw(st.integers(1, 2))):
         at = data.draw(st.integers(0, len(footer) - 9))
@@ -236,7 +236,7 @@ def test_damage_is_the_same_in_a_slim_footer(footer, data):
             assert whole.schema.equals(again.schema)
 
 
-def test_a_footer_that_cannot_be_read_spoils_no_other_of_its_form():
+def test_unreadable_footer_affects_no_other_of_its_form():
     good, bad = (write_footer(pa.table({"x": [n]}), store_schema=False) for n in (1, 2))
     found = slim(bad)
     groups = found.groups.replace(b"\x19\x1c", b"\x19\x0c", 1)  # a group without columns
@@ -250,7 +250,7 @@ def test_a_footer_that_cannot_be_read_spoils_no_other_of_its_form():
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_a_chunk_of_another_type_than_its_column_s_is_unknown(is_whole):
+def test_chunk_of_another_type_than_its_column_is_unknown(is_whole):
     """Asked for its statistics, pyarrow would end the process."""
     footer = write_footer(pa.table({"x": [1, 2]}), store_schema=False)
     chunk = b"&\x00\x1c\x15\x04"
@@ -268,17 +268,17 @@ def test_a_chunk_of_another_type_than_its_column_s_is_unknown(is_whole):
     "tail",
     [b"", b"PAR1", b"\xff\xff\xff\x7fPAR1", b"\x00" * 4 + b"PAR1", b"\x15\x02\x01\x00\x00\x00PAR1"],
 )
-def test_what_is_no_footer_is_left_alone(tail):
+def test_bytes_that_are_not_a_footer_are_not_split(tail):
     assert FooterSlimmer().slim(tail) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\xff" * 11])
-def test_a_number_that_does_not_end_is_malformed(data):
-    with pytest.raises(MalformedError, match="a number does not end"):
+def test_truncated_number_is_malformed(data):
+    with pytest.raises(MalformedError, match="a number is cut off"):
         thrift_compact.read_varint(data, 0)
 
 
-def test_a_count_of_rows_that_64_bits_do_not_hold_is_damage():
+def test_row_count_beyond_64_bits_is_damage():
     footer = write_footer(pa.table({"x": [1]}), store_schema=False)
     at = len(slim(footer).form.before)
     assert footer[at : at + 2] == b"\x16\x02"
@@ -289,12 +289,12 @@ def test_a_count_of_rows_that_64_bits_do_not_hold_is_damage():
     assert [-1] == index_footers([("", "f", 1, tail)], ["x"], pa.schema([("x", pa.int64())])).rows
 
 
-def test_structs_in_structs_have_an_end():
-    with pytest.raises(MalformedError, match="without end"):
+def test_nesting_depth_is_limited():
+    with pytest.raises(MalformedError, match="nested too deeply"):
         thrift_compact.skip_struct(b"\x1c" * 5000, 0)
 
 
-def test_a_list_that_claims_to_be_longer_than_the_footer_is_malformed_at_once():
+def test_list_longer_than_the_footer_is_malformed_at_once():
     with pytest.raises(MalformedError):
         thrift_compact.skip_value(
             b"\xf5" + thrift_compact.encode_varint(2**60) + b"\x01", 0, thrift_compact.LIST
@@ -305,7 +305,7 @@ def test_a_list_that_claims_to_be_longer_than_the_footer_is_malformed_at_once():
         )
 
 
-def test_row_groups_are_not_kept_without_end(monkeypatch):
+def test_waiting_row_groups_are_limited(monkeypatch):
     tails = [write_footer(pa.table({"x": [n, n + 1]}), row_group_size=1) for n in range(9)]
     files = [("", f"{n}", 1, tail) for n, tail in enumerate(tails)]
     schema = pa.schema([("x", pa.int64())])
@@ -325,7 +325,7 @@ def test_row_groups_are_not_kept_without_end(monkeypatch):
     assert [9, 4, 4, 1] == held
 
 
-def test_a_slim_footer_is_as_good_as_its_bytes():
+def test_slim_footer_and_its_bytes_give_the_same_index():
     footer = with_bloom()
     found = slim(footer)
     assert isinstance(found, SlimFooter)

@@ -15,7 +15,7 @@ def path(folder, file="index-10.parquet"):
     return f".hoodie/.zindex/{folder}/{file}"
 
 
-def test_the_last_version_is_the_newest_instant_s_highest_number():
+def test_last_version_has_the_highest_number_of_the_newest_instant():
     found = read_versions([(f"{ONE}_10", WHOLE), (f"{TWO}_0", WHOLE), (f"{ONE}_9", WHOLE)])
 
     assert [f"{ONE}_9", f"{ONE}_10", f"{TWO}_0"] == [str(v.name) for v in found.valid]
@@ -24,14 +24,14 @@ def test_the_last_version_is_the_newest_instant_s_highest_number():
 
 
 @pytest.mark.parametrize("files", [[], TORN, [("index-10.parquet.tmp", 10)], [("a", 10)]])
-def test_a_version_that_is_not_whole_does_not_count(files):
+def test_incomplete_version_is_not_valid(files):
     found = read_versions([(f"{ONE}_0", WHOLE), (f"{TWO}_0", files)])
 
     assert f"{ONE}_0" == str(found.last.name)
 
 
 @pytest.mark.parametrize("name", [ONE, f"{ONE}_", f"{ONE}_01", f"_{ONE}_0", f"{ONE}_0.tmp", "x"])
-def test_folders_of_others_are_none_of_ours(name):
+def test_folders_with_other_names_are_ignored(name):
     found = read_versions([(name, [("part-0.parquet", 3)])])
 
     assert (None, ()) == (found.last, found.found)
@@ -48,12 +48,12 @@ def test_folders_of_others_are_none_of_ours(name):
         ([f"{TWO}_3"], ONE, f"{TWO}_4"),  # a restore took the instant back
     ],
 )
-def test_the_next_version_comes_after_all_that_are_there(there, instant, expected):
+def test_next_version_sorts_after_all_existing_ones(there, instant, expected):
     assert expected == str(read_versions([(name, WHOLE) for name in there]).next_name(instant))
     assert expected == str(read_versions([(name, TORN) for name in there]).next_name(instant))
 
 
-def test_what_a_version_supersedes_goes_with_all_residue():
+def test_superseded_versions_and_left_overs_are_removed():
     found = read_versions(
         [
             (f"{ONE}_0", WHOLE),
@@ -69,13 +69,13 @@ def test_what_a_version_supersedes_goes_with_all_residue():
     ) == found.plan_removal(found.last)
 
 
-def test_a_newer_version_that_is_whole_stays():
+def test_newer_valid_version_is_kept():
     found = read_versions([(f"{ONE}_0", WHOLE), (f"{TWO}_0", WHOLE)])
 
     assert not found.plan_removal(found.valid[0])
 
 
-def test_what_is_nested_goes_before_its_folder_and_only_where_that_is_tidied():
+def test_nested_folders_are_removed_before_the_folders_that_hold_them():
     found = read_versions(
         [(f"{ONE}_0", []), (f"{ONE}_1", WHOLE), (f"{TWO}_0", WHOLE), ("x", [])],
         nested=[f"{ONE}_0/index-9.parquet", f"{ONE}_1/sub", f"{TWO}_0/sub", "x/sub"],
@@ -96,7 +96,7 @@ def test_what_is_nested_goes_before_its_folder_and_only_where_that_is_tidied():
     )
 
 
-def test_without_a_version_to_keep_only_residue_goes():
+def test_without_a_version_to_keep_only_left_overs_are_removed():
     found = read_versions([(f"{ONE}_0", WHOLE), (f"{TWO}_0", TORN)])
 
     assert (path(f"{TWO}_0"),) == found.plan_removal(None).files

@@ -216,7 +216,9 @@ def test_a_capped_incremental_run_goes_as_far_as_a_partition_with_something_to_r
         {"a": [base("g", hour) for hour in sorted(writes)]},
         [commit(hour) for hour in range(8)],
         cleans=(clean(2, last=stamp(2), earliest=stamp(2)),),
-        touched={stamp(hour): frozenset("a" if hour in writes else "") for hour in range(8)},
+        touched_partitions={
+            stamp(hour): frozenset("a" if hour in writes else "") for hour in range(8)
+        },
     )
     plan = plan_table(spec(commits(1, scan="incremental", max_commits_per_run=1)), state, NOW)
     step = clean_of(plan)

@@ -29,8 +29,8 @@ MEASURED = MeasuredQuery(
     where="customer = 42",
     files=2,
     bytes=2048,
-    total_files=31,
-    total_bytes=40960,
+    of_files=31,
+    of_bytes=40960,
     predicted_files=3,
     predicted_bytes=3072,
 )

@@ -106,7 +106,7 @@ FULL = TableStatus(
             mapping=None,
             is_as_declared=False,
             is_ours=False,
-            queries=(MeasuredQuery(query="q", files=1, bytes=1, total_files=1, total_bytes=1),),
+            queries=(MeasuredQuery(query="q", files=1, bytes=1, of_files=1, of_bytes=1),),
         ),
         pending=(
             PendingClusteringStatus(

@@ -6,7 +6,14 @@ from reconciler.render.write_result import write_text
 from reconciler.writer.job import RowCounts
 from reconciler.writer.request import WriteResult
 
-NOTHING = {"brought": 0, "dropped": 0, "idle": 0, "inserts": 0, "updates": 0, "deletes": 0}
+NOTHING = {
+    "brought": 0,
+    "dropped": 0,
+    "absent_deletes": 0,
+    "inserts": 0,
+    "updates": 0,
+    "deletes": 0,
+}
 
 
 def test_rows_and_file_groups_are_said_in_groups_of_three_digits():
@@ -30,7 +37,9 @@ def test_rows_and_file_groups_are_said_in_groups_of_three_digits():
 
 
 def test_a_deletion_of_what_is_not_there_says_so():
-    done = WriteResult(status="nothing", counts=RowCounts(**{**NOTHING, "brought": 2, "idle": 2}))
+    done = WriteResult(
+        status="nothing", counts=RowCounts(**{**NOTHING, "brought": 2, "absent_deletes": 2})
+    )
 
     assert write_text("orders", "delete", done) == (
         "orders: delete: none of the 2 keys is in the table\n"
@@ -38,7 +47,9 @@ def test_a_deletion_of_what_is_not_there_says_so():
 
 
 def test_a_deletion_of_one_key_that_is_not_there_says_so():
-    done = WriteResult(status="nothing", counts=RowCounts(**{**NOTHING, "brought": 1, "idle": 1}))
+    done = WriteResult(
+        status="nothing", counts=RowCounts(**{**NOTHING, "brought": 1, "absent_deletes": 1})
+    )
 
     assert write_text("orders", "delete", done) == (
         "orders: delete: the 1 key is not in the table\n"

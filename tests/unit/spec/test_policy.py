@@ -61,7 +61,7 @@ def said(*paths):
 
 def unused(loaded, paths, problems):
     warn_about_unused_waivers(
-        loaded.guards, loaded.tables, paths=paths, today=date(2026, 2, 28), problems=problems
+        loaded.guardrails, loaded.tables, paths=paths, today=date(2026, 2, 28), problems=problems
     )
 
 

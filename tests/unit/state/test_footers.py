@@ -125,9 +125,9 @@ def test_a_file_that_is_too_short_for_any_footer_says_how_long_it_is(data, says)
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "it is shorter than it was listed"),
-        (b"x" * 100, "it does not end as a parquet file does"),
-        (b"x" * 92 + b"\x7f\x00\x00\x00PAR1", "it does not end as a parquet file does"),
+        (b"", "it is shorter than its listed size"),
+        (b"x" * 100, "it does not end like a Parquet file"),
+        (b"x" * 92 + b"\x7f\x00\x00\x00PAR1", "it does not end like a Parquet file"),
         (b"x" * 92 + b"\x50\x00\x00\x00PAR1", "its footer cannot be read"),
     ],
 )

@@ -237,7 +237,7 @@ def clustered(
     evidence = ClusteringFacts(
         written=(), clusterings=(past,), footers=None, bounds=None, rows=rows
     )
-    return replace(state, evidence=evidence)
+    return replace(state, clustering_facts=evidence)
 
 
 @pytest.mark.parametrize(

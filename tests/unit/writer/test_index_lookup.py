@@ -27,11 +27,11 @@ class Index:
             for one in found.to_pylist()
         } | otherwise
 
-    def groups(self, keys):
+    def find_groups(self, keys):
         return find_record_groups(keys, 3)
 
-    def places(self, _source, group, keys):
-        assert set(self.groups(keys).tolist()) <= {group}
+    def locate_keys(self, _source, group, keys):
+        assert set(self.find_groups(keys).tolist()) <= {group}
         found = {at: self.known.get(key) for at, key in enumerate(keys.to_pylist())}
         found = {at: place for at, place in found.items() if place is not None}
         known = [*dict.fromkeys(found.values())]
@@ -184,7 +184,7 @@ def test_keys_that_several_partitions_have_are_no_keys_of_such_an_index(tmp_path
 
 def test_files_of_the_index_that_are_cleaned_meanwhile_make_the_write_give_way(table):
     class Cleaned(Index):
-        def places(self, _source, _group, _keys):
+        def locate_keys(self, _source, _group, _keys):
             raise NotFoundError("a", "is not there")
 
     table.says = Cleaned

@@ -45,7 +45,7 @@ def test_the_insert_fills_every_small_file_and_begins_none(told):
     before, after = told.sizes["evening"], told.sizes["web"]
     outcome = told.outcomes["web"]
 
-    assert (outcome.begun, outcome.filled) == (0, len(before))
+    assert (outcome.created_groups, outcome.rewritten_groups) == (0, len(before))
     assert after.keys() == before.keys()
     assert min(after.values()) >= told.spec.files.small
     assert max(after.values()) <= told.spec.files.target * 1.15
@@ -53,7 +53,7 @@ def test_the_insert_fills_every_small_file_and_begins_none(told):
 
 def test_changes_and_deletions_reach_every_file(told):
     for name in ("shipped", "forgotten"):
-        assert told.outcomes[name].filled == len(told.sizes["web"])
+        assert told.outcomes[name].rewritten_groups == len(told.sizes["web"])
 
 
 def test_the_table_has_the_rows_that_were_brought(told):

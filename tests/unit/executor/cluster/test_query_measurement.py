@@ -24,12 +24,12 @@ def test_files_of_published_groups_are_new_and_those_of_dropped_groups_old():
     every = {"query": "all", "where": "f(a)"}
 
     assert (
-        MeasuredQuery(**one, files=1, bytes=50000, total_files=3, total_bytes=54300),
-        MeasuredQuery(**every, files=3, bytes=54300, total_files=3, total_bytes=54300),
+        MeasuredQuery(**one, files=1, bytes=50000, of_files=3, of_bytes=54300),
+        MeasuredQuery(**every, files=3, bytes=54300, of_files=3, of_bytes=54300),
     ) == measure().select_groups([0, 1])
     assert (
-        MeasuredQuery(**one, files=1, bytes=20, total_files=3, total_bytes=4320),
-        MeasuredQuery(**every, files=3, bytes=4320, total_files=3, total_bytes=4320),
+        MeasuredQuery(**one, files=1, bytes=20, of_files=3, of_bytes=4320),
+        MeasuredQuery(**every, files=3, bytes=4320, of_files=3, of_bytes=4320),
     ) == measure().select_groups([0])
 
 
@@ -42,7 +42,7 @@ def test_a_query_of_the_same_name_and_another_text_was_not_predicted():
 def test_what_was_not_looked_at_does_not_count():
     found = measure(unread=9).select_groups([0, 1])
 
-    assert [(1, 2, 9), (2, 2, 9)] == [(one.files, one.total_files, one.unread) for one in found]
+    assert [(1, 2, 9), (2, 2, 9)] == [(one.files, one.of_files, one.unread) for one in found]
 
 
 def test_an_instant_says_what_was_measured():

@@ -25,6 +25,7 @@ from reconciler.index.predicates.syntax import (
 
 A, B, C = (Column(parts=(name,)) for name in "abc")
 NULL = Literal(kind=LiteralKind.NULL)
+TRUE = Literal(kind=LiteralKind.BOOLEAN, value=True)
 
 
 def whole(value):
@@ -49,7 +50,7 @@ def is_one(column=A):
         ("a > 1", Sign.ABOVE),
     ],
 )
-def test_a_comparison_has_its_column_on_the_left(text, sign):
+def test_comparison_has_its_column_on_the_left(text, sign):
 
     assert Compare(left=A, sign=sign, right=whole(1)) == parse(text)
 
@@ -84,7 +85,7 @@ def test_a_comparison_has_its_column_on_the_left(text, sign):
         ("(1)", whole(1)),
     ],
 )
-def test_a_literal_has_the_type_that_its_spelling_says(text, value):
+def test_literal_has_the_type_of_its_spelling(text, value):
 
     assert Compare(left=A, sign=Sign.EQUAL, right=value) == parse(f"a = {text}")
 
@@ -101,7 +102,7 @@ def test_a_literal_has_the_type_that_its_spelling_says(text, value):
         ("'a\nb'", "a\nb"),
     ],
 )
-def test_text_is_unescaped_as_spark_does(text, value):
+def test_text_is_unescaped_like_in_spark(text, value):
 
     assert value == parse(f"a = {text}").right.value
 
@@ -115,7 +116,7 @@ def test_text_is_unescaped_as_spark_does(text, value):
         ("r''", ""),
     ],
 )
-def test_raw_text_is_taken_as_it_stands(text, value):
+def test_raw_text_is_not_unescaped(text, value):
     found = parse(f"a = {text}").right
 
     assert (value, False) == (found.value, found.is_double_quoted)
@@ -181,25 +182,25 @@ def test_raw_text_that_ends_in_a_backslash_ends_there():
         "",
     ],
 )
-def test_what_is_not_understood_is_unknown(text):
+def test_unsupported_syntax_is_unknown(text):
 
     assert Unknown(text=text) == parse(text)
 
 
-def test_an_or_binds_less_than_an_and_and_a_not_more():
-    expected = Or(parts=(And(parts=(is_one(A), Not(of=is_one(B)))), is_one(C)))
+def test_precedence_of_or_and_and_not():
+    expected = Or(parts=(And(parts=(is_one(A), Not(operand=is_one(B)))), is_one(C)))
 
     assert expected == parse("a = 1 AND NOT b = 1 OR c = 1")
     assert expected == parse("((a=1) and !(b=1)) or (c=1)")
 
 
-def test_the_and_of_a_between_that_is_not_understood_ends_nothing():
+def test_and_of_an_unknown_between_does_not_end_it():
     text = "f(a) BETWEEN (b AND c) AND c"
 
     assert And(parts=(Unknown(text=text), is_one(B))) == parse(f"{text} AND b = 1")
 
 
-def test_a_comment_leaves_nothing_understood():
+def test_predicate_with_a_comment_is_unknown():
 
     assert Unknown(text="a = 1 -- no\nAND b = 1") == parse("a = 1 -- no\nAND b = 1")
 
@@ -207,50 +208,51 @@ def test_a_comment_leaves_nothing_understood():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a != 1", Not(of=is_one())),
-        ("a <> 1", Not(of=is_one())),
-        ("a IN (1, null)", In(of=A, values=(whole(1), NULL))),
-        ("a NOT IN (1)", Not(of=In(of=A, values=(whole(1),)))),
-        ("a IS NULL", IsNull(of=A)),
-        ("a IS NOT NULL", Not(of=IsNull(of=A))),
-        ("a IS DISTINCT FROM NULL", Not(of=Compare(left=A, sign=Sign.SAME, right=NULL))),
+        ("a != 1", Not(operand=is_one())),
+        ("a <> 1", Not(operand=is_one())),
+        ("a IN (1, null)", In(operand=A, values=(whole(1), NULL))),
+        ("a NOT IN (1)", Not(operand=In(operand=A, values=(whole(1),)))),
+        ("a IS NULL", IsNull(operand=A)),
+        ("a IS NOT NULL", Not(operand=IsNull(operand=A))),
+        ("a IS DISTINCT FROM NULL", Not(operand=Compare(left=A, sign=Sign.SAME, right=NULL))),
         ("a IS NOT DISTINCT FROM 1",
-         Not(of=Not(of=Compare(left=A, sign=Sign.SAME, right=whole(1))))),
+         Not(operand=Not(operand=Compare(left=A, sign=Sign.SAME, right=whole(1))))),
         ("a IS NOT TRUE",
-         Not(of=Compare(left=A, sign=Sign.SAME, right=Literal(kind=LiteralKind.BOOLEAN, value=True)))),
-        ("a LIKE 'x%'", Like(of=A, pattern=Literal(kind=LiteralKind.STRING, value="x%"))),
+         Not(operand=Compare(left=A, sign=Sign.SAME, right=TRUE))),
+        ("a LIKE 'x%'", Like(operand=A, pattern=Literal(kind=LiteralKind.STRING, value="x%"))),
         ("a NOT LIKE '/%' ESCAPE '/'",
-         Not(of=Like(of=A, pattern=Literal(kind=LiteralKind.STRING, value="/%"), escape="/"))),
+         Not(operand=Like(
+             operand=A, pattern=Literal(kind=LiteralKind.STRING, value="/%"), escape="/"))),
         ("a BETWEEN 1 AND 2", And(parts=(
             Compare(left=A, sign=Sign.AT_LEAST, right=whole(1)),
             Compare(left=A, sign=Sign.AT_MOST, right=whole(2))))),
         ("1 BETWEEN a AND b", And(parts=(
             Compare(left=A, sign=Sign.AT_MOST, right=whole(1)),
             Compare(left=B, sign=Sign.AT_LEAST, right=whole(1))))),
-        ("CAST(a AS Decimal(10, 2)) = 1", is_one(Cast(of=A, to="decimal(10,2)"))),
+        ("CAST(a AS Decimal(10, 2)) = 1", is_one(Cast(operand=A, to="decimal(10,2)"))),
         ("`a``b.c`.D = 1", is_one(Column(parts=("a`b.c", "D")))),
         ("date = 1", is_one(Column(parts=("date",)))),
         ("a", A),
         ("null", NULL),
     ],
 )  # fmt: skip
-def test_a_predicate_is_understood(text, expected):
+def test_supported_predicates_are_parsed(text, expected):
 
     assert expected == parse(text)
 
 
 @pytest.mark.parametrize("text", ["(" * 3000, "NOT " * 3000 + "a", "(" * 99 + "a" + ")" * 99])
-def test_depth_without_end_is_unknown(text):
+def test_too_deep_nesting_is_unknown(text):
     found = parse(text)
     while isinstance(found, Not):
-        found = found.of
+        found = found.operand
 
     assert isinstance(found, Unknown)
 
 
 def a_sum(times, plus, bits):
     return Compare(
-        left=ColumnSum(of=A, times=times, plus=plus, bits=bits),
+        left=ColumnSum(operand=A, times=times, plus=plus, bits=bits),
         sign=Sign.EQUAL,
         right=Literal(kind=LiteralKind.INTEGER, value=6),
     )
@@ -270,7 +272,7 @@ def a_sum(times, plus, bits):
         ("((a) + 1) = (6)", a_sum(1, 1, 32)),
     ],
 )
-def test_a_column_and_a_whole_number_are_a_sum(text, expected):
+def test_column_plus_integer_is_a_sum(text, expected):
 
     assert expected == parse(text)
     assert expected.left.bits == parse(text).left.bits
@@ -306,7 +308,7 @@ def test_a_column_and_a_whole_number_are_a_sum(text, expected):
         ("date_add(a, b) = c", (A, B, C)),
     ],
 )
-def test_of_other_arithmetic_and_of_functions_it_is_known_when_it_is_null(text, columns):
+def test_other_arithmetic_and_functions_are_null_with_their_columns(text, columns):
 
     assert Strict(columns=columns) == parse(text)
 
@@ -325,7 +327,7 @@ def test_of_other_arithmetic_and_of_functions_it_is_known_when_it_is_null(text, 
         ("startswith(a, cast(NULL as string)) OR b", "NULL OR b"),
     ],
 )
-def test_a_function_that_says_what_an_operator_says_is_understood_like_it(text, same):
+def test_functions_that_equal_operators_are_parsed_like_them(text, same):
 
     assert parse(same) == parse(text)
     assert "Unknown" not in repr(parse(text))
@@ -351,7 +353,7 @@ def test_a_function_that_says_what_an_operator_says_is_understood_like_it(text, 
         "length(a) = 9223372036854775808",
     ],
 )
-def test_what_may_say_something_of_nulls_is_unknown(text):
+def test_functions_with_a_result_for_nulls_are_unknown(text):
 
     assert Unknown(text=text) == parse(text)
 

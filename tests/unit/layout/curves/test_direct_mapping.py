@@ -36,7 +36,7 @@ LONG_MAX = TOP - 1
         (pa.timestamp("us", "UTC"), datetime(1970, 1, 1, 0, 0, 0, 1999, UTC), TOP + 1),
     ],
 )
-def test_a_value_is_eight_bytes_of_z_order(kind, value, expected):
+def test_z_order_word_of_a_value(kind, value, expected):
 
     assert [expected] == _z_order_word(pa.array([value], kind), "c", "UTC").tolist()
 
@@ -53,12 +53,12 @@ def test_a_value_is_eight_bytes_of_z_order(kind, value, expected):
         (pa.date32(), None, LONG_MAX),
     ],
 )
-def test_a_value_is_a_long_of_hilberts_curve(kind, value, expected):
+def test_hilbert_word_of_a_value(kind, value, expected):
 
     assert [expected] == _hilbert_word(pa.array([value], kind), "c", "UTC").tolist()
 
 
-def test_a_date_is_midnight_in_the_sessions_zone():
+def test_date_is_midnight_in_the_session_zone():
     days = pa.array([date(2026, 1, 1), date(2026, 7, 1)])
 
     found = (
@@ -68,7 +68,7 @@ def test_a_date_is_midnight_in_the_sessions_zone():
     assert [5 * 3_600_000, 4 * 3_600_000] == found
 
 
-def test_a_date_before_the_gregorian_calendar_is_the_julian_day_of_its_name():
+def test_date_before_the_gregorian_calendar_is_julian():
     days = [date(1582, 10, 4), date(1582, 10, 10), date(1582, 10, 15), date(1, 1, 1)]
 
     found = (_hilbert_word(pa.array(days), "c", "UTC").view("i8") // 86_400_000).tolist()
@@ -76,7 +76,7 @@ def test_a_date_before_the_gregorian_calendar_is_the_julian_day_of_its_name():
     assert [-141_428, -141_427, -141_427, -719_164] == found
 
 
-def test_columns_go_by_their_places_in_a_hash_map():
+def test_columns_are_ordered_like_in_a_java_hash_map():
 
     assert (0, 2, 1) == column_order([17, 11, 10])
     assert (1, 0) == column_order([7, 16])
@@ -84,7 +84,7 @@ def test_columns_go_by_their_places_in_a_hash_map():
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.time64("us"), pa.list_(pa.int8())])
-def test_what_hudi_does_not_map_is_refused(kind):
+def test_types_that_hudi_does_not_map_are_refused(kind):
 
     with pytest.raises(UnsupportedError, match="cannot be clustered by column c"):
         _z_order_word(pa.array([None], kind), "c", "UTC")

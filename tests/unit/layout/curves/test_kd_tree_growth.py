@@ -16,7 +16,7 @@ def files_of(table, count, **options):
     return assign_files(layout, compute_keys(layout, table))
 
 
-def test_the_leaves_of_a_query_are_cut_off_in_one_go():
+def test_leaves_of_a_query_are_cut_off_at_once():
     x = np.arange(800)
     table = pa.table({"x": x, "y": x * 7 % 800})
 
@@ -39,7 +39,7 @@ def test_the_first_cut_is_where_a_query_ends():
     assert (0, 300 + 2**63) == (tree.column[0], first)
 
 
-def test_nulls_make_no_column_wider():
+def test_nulls_do_not_widen_a_column():
     y = np.arange(1000)
     x = [n if n % 2 else None for n in range(1000)]
     table = pa.table({"x": pa.array(x).take(np.random.default_rng(1).permutation(1000)), "y": y})
@@ -49,7 +49,7 @@ def test_nulls_make_no_column_wider():
     assert (y >= 500).astype(int).tolist() == found.tolist()
 
 
-def test_a_column_of_one_value_is_not_cut():
+def test_column_with_one_value_is_not_cut():
     table = pa.table({"one": np.zeros(100), "y": np.arange(100)})
 
     found = files_of(table, 2)
@@ -66,7 +66,7 @@ def test_correlated_columns_are_cut_where_rows_are():
     assert (x // 256).tolist() == found.tolist()
 
 
-def test_a_cut_far_from_even_is_made_along_another_column():
+def test_uneven_cut_is_replaced_by_another_column():
     x = np.repeat([0, 1], [900, 100])
     table = pa.table({"x": x, "y": np.arange(1000) % 500})
 

@@ -46,7 +46,7 @@ ONE = ValueRange(low=1, high=1)
         ("a = true", ({"a": (ValueRange(low=True, high=True),)},)),
     ],
 )
-def test_plain_comparisons_bound_columns(where, expected):
+def test_plain_comparisons_limit_columns(where, expected):
 
     assert expected == find_boxes(where)
 
@@ -89,7 +89,7 @@ def test_plain_comparisons_bound_columns(where, expected):
         "a in (" + ", ".join(map(str, range(MAX_BOXES + 1))) + ")",
     ],
 )
-def test_anything_else_bounds_nothing(where):
+def test_other_predicates_limit_nothing(where):
 
     assert ({},) == find_boxes(where)
 
@@ -106,12 +106,12 @@ def test_anything_else_bounds_nothing(where):
         "a = 1 and c in (select x from y where z = 1 and v = 2)",
     ],
 )
-def test_what_is_understood_beside_and_still_bounds(where):
+def test_known_side_of_an_and_limits_columns(where):
 
     assert ({"a": (ONE,)},) == find_boxes(where)
 
 
-def test_alternatives_that_would_multiply_are_left_out():
+def test_too_many_alternatives_are_ignored():
     nine = "in (1, 2, 3, 4, 5, 6, 7, 8, 9)"
 
     assert 9 == len(find_boxes(f"a {nine} and b {nine}"))

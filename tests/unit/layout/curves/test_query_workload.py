@@ -37,7 +37,7 @@ def looks(where, *seen):
         ("A = '2'", (0.2, 0.3)),
     ],
 )
-def test_a_range_is_a_share_of_the_rows(where, expected):
+def test_range_is_converted_to_shares_of_the_rows(where, expected):
 
     assert [expected] == looks(where, seen_of(range(10)))
 
@@ -57,27 +57,27 @@ def test_a_range_is_a_share_of_the_rows(where, expected):
         ([0.5, 1.5], pa.float32(), "a >= 1"),
     ],
 )
-def test_literals_are_of_the_columns_type(values, kind, where):
+def test_literals_are_cast_to_the_column_type(values, kind, where):
 
     assert [(0.5, 1.0)] == looks(where, seen_of(values, kind))
 
 
-def test_a_number_that_no_column_holds_is_no_range_of_text():
+def test_number_does_not_limit_a_text_column():
     assert looks("a = 123456789012345678901", seen_of(["x", "y"])) is None
 
 
-def test_nulls_are_above_all_ranges():
+def test_nulls_are_outside_all_ranges():
 
     assert [(0.25, 0.5)] == looks("a >= 2", seen_of([1, 2, None, None]))
 
 
 @pytest.mark.parametrize("where", ["b = 1", "a = 'x'", "a = 1 or b = 1", "f(a) = 1"])
-def test_what_bounds_no_column_does_not_count(where):
+def test_query_that_limits_no_column_is_ignored(where):
 
     assert looks(where, seen_of(range(10))) is None
 
 
-def test_a_query_stands_for_its_kind_anywhere_with_the_same_weight():
+def test_similar_queries_have_the_weight_of_the_declared_one():
     seen = [seen_of(range(100)), seen_of(range(100), name="b")]
 
     found = build_query_boxes(["a between 10 and 19", "b = 5"], seen)

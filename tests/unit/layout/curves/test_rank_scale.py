@@ -21,7 +21,7 @@ def rank_of(sample, *values, bits=12):
     return rank_values(ruler, pa.array(values, column.type)).tolist()
 
 
-def test_every_nan_is_one():
+def test_all_nans_are_equal():
     bits = np.array([0x7FF8 << 48, 0xFFF8 << 48, 0x7FF0 << 48 | 1, 0xFFFF << 48], np.uint64)
 
     [found] = fixed_lanes(pa.array(bits.view(np.float64)), "c")
@@ -29,7 +29,7 @@ def test_every_nan_is_one():
     assert [NAN] * 4 == found.tolist()
 
 
-def test_a_value_of_many_rows_has_a_rank_of_its_own():
+def test_frequent_value_has_its_own_rank():
     sample = np.concatenate([np.arange(50_000.0), np.full(50_000, 100.0)])
 
     before, own, after = rank_of(sample, 99.0, 100.0, 101.0)
@@ -38,7 +38,7 @@ def test_a_value_of_many_rows_has_a_rank_of_its_own():
 
 
 @pytest.mark.parametrize("bits", [4, 12])
-def test_one_null_among_many_rows_has_a_rank_of_its_own(bits):
+def test_single_null_has_its_own_rank(bits):
     sample = [0] * 100_000 + [1, None]
 
     below, top, null = rank_of(sample, 0, 1, None, bits=bits)
@@ -59,7 +59,7 @@ def test_ranks_are_shares_of_the_rows():
         ["a" * 50, "a" * 49 + "b", "b", None],
     ],
 )
-def test_linear_keys_rise_up_to_null(rising):
+def test_linear_keys_ascend_up_to_null(rising):
     table = pa.table({"c": rising})
 
     layout = fit_layout(table, ["c"], files=1, curve="linear")
@@ -79,7 +79,7 @@ def test_the_greatest_long_is_below_null():
 
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "kd-tree"])
-def test_a_decimal_of_another_scale_is_the_same_number(curve):
+def test_decimals_of_different_scales_are_equal(curve):
     values = [Decimal(n) / 4 for n in range(9)]
     table = pa.table({"c": pa.array(values, pa.decimal128(20, 4))})
     older = pa.table({"c": pa.array(values, pa.decimal128(9, 2))})
@@ -89,7 +89,7 @@ def test_a_decimal_of_another_scale_is_the_same_number(curve):
     assert compute_keys(layout, table).tolist() == compute_keys(layout, older).tolist()
 
 
-def test_ties_count_every_byte():
+def test_tie_breakers_depend_on_every_byte():
     column = pa.array(["key-0000000000-a", "key-0000000000-b", "key-0000000000-a\0", None, None])
 
     found = make_tie_breakers(column, "c").tolist()
@@ -98,13 +98,13 @@ def test_ties_count_every_byte():
     assert found[3] == found[4]
 
 
-def test_ties_are_spread_evenly():
+def test_tie_breakers_are_spread_evenly():
     found = make_tie_breakers(pa.array(np.arange(10_000)), "c") >> np.uint64(60)
 
     assert abs(np.bincount(found.astype(int), minlength=16) - 625).max() < 125
 
 
-def test_a_key_that_a_cut_begins_with_is_not_parted():
+def test_rows_with_the_key_of_a_boundary_stay_together():
     values = np.repeat(np.arange(10), 100)
     table = pa.table({"c": values, "id": np.arange(1000)})
     tie = make_tie_breakers(table["id"], "id")

@@ -31,10 +31,10 @@ def by_file(table, layout, *names, **more):
     """The different rows of each file."""
     found = assign_files(layout, compute_keys(layout, table, **more), **more)
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
-    return [{rows[i] for i in np.flatnonzero(found == f)} for f in range(layout.files)]
+    return [{rows[i] for i in np.flatnonzero(found == f)} for f in range(layout.file_count)]
 
 
-def test_a_tree_halves_the_widest_column_first():
+def test_widest_column_is_halved_first():
     table = grid()
 
     layout = fit_layout(table, ["x", "y"], files=4)
@@ -56,7 +56,7 @@ def test_queries_decide_which_column_is_cut():
     ]
 
 
-def test_a_cut_may_take_one_leaf_of_many_where_queries_look():
+def test_cut_may_separate_one_leaf_that_queries_read():
     x = np.concatenate([np.zeros(100), np.arange(1, 301)])
     table = pa.table({"x": x, "y": np.arange(400) * 7 % 400})
 
@@ -66,7 +66,7 @@ def test_a_cut_may_take_one_leaf_of_many_where_queries_look():
 
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert", "kd-tree"])
-def test_rows_of_one_value_are_parted_by_ties_alone(curve):
+def test_rows_with_equal_values_are_separated_only_by_ties(curve):
     table = pa.table({"x": np.zeros(1000), "id": np.arange(1000)})
     tie = make_tie_breakers(table["id"], "id")
 
@@ -82,7 +82,7 @@ def test_rows_of_one_value_are_parted_by_ties_alone(curve):
 
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert", "kd-tree"])
-def test_files_are_as_big_as_their_rows_are(curve):
+def test_files_have_equal_bytes_when_row_sizes_differ(curve):
     table = pa.table({"x": np.arange(100.0)})
     sizes = np.where(np.arange(100) < 50, 3.0, 1.0)
 
@@ -93,7 +93,7 @@ def test_files_are_as_big_as_their_rows_are(curve):
 
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert", "kd-tree"])
-def test_a_layout_of_no_rows_takes_any(curve):
+def test_layout_fitted_to_no_rows_accepts_any_row(curve):
     table = pa.table({"x": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
     others = pa.table({"x": [1, None], "s": ["a", None]})
 
@@ -103,7 +103,7 @@ def test_a_layout_of_no_rows_takes_any(curve):
 
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert", "kd-tree"])
-def test_what_a_sample_does_not_have_finds_a_place(curve):
+def test_values_missing_from_the_sample_get_a_file(curve):
     table = pa.table({"x": [1.0, 2.0, 3.0, 4.0], "s": ["b", "c", "d", "e"]})
     others = pa.table({"x": [-9.0, None, float("nan"), 9.0], "s": ["a", None, "zz" * 99, ""]})
 
@@ -113,7 +113,7 @@ def test_what_a_sample_does_not_have_finds_a_place(curve):
     assert (0, True) == (found[0], bool((found <= 1).all()))
 
 
-def test_text_that_begins_alike_is_told_apart():
+def test_texts_with_a_common_prefix_are_distinguished():
     names = [f"https://example.org/customers/by-number/{n:09}/orders" for n in range(4000)]
     table = pa.table({"s": names})
 
@@ -124,7 +124,7 @@ def test_text_that_begins_alike_is_told_apart():
 
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert", "kd-tree"])
-def test_a_column_of_an_older_type_is_read_as_the_samples(curve):
+def test_column_of_an_older_type_is_cast_to_the_type_of_the_sample(curve):
     table = pa.table({"x": pa.array([1, 2, 3, 2**40], pa.int64())})
     older = pa.table({"x": pa.array([1, 2, 3], pa.int32())})
 
@@ -135,7 +135,7 @@ def test_a_column_of_an_older_type_is_read_as_the_samples(curve):
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert", "kd-tree"])
 @pytest.mark.parametrize("columns", [9, 30])
-def test_many_columns_are_taken(curve, columns):
+def test_many_columns_are_supported(curve, columns):
     table = pa.table({f"c{i}": np.arange(64) >> (i % 6) & 1 for i in range(columns)})
 
     layout = fit_layout(table, table.column_names, files=4, curve=curve)
@@ -143,7 +143,7 @@ def test_many_columns_are_taken(curve, columns):
     assert [16] * 4 == np.bincount(assign_files(layout, compute_keys(layout, table))).tolist()
 
 
-def test_dictionaries_and_chunks_are_plain_values():
+def test_dictionaries_and_chunks_are_decoded():
     plain = pa.array(["b", "a", None, "c"])
     chunked = pa.chunked_array([plain[:1], plain[1:]]).dictionary_encode()
     layout = fit_layout(pa.table({"s": plain}), ["s"], files=2, curve="z-order")
@@ -155,17 +155,17 @@ def test_dictionaries_and_chunks_are_plain_values():
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert", "kd-tree"])
 @pytest.mark.parametrize("kind", [pa.struct([("a", pa.int32())]), pa.list_(pa.int32())])
-def test_a_column_without_an_order_is_refused_by_name(curve, kind):
+def test_column_without_an_order_is_refused_by_name(curve, kind):
     table = pa.table({"odd": pa.array([None], kind)})
 
     with pytest.raises(UnsupportedError, match="cannot be clustered by column odd, which is"):
         fit_layout(table, ["odd"], files=2, curve=curve)
 
 
-def test_what_a_mapping_or_a_key_cannot_do_is_refused():
+def test_unsupported_combinations_are_refused():
     table = grid()
 
-    with pytest.raises(UnsupportedError, match="a kd-tree splits ranks: declare mapping rank"):
+    with pytest.raises(UnsupportedError, match="a kd-tree has no direct mapping: use"):
         fit_layout(table, ["x", "y"], files=2, mapping="direct")
     with pytest.raises(UnsupportedError, match="at most 65536 files, not 65537"):
         fit_layout(table, ["x", "y"], files=MAX_FILES + 1)
@@ -174,7 +174,7 @@ def test_what_a_mapping_or_a_key_cannot_do_is_refused():
 
 
 @pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert", "kd-tree"])
-def test_a_layout_is_small_enough_to_send(curve):
+def test_pickled_layout_is_small(curve):
     rng = np.random.default_rng(1)
     table = pa.table({"x": rng.random(50_000), "s": rng.integers(0, 10**9, 50_000).astype(str)})
 
@@ -184,12 +184,12 @@ def test_a_layout_is_small_enough_to_send(curve):
 
 
 @pytest.mark.parametrize(("files", "expected"), [(1, 100_000), (71, 142_000)])
-def test_a_sample_grows_with_the_files(files, expected):
+def test_sample_size_grows_with_the_files(files, expected):
 
     assert expected == needed_sample_rows(files)
 
 
-def test_row_groups_begin_with_parts_of_a_leaf():
+def test_row_groups_start_at_parts_of_a_leaf():
     table = grid(32)
     layout = fit_layout(table, ["x", "y"], files=1)
     key = compute_keys(layout, table)
@@ -206,7 +206,7 @@ def test_row_groups_begin_with_parts_of_a_leaf():
     assert [(16, 16)] * 4 == sides
 
 
-def test_a_row_group_begins_with_a_part_only_where_one_is_near():
+def test_row_group_starts_at_a_part_only_if_one_is_near():
     table = pa.table({"x": np.repeat([0, 1, 2], [270, 270, 460])})
     layout = fit_layout(table, ["x"], files=1)
 
@@ -223,7 +223,7 @@ def test_row_groups_of_a_curve_are_even(curve):
     assert [0, 3, 6, 10] == row_group_starts(layout, compute_keys(layout, table), 3).tolist()
 
 
-def test_columns_that_no_query_bounds_are_not_halved_inside_a_leaf():
+def test_columns_without_query_limits_are_not_halved_inside_a_leaf():
     table = grid()
     layout = fit_layout(table, ["x", "y"], files=2, queries=["y between 3 and 4"])
     key = compute_keys(layout, table)

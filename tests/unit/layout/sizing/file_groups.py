@@ -1,4 +1,7 @@
-"""File groups in short: ``pile({"p=1": {"a": 30, "b": (40, 10)}})`` by partition and file id."""
+"""File groups from short literals: ``make_groups({"p=1": {"a": 30, "b": (40, 10)}})``.
+
+Keys are partitions and file ids.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ MIB = 1024 * 1024
 
 
 def make_groups(by_partition, *, compacting=(), clustering=(), replaced=(), begun=None):
-    """A size in bytes is a base file's; a tuple has the log files' sizes after it.
+    """Return file groups; a size is that of a base file, a tuple adds the sizes of log files.
 
-    ``begun`` by file id, where it matters when the slice began.
+    ``begun``: by file id, the instant that began the slice.
     """
     rows = [
         (partition, file_id, size if isinstance(size, tuple) else (size,))
@@ -39,6 +42,6 @@ def make_groups(by_partition, *, compacting=(), clustering=(), replaced=(), begu
 
 
 def file_ids(groups, at):
-    """The file ids of indexes."""
+    """Return the file ids at these positions."""
     ids = groups.file_id.to_pylist()
     return [ids[place] for place in at.tolist()]

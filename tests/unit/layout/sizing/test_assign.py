@@ -87,14 +87,14 @@ class TestWorkedExamples:
         assert {1529, 1471} == {rows for _, rows, _ in taken(groups, 3_000, rule)}
 
     def test_a_declared_split_counts_rows(self):
-        rule = hudi(FileSizeLimits(target=200_000, small=0), split=700)
+        rule = hudi(FileSizeLimits(target=200_000, small=0), split_rows=700)
 
         assert [700, 700, 700, 400] == (
             [rows for _, rows, _ in taken(make_groups({"p": {"a": 1}}), 2_500, rule)]
         )
 
 
-def test_a_file_with_updates_has_one_bucket_for_both():
+def test_file_with_updates_and_inserts_has_one_bucket():
     groups = make_groups({"p": {"a": 30, "b": 110, "c": 40}})
     updates = {"b": 5, "a": 3}
 
@@ -102,13 +102,13 @@ def test_a_file_with_updates_has_one_bucket_for_both():
     assert [("a", 10, 3), ("b", 0, 5)] == taken(groups, 10, hudi(), updates=updates)
 
 
-def test_updates_alone_pad_nothing():
+def test_updates_without_inserts_fill_no_file():
     groups = make_groups({"p": {"a": 30}})
 
     assert [("a", 0, 7)] == taken(groups, 0, steady(), updates={"a": 7})
 
 
-def test_growth_by_updates_is_counted_in():
+def test_growth_by_updates_reduces_free_space():
     groups = make_groups({"p": {"a": 30}})
 
     how = {"updates": {"a": 40}, "growth": {"a": 50}}
@@ -116,7 +116,7 @@ def test_growth_by_updates_is_counted_in():
     assert [("a", 45, 40)] == taken(groups, 45, hudi(), **how)
 
 
-def test_a_file_that_updates_fill_takes_nothing():
+def test_file_filled_by_updates_takes_no_rows():
     groups = make_groups({"p": {"a": 30}})
 
     assert [("new", 5, 0), ("a", 0, 1)] == (
@@ -124,14 +124,14 @@ def test_a_file_that_updates_fill_takes_nothing():
     )
 
 
-def test_what_is_written_anyway_is_filled_before_what_is_smaller():
+def test_files_rewritten_anyway_are_filled_before_smaller_ones():
     groups = make_groups({"p": {"a": 30, "b": 60}})
 
     assert [("a", 5, 0), ("b", 0, 1)] != taken(groups, 5, steady(), updates={"b": 1})
     assert [("b", 5, 1)] == taken(groups, 5, steady(), updates={"b": 1})
 
 
-def test_the_smallest_file_is_filled_up_to_the_target_first():
+def test_smallest_file_is_filled_to_the_target_first():
     groups = make_groups({"p": {"a": 60, "b": 30}})
 
     assert [("b", 90, 0), ("a", 15, 0)] == sorted(
@@ -231,7 +231,7 @@ class TestNewFiles:
         assert [65, 64] == [n for _, n, _ in taken(make_groups({"p": {"a": 1}}), 129, rule)]
 
 
-def test_buckets_know_what_becomes_of_their_files():
+def test_buckets_have_the_expected_file_sizes():
     groups = make_groups({"p": {"a": 30, "b": 110}})
     workload = Workload(
         partitions=("p", "q"),
@@ -250,7 +250,7 @@ def test_buckets_know_what_becomes_of_their_files():
     assert (slice(0, 2), slice(3, 4)) == (found.insert_buckets(0), found.insert_buckets(1))
 
 
-def test_a_write_of_nothing_has_no_buckets():
+def test_empty_write_has_no_buckets():
     found = assign_rows(make_groups({"p": {"a": 30}}), make_insert_workload({}), COW, steady())
 
     assert 0 == len(found)

@@ -42,19 +42,19 @@ def test_a_replacecommit_counts_in_0_15_and_not_in_1_x():
     assert 668 == compute_average_size(history, small=150_000, threshold=0.0, rule="0.15")
 
 
-def test_small_instants_tell_nothing():
+def test_small_instants_are_ignored():
     history = [commit((300, 24_330))]
 
     assert 1024 == compute_average_size(history, small=104_857_600)
     assert 50 == compute_average_size(history, small=104_857_600, fallback=50)
 
 
-def test_an_instant_of_exactly_the_threshold_is_too_small():
+def test_instant_of_exactly_the_threshold_is_too_small():
     assert 1024 == compute_average_size([commit((10, 1_000))], small=1_000)
     assert 101 == compute_average_size([commit((10, 1_001))], small=1_000)
 
 
-def test_1_x_forgets_what_is_older_than_five_instants():
+def test_1_x_ignores_instants_before_the_newest_five():
     history = [commit((2_600, 271_724)), *[commit((20, 11_866))] * 5]
 
     assert 1024 == compute_average_size(history, small=150_000)
@@ -62,25 +62,25 @@ def test_1_x_forgets_what_is_older_than_five_instants():
     assert 105 == compute_average_size(history[:-1], small=150_000)
 
 
-def test_replacecommits_are_not_among_the_five():
+def test_replacecommits_are_not_counted_among_the_five():
     history = [commit((2_600, 271_724)), *[clustered((20, 11_866))] * 5]
 
     assert 105 == compute_average_size(history, small=150_000)
 
 
-def test_log_files_of_a_deltacommit_are_left_out():
+def test_log_files_of_a_deltacommit_are_ignored():
     delta = written(Action.DELTACOMMIT, (100, 20_000), logs=[(900, 10_000)])
 
     assert 200 == compute_average_size([delta], small=0)
 
 
-def test_an_instant_without_records_is_passed_over():
+def test_instant_without_records_is_ignored():
     assert 50 == compute_average_size([commit((10, 500)), commit((0, 900))], small=0)
 
 
-def test_a_limit_of_zero_lets_every_instant_count():
+def test_limit_of_zero_accepts_every_instant():
     assert 50 == compute_average_size([commit((10, 500))], small=0)
 
 
-def test_a_table_without_writes_has_the_declared_size():
+def test_table_without_writes_has_the_declared_size():
     assert 77 == compute_average_size([], small=0, fallback=77)

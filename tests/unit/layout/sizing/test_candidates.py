@@ -27,14 +27,14 @@ def small(groups, kind=COW, rule=STEADY, **how):
 
 
 @every_rule
-def test_a_file_of_exactly_the_limit_is_not_small(rule):
+def test_file_of_exactly_the_limit_is_not_small(rule):
     groups = make_groups({"p": {"a": 99, "b": 100, "c": 110}})
 
     assert ["a"] == small(groups, rule=rule)
 
 
 @every_rule
-def test_files_of_other_partitions_take_nothing(rule):
+def test_files_of_other_partitions_take_no_rows(rule):
     groups = make_groups({"o": {"x": 1}, "p": {"a": 1}, "q": {"y": 1}})
 
     assert ["a"] == small(groups, rule=rule)
@@ -42,7 +42,7 @@ def test_files_of_other_partitions_take_nothing(rule):
 
 
 @every_rule
-def test_replaced_and_pending_groups_take_nothing(rule):
+def test_replaced_and_pending_groups_take_no_rows(rule):
     groups = make_groups(
         {"p": {"a": 1, "b": 2, "c": 3, "d": 4}},
         compacting=["a"],
@@ -59,7 +59,7 @@ def test_replaced_and_pending_groups_take_nothing(rule):
 def test_before_the_first_commit_and_with_a_limit_of_zero_no_file_is_small(rule):
     groups = make_groups({"p": {"a": 1}})
     off = type(rule)(
-        **{"average": 1} if rule is HUDI else {"record": STEADY.record_size},
+        **{"average": 1} if rule is HUDI else {"record_size": STEADY.record_size},
         sizes=FileSizeLimits(small=0),
     )
 
@@ -68,20 +68,20 @@ def test_before_the_first_commit_and_with_a_limit_of_zero_no_file_is_small(rule)
     assert [] == small(groups, MergeOnRead(indexes_logs=True), off)
 
 
-def test_a_steady_order_is_by_size_and_then_by_file_id():
+def test_steady_order_is_by_size_then_file_id():
     groups = make_groups({"p": {"c": 7, "b": 7, "d": 3, "a": 9}})
 
     assert ["d", "b", "c", "a"] == small(groups)
 
 
-def test_the_order_of_hudi_is_that_of_its_view():
+def test_order_by_hudi_is_that_of_its_view():
     """By the hashes of the ids: ``a`` and ``q`` share a slot, ``b`` is in the next one."""
     groups = make_groups({"p": {"b": 1, "a": 2, "q": 3}})
 
     assert ["q", "a", "b"] == small(groups, rule=HUDI)
 
 
-def test_an_empty_base_file_is_filled_by_hudi_alone():
+def test_empty_base_file_is_filled_only_by_hudi():
     """It is a damaged one, and no reader gets through it."""
     groups = make_groups({"p": {"a": 0, "b": 5}})
 
@@ -89,20 +89,20 @@ def test_an_empty_base_file_is_filled_by_hudi_alone():
     assert {"a", "b"} == set(small(groups, rule=HUDI))
 
 
-def test_by_hudi_the_smallest_file_without_logs_takes_all():
+def test_hudi_fills_only_the_smallest_file_without_logs():
     groups = make_groups({"p": {"a": 90, "b": 40, "c": (20, 5)}})
 
     assert ["b"] == small(groups, MergeOnRead(), HUDI)
     assert ["b", "a"] == small(groups, MergeOnRead(max_candidates=3), HUDI)
 
 
-def test_steadily_every_small_file_without_logs_takes_rows():
+def test_steady_rule_fills_every_small_file_without_logs():
     groups = make_groups({"p": {"a": 90, "b": 40, "c": (20, 5)}})
 
     assert ["b", "a"] == small(groups, MergeOnRead())
 
 
-def test_of_hudi_s_few_smallest_a_clustering_takes_some_away():
+def test_pending_clustering_removes_some_of_the_smallest_files():
     groups = make_groups({"p": {"a": 90, "b": 40}}, clustering=["b"])
 
     assert [] == small(groups, MergeOnRead(), HUDI)
@@ -110,7 +110,7 @@ def test_of_hudi_s_few_smallest_a_clustering_takes_some_away():
 
 
 @every_rule
-def test_where_logs_are_indexed_slices_below_the_target_take_rows(rule):
+def test_with_indexed_logs_slices_below_the_target_take_rows(rule):
     """Log files count 0.35 of their bytes; the limit of small files does not count."""
     groups = make_groups(
         {"p": {"a": 110, "b": (50, 100), "c": (100, 58), "d": (None, 300), "e": 120}}
@@ -119,7 +119,7 @@ def test_where_logs_are_indexed_slices_below_the_target_take_rows(rule):
     assert {"a", "b", "d"} == set(small(groups, MergeOnRead(indexes_logs=True), rule))
 
 
-def test_a_slice_of_50_mib_and_100_mib_of_logs_counts_85_mib():
+def test_slice_of_50_mib_with_100_mib_of_logs_counts_85_mib():
     groups = make_groups({"p": {"a": (50 * MIB, 100 * MIB)}})
 
     assert [85 * MIB] == groups.size.tolist()

@@ -25,20 +25,20 @@ def commit(*files, action=Action.COMMIT):
     )
 
 
-def test_hudi_s_rule_divides_bytes_by_records():
+def test_hudi_rule_divides_bytes_by_records():
     history = [commit((100, 5_000))]
 
     assert HudiRule(sizes=SIZES, average=50) == choose_rule("hudi", SIZES, history)
 
 
-def test_hudi_s_rule_is_that_of_a_version():
+def test_hudi_rule_depends_on_the_version():
     history = [commit((100, 5_000)), commit((100, 9_000), action=Action.REPLACECOMMIT)]
 
     assert 50 == choose_rule("hudi", SIZES, history).average
     assert 90 == choose_rule("hudi", SIZES, history, version="0.15").average
 
 
-def test_the_steady_rule_tells_a_fixed_cost_from_rows_and_has_a_cap():
+def test_steady_rule_separates_fixed_bytes_and_has_a_cap():
     history = [commit((100, 1_400), (200, 2_400), (400, 4_400))]
     found = choose_rule("steady", SIZES, history)
 
@@ -46,13 +46,13 @@ def test_the_steady_rule_tells_a_fixed_cost_from_rows_and_has_a_cap():
     assert RewriteCap() == found.rewrite_cap
 
 
-def test_without_history_the_declared_size_holds():
+def test_without_history_the_declared_size_is_used():
 
     assert 77 == choose_rule("hudi", SIZES, [], declared=77).average
     assert 77.0 == choose_rule("steady", SIZES, [], declared=77).record_size.per_row
 
 
-def test_where_fewer_than_a_thousand_rows_tell_a_steady_write_weighs_its_own():
+def test_steady_rule_with_fewer_than_a_thousand_known_rows_measures_its_own():
     few = FooterSizes(rows=np.array([999]), bytes=np.array([70_000]), data=np.array([20_000]))
     enough = FooterSizes(rows=np.array([1000]), bytes=np.array([70_000]), data=np.array([20_000]))
 
@@ -62,11 +62,11 @@ def test_where_fewer_than_a_thousand_rows_tell_a_steady_write_weighs_its_own():
     assert not choose_rule("steady", SIZES, [commit((1000, 9_000))]).needs_row_sizes
 
 
-def test_what_is_declared_saves_the_weighing():
+def test_declared_size_avoids_measuring():
     assert not choose_rule("steady", SIZES, [], declared=77).needs_row_sizes
 
 
-def test_footers_tell_before_the_declaration_does():
+def test_footers_take_precedence_over_the_declared_size():
     footers = FooterSizes(rows=np.array([10]), bytes=np.array([700]), data=np.array([200]))
 
     assert (500, 20.0) == (
@@ -75,12 +75,12 @@ def test_footers_tell_before_the_declaration_does():
     )
 
 
-def test_footers_without_any_bytes_of_rows_tell_nothing():
+def test_footers_without_row_bytes_are_ignored():
     footers = FooterSizes(rows=np.array([10]), bytes=np.array([500]), data=np.array([0]))
     found = choose_rule("steady", SIZES, [], footers=footers, declared=77)
 
     assert isinstance(found, SteadyRule)
     assert (
-        RecordSize(fixed=500, per_row=77.0, because="declared: footers tell of no bytes", rows=0)
+        RecordSize(fixed=500, per_row=77.0, because="declared: footers report no bytes", rows=0)
         == found.record_size
     )

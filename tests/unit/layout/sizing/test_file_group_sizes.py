@@ -58,7 +58,7 @@ def rows(found):
     )
 
 
-def test_the_newest_slice_counts_with_its_logs():
+def test_newest_slice_includes_its_logs():
     found = groups(
         {"p": [base("a", T[0], 10), log("a", T[1], 3), base("a", T[2], 20), log("a", T[3], 5)]},
         [done(T[0]), done(T[1]), done(T[2], Action.COMMIT), done(T[3])],
@@ -68,13 +68,13 @@ def test_the_newest_slice_counts_with_its_logs():
     assert [T[2]] == [found.instants[code] for code in found.slice_start]
 
 
-def test_a_slice_of_logs_alone_has_no_base():
+def test_slice_with_only_logs_has_no_base():
     found = groups({"p": [log("a", T[0], 3), log("a", T[1], 4)]}, [done(T[0]), done(T[1])])
 
     assert [(0, "a", -1, 7, 2)] == rows(found)
 
 
-def test_a_slice_that_a_pending_compaction_will_fill_counts_with_the_one_before():
+def test_slice_of_a_pending_compaction_includes_the_one_before():
     planned = Instant(T[2], Action.COMPACTION, State.REQUESTED)
     for later in ([], [log("a", T[3], 5)]):
         found = groups(
@@ -89,7 +89,7 @@ def test_a_slice_that_a_pending_compaction_will_fill_counts_with_the_one_before(
         assert [True] == found.is_live.tolist() == found.is_compacting.tolist()
 
 
-def test_groups_that_no_completed_write_made_or_that_are_replaced_are_not_live():
+def test_uncommitted_and_replaced_groups_are_not_live():
     found = groups(
         {"p": [base("a", T[1], 1), base("b", T[1], 2), base("c", T[2], 3)]},
         [done(T[1]), Instant(T[2], Action.DELTACOMMIT, State.INFLIGHT)],
@@ -99,7 +99,7 @@ def test_groups_that_no_completed_write_made_or_that_are_replaced_are_not_live()
     assert [True, False, False] == found.is_live.tolist()
 
 
-def test_pending_services_are_known_by_partition_and_file_id():
+def test_pending_services_are_matched_by_partition_and_file_id():
     found = groups(
         {"p": [base("a", T[0], 1), base("b", T[0], 2)], "q": [base("a", T[0], 3)]},
         [done(T[0])],
@@ -111,7 +111,7 @@ def test_pending_services_are_known_by_partition_and_file_id():
     assert [False, True, False] == found.is_clustering.tolist()
 
 
-def test_groups_come_as_their_names_are_listed():
+def test_groups_are_in_listing_order():
     found = groups(
         {"q": [base("b", T[0], 1), base("a", T[0], 2)], "p": [base("z", T[0], 3)], "r": []},
         [done(T[0])],
@@ -128,7 +128,7 @@ def test_an_empty_table_has_no_groups():
     assert 0 == len(groups({}, []))
 
 
-def test_each_group_has_the_name_of_its_newest_base_file():
+def test_newest_base_name_of_each_group():
     folders = {
         "p": [base("b", T[0], 10), base("b", T[2], 20), base("b", T[9], 99), base("a", T[0], 7)],
         "q": [log("c", T[1], 3)],

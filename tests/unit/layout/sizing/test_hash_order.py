@@ -19,7 +19,7 @@ def ids(text):
 
 
 @pytest.mark.parametrize("line", RECORDED, ids=lambda line: f"{line.count('-0')} ids")
-def test_file_ids_come_in_the_order_of_a_java_hash_set(line):
+def test_file_ids_are_in_the_order_of_a_java_hash_set(line):
     bases, logs, expected = map(ids, line.split("|"))
     listed = [*bases, *logs]
 
@@ -36,7 +36,7 @@ def test_log_files_may_be_listed_before_base_files():
     assert expected == [listed[at] for at in sort_as_hash_set(pa.array(listed), is_log_only)]
 
 
-def test_of_ids_in_one_slot_the_last_listed_is_first():
+def test_last_listed_id_of_a_slot_comes_first():
     """``Aa`` and ``BB`` have one hash in Java."""
     for listed in (["Aa", "BB"], ["BB", "Aa"]):
         found = sort_as_hash_set(pa.array(listed), np.zeros(2, np.bool_))
@@ -44,6 +44,6 @@ def test_of_ids_in_one_slot_the_last_listed_is_first():
         assert listed[::-1] == [listed[at] for at in found]
 
 
-def test_no_files_have_no_order():
+def test_no_files_give_an_empty_order():
 
     assert [] == sort_as_hash_set(pa.array([], pa.string()), np.zeros(0, np.bool_)).tolist()

@@ -40,7 +40,7 @@ def by_hand(key, inserts):
     return found if found < len(inserts) else 0
 
 
-def test_md5_routing_is_that_of_hudi():
+def test_md5_routing_equals_hudi():
     some, inserts = keys(2_000), counted(700, 1, 699, 600)
 
     assert [by_hand(key, inserts.tolist()) for key in some.to_pylist()] == (
@@ -48,13 +48,13 @@ def test_md5_routing_is_that_of_hudi():
     )
 
 
-def test_by_md5_one_row_goes_to_the_one_bucket():
+def test_md5_routing_with_one_row_and_one_bucket():
 
     assert [0] == route_by_md5(keys(1), counted(1)).tolist()
     assert [] == route_by_md5(keys(0), counted(1)).tolist()
 
 
-def test_exact_cuts_give_every_bucket_its_number():
+def test_exact_boundaries_give_each_bucket_its_rows():
     hashes = hash_record_keys(keys(1_000))
     inserts = counted(3, 700, 297)
 
@@ -63,7 +63,7 @@ def test_exact_cuts_give_every_bucket_its_number():
     ).tolist()
 
 
-def test_a_histogram_cuts_to_a_bin():
+def test_histogram_boundaries_are_exact_to_one_bin():
     hashes = hash_record_keys(keys(100_000))
     inserts = counted(20_000, 50_000, 30_000)
     bits = histogram_bits(3)
@@ -73,7 +73,7 @@ def test_a_histogram_cuts_to_a_bin():
     assert np.abs(found - inserts).max() <= np.bincount(hashes >> np.uint64(64 - bits)).max()
 
 
-def test_the_histograms_of_tasks_add_up():
+def test_histograms_of_tasks_can_be_added():
     hashes = hash_record_keys(keys(1_000))
 
     assert count_hashes(hashes, 12).tolist() == (
@@ -82,7 +82,7 @@ def test_the_histograms_of_tasks_add_up():
 
 
 @pytest.mark.parametrize("routing", ["exact", "histogram", "md5"])
-def test_a_row_goes_to_the_same_bucket_whatever_comes_before_it(routing):
+def test_bucket_of_a_row_does_not_depend_on_the_order(routing):
     some, inserts = keys(500), counted(100, 399, 1)
     order = np.random.default_rng(1).permutation(500)
 
@@ -96,7 +96,7 @@ def test_a_row_goes_to_the_same_bucket_whatever_comes_before_it(routing):
     assert routed(some)[order].tolist() == routed(some.take(pa.array(order))).tolist()
 
 
-def test_rows_of_one_key_stay_together():
+def test_rows_with_one_key_stay_together():
     hashes = hash_record_keys(pa.array(["a", "b", "a", "a"]))
 
     assert 1 == len(
@@ -104,7 +104,7 @@ def test_rows_of_one_key_stay_together():
     )
 
 
-def test_one_key_for_all_rows_is_one_file():
+def test_equal_keys_give_one_file():
     hashes = hash_record_keys(pa.array(["a"] * 100))
     for made in (
         find_exact_boundaries(hashes, counted(40, 60)),
@@ -113,7 +113,7 @@ def test_one_key_for_all_rows_is_one_file():
         assert 1 == len(set(made.route(hashes).tolist()))
 
 
-def test_one_bucket_needs_no_cut():
+def test_one_bucket_needs_no_boundary():
     hashes = hash_record_keys(keys(10))
     for made in (
         find_exact_boundaries(hashes, counted(10)),
@@ -123,14 +123,14 @@ def test_one_bucket_needs_no_cut():
 
 
 @pytest.mark.parametrize("length", [1, 6, 7, 8, 9, 15, 16, 17, 40])
-def test_every_byte_of_a_key_counts(length):
+def test_hash_depends_on_every_byte_of_a_key(length):
     head = "x" * length
     found = hash_record_keys(pa.array([head, head + "a", head + "b", head + "\0", "a" + head]))
 
     assert 5 == len(set(found.tolist()))
 
 
-def test_a_key_has_one_hash_wherever_it_lies_in_a_column():
+def test_hash_of_a_key_does_not_depend_on_its_position():
     some = pa.array(["é😀", "", "a long key with more than one word", "k"])
     hashes = hash_record_keys(some).tolist()
 

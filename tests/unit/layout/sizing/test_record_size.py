@@ -34,7 +34,7 @@ def data(*values):
     return np.array(values, np.int64)
 
 
-def test_the_fixed_cost_is_told_from_the_rows():
+def test_fixed_bytes_are_separated_from_rows():
     history = [written(exact(1_000), exact(50_000)), written(exact(400_000))]
 
     found = estimate_record_size(history)
@@ -43,7 +43,7 @@ def test_the_fixed_cost_is_told_from_the_rows():
     assert found.because == "fitted over 3 base files of past writes"
 
 
-def test_small_commits_do_not_inflate_the_rows():
+def test_small_commits_do_not_inflate_the_row_size():
     """Hudi's rule says 540 bytes of these files; a million rows take 100 MB, not 540."""
     history = [written(exact(1_000), exact(2_000), exact(4_000))]
 
@@ -52,7 +52,7 @@ def test_small_commits_do_not_inflate_the_rows():
     )
 
 
-def test_files_alike_in_rows_leave_the_two_to_the_footers():
+def test_files_with_similar_row_counts_use_footers():
     history = [written(exact(1_000), exact(1_001), exact(1_002))]
     found = estimate_record_size(
         history, footers((1_000, 540_000, 100_000), (3_000, 740_000, 300_000))
@@ -62,46 +62,46 @@ def test_files_alike_in_rows_leave_the_two_to_the_footers():
     assert found.because == "by the footers of 2 of its files"
 
 
-def test_without_footers_alike_files_give_the_mean():
+def test_without_footers_similar_files_give_the_mean():
     found = estimate_record_size([written((100, 1_000), (100, 1_200))])
 
     assert RecordSize(fixed=0, per_row=11.0, because="the mean of 200 rows", rows=200) == found
 
 
-def test_without_any_write_the_declared_size_holds():
+def test_without_writes_the_declared_size_is_used():
     found = estimate_record_size([], fallback=77)
 
-    assert RecordSize(fixed=0, per_row=77.0, because="declared: no write tells yet") == found
+    assert RecordSize(fixed=0, per_row=77.0, because="declared: no past writes to measure") == found
 
 
-def test_a_fixed_cost_is_never_negative():
+def test_fixed_bytes_are_never_negative():
     found = estimate_record_size([written((100, 100), (1_000, 2_000), (10_000, 30_000))])
 
     assert 0 == found.fixed
     assert found.per_row == pytest.approx(32_100 / 11_100)
 
 
-def test_sizes_that_fall_with_the_rows_are_not_fitted():
+def test_sizes_that_decrease_with_rows_are_not_fitted():
     found = estimate_record_size([written((100, 9_000), (1_000, 2_000), (10_000, 1_000))])
 
     assert found.because == "the mean of 11100 rows"
 
 
-def test_log_files_and_empty_files_say_nothing():
+def test_log_files_and_empty_files_are_ignored():
     logs = written((5_000, 10), action=Action.DELTACOMMIT, is_base=False)
     found = estimate_record_size([written((0, 440_000), (100, 1_000)), logs])
 
     assert RecordSize(fixed=0, per_row=10.0, because="the mean of 100 rows", rows=100) == found
 
 
-def test_only_the_instants_asked_for_count():
+def test_only_the_requested_actions_count():
     history = [written((100, 1_000)), written((100, 9_000), action=Action.REPLACECOMMIT)]
 
     assert 10.0 == estimate_record_size(history).per_row
     assert 90.0 == estimate_record_size(history, actions={Action.REPLACECOMMIT}).per_row
 
 
-def test_where_only_others_wrote_they_count():
+def test_other_actions_count_if_there_are_no_requested_ones():
     history = [written((100, 9_000), action=Action.REPLACECOMMIT)]
 
     assert 90.0 == estimate_record_size(history).per_row
@@ -113,19 +113,19 @@ def test_only_the_newest_twenty_instants_count():
     assert 10.0 == estimate_record_size(history).per_row
 
 
-def test_a_fixed_cost_is_in_every_output():
+def test_every_output_has_the_fixed_bytes():
     size = RecordSize(fixed=400, per_row=1.0, because="")
 
     assert [1, 1, 2, 3] == size.count_files(data(0, 600, 601, 1_800), 1_000).tolist()
 
 
-def test_outputs_stay_within_15_percent_of_a_target_that_the_fixed_cost_fills():
+def test_outputs_exceed_a_target_filled_by_fixed_bytes_by_15_percent():
     size = RecordSize(fixed=999, per_row=1.0, because="")
 
     assert [2] == size.count_files(data(300), 1_000).tolist()
 
 
-def test_inputs_bring_their_rows_and_not_their_fixed_cost():
+def test_inputs_count_without_their_fixed_bytes():
     size = RecordSize(fixed=400, per_row=1.0, because="")
     found = size.data_bytes(np.array([1_000, 100, 0]), np.array([0, 0, 1_000]))
 

@@ -30,7 +30,7 @@ SIZES = FileSizeLimits(target=1_280, small=1_000)
 STEADY = SteadyRule(sizes=SIZES, record_size=RecordSize(fixed=80, per_row=10.0, because=""))
 
 
-def test_a_histogram_has_an_end_at_the_limit_of_small_files():
+def test_histogram_has_a_bar_end_at_the_small_limit():
     groups = make_groups({"p": {"a": 19, "b": 20, "c": 999, "d": 1_000, "e": 1_472, "f": 9_000}})
     bars = measure_file_sizes(groups, SIZES).histogram
 
@@ -40,7 +40,7 @@ def test_a_histogram_has_an_end_at_the_limit_of_small_files():
     assert 12_510 == sum(bar.bytes for bar in bars)
 
 
-def test_where_no_file_is_small_the_limit_is_no_end():
+def test_small_limit_of_zero_adds_no_bar_end():
     bars = measure_file_sizes(
         make_groups({"p": {"a": 19}}), FileSizeLimits(target=1_280, small=0)
     ).histogram
@@ -60,7 +60,7 @@ def test_partitions_with_most_small_files_come_first():
     ) == measure_file_sizes(groups, SIZES).partitions
 
 
-def test_operations_that_made_most_small_files_come_first():
+def test_operations_with_most_small_files_come_first():
     groups = make_groups(
         {"p": {"a": 1, "b": 2, "c": 5_000, "d": 3}},
         begun={"a": "1", "b": "2", "c": "2", "d": "3"},
@@ -81,13 +81,13 @@ def test_only_base_files_that_readers_see_count():
     assert (2, 5, 2, 1) == (found.files, found.bytes, found.small, found.log_only)
 
 
-def test_an_empty_table_has_no_sizes():
+def test_empty_table_has_no_sizes():
     found = measure_file_sizes(make_groups({}), SIZES)
 
     assert (0, 0, (), ()) == (found.files, found.bytes, found.partitions, found.operations)
 
 
-def test_rows_are_apportioned_to_the_last_one():
+def test_every_row_is_apportioned():
 
     assert {"a": 67, "b": 33} == apportion_rows(100, {"a": 2, "b": 1})
     assert {"a": 1, "b": 0} == apportion_rows(1, {"a": 1, "b": 1})
@@ -95,13 +95,13 @@ def test_rows_are_apportioned_to_the_last_one():
     assert 10**18 == sum(apportion_rows(10**18, {"a": 1, "b": 1, "c": 1}).values())
 
 
-def test_partitions_of_the_last_writes_share_the_next_rows():
+def test_next_rows_are_shared_among_partitions_of_the_last_writes():
     recent = [{"a": 10, "b": 0}, {"a": 5, "c": 5}]
 
     assert {"a": 6, "c": 2} == apportion_rows(8, sum_by_partition(recent))
 
 
-def test_the_next_rows_fill_small_files_and_make_new_ones():
+def test_next_rows_fill_small_files_and_create_new_ones():
     """A full file has 120 rows; ``a`` has room for 78 of 200, and 122 are one more file."""
     groups = make_groups({"p": {"a": 500, "b": 1_100}})
 
@@ -131,7 +131,7 @@ def test_the_next_rows_fill_small_files_and_make_new_ones():
     ) == simulate_inserts(groups, {"p": 200, "q": 10}, CopyOnWrite(), STEADY)
 
 
-def test_what_becomes_of_partitions_is_summed_up():
+def test_forecasts_of_partitions_are_combined():
     groups = make_groups({"p": {"a": 500, "b": 1_100}})
     found = combine_forecasts(simulate_inserts(groups, {"p": 200, "q": 10}, CopyOnWrite(), STEADY))
 
@@ -151,14 +151,14 @@ def test_what_becomes_of_partitions_is_summed_up():
     )
 
 
-def test_a_table_without_a_completed_write_has_no_files_to_fill():
+def test_table_without_a_completed_write_has_no_files_to_fill():
     groups = make_groups({"p": {"a": 500}})
     (found,) = simulate_inserts(groups, {"p": 10}, CopyOnWrite(), STEADY, has_commits=False)
 
     assert (0, 1) == (found.filled, found.new)
 
 
-def test_hudi_s_rule_can_be_simulated_beside_it():
+def test_hudi_rule_can_be_simulated():
     found = simulate_inserts(
         make_groups({"p": {"a": 500}}),
         {"p": 200},
@@ -169,7 +169,7 @@ def test_hudi_s_rule_can_be_simulated_beside_it():
     assert [(0, 100, 0)] == [(one.filled, one.new, one.small) for one in found]
 
 
-def test_where_rows_are_appended_nothing_is_written_again():
+def test_appended_rows_rewrite_nothing():
     groups = make_groups({"p": {"a": 500}})
 
     def rewritten(kind):

@@ -32,7 +32,7 @@ STEADY = SteadyRule(sizes=SIZES, record_size=RecordSize(fixed=10, per_row=1.0, b
 class Stream:
     """An assigner with a table's small files beside it; ids of new files are n1, n2, …"""
 
-    def __init__(self, per_file=10, **small):
+    def __init__(self, rows_per_file=10, **small):
         self.assigner = StreamAssigner(rows_per_file=per_file)
         self.small = small
         self.looked = []
@@ -57,7 +57,7 @@ class Stream:
         self.assigner = self.assigner.complete_checkpoint(**how)
 
 
-def test_small_files_are_filled_one_after_the_other_and_then_new_ones():
+def test_small_files_are_filled_before_new_ones():
     stream = Stream(p=[("a", 3), ("b", 0), ("c", 2)])
 
     assert [("a", 3, False), ("c", 2, False), ("n1", 10, True), ("n2", 1, True)] == (
@@ -65,7 +65,7 @@ def test_small_files_are_filled_one_after_the_other_and_then_new_ones():
     )
 
 
-def test_rows_one_by_one_go_where_rows_at_once_go():
+def test_single_rows_are_assigned_like_batches():
     at_once, one_by_one = (Stream(p=[("a", 3), ("c", 2)]) for _ in range(2))
     expected = [share[0] for share in at_once.insert(18) for _ in range(share[1])]
 
@@ -73,7 +73,7 @@ def test_rows_one_by_one_go_where_rows_at_once_go():
     assert at_once.assigner == one_by_one.assigner
 
 
-def test_room_is_remembered_and_small_files_are_looked_up_once():
+def test_free_space_is_remembered_and_looked_up_once():
     stream = Stream(p=[("a", 5)])
     stream.insert(3)
 
@@ -81,14 +81,14 @@ def test_room_is_remembered_and_small_files_are_looked_up_once():
     assert ["p"] == stream.looked
 
 
-def test_partitions_know_nothing_of_each_other():
+def test_partitions_are_independent():
     stream = Stream(p=[("a", 1)], q=[("b", 1)])
 
     assert [("a", 1, False), ("n1", 1, True)] == stream.insert(2, "p")
     assert [("b", 1, False), ("n2", 1, True)] == stream.insert(2, "q")
 
 
-def test_a_new_file_begins_until_its_checkpoint():
+def test_file_is_new_until_its_checkpoint():
     stream = Stream()
 
     assert [("n1", 2, True)] == stream.insert(2)
@@ -97,7 +97,7 @@ def test_a_new_file_begins_until_its_checkpoint():
     assert [("n1", 2, False)] == stream.insert(2)
 
 
-def test_between_a_checkpoint_and_its_commit_rows_go_on_to_the_same_new_file():
+def test_rows_between_checkpoint_and_commit_go_to_the_same_new_file():
     stream = Stream()
     stream.insert(2)
     stream.began()
@@ -108,8 +108,8 @@ def test_between_a_checkpoint_and_its_commit_rows_go_on_to_the_same_new_file():
     assert [("n2", 3, True)] == stream.insert(3)
 
 
-def test_new_files_are_let_go_at_every_second_notification():
-    stream, found = Stream(per_file=100), []
+def test_new_files_are_forgotten_at_every_second_notification():
+    stream, found = Stream(rows_per_file=100), []
     for _ in range(6):
         found += stream.insert(1)
         stream.began()
@@ -122,13 +122,13 @@ def test_small_files_are_looked_up_again_after_a_checkpoint():
     stream = Stream(p=[("a", 5)])
     stream.insert(5)
     stream.small["p"] = [("b", 2)]
-    stream.completed(per_file=7)
+    stream.completed(rows_per_file=7)
 
     assert [("b", 2, False), ("n1", 7, True), ("n2", 1, True)] == stream.insert(10)
     assert ["p", "p"] == stream.looked
 
 
-def test_a_batch_that_failed_leaves_no_trace():
+def test_failed_batch_does_not_change_the_state():
     stream = Stream(p=[("a", 5)])
     before = stream.assigner
     stream.insert(7)
@@ -138,12 +138,12 @@ def test_a_batch_that_failed_leaves_no_trace():
     assert ("a", 5, False) == stream.insert(7)[0]
 
 
-def test_no_rows_are_no_shares():
+def test_no_rows_give_no_shares():
 
     assert [] == Stream().insert(0)
 
 
-def test_room_is_what_is_left_to_the_target():
+def test_free_space_is_the_rest_of_the_target():
     groups = make_groups({"p": {"a": 50, "b": 110, "c": 99}})
 
     assert {FreeSpace("a", 10), FreeSpace("c", 3)} == set(
@@ -154,7 +154,7 @@ def test_room_is_what_is_left_to_the_target():
     )
 
 
-def test_room_of_a_merge_on_read_slice_counts_its_logs():
+def test_free_space_of_a_merge_on_read_slice_counts_its_logs():
     groups = make_groups({"p": {"a": (50, 100), "b": (10, 1)}}, compacting=["b"])
 
     assert (FreeSpace("a", 5),) == list_free_space(
@@ -162,13 +162,13 @@ def test_room_of_a_merge_on_read_slice_counts_its_logs():
     )
 
 
-def test_an_empty_file_has_no_room():
+def test_empty_file_has_no_free_space():
 
     assert () == list_free_space(make_groups({"p": {"a": 0}}), "p", CopyOnWrite(), HUDI)
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 3, 7])
-def test_every_small_file_is_one_task_s(tasks):
+def test_every_small_file_belongs_to_one_task(tasks):
     groups = make_groups({"p": {f"file-{n}": 50 for n in range(40)}})
     shared = [
         list_free_space(groups, "p", CopyOnWrite(), STEADY, StreamTask(number=n, tasks=tasks))
@@ -181,7 +181,7 @@ def test_every_small_file_is_one_task_s(tasks):
     assert all(shared)
 
 
-def test_a_fresh_id_is_drawn_until_it_is_the_task_s():
+def test_first_owned_id_is_chosen():
     task = StreamTask(number=1, tasks=3)
     drawn = task.first_owned(f"id-{n}" for n in count())
 
@@ -190,7 +190,7 @@ def test_a_fresh_id_is_drawn_until_it_is_the_task_s():
     assert not task.owns(tried).any()
 
 
-def test_murmur_is_the_published_one():
+def test_murmur_hash_matches_published_values():
     """Of the bytes 00000000, 21436587 and ffffffff with seed 0; Flink drops the sign."""
     codes = pa.array([0, -0x789ABCDF, -1], pa.int32()).to_numpy()
     published = [0x2362F9DE, 0xF55B516B, 0x76293B50]
@@ -198,7 +198,7 @@ def test_murmur_is_the_published_one():
     assert [n if n < 1 << 31 else (1 << 32) - n for n in published] == murmur_hashes(codes).tolist()
 
 
-def test_a_new_file_of_flink_is_rounded_down():
+def test_rows_per_new_file_are_rounded_down_by_hudi_rule():
 
     assert 17 == rows_per_new_file(HUDI)
     assert 110 == rows_per_new_file(STEADY)

@@ -157,7 +157,7 @@ def test_columns_that_no_clustering_has_laid_out_are_drift():
 )
 def test_another_layout_is_drift(past, expected):
     known = evidence(3, clusterings=(PastClustering(instant=stamp(0), layout=past),))
-    plan = plan_table(spec(**BY_XY), sized(30, 20, 40, evidence=known), NOW)
+    plan = plan_table(spec(**BY_XY), sized(30, 20, 40, clustering_facts=known), NOW)
 
     assert expected == drift_of(plan)[0]
     assert stamp(0) in plan.drift[0].because
@@ -165,7 +165,7 @@ def test_another_layout_is_drift(past, expected):
 
 def test_overlap_is_drift_and_shrinks():
     wide = (pa.array([0] * 6), pa.array([9] * 6))
-    state = sized(*[90] * 6, evidence=evidence(6, bounds=(wide, wide)))
+    state = sized(*[90] * 6, clustering_facts=evidence(6, bounds=(wide, wide)))
     plan = plan_table(spec(**{**BY_XY, "when": WIDE}), state, NOW)
 
     assert ("clustering.when.overlapAbove", 2.0, 6.0) == drift_of(plan)[-1]
@@ -175,7 +175,7 @@ def test_overlap_is_drift_and_shrinks():
 def test_a_table_laid_out_as_declared_has_no_step():
     declared = ClusteringLayout(columns=("x", "y"), curve="kd-tree", mapping="rank")
     known = evidence(3, clusterings=(PastClustering(instant=stamp(0), layout=declared),))
-    plan = plan_table(spec(**BY_XY), sized(30, 20, 40, evidence=known), NOW)
+    plan = plan_table(spec(**BY_XY), sized(30, 20, 40, clustering_facts=known), NOW)
 
     assert () == plan.steps
     assert [] == drift_of(plan)
@@ -184,7 +184,7 @@ def test_a_table_laid_out_as_declared_has_no_step():
 
 def test_what_could_not_be_found_out_is_said_once():
     doubt = ReadWarning(rule="overlap", because="the footers cannot be read")
-    state = sized(30, 20, 40, evidence=evidence(3, doubts=(doubt,)))
+    state = sized(30, 20, 40, clustering_facts=evidence(3, warnings=(doubt,)))
     asked = {**BY_XY, "when": ClusteringTrigger()}
     plan = plan_table(spec(**asked), state, NOW)
 
@@ -267,7 +267,7 @@ class TestInTheWay:
     def test_columns_that_rows_cannot_be_ordered_by_refuse_the_step(self, columns, expected):
         known = {"x": "", "Id": "", "st": "struct", "day": ""}
         asked = {**BY_XY, "columns": columns}
-        state = sized(30, 20, 40, evidence=evidence(3, columns=known))
+        state = sized(30, 20, 40, clustering_facts=evidence(3, columns=known))
         plan = plan_table(spec(**asked), state, NOW)
 
         assert [("columns", f"clustering.columns: {expected}")] == [
@@ -275,14 +275,14 @@ class TestInTheWay:
         ]
         assert cluster_of(plan) is None
 
-        settled = replace(sized(90, 90), evidence=evidence(2, columns=known))
+        settled = replace(sized(90, 90), clustering_facts=evidence(2, columns=known))
         plan = plan_table(spec(**asked), settled, NOW)
 
         assert () == plan.refusals
         assert "columns" in rules(plan.warnings)
 
     def test_columns_are_not_judged_where_no_write_says_them(self):
-        state = sized(30, 20, 40, evidence=evidence(3, columns=None))
+        state = sized(30, 20, 40, clustering_facts=evidence(3, columns=None))
         plan = plan_table(spec(**BY_XY), state, NOW)
 
         assert () == plan.refusals
@@ -290,7 +290,7 @@ class TestInTheWay:
 
     @pytest.mark.parametrize("column", ["_hoodie_record_key", "x"])
     def test_columns_of_the_table_refuse_nothing(self, column):
-        state = sized(30, 20, 40, evidence=evidence(3, columns={"x": ""}))
+        state = sized(30, 20, 40, clustering_facts=evidence(3, columns={"x": ""}))
 
         assert () == plan_table(spec(**{**BY_XY, "columns": (column,)}), state, NOW).refusals
 
@@ -299,7 +299,7 @@ class TestInTheWay:
         state = sized(
             *(30, 20, 40),
             metadata_partitions=("files", "record_index"),
-            evidence=evidence(3, rows=rows),
+            clustering_facts=evidence(3, rows=rows),
         )
         plan = plan_table(spec(**PACKING), state, NOW)
 
@@ -337,7 +337,7 @@ class TestInTheWay:
         assert () == plan.steps
 
     def test_buckets_of_a_consistent_hashing_refuse_the_table(self):
-        state = sized(30, 20, 40, evidence=evidence(3, hashed=True))
+        state = sized(30, 20, 40, clustering_facts=evidence(3, is_consistently_hashed=True))
         plan = plan_table(spec(**PACKING), state, NOW)
 
         assert ["bucketIndex"] == rules(plan.refusals)

@@ -78,7 +78,7 @@ def written(state, *clusterings, spec=SPEC):
     )
     groups = again(state, *clusterings).groups
     assert len(groups)
-    return build_pass_metadata(spec, replace(state, evidence=known), groups)
+    return build_pass_metadata(spec, replace(state, clustering_facts=known), groups)
 
 
 class TestEnough:
@@ -189,7 +189,7 @@ class TestWritten:
         known = ClusteringFacts(
             written=(), clusterings=clusterings, footers=None, bounds=None, rows=rows
         )
-        extra = build_pass_metadata(SPEC, replace(state, evidence=known), groups)
+        extra = build_pass_metadata(SPEC, replace(state, clustering_facts=known), groups)
 
         assert RecordedPasses(declaration_digest=ASKED, partitions={"a": 3}) == RecordedPasses.read(
             extra

@@ -99,7 +99,7 @@ def test_columns_that_files_hold_under_another_name_forbid_it():
 
 
 def replace_index(of, **more):
-    return replace(of, index=replace(of.index, **more))
+    return replace(of, index_state=replace(of.index_state, **more))
 
 
 def test_an_index_that_cannot_be_read_is_not_touched():

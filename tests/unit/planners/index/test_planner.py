@@ -313,7 +313,9 @@ def test_why_hudis_index_cannot_be_built_is_a_warning_and_ours_is():
 
 def test_files_that_hudis_index_lacks_are_a_step():
     state = built(groups(3), ("a", "b"))
-    found = decided(replace(state, index=replace(state.index, hudi_gaps=1)), index=BUILD)
+    found = decided(
+        replace(state, index_state=replace(state.index_state, hudi_gaps=1)), index=BUILD
+    )
 
     assert found.step is not None
     assert (("column_stats",), 3) == (found.step.targets, found.step.files)
@@ -329,7 +331,9 @@ def test_what_writers_must_name_for_hudis_index_is_a_warning():
     state = built(groups(3), ("a",))
     many = pa.schema([("a", pa.int64()), *((f"x{nth}", pa.int8()) for nth in range(40))])
     schema = many.append(pa.field("b", pa.string()))
-    found = decided(replace(state, index=replace(state.index, schema=schema)), index=BUILD)
+    found = decided(
+        replace(state, index_state=replace(state.index_state, schema=schema)), index=BUILD
+    )
 
     assert found.step is None
     says = (
@@ -342,7 +346,9 @@ def test_what_writers_must_name_for_hudis_index_is_a_warning():
 
 def test_what_writers_took_out_of_hudis_index_is_a_warning():
     state = built(groups(3), ("a",))
-    found = decided(replace(state, index=replace(state.index, hudi_unkept=("b",))), index=BUILD)
+    found = decided(
+        replace(state, index_state=replace(state.index_state, hudi_unkept=("b",))), index=BUILD
+    )
 
     assert found.step is None
     says = (
@@ -356,7 +362,9 @@ def test_what_writers_took_out_of_hudis_index_is_a_warning():
 def test_what_hudis_index_has_no_place_for_is_a_warning():
     state = built(groups(3), ("a",), table_version=8)
     schema = pa.schema([("a", pa.int64()), ("b", pa.decimal128(38, 10))])
-    found = decided(replace(state, index=replace(state.index, schema=schema)), index=BUILD)
+    found = decided(
+        replace(state, index_state=replace(state.index_state, schema=schema)), index=BUILD
+    )
 
     assert found.step is None
     says = (

@@ -93,7 +93,7 @@ def test_files_of_wide_rows_grow_and_those_of_narrow_ones_shrink():
 def test_a_second_layout_is_told_by_what_the_first_one_encoded(monkeypatch):
     regrowing = GrowthEstimator(group(), whole(pa.table({"key": IN_ORDER, "x": X})))
     first = regrowing.estimate_growth(by_x())
-    monkeypatch.setattr("reconciler.planners.prediction.encoded_size.encoded_bytes", None)
+    monkeypatch.setattr("reconciler.planners.prediction.encoded_size.measure_encoded_size", None)
     second = regrowing.estimate_growth(by_x())
 
     assert first.by_file.tolist() == second.by_file.tolist()
@@ -122,7 +122,7 @@ def test_what_a_sample_takes_is_corrected_for_its_rows_being_further_apart(part,
 
     everything = grown(rows).overall
     corrected = grown(rows, count=ROWS // part).overall
-    monkeypatch.setattr("reconciler.planners.prediction.encoded_size._DENSER", (1, 1))
+    monkeypatch.setattr("reconciler.planners.prediction.encoded_size._DENSITY_RANGE", (1, 1))
     as_it_is = grown(rows, count=ROWS // part).overall
 
     assert abs(corrected - everything) < 0.85 * abs(as_it_is - everything)

@@ -97,7 +97,7 @@ def test_what_clusterings_wrote_is_known_however_long_ago_they_were():
     evidence = ClusteringFacts(
         written=(), clusterings=clusterings, footers=None, bounds=None, rows=np.zeros(0, np.int64)
     )
-    found = planned(replace(state_of(), evidence=evidence)).file_sizes
+    found = planned(replace(state_of(), clustering_facts=evidence)).file_sizes
 
     assert ["CLUSTER", "unknown"] == [each.operation for each in found.state.operations]
 

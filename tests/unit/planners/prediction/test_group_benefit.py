@@ -25,8 +25,8 @@ def past(instant="1", layout=LAYOUT, *, target=100, waiting=0, share=20, unread=
         where="a = 1",
         files=1,
         bytes=share,
-        total_files=9,
-        total_bytes=100,
+        of_files=9,
+        of_bytes=100,
         unread=unread,
     )
     how = ClusteringContext(target=target, remaining_slices=waiting)

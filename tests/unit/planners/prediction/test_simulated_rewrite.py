@@ -80,7 +80,7 @@ def test_bytes_are_as_unsure_as_the_sizes_of_files():
 
 
 def test_a_group_of_which_no_whole_rows_are_known_grows_as_the_others_do():
-    groups = [counted([(4, 4, 4)], grown=1.2), counted([(6, 6, 6)])]
+    groups = [counted([(4, 4, 4)], growth=1.2), counted([(6, 6, 6)])]
     first, second = extrapolate_reads(groups, [MANY, MANY])
 
     assert ([40], [72]) == (first.bytes.tolist(), second.bytes.tolist())
@@ -89,7 +89,7 @@ def test_a_group_of_which_no_whole_rows_are_known_grows_as_the_others_do():
 
 def test_the_error_reaches_as_far_as_files_that_may_be_split_or_not():
     unsure = np.array([[2.0], [5.0]])
-    (found,) = extrapolate_reads([counted([(4, 4, 4)], unsure=unsure)], [MANY])
+    (found,) = extrapolate_reads([counted([(4, 4, 4)], split_error=unsure)], [MANY])
     none = np.array([0.0])
 
     assert [0.5] == relative_error(found, none, none, 0.0).tolist()

@@ -94,7 +94,7 @@ def test_a_write_that_has_made_no_file_is_taken_back_too():
 
 
 def test_every_dead_write_has_a_step_the_oldest_first():
-    steps = plan_rollbacks(state_of(write(5), write(6), write(7, lives=True), write(8)))
+    steps = plan_rollbacks(state_of(write(5), write(6), write(7, is_running=True), write(8)))
 
     assert [stamp(5), stamp(6), stamp(8)] == [step.instant for step in steps]
 
@@ -140,7 +140,7 @@ def test_it_stands_after_what_is_resumed_and_before_the_clean():
 
 
 def test_the_other_steps_are_those_beside_a_pending_write():
-    dead, living = state_of(write(1)), state_of(write(1, lives=True))
+    dead, living = state_of(write(1)), state_of(write(1, is_running=True))
     (rollback, *others) = plan_table(SPEC, dead, NOW).steps
     beside = plan_table(SPEC, living, NOW)
 
