@@ -8,7 +8,7 @@ from reconciler.hudi.codecs.log_blocks import BlockType, read_delete_keys
 
 def read_index_keys(metadata, partition):
     """Return the keys of an index partition after merging its log blocks."""
-    slices = metadata.slices(partition)
+    slices = metadata.list_slices(partition)
     return {key for newest in slices for key in read_slice_keys(metadata, newest)}
 
 
@@ -16,9 +16,9 @@ def read_slice_keys(metadata, newest):
     """Return the keys of one file slice after merging its log blocks."""
     found = {}
     if newest.base:
-        path = newest.path(newest.base[0])
+        path = newest.file_path(newest.base[0])
         found |= hfile_reader.parse_hfile(metadata.source.read(path), path).scan_all()
-    for block in metadata.blocks(newest):
+    for block in metadata.read_visible_blocks(newest):
         if block.type is BlockType.DELETE:
             for key in read_delete_keys(block):
                 found.pop(key.encode(), None)
