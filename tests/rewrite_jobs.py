@@ -81,7 +81,7 @@ def _make_groups(scan, outputs):
                 slices=tuple(get_slice_files(scan, row) for row in of),
                 outputs=outputs,
                 bytes=sum(rows[row]["base_size"] + rows[row]["log_size"] for row in of),
-                values={k: v.as_py() for k, v in scan.values(number).items()},
+                values={k: v.as_py() for k, v in scan.get_partition_values(number).items()},
             )
         )
     return found

@@ -356,7 +356,7 @@ table_names = st.lists(texts, max_size=3, unique=True)
 selections = st.none() | st.builds(
     Selection,
     tables=st.just(0),
-    of=st.integers(0, 500),
+    total=st.integers(0, 500),
     by=st.lists(texts, max_size=2).map(tuple),
 )
 

@@ -31,13 +31,15 @@ def test_importing_the_package_imports_nothing_else():
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("first", ["import reconciler.plan.model", "import reconciler.api", "pass"])
+@pytest.mark.parametrize(
+    "first", ["import reconciler.plans.model", "import reconciler.api", "pass"]
+)
 def test_a_function_that_shares_its_name_with_a_room_can_be_called(first):
     program = (
         f"import reconciler\n{first}\n"
         "print(reconciler.plan([]).tables)\n"
         "from reconciler import plan\nprint(plan(()).tables)\n"
-        "import reconciler.plan.model as model\nprint(model.Plan.__name__)"
+        "import reconciler.plans.model as model\nprint(model.Plan.__name__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

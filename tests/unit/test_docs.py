@@ -49,7 +49,10 @@ def test_the_readme_shows_a_spec():
 
 
 def test_the_readme_shows_the_spec_of_the_demo():
-    assert f"```yaml\n{(files('reconciler') / 'demo' / 'orders.yaml').read_text()}```" in README
+    assert (
+        f"```yaml\n{(files('reconciler') / 'cli' / 'demo' / 'orders.yaml').read_text()}```"
+        in README
+    )
 
 
 def test_every_command_of_the_readme_exists_with_its_options():

@@ -224,7 +224,7 @@ def test_the_page_shows_every_engine():
 
 
 def test_the_page_names_every_rule_about_writers():
-    source = (ROOT / "reconciler" / "writers_status.py").read_text()
+    source = (ROOT / "reconciler" / "status/writers.py").read_text()
     rules = set(re.findall(r'Note\(\s*"(\w+)"', source))
 
     assert rules

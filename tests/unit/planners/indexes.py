@@ -79,4 +79,4 @@ def known(state, *, wanted=("a", "b"), index=None, damaged=(), problems=(), **mo
         unreadable=files[lacking[unread]],
         hudi_columns=None,
     )
-    return replace(state, index=replace(found, **more))
+    return replace(state, index_state=replace(found, **more))

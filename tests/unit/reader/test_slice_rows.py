@@ -61,7 +61,7 @@ def scan(columns=TABLE.names, *, base=BASE, logs=(), rules=None, restored=("p",)
 def read(found):
     reading = pickle.loads(pickle.dumps(SliceRowReader.from_scan(found)))
     source = MemoryFiles({BASE: parquet_bytes(FILE)})
-    batches = list(reading.read(get_slice_files(found, 0), found.values(1), source))
+    batches = list(reading.read(get_slice_files(found, 0), found.get_partition_values(1), source))
     assert all(batch.schema == found.schema for batch in batches)
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 

@@ -7,7 +7,7 @@ from reconciler.writer.job import RowCounts
 from reconciler.writer.request import WriteResult
 
 NOTHING = {
-    "brought": 0,
+    "incoming": 0,
     "dropped": 0,
     "absent_deletes": 0,
     "inserts": 0,
@@ -38,7 +38,7 @@ def test_rows_and_file_groups_are_said_in_groups_of_three_digits():
 
 def test_a_deletion_of_what_is_not_there_says_so():
     done = WriteResult(
-        status="nothing", counts=RowCounts(**{**NOTHING, "brought": 2, "absent_deletes": 2})
+        status="nothing", counts=RowCounts(**{**NOTHING, "incoming": 2, "absent_deletes": 2})
     )
 
     assert write_text("orders", "delete", done) == (
@@ -48,7 +48,7 @@ def test_a_deletion_of_what_is_not_there_says_so():
 
 def test_a_deletion_of_one_key_that_is_not_there_says_so():
     done = WriteResult(
-        status="nothing", counts=RowCounts(**{**NOTHING, "brought": 1, "absent_deletes": 1})
+        status="nothing", counts=RowCounts(**{**NOTHING, "incoming": 1, "absent_deletes": 1})
     )
 
     assert write_text("orders", "delete", done) == (

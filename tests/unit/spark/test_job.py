@@ -31,7 +31,9 @@ def context_of(looks: list[int], *, speculates: bool) -> SimpleNamespace:
 )
 def test_overtaken_attempts_are_waited_for_where_they_would_do_harm(alone, speculates, left):
     looks = [1, 0]
-    with run_job_group(context_of(looks, speculates=speculates), "it", str, alone=alone):
+    with run_job_group(
+        context_of(looks, speculates=speculates), "it", str, waits_for_all_attempts=alone
+    ):
         pass
 
     assert left == len(looks)

@@ -20,7 +20,7 @@ from reconciler.status.model import SIZE_CLASSES, LastApply, LockStatus, TableSt
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
-TABLES = Path(__file__).parents[1] / "tables"
+TABLES = Path(__file__).parents[2] / "tables"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 

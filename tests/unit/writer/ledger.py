@@ -123,7 +123,7 @@ class Ledger:
         for made in done.files:
             name = BaseName.parse(made.file.name)
             before = self.files.get((made.partition, name.file_id))
-            assert made.before == (before and before[0])
+            assert made.previous_name == (before and before[0])
             self.files[made.partition, name.file_id] = made.file.name, made.file.size
 
     def insert(self, *rows, **more):

@@ -106,7 +106,7 @@ def test_an_upsert_goes_on_with_the_file_group_and_leaves_its_other_rows_alone(i
 
     (made,) = it.write(BucketRows(records=change, inserts=lambda: [it.rows(9001, 9002)]))
 
-    assert BaseName.parse(made.file.name).file_id == BaseName.parse(made.before).file_id
+    assert BaseName.parse(made.file.name).file_id == BaseName.parse(made.previous_name).file_id
     assert made.counts == FileCounts(inserts=2, updates=1, deletes=1)
     table = it.read(made)
     assert it.keys(table) == [first, third, *others, "9001", "9002"]
@@ -139,8 +139,8 @@ def test_its_statistic_names_the_file_that_it_follows(it):
     (made,) = it.write(BucketRows(records=it.records(it.rows(int(first)))))
 
     stat = made.stat
-    assert stat["prevBaseFile"] == made.before == it.base.base.rpartition("/")[2]
-    assert stat["prevCommit"] == BaseName.parse(made.before).instant
+    assert stat["prevBaseFile"] == made.previous_name == it.base.base.rpartition("/")[2]
+    assert stat["prevCommit"] == BaseName.parse(made.previous_name).instant
     assert (stat["numWrites"], stat["numUpdateWrites"], stat["numInserts"]) == (len(it.old), 1, 0)
 
 
@@ -155,7 +155,7 @@ def test_rows_that_are_only_inserted_stay_beside_rows_of_the_same_key(it):
 def test_a_group_begins_with_a_file_of_its_own(it):
     (made,) = it.write(BucketRows(inserts=lambda: [it.rows(1), it.rows(2)]), base=False)
 
-    assert made.before is None
+    assert made.previous_name is None
     assert BaseName.parse(made.file.name).file_id == f"{PREFIX}-0"
     assert it.keys(it.read(made)) == ["1", "2"]
     assert made.stat["prevCommit"] == "null"
@@ -180,7 +180,7 @@ def test_what_a_group_has_no_room_for_begins_another(it):
 
     old, *more = it.write(BucketRows(inserts=lambda: rows), target=500_000)
 
-    assert old.before is not None
+    assert old.previous_name is not None
     assert more
     assert [BaseName.parse(m.file.name).file_id for m in more] == [
         f"{PREFIX}-{n + 1}" for n in range(len(more))

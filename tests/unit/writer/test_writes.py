@@ -29,7 +29,7 @@ def test_the_next_rows_fill_the_small_file_that_is_there(table):
     table.insert(row(1))
     (made,) = table.insert(row(2)).files
 
-    assert made.before is not None
+    assert made.previous_name is not None
     assert made.counts.inserts == 1
     assert len(table.files) == 1
     assert len(table.rows()) == 2
@@ -63,7 +63,7 @@ def test_an_upsert_replaces_rows_where_they_are_and_adds_the_others(table):
         ("a", 5, 2, "n"): 1,
     }
     (made,) = done.files
-    assert made.before == before["p=a", BaseName.parse(made.before).file_id]
+    assert made.previous_name == before["p=a", BaseName.parse(made.previous_name).file_id]
     assert (done.totals.inserts, done.totals.updates) == (1, 1)
 
 
@@ -144,7 +144,7 @@ def test_a_bulk_insert_leaves_small_files_alone(table):
     table.insert(row(1))
     (made,) = table.write(RowOperation.BULK_INSERT, [batch(row(2))]).files
 
-    assert made.before is None
+    assert made.previous_name is None
     assert len(table.files) == 2
 
 

@@ -32,7 +32,7 @@ STEADY = SteadyRule(sizes=SIZES, record_size=RecordSize(fixed=10, per_row=1.0, b
 class Stream:
     """An assigner with a table's small files beside it; ids of new files are n1, n2, …"""
 
-    def __init__(self, rows_per_file=10, **small):
+    def __init__(self, per_file=10, **small):
         self.assigner = StreamAssigner(rows_per_file=per_file)
         self.small = small
         self.looked = []
@@ -109,7 +109,7 @@ def test_rows_between_checkpoint_and_commit_go_to_the_same_new_file():
 
 
 def test_new_files_are_forgotten_at_every_second_notification():
-    stream, found = Stream(rows_per_file=100), []
+    stream, found = Stream(per_file=100), []
     for _ in range(6):
         found += stream.insert(1)
         stream.began()

@@ -246,7 +246,7 @@ def test_a_table_without_base_files_waits_for_some():
 def test_without_an_index_block_nothing_is_planned(has):
     state = known(groups(3)) if has else groups(3)
     plan = plan_table(
-        spec(index=None), replace(state, index=state.index_state if has else None), NOW
+        spec(index=None), replace(state, index_state=state.index_state if has else None), NOW
     )
 
     assert ((), ()) == (plan.steps, plan.drift)

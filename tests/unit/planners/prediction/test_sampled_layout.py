@@ -15,7 +15,7 @@ def test_layouts_are_tried_on_rows_that_no_other_try_has(monkeypatch):
     rows = 3000
     monkeypatch.setattr(sampled_layout, "_fit_layout", lambda *said: said[3])
     ask = SimpleNamespace(layout=SimpleNamespace(columns=("x",)))
-    drawn = SimpleNamespace(is_known=False, rows=range(rows), weight=np.ones(rows))
+    drawn = SimpleNamespace(is_fit_known=False, rows=range(rows), weight=np.ones(rows))
     tried = list(fit_layouts(ask, SimpleNamespace(outputs=4), drawn))
 
     assert TRIES == len(tried)

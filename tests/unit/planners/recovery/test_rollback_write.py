@@ -102,11 +102,15 @@ def test_every_dead_write_has_a_step_the_oldest_first():
 @pytest.mark.parametrize(
     ("more", "seconds", "says"),
     [
-        ({"lives": True}, 9999, None),
-        ({"lives": None}, 300, None),
-        ({"lives": None}, 301, "nothing was heard of it since 2024-01-01 06:20:00 UTC"),
-        ({"lives": False}, 0, "its process is gone"),
-        ({"owner": replace(ANN, ended=True), "lives": True}, 0, "its run ended before it was done"),
+        ({"is_running": True}, 9999, None),
+        ({"is_running": None}, 300, None),
+        ({"is_running": None}, 301, "nothing was heard of it since 2024-01-01 06:20:00 UTC"),
+        ({"is_running": False}, 0, "its process is gone"),
+        (
+            {"owner": replace(ANN, ended=True), "is_running": True},
+            0,
+            "its run ended before it was done",
+        ),
     ],
 )
 def test_dead_is_who_is_gone_or_ended_or_was_not_heard_of_for_five_minutes(more, seconds, says):
