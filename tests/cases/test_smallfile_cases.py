@@ -17,8 +17,8 @@ from reconciler.layout.sizing.assignment_rules import (
     HudiRule,
     MergeOnRead,
 )
-from reconciler.layout.sizing.average_record_size import compute_average_size
 from reconciler.layout.sizing.buckets import Workload
+from reconciler.layout.sizing.choose_rule import compute_average_size
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.key_routing import route_by_md5
 from reconciler.layout.sizing.write_history import PastWrite

@@ -1,16 +1,19 @@
 """Find the file groups of a partition that may take new rows, in order.
 
-Source: UpsertPartitioner, SparkUpsertDeltaCommitPartitioner (0.15.0, 1.2.0).
+Source: UpsertPartitioner, SparkUpsertDeltaCommitPartitioner (0.15.0, 1.2.0). Hudi takes the groups
+of its file-system view in the order of a Java HashSet of file ids, which looks random
+(AbstractTableFileSystemView.buildFileGroups, java.util.HashMap).
 """
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Any, Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import to_integer_array
+from reconciler.hudi.codecs.java_hash import compute_java_hashes
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     CopyOnWrite,
@@ -21,9 +24,11 @@ from reconciler.layout.sizing.assignment_rules import (
     TableKind,
 )
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
-from reconciler.layout.sizing.hash_order import sort_as_hash_set
 
 Rows = NDArray[np.int64]
+
+#: the least capacity of a HashMap; it grows when more than 3/4 of its slots are taken
+_MIN_CAPACITY: Final = 16
 
 
 def find_small_files(
@@ -95,3 +100,31 @@ def _takes_rows(
         case _:
             assert_never(kind)
     return is_open
+
+
+def sort_as_hash_set(ids: Any, is_log_only: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the file groups of one partition, as indexes, in the order of Hudi's view.
+
+    ``ids``: file ids of every group with files, replaced ones too, in the order of Hudi's listing;
+    a string array without nulls. If ids share a slot, the last one comes first, because
+    Collectors.groupingBy puts it at the head of its slot. ``is_log_only``: groups without a base
+    file. The order of eight ids in one slot, which random ids never have, is not reproduced.
+
+    >>> import pyarrow as pa
+    >>> sort_as_hash_set(pa.array(["b", "a", "q"]), np.zeros(3, np.bool_)).tolist()
+    [2, 1, 0]
+    """
+    count = len(ids)
+    capacity = _hash_set_capacity(count - int(is_log_only.sum()), count)
+    hashes = compute_java_hashes(ids).view(np.uint32)
+    slots = (hashes ^ (hashes >> np.uint32(16))) & np.uint32(capacity - 1)
+    found: NDArray[np.int64] = np.lexsort((-np.arange(count), is_log_only, slots))
+    return found
+
+
+def _hash_set_capacity(first: int, count: int) -> int:
+    """Return the slots of ``new HashSet<>(first)`` after ``count`` elements were added."""
+    asked, capacity = max(int(first / 0.75) + 1, _MIN_CAPACITY), 1
+    while capacity < asked or count > 0.75 * capacity:
+        capacity *= 2
+    return capacity

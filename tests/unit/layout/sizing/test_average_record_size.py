@@ -1,11 +1,11 @@
-"""Hudi's average record size; what Hudi assumed was seen in what its writers then did."""
+"""Hudi's average record size; expected values were observed in what Hudi's writers did."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from reconciler.hudi.timeline.instant import Action
-from reconciler.layout.sizing.average_record_size import compute_average_size
+from reconciler.layout.sizing.choose_rule import compute_average_size
 from reconciler.layout.sizing.write_history import PastWrite
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from reconciler.layout.sizing.assignment_rules import (
@@ -11,7 +15,7 @@ from reconciler.layout.sizing.assignment_rules import (
     MergeOnRead,
     SteadyRule,
 )
-from reconciler.layout.sizing.candidates import find_small_files
+from reconciler.layout.sizing.candidates import find_small_files, sort_as_hash_set
 from reconciler.layout.sizing.record_size import RecordSize
 from tests.unit.layout.sizing.file_groups import MIB, file_ids, make_groups
 
@@ -19,6 +23,8 @@ SIZES = FileSizeLimits(target=120, small=100)
 HUDI = HudiRule(sizes=SIZES, average=1)
 STEADY = SteadyRule(sizes=SIZES, record_size=RecordSize(fixed=0, per_row=1.0, because=""))
 COW = CopyOnWrite()
+#: ids with base files | ids with only log files | their order in a HashSet of Java 17
+RECORDED = (Path(__file__).parent / "hash_set_orders.txt").read_text().splitlines()
 every_rule = pytest.mark.parametrize("rule", [HUDI, STEADY], ids=["hudi", "steady"])
 
 
@@ -123,3 +129,38 @@ def test_slice_of_50_mib_with_100_mib_of_logs_counts_85_mib():
     groups = make_groups({"p": {"a": (50 * MIB, 100 * MIB)}})
 
     assert [85 * MIB] == groups.size.tolist()
+
+
+def split_ids(text):
+    return text.split(",") if text else []
+
+
+@pytest.mark.parametrize("line", RECORDED, ids=lambda line: f"{line.count('-0')} ids")
+def test_file_ids_are_in_the_order_of_a_java_hash_set(line):
+    bases, logs, expected = map(split_ids, line.split("|"))
+    listed = [*bases, *logs]
+
+    found = sort_as_hash_set(pa.array(listed), np.array([i in logs for i in listed]))
+
+    assert expected == [listed[at] for at in found]
+
+
+def test_log_files_may_be_listed_before_base_files():
+    bases, logs, expected = map(split_ids, RECORDED[-1].split("|"))
+    listed = [*logs, *bases]
+    is_log_only = np.array([i in logs for i in listed])
+
+    assert expected == [listed[at] for at in sort_as_hash_set(pa.array(listed), is_log_only)]
+
+
+def test_last_listed_id_of_a_slot_comes_first():
+    """``Aa`` and ``BB`` have one hash in Java."""
+    for listed in (["Aa", "BB"], ["BB", "Aa"]):
+        found = sort_as_hash_set(pa.array(listed), np.zeros(2, np.bool_))
+
+        assert listed[::-1] == [listed[at] for at in found]
+
+
+def test_no_files_give_an_empty_order():
+
+    assert [] == sort_as_hash_set(pa.array([], pa.string()), np.zeros(0, np.bool_)).tolist()
