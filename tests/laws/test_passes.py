@@ -82,7 +82,7 @@ class World:
     def run(self, spec, *, is_read):
         """One plan and its apply; the share of the table that it rewrites.
 
-        ``mark_read_slices``: a query reads all of it, and would always gain.
+        ``is_read``: a query reads all of it, and would always gain.
         """
         state = self.state()
         count = len(state.files)

@@ -42,13 +42,13 @@ CLEANED = st.builds(
     planned=st.lists(FILES, max_size=3).map(tuple),
     deleted=st.lists(FILES, max_size=3).map(tuple),
     failed=st.lists(FILES, max_size=3).map(tuple),
-    is_deleted=st.booleans(),
+    is_folder_deleted=st.booleans(),
 )
 METADATA = st.builds(
     CleanMetadata,
     started=TIMES,
-    took_ms=st.integers(0, 2**62),
-    earliest=TIMES | st.just(""),
+    duration_ms=st.integers(0, 2**62),
+    earliest_instant=TIMES | st.just(""),
     last_completed_commit=TEXT,
     partitions=st.dictionaries(PARTITIONS, CLEANED, max_size=3),
     extra=MAPS,

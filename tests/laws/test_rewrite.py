@@ -35,7 +35,7 @@ ORDERINGS = st.one_of(
 )
 SIZES = st.sampled_from([1, 500, 1 << 26])
 PIECES = st.sampled_from([2000, 1 << 26])
-BOUNDS = st.builds(MemoryLimits, piece=PIECES, gathered=SIZES, sorted=SIZES)
+BOUNDS = st.builds(MemoryLimits, part_bytes=PIECES, run_bytes=SIZES, sort_bytes=SIZES)
 
 
 def columns(rows):

@@ -49,7 +49,7 @@ kinds = st.sampled_from(
     [COW, MergeOnRead(), MergeOnRead(max_candidates=3), MergeOnRead(indexes_logs=True)]
 )
 caps = st.one_of(
-    st.none(), st.builds(RewriteCap, times=st.floats(0, 50), least=st.integers(0, 50_000))
+    st.none(), st.builds(RewriteCap, max_ratio=st.floats(0, 50), free_bytes=st.integers(0, 50_000))
 )
 records = st.builds(
     lambda fixed, per_row: RecordSize(fixed=fixed, per_row=per_row, because=""),
@@ -57,12 +57,12 @@ records = st.builds(
     st.floats(0.5, 400),
 )
 rules = st.one_of(
-    st.builds(SteadyRule, sizes=sizes, record=records, cap=caps),
+    st.builds(SteadyRule, sizes=sizes, record_size=records, rewrite_cap=caps),
     st.builds(
         HudiRule,
         sizes=sizes,
         average=st.integers(1, 2_000),
-        split=st.one_of(st.none(), st.integers(1, 500)),
+        split_rows=st.one_of(st.none(), st.integers(1, 500)),
     ),
 )
 

@@ -176,7 +176,7 @@ class Simulated:
         data = np.rint(rows * self.per_row).astype(np.int64)
         footers = FooterSizes(rows=rows, bytes=sizes, data=data) if len(rows) else None
         found = choose_rule("steady", self.sizes, self.history[-20:], footers=footers, declared=1)
-        return replace(found, cap=None)
+        return replace(found, rewrite_cap=None)
 
     def insert(self, counts):
         groups, rule = self.groups(), self.rule()
