@@ -260,10 +260,10 @@ def insert_forecasts(partition: st.SearchStrategy[str | None]) -> st.SearchStrat
         rows=counts,
         filled=counts,
         filled_rows=counts,
-        filled_to=spans,
+        filled_sizes=spans,
         rewritten=counts,
         new=counts,
-        new_of=spans,
+        new_sizes=spans,
         small=counts,
     )
 
@@ -306,7 +306,7 @@ file_sizes = st.builds(
         InsertReport,
         rows=counts,
         because=texts,
-        into=counts,
+        partition_count=counts,
         total=st.none() | insert_forecasts(st.none()),
         partitions=st.lists(insert_forecasts(texts), max_size=2).map(tuple),
     ),
@@ -372,5 +372,5 @@ def plans(draw: Any) -> Plan:
         created_at="2026-11-21T09:00:00+00:00",
         tool=draw(texts),
         tables=tuple(found),
-        selection=chosen and replace(chosen, tables=len(found), total=len(found) + chosen.of),
+        selection=chosen and replace(chosen, tables=len(found), total=len(found) + chosen.total),
     )
