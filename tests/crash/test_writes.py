@@ -23,7 +23,7 @@ def it(request, tmp_path):
 def test_the_first_write_makes_the_table(it):
     done = it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
 
-    assert ("completed", 2, 2) == (done.how, done.files, done.totals.inserts)
+    assert ("completed", 2, 2) == (done.status, done.files, done.counts.inserts)
     assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.rows()
 
 
@@ -32,8 +32,8 @@ def test_rows_are_changed_where_they_are_and_others_added(it):
 
     done = it.write(make_rows((1, "a", 2, "ONE"), (3, "a", 1, "three")))
 
-    assert (1, 1) == (done.totals.updates, done.totals.inserts)
-    assert (1, 0) == (done.filled, done.begun)
+    assert (1, 1) == (done.counts.updates, done.counts.inserts)
+    assert (1, 0) == (done.rewritten_groups, done.created_groups)
     assert [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "a", 1, "three")] == it.rows()
 
 
@@ -49,7 +49,7 @@ def test_rows_are_deleted_by_their_keys(it):
 
     done = it.write(make_rows((1, "a", 9, None), (7, "a", 9, None)), WriteMode.DELETE)
 
-    assert (1, 1) == (done.totals.deletes, done.totals.idle)
+    assert (1, 1) == (done.counts.deletes, done.counts.absent_deletes)
     assert [(2, "a", 1, "two")] == it.rows()
 
 
@@ -218,7 +218,7 @@ def test_partitions_that_are_not_there_are_named(it):
     it.write(make_rows((1, "a", 1, "one")))
     done = it.write(make_rows(), WriteMode.DELETE_PARTITION, partitions=["a"])
 
-    assert ("nothing", ["partitions"]) == (done.how, [note.rule for note in done.warnings])
+    assert ("nothing", ["partitions"]) == (done.status, [note.rule for note in done.warnings])
     assert "p=a" in done.warnings[0].because
 
 

@@ -86,7 +86,7 @@ def test_a_rollback_that_is_pending_keeps_the_instant_of_a_write_with_nothing_to
         make_rows((99, "a", 9, None)), WriteMode.DELETE, around=act_after(r"\d\.inflight$", begins)
     )
 
-    assert "nothing" == done.how
+    assert "nothing" == done.status
     assert (get_timeline_folder(it) / f"{taken[0]}.inflight").exists()
 
 

@@ -34,7 +34,7 @@ def test_a_key_that_comes_with_another_partition_moves_there(it):
     assert_placed(it)
     done = it.write(make_rows((1, "b", 2, "ONE"), (3, "a", 1, "three")))
 
-    assert (2, 0, 1) == (done.totals.inserts, done.totals.updates, done.totals.deletes)
+    assert (2, 0, 1) == (done.counts.inserts, done.counts.updates, done.counts.deletes)
     assert [(1, "b", 2, "ONE"), (2, "b", 1, "two"), (3, "a", 1, "three")] == it.rows()
     assert_placed(it)
 
@@ -61,7 +61,7 @@ def test_a_row_that_is_older_moves_nothing_and_leaves_nothing(it):
     before = len(load_timeline(*opened(it)).commits)
     done = it.write(make_rows((1, "b", 0, "older")))
 
-    assert "nothing" == done.how
+    assert "nothing" == done.status
     assert before == len(load_timeline(*opened(it)).commits)
     assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.rows()
 

@@ -227,17 +227,17 @@ def test_what_libraries_and_python_say_is_a_record(capsys):
 SPEAKER = """\
 import subprocess, sys, threading
 from reconciler.cli import logs
-from reconciler.cli.terminal import say
+from reconciler.cli.terminal import log_message
 
-with logs.speaking() as speak:
+with logs.open_logs() as speak:
     speak(logs.LogFormat(sys.argv[1]))
-    with logs.started_programs():
+    with logs.redirect_child_output():
         program = subprocess.Popen(["sh", "-c", sys.argv[2]])
-        say("ours")
+        log_message("ours")
     program.wait()
     for thread in threading.enumerate()[1:]:  # what repeats it; no process waits for that to end
         thread.join(10)
-    say("ours again")
+    log_message("ours again")
 print("result")
 """
 

@@ -397,7 +397,7 @@ def test_who_waits_for_a_lock_stops_waiting(lake):
     waiting = threading.Barrier(3)
 
     class Watch(NoProgress):
-        def waits(self, table, holder):  # noqa: ARG002 (the protocol's)
+        def report_wait(self, table, holder):  # noqa: ARG002 (the protocol's)
             waiting.wait(20)
 
     class Real(TestClock):

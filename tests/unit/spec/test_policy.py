@@ -167,17 +167,17 @@ class Forbidden(DiskFiles):
     def __init__(self, path):
         self.path = path
 
-    def kind(self, path):
+    def path_kind(self, path):
         if str(path).endswith(self.path):
             raise PermissionError(13, "Permission denied")
         return super().path_kind(path)
 
-    def names(self, folder):
+    def list_names(self, folder):
         if str(folder).endswith(self.path):
             raise PermissionError(13, "Permission denied")
         return super().list_names(folder)
 
-    def read(self, file):
+    def read_bytes(self, file):
         if str(file).endswith(self.path):
             raise PermissionError(13, "Permission denied")
         return super().read_bytes(file)

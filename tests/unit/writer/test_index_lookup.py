@@ -64,14 +64,14 @@ def test_a_key_that_is_brought_with_another_partition_moves(table):
     done = table.upsert(row(1, "b", ts=2), row(4, "c"))
 
     assert where(table) == {("b", 1, 2): 1, ("a", 2, 1): 1, ("b", 3, 1): 1, ("c", 4, 1): 1}
-    assert (done.totals.inserts, done.totals.updates, done.totals.deletes) == (2, 0, 1)
+    assert (done.counts.inserts, done.counts.updates, done.counts.deletes) == (2, 0, 1)
 
 
 def test_a_key_of_its_own_partition_is_changed_where_it_is(table):
     done = table.upsert(row(1, ts=2))
 
     assert where(table)["a", 1, 2] == 1
-    assert (done.totals.inserts, done.totals.updates, done.totals.deletes) == (0, 1, 0)
+    assert (done.counts.inserts, done.counts.updates, done.counts.deletes) == (0, 1, 0)
 
 
 @pytest.mark.parametrize(("ts", "moves"), [(4, False), (5, True), (6, True)])
@@ -81,7 +81,7 @@ def test_a_row_moves_unless_the_one_that_is_there_is_newer(table, ts, moves):
 
     assert where(table)[("b", 1, ts) if moves else ("a", 1, 5)] == 1
     assert sum(where(table).values()) == 3
-    assert (done.totals.inserts, done.totals.deletes) == (int(moves), int(moves))
+    assert (done.counts.inserts, done.counts.deletes) == (int(moves), int(moves))
 
 
 def test_no_event_time_saves_a_row_that_another_has_left_for_its_partition(table, monkeypatch):
@@ -107,7 +107,7 @@ def test_a_row_is_deleted_in_whatever_partition_it_is(table):
     done = table.delete(row(1, "b"), row(3, "new"), row(9, "a"))
 
     assert where(table) == {("a", 2, 1): 1}
-    assert (done.totals.deletes, done.totals.idle) == (2, 1)
+    assert (done.counts.deletes, done.counts.absent_deletes) == (2, 1)
 
 
 def test_a_marked_row_deletes_in_whatever_partition_it_is_unless_it_is_older(table):
@@ -115,7 +115,7 @@ def test_a_marked_row_deletes_in_whatever_partition_it_is_unless_it_is_older(tab
     done = table.upsert(row(1, "b", ts=2, deleted=True), row(2, "b", ts=4, deleted=True))
 
     assert where(table) == {("a", 2, 5): 1, ("b", 3, 1): 1}
-    assert (done.totals.deletes, done.totals.idle, done.totals.inserts) == (1, 0, 0)
+    assert (done.counts.deletes, done.counts.absent_deletes, done.counts.inserts) == (1, 0, 0)
 
 
 def test_of_the_rows_of_a_key_in_several_partitions_the_newest_is_written(table):
@@ -129,7 +129,7 @@ def test_a_key_is_deleted_once_however_many_partitions_it_comes_with(table):
     keys = batch(row(1), row(1, "b")).select(["id", "p"])
     done = table.write(RowOperation.DELETE, [keys])
 
-    assert (done.totals.deletes, done.totals.dropped) == (1, 1)
+    assert (done.counts.deletes, done.counts.dropped) == (1, 1)
 
 
 def test_what_moves_counts_among_the_changes_of_the_file_that_it_leaves(table):

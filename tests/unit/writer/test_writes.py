@@ -21,7 +21,7 @@ def test_rows_are_inserted_into_their_partitions(table):
     done = table.insert(row(1), row(2, "b"), row(3))
 
     assert table.rows() == {("a", 1, 1, "n"): 1, ("b", 2, 1, "n"): 1, ("a", 3, 1, "n"): 1}
-    assert (done.totals.brought, done.totals.inserts) == (3, 3)
+    assert (done.counts.incoming, done.counts.inserts) == (3, 3)
     assert len(done.files) == 2
 
 
@@ -64,14 +64,14 @@ def test_an_upsert_replaces_rows_where_they_are_and_adds_the_others(table):
     }
     (made,) = done.files
     assert made.previous_name == before["p=a", BaseName.parse(made.previous_name).file_id]
-    assert (done.totals.inserts, done.totals.updates) == (1, 1)
+    assert (done.counts.inserts, done.counts.updates) == (1, 1)
 
 
 def test_of_the_rows_of_a_key_the_newest_is_written(table):
     done = table.upsert(row(1, ts=5, name="late"), row(1, ts=3), row(1, ts=4), row(2))
 
     assert table.rows() == {("a", 1, 5, "late"): 1, ("a", 2, 1, "n"): 1}
-    assert (done.totals.brought, done.totals.dropped) == (4, 2)
+    assert (done.counts.incoming, done.counts.dropped) == (4, 2)
 
 
 def test_an_update_that_is_older_than_the_row_changes_nothing(table):
@@ -79,7 +79,7 @@ def test_an_update_that_is_older_than_the_row_changes_nothing(table):
     done = table.upsert(row(1, ts=3, name="old"))
 
     assert table.rows() == {("a", 1, 9, "n"): 1}
-    assert (done.totals.updates, done.totals.inserts) == (0, 0)
+    assert (done.counts.updates, done.counts.inserts) == (0, 0)
 
 
 def test_one_key_in_two_partitions_is_two_rows(table):
@@ -106,7 +106,7 @@ def test_rows_are_deleted_by_key_and_partition_alone(table):
     done = table.write(RowOperation.DELETE, [keys])
 
     assert table.rows() == {("a", 2, 1, "n"): 1, ("b", 1, 1, "n"): 1}
-    assert (done.totals.deletes, done.totals.idle, done.totals.dropped) == (1, 1, 1)
+    assert (done.counts.deletes, done.counts.absent_deletes, done.counts.dropped) == (1, 1, 1)
 
 
 def test_a_row_that_is_marked_as_deleted_deletes(table):
@@ -114,7 +114,7 @@ def test_a_row_that_is_marked_as_deleted_deletes(table):
     done = table.upsert(row(1, ts=2, deleted=True), row(3, deleted=True), row(2, deleted=False))
 
     assert list(table.rows()) == [("a", 2, 1, "n")]
-    assert (done.totals.deletes, done.totals.idle, done.totals.updates) == (1, 1, 1)
+    assert (done.counts.deletes, done.counts.absent_deletes, done.counts.updates) == (1, 1, 1)
 
 
 def test_updates_and_deletions_of_one_file_come_together(table):

@@ -190,14 +190,18 @@ def test_a_column_that_cannot_be_kept_matters_only_where_writers_index_it():
 
 
 def test_columns_that_writers_took_out_of_the_index_again_are_not_built_for_ever():
-    found = assess_column_stats(replace_index(state(has=("a",)), hudi_unkept=("b",)), ("a", "b"))
+    found = assess_column_stats(
+        replace_index(state(has=("a",)), hudi_removed_by_writers=("b",)), ("a", "b")
+    )
 
     assert (("b",), (), ("b",)) == (found.missing, found.buildable, found.removed_by_writers)
     assert not found.is_due
 
 
 def test_files_that_the_index_lacks_are_reason_to_build_it():
-    found = assess_column_stats(replace_index(state(has=("a", "b")), hudi_gaps=2), ("a", "b"))
+    found = assess_column_stats(
+        replace_index(state(has=("a", "b")), hudi_files_without_entries=2), ("a", "b")
+    )
 
     assert ((), 2, ("a", "b", "c"), 3) == (
         found.missing,
@@ -209,7 +213,9 @@ def test_files_that_the_index_lacks_are_reason_to_build_it():
 
 
 def test_files_that_the_index_lacks_are_said_where_it_cannot_be_built():
-    found = assess_column_stats(replace_index(state(has=("a",), version=5), hudi_gaps=2), ("a",))
+    found = assess_column_stats(
+        replace_index(state(has=("a",), version=5), hudi_files_without_entries=2), ("a",)
+    )
 
     assert (found.because or "").startswith(HERE)
     assert (found.because or "").endswith(

@@ -314,7 +314,8 @@ def test_why_hudis_index_cannot_be_built_is_a_warning_and_ours_is():
 def test_files_that_hudis_index_lacks_are_a_step():
     state = built(groups(3), ("a", "b"))
     found = decided(
-        replace(state, index_state=replace(state.index_state, hudi_gaps=1)), index=BUILD
+        replace(state, index_state=replace(state.index_state, hudi_files_without_entries=1)),
+        index=BUILD,
     )
 
     assert found.step is not None
@@ -347,7 +348,8 @@ def test_what_writers_must_name_for_hudis_index_is_a_warning():
 def test_what_writers_took_out_of_hudis_index_is_a_warning():
     state = built(groups(3), ("a",))
     found = decided(
-        replace(state, index_state=replace(state.index_state, hudi_unkept=("b",))), index=BUILD
+        replace(state, index_state=replace(state.index_state, hudi_removed_by_writers=("b",))),
+        index=BUILD,
     )
 
     assert found.step is None
