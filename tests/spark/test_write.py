@@ -66,7 +66,7 @@ def history(table):
 @HOLDINGS
 def test_a_history_ends_as_in_this_process(holding, spark, tmp_path):
     ours, twin = (Ledger(tmp_path / name, few_a_file(30)) for name in "ab")
-    ours.writer = OnSpark(spark, ours.storage.ref, places=3, holding=holding)
+    ours.writer = OnSpark(spark, ours.storage.ref, shuffle_partitions=3, holding=holding)
 
     assert history(ours) == history(twin)
     assert ours.rows() == twin.rows()
@@ -105,16 +105,16 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
             stages, stage.__name__, lambda *of, stage=stage: DiesOnce(stage(*of), str(seen))
         )
     with open_spark_session("local[2,2]", {}) as session:
-        table.writer = OnSpark(session, table.storage.ref, places=2, holding=holding)
+        table.writer = OnSpark(session, table.storage.ref, shuffle_partitions=2, holding=holding)
         done = table.upsert(*(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(30, 90)))
         assert [] == scratch()
 
     assert sum(table.rows().values()) == 90
     assert {(ts, key >= 30) for _, key, ts, _ in table.rows()} == {(1, False), (2, True)}
     assert {one.name.partition("-")[0] for one in seen.iterdir()} == {
-        "Preparing",
-        "Searching",
-        "Filling",
+        "PrepareTask",
+        "SearchFilesTask",
+        "WriteBucketTask",
     }
     folder = marker_folder(f"20300101000000{table.number:03}")
     markers = {file.name for file in (tmp_path / "t" / folder).rglob("*.marker.CREATE")}
