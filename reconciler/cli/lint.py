@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 def _print_schema(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
     if wanted:
-        import json  # noqa: PLC0415
+        from reconciler.spec.schema import TEXT  # noqa: PLC0415
 
-        from reconciler.spec.schema import table_spec_schema  # noqa: PLC0415
-
-        print_result(json.dumps(table_spec_schema(), indent=2, ensure_ascii=False) + "\n")
+        print_result(TEXT)
         raise typer.Exit
 
 

@@ -6,17 +6,14 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from reconciler.diagnostics import Problems, SourcePosition, did_you_mean, quote_value
-from reconciler.spec.grammar import API_VERSION
-from reconciler.spec.kinds import KINDS, envelope
-from reconciler.spec.reading import Reader
+from reconciler.spec.schema import API_VERSION, KINDS, load_envelope
 from reconciler.spec.spec_files import DISK, FileTree, read_file
+from reconciler.spec.structure import StructureReader
 from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, describe_node
 from reconciler.spec.yaml_parser import parse_yaml
-
-_ENVELOPES: Final = {kind: envelope(kind) for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +87,11 @@ def _build_declaration(node: Node, problems: Problems) -> Declaration | None:
     kind = _read_kind(node, problems)
     if kind is None:
         return None
-    head = Reader(problems).block(node, _ENVELOPES[kind], "")
+    envelope = StructureReader(problems).read(node, load_envelope(kind), "")
     spec = node.get("spec")
-    if "name" not in head.get("metadata", {}) or not isinstance(spec, MappingNode):
+    if "name" not in envelope.get("metadata", {}) or not isinstance(spec, MappingNode):
         return None
-    return Declaration(kind=kind, envelope=head, node=node, spec=spec)
+    return Declaration(kind=kind, envelope=envelope, node=node, spec=spec)
 
 
 def _read_kind(node: MappingNode, problems: Problems) -> str | None:

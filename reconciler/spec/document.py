@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from reconciler import units
 from reconciler.diagnostics import Problems, SourcePosition, quote_value
 from reconciler.spec.build_model import build_spec
-from reconciler.spec.grammar import DOCUMENT
 from reconciler.spec.model import (
     Clustering,
     ClusteringTrigger,
@@ -31,8 +31,9 @@ from reconciler.spec.model import (
     Retention,
     TableSpec,
 )
-from reconciler.spec.reading import Reader
 from reconciler.spec.rules import COUNT_BY_POLICY, SpecRules
+from reconciler.spec.schema import Schema, load_definition
+from reconciler.spec.structure import StructureReader
 from reconciler.spec.yaml_nodes import MappingNode, from_plain
 
 
@@ -49,11 +50,21 @@ def spec_from_document(document: Mapping[str, Any], name: str, path: str) -> Tab
         found = quote_value(document.get("path"))
         problems.error(place, "spec.path", f"is {found}, and the table's path is {path}")
     node = from_plain(declared, place)
-    data = Reader(problems).block(node, DOCUMENT, "spec")
+    data = StructureReader(problems).read(node, _document_schema(), "spec")
     if isinstance(node, MappingNode):
         SpecRules(problems).check(data, node, "spec")
     problems.raise_errors()
     return replace(build_spec(data, name=name, path=path), document=dict(document))
+
+
+@cache
+def _document_schema() -> Schema:
+    """Build the schema of an effective spec without its path: table, metadata and options."""
+    table, metadata = load_definition("completeTable"), load_definition("metadata")
+    options = load_definition("environment")["properties"]["storageOptions"]
+    fields = {**metadata["properties"], **table["properties"], "storageOptions": options}
+    del fields["name"], fields["path"]
+    return {**table, "properties": fields}
 
 
 def spec_to_document(spec: TableSpec) -> dict[str, Any]:

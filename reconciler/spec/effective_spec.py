@@ -11,11 +11,11 @@ from reconciler.spec.build_model import build_spec
 from reconciler.spec.declarations import Declaration
 from reconciler.spec.document import spec_to_document
 from reconciler.spec.environment import Environment, Placement, make_path_entry
-from reconciler.spec.grammar import DEFAULTS_SPEC, PATH, TABLE_SPEC
 from reconciler.spec.model import TableSpec
 from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
-from reconciler.spec.reading import INVALID, Reader
 from reconciler.spec.rules import SpecRules
+from reconciler.spec.schema import load_definition
+from reconciler.spec.structure import INVALID, StructureReader
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode
 
 
@@ -40,7 +40,9 @@ def collect_defaults(declarations: Iterable[Declaration], problems: Problems) ->
     """Less specific ones first, then in the order of the files."""
     found = []
     for each in declarations:
-        data = Reader(problems, partial=True).block(each.spec, DEFAULTS_SPEC, "spec")
+        data = StructureReader(problems, is_partial=True).read(
+            each.spec, load_definition("defaults"), "spec"
+        )
         SpecRules(problems, partial=True).check(data, each.spec, "spec")
         found.append(
             Defaults(build_selector(each.envelope.get("selector", {}), each.folder), each.spec)
@@ -68,10 +70,12 @@ def build_effective_spec(
     by, place = table.declaration, table.placement
     found = Problems()
     node = _merge_layers(table, defaults, environment)
-    data = Reader(found).block(node, TABLE_SPEC, "spec")
+    data = StructureReader(found).read(node, load_definition("completeTable"), "spec")
     SpecRules(found).check(data, node, "spec")
     if "path" in by.spec.entries and place is not table.own_placement:
-        Reader(found).read(by.spec.entries["path"].node, PATH.kind, "spec.path")
+        StructureReader(found).read(
+            by.spec.entries["path"].node, load_definition("location"), "spec.path"
+        )
     problems.extend(_blame_declaration(problem, by, problems) for problem in found)
     is_misplaced = place is not None and _is_misplaced(place, problems)
     zone = node.entries.get("timezone")
@@ -143,17 +147,16 @@ def _merge_layers(
         table.declaration.spec.position,
         None if table.placement is None else table.placement.path,
     )
+    schema = load_definition("table")
     zone = None if environment is None else environment.timezone_entry(table.declaration.name)
     base = MappingNode(at, {} if zone is None else {"timezone": zone})
     for layer in defaults:
         if layer.selector.selects(table.declaration.labels, path):
-            base = merge_nodes(base, layer.spec, TABLE_SPEC)
-    base = merge_nodes(base, table.declaration.spec, TABLE_SPEC)
+            base = merge_nodes(base, layer.spec, schema)
+    base = merge_nodes(base, table.declaration.spec, schema)
     if table.placement is None or table.placement is table.own_placement:
         return base
-    return merge_nodes(
-        base, MappingNode(at, {"path": make_path_entry(table.placement)}), TABLE_SPEC
-    )
+    return merge_nodes(base, MappingNode(at, {"path": make_path_entry(table.placement)}), schema)
 
 
 def _blame_declaration(problem: Problem, declaration: Declaration, known: Problems) -> Problem:

@@ -15,11 +15,11 @@ from typing import Any, Final
 from reconciler.diagnostics import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations, select_kind
-from reconciler.spec.kinds import ENVIRONMENT_SPEC
 from reconciler.spec.model import Option
 from reconciler.spec.parent_folders import find_parent_folders
-from reconciler.spec.reading import Reader
+from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import DISK, FileTree
+from reconciler.spec.structure import StructureReader
 from reconciler.spec.text_rules import fill_placeholders
 from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, join_path, make_scalar, to_plain
 
@@ -125,7 +125,7 @@ class Environment:
 def build_environment(declaration: Declaration, problems: Problems) -> Environment | None:
     """The environment of a document, None after an error."""
     found = Problems()
-    data = Reader(found).block(declaration.spec, ENVIRONMENT_SPEC, "spec")
+    data = StructureReader(found).read(declaration.spec, load_definition("environment"), "spec")
     problems.extend(found)
     if found.errors:
         return None

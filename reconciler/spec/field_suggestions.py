@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
 from reconciler.diagnostics import did_you_mean
-from reconciler.spec.fields import Block, WordOr
-from reconciler.spec.grammar import DEFAULTS_SPEC, METADATA, TABLE_SPEC
-from reconciler.spec.kinds import ENVIRONMENT_SPEC, POLICY_SPEC
+from reconciler.spec.schema import Schema, list_field_paths, load_definition
 
 ALIASES: Final = {
     "path": "basePath location hoodie.base.path",
@@ -68,33 +66,35 @@ ALIASES: Final = {
 """Other names of fields, by the field's dotted path in ``spec``; spaces between them."""
 
 
+FOREIGN: Final = "x-foreign-field-hint"
+"""The keyword of blocks of an environment: what to do about a field of a table."""
+
 _WORD_ALIASES: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
-def suggest_field(key: str, block: Block, parent: str) -> str:
+def suggest_field(key: str, block: Schema, parent: str) -> str:
     """What to do about a key that the block at the dotted path ``parent`` does not have."""
-    if (
-        block.instead
-        and not did_you_mean(key, block.names)
-        and _normalize_key(key) in _table_field_names()
-    ):
-        return block.instead
-    if block in (TABLE_SPEC, DEFAULTS_SPEC) and key in ENVIRONMENT_SPEC.names:
+    names, foreign = block["properties"], block.get(FOREIGN)
+    if foreign and not did_you_mean(key, names) and _normalize_key(key) in _table_field_names():
+        return str(foreign)
+    is_table = parent == "spec" and "clustering" in names
+    if is_table and key in load_definition("environment")["properties"]:
         return "it belongs in an environment (kind: Environment), which --env chooses"
     meant = find_meant_field(key, block, parent)
     if meant is None:
-        return f"known here: {', '.join(block.names)}"
+        return f"known here: {', '.join(names)}"
     near = _parent_path(meant) == parent
     return f"did you mean {meant.rpartition('.')[2]!r}?" if near else f"did you mean {meant}?"
 
 
-def find_meant_field(key: str, block: Block, parent: str) -> str | None:
+def find_meant_field(key: str, block: Schema, parent: str) -> str | None:
     """The dotted path of the field that an unknown key was meant to be, if that can be told."""
-    if not block.instead and (alias := _fields_by_alias().get(_normalize_key(key))):
+    is_of_table = FOREIGN not in block
+    if is_of_table and (alias := _fields_by_alias().get(_normalize_key(key))):
         return alias
-    if close := did_you_mean(key, block.names):
+    if close := did_you_mean(key, block["properties"]):
         return f"{parent}.{close}" if parent else close
-    return None if block.instead else _find_elsewhere(key, parent)
+    return _find_elsewhere(key, parent) if is_of_table else None
 
 
 def find_field_by_alias(key: str) -> str | None:
@@ -102,7 +102,7 @@ def find_field_by_alias(key: str) -> str | None:
     return _fields_by_alias().get(_normalize_key(key))
 
 
-def find_meant_word(text: str, words: tuple[str, ...]) -> str | None:
+def find_meant_word(text: str, words: Sequence[str]) -> str | None:
     """The word that a text was meant to be: misspelt, cut short, or part of a class name."""
     plain = _normalize_key(text)
     if _WORD_ALIASES.get(plain) in words:
@@ -142,7 +142,8 @@ def _fields_by_alias() -> dict[str, str]:
 @cache
 def _table_field_names() -> frozenset[str]:
     """The names of everything that a table's spec or a policy says, in any spelling."""
-    fields = (*list_field_paths(TABLE_SPEC, ""), *list_field_paths(POLICY_SPEC, ""))
+    kinds = ("table", "policy")
+    fields = [path for kind in kinds for path in list_field_paths(load_definition(kind))]
     return frozenset(
         (*_fields_by_alias(), *(_normalize_key(field.rpartition(".")[2]) for field in fields))
     )
@@ -151,15 +152,7 @@ def _table_field_names() -> frozenset[str]:
 @cache
 def _paths_by_last_part() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for path in (*list_field_paths(METADATA, "metadata."), *list_field_paths(TABLE_SPEC, "spec.")):
+    metadata = list_field_paths(load_definition("metadata"), "metadata.")
+    for path in (*metadata, *list_field_paths(load_definition("table"), "spec.")):
         found.setdefault(path.rpartition(".")[2], []).append(path)
     return found
-
-
-def list_field_paths(block: Block, prefix: str = "") -> Iterator[str]:
-    """The dotted paths of every field in a block and in the blocks below, lists left out."""
-    for field in block.fields:
-        yield prefix + field.name
-        kind = field.kind.block if isinstance(field.kind, WordOr) else field.kind
-        if isinstance(kind, Block):
-            yield from list_field_paths(kind, f"{prefix}{field.name}.")

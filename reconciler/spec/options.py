@@ -24,18 +24,12 @@ _HARMLESS_SUFFIXES: Final = frozenset(("enabled", "file", "filename", "path", "p
 _USER_IN_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@")
 
 
-def read_options(
-    node: MappingNode, prefix: str, path: str, problems: Problems
-) -> dict[str, Option]:
+def read_options(node: MappingNode, path: str, problems: Problems) -> dict[str, Option]:
     """The options that are in order, by name. No message repeats what may be a credential."""
     found: dict[str, Option] = {}
     for key, entry in node.entries.items():
         inner = join_path(path, key)
-        if not key.strip():
-            problems.error(entry.position, path, "has an empty name")
-        elif not key.startswith(prefix):
-            problems.error(entry.position, inner, f"is no setting that starts with {prefix}")
-        elif isinstance(entry.node, MappingNode):
+        if isinstance(entry.node, MappingNode):
             if variable := _read_variable(entry.node, inner, problems):
                 found[key] = FromEnv(variable=variable, declared_at=f"{entry.position}: {inner}")
         elif is_credential_name(key):

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from reconciler.spec import locations
-from reconciler.spec.fields import Block, WordOr
+from reconciler.spec.rules import COUNTS
+from reconciler.spec.schema import Schema, find_block, find_field
 from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, Node
+
+_EXCLUSIVE: Final = frozenset(("policy", *COUNTS))
+"""Fields of a retention that replace each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +44,16 @@ def build_selector(data: Mapping[str, Any], folder: str) -> Selector:
     return Selector(labels=data.get("labels", {}), globs=globs)
 
 
-def merge_nodes(base: MappingNode, top: MappingNode, block: Block) -> MappingNode:
+def merge_nodes(base: MappingNode, top: MappingNode, block: Schema) -> MappingNode:
     """Both, field by field; the top wins. Lists are replaced whole.
 
     Where the top has one of a block's exclusive fields, the base's are gone: a table that keeps
     hours is not bothered by a default for commits.
     """
     below = dict(base.entries)
-    if block.exclusive & top.entries.keys():
-        below = {key: entry for key, entry in below.items() if key not in block.exclusive}
+    is_retention = block["properties"].keys() >= _EXCLUSIVE
+    if is_retention and _EXCLUSIVE & top.entries.keys():
+        below = {key: entry for key, entry in below.items() if key not in _EXCLUSIVE}
     merged = {
         key: _merge_entry(below.get(key), entry, key, block) for key, entry in top.entries.items()
     }
@@ -56,12 +61,10 @@ def merge_nodes(base: MappingNode, top: MappingNode, block: Block) -> MappingNod
 
 
 def _merge_entry(
-    below: MappingEntry | None, above: MappingEntry, key: str, block: Block
+    below: MappingEntry | None, above: MappingEntry, key: str, block: Schema
 ) -> MappingEntry:
-    field = block.field(key)
-    inner = field.kind if field is not None else None
-    inner = inner.block if isinstance(inner, WordOr) else inner
-    if below is None or not isinstance(inner, Block):
+    inner = find_block(find_field(block, key))
+    if below is None or inner is None:
         return above
     if isinstance(below.node, MappingNode) and isinstance(above.node, MappingNode):
         return MappingEntry(above.position, merge_nodes(below.node, above.node, inner))

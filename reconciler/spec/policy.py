@@ -16,12 +16,12 @@ from reconciler.diagnostics import Problems, SourcePosition, did_you_mean, quote
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations
 from reconciler.spec.ignored_files import warn_about_ignored_files
-from reconciler.spec.kinds import POLICY_SPEC
 from reconciler.spec.model import GuardPolicy, TableSpec, Waiver
 from reconciler.spec.overlay import Selector, build_selector
 from reconciler.spec.parent_folders import find_parent_folders
-from reconciler.spec.reading import Reader
+from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import DISK, FileTree, find_files_below
+from reconciler.spec.structure import StructureReader
 from reconciler.spec.yaml_nodes import Node, SequenceNode
 
 FOLDER: Final = "policies"
@@ -228,7 +228,7 @@ def _build_guardrail(
     declaration: Declaration, policy_folders: Iterable[str], problems: Problems
 ) -> Guardrail | None:
     found = Problems()
-    data = Reader(found).block(declaration.spec, POLICY_SPEC, "spec")
+    data = StructureReader(found).read(declaration.spec, load_definition("policy"), "spec")
     problems.extend(found)
     if found.errors:
         return None

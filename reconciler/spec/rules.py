@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler import units
-from reconciler.diagnostics import Problems
+from reconciler.diagnostics import Problems, quote_value
 from reconciler.spec.clustering_rules import ClusteringRules
-from reconciler.spec.grammar import COUNTS, RETENTION
 from reconciler.spec.model import FileSizes, IncrementalConsumer, Policy, Readers
 from reconciler.spec.query_columns import check_query_columns
-from reconciler.spec.yaml_nodes import MappingNode
+from reconciler.spec.schema import load_definition
+from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 POLICY_BY_COUNT: Final = {
     "commits": Policy.COMMITS,
     "hours": Policy.HOURS,
     "fileVersions": Policy.FILE_VERSIONS,
 }
+COUNTS: Final = tuple(POLICY_BY_COUNT)
+"""The fields of which a retention has exactly one."""
 COUNT_BY_POLICY: Final = {policy: count for count, policy in POLICY_BY_COUNT.items()}
 _HOUR: Final = 3600
 _CONSUMER_FIELDS: Final = 2  # a name and a lag
@@ -42,14 +44,32 @@ class SpecRules:
             inner = node.get(name)
             if name in spec and isinstance(inner, MappingNode):
                 rule(spec[name], inner, f"{path}.{name}")
+        self._check_names(node.get("queries"), f"{path}.queries")
+        readers = node.get("readers")
+        if isinstance(readers, MappingNode):
+            consumers = readers.get("incrementalConsumers")
+            self._check_names(consumers, f"{path}.readers.incrementalConsumers")
         ClusteringRules(self.problems, self.partial).check(spec, node, path)
         self._check_readers(spec, node, path)
         check_query_columns(self.problems, spec, node, path)
 
+    def _check_names(self, node: Node | None, path: str) -> None:
+        """Report names that occur twice in a list of blocks."""
+        seen = set()
+        for index, item in enumerate(node.items if isinstance(node, SequenceNode) else ()):
+            name = item.get("name") if isinstance(item, MappingNode) else None
+            text = name.value if isinstance(name, ScalarNode) else None
+            if not isinstance(text, str) or not text.strip():
+                continue
+            if text in seen:
+                message = f"{quote_value(text)} is in the list twice"
+                self.problems.error(item.position, f"{path}[{index}]", message)
+            seen.add(text)
+
     def _check_retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
         given = [key for key in node.entries if key in COUNTS]
         policy = data.get("policy")
-        known = RETENTION.names
+        known = load_definition("retention")["properties"]
         if not given and not self.partial and all(key in known for key in node.entries):
             needs = (
                 f"{COUNT_BY_POLICY[Policy(policy)]} is"

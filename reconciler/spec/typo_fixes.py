@@ -9,39 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Any, Final
 
 from reconciler.diagnostics import Problems, SourcePosition, did_you_mean
 from reconciler.spec import spelling
-from reconciler.spec.field_suggestions import find_field_by_alias
-from reconciler.spec.fields import (
-    Anything,
-    Block,
-    Choice,
-    Duration,
-    Field,
-    Flag,
-    Kind,
-    ListOf,
-    MapOf,
-    Number,
-    Options,
-    Percent,
-    Size,
-    Text,
-    TextMap,
-    TextOr,
-    Whole,
-    WholeOf,
-    WordOr,
-)
-from reconciler.spec.grammar import COUNTS
-from reconciler.spec.kinds import KINDS
-from reconciler.spec.reading import Reader
-from reconciler.spec.rules import POLICY_BY_COUNT
-from reconciler.spec.text_rules import find_zone_problem
+from reconciler.spec.field_suggestions import FOREIGN, find_field_by_alias
+from reconciler.spec.rules import COUNTS, POLICY_BY_COUNT
+from reconciler.spec.schema import KINDS, Schema, find_block, find_field, load_definition
+from reconciler.spec.structure import is_valid
 from reconciler.spec.yaml_nodes import (
     MappingEntry,
     MappingNode,
@@ -52,9 +29,6 @@ from reconciler.spec.yaml_nodes import (
     make_scalar,
 )
 from reconciler.spec.yaml_parser import parse_yaml
-
-Scalar = Text | Choice | Whole | WholeOf | Number | Flag | Size | Duration | Percent
-"""Kinds of a value that is one word."""
 
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # as YAML counts lines
 _BOM: Final = b"\xef\xbb\xbf"
@@ -145,31 +119,23 @@ class _FixFinder:
             return
         word = kind.value if kind.value in KINDS else spelling.find_certain_word(kind.value, KINDS)
         if word is not None:
-            self.visit_node(node, KINDS[word], "")
+            self.visit_node(node, load_definition(word), "")
 
-    def visit_node(self, node: Node, kind: Kind, path: str) -> Node:  # noqa: PLR0911 (a case a kind)
-        match kind:
-            case Block():
-                return self._visit_block(node, kind, path)
-            case WordOr(word=word, block=block):
-                return self._visit_either(node, Choice((word,)), block, path)
-            case TextOr(text=text, block=block):
-                return self._visit_either(node, text, block, path)
-            case MapOf(item=item):
-                return self._visit_values(node, item, path)
-            case ListOf(item=item):
-                return self._visit_items(node, item, path)
-            case TextMap() | Options() | Anything():
-                return node  # whatever people call things
-            case _:
-                return self._visit_word(node, kind, path)
-
-    def _visit_either(self, node: Node, word: Scalar, block: Block, path: str) -> Node:
-        if isinstance(node, MappingNode):
+    def visit_node(self, node: Node, schema: Schema, path: str) -> Node:
+        if isinstance(node, MappingNode) and (block := find_block(schema)):
             return self._visit_block(node, block, path)
-        return self._visit_word(node, word, path)
+        if "anyOf" in schema:
+            words = (each for each in schema["anyOf"] if "properties" not in each)
+            return self._visit_word(node, next(words), path)
+        if "items" in schema:
+            return self._visit_items(node, schema["items"], path)
+        if schema.get("type") == "object":
+            values: Any = schema.get("additionalProperties")
+            is_free = schema.get("format") == "program-options" or not isinstance(values, dict)
+            return node if is_free else self._visit_values(node, values, path)
+        return self._visit_word(node, schema, path)
 
-    def _visit_values(self, node: Node, item: Kind, path: str) -> Node:
+    def _visit_values(self, node: Node, item: Schema, path: str) -> Node:
         if not isinstance(node, MappingNode):
             return node
         inner = {
@@ -180,21 +146,19 @@ class _FixFinder:
         }
         return MappingNode(node.position, inner)
 
-    def _visit_items(self, node: Node, item: Kind, path: str) -> Node:
+    def _visit_items(self, node: Node, item: Schema, path: str) -> Node:
         if not isinstance(node, SequenceNode):
             return node
         each = (self.visit_node(one, item, f"{path}[{i}]") for i, one in enumerate(node.items))
         return SequenceNode(node.position, tuple(each))
 
-    def _visit_block(self, node: Node, block: Block, path: str) -> Node:
-        if not isinstance(node, MappingNode):
-            return node
+    def _visit_block(self, node: MappingNode, block: Schema, path: str) -> Node:
         names = _UnknownKeys(node, block, path)
         entries: dict[str, MappingEntry] = {}
         for key, entry in node.entries.items():
-            known = block.field(key)
+            known = find_field(block, key)
             if known is not None:
-                inner = self.visit_node(entry.node, known.kind, join_path(path, key))
+                inner = self.visit_node(entry.node, known, join_path(path, key))
                 entries[key] = MappingEntry(entry.position, inner)
             elif (meant := names.find_meant_field(key)) is not None:
                 name, kept = self._rename_key(key, meant, entry, path)
@@ -204,35 +168,36 @@ class _FixFinder:
         return MappingNode(node.position, entries)
 
     def _rename_key(
-        self, key: str, meant: Field, entry: MappingEntry, path: str
+        self, key: str, meant: tuple[str, Schema], entry: MappingEntry, path: str
     ) -> tuple[str, MappingEntry]:
         """The field that was meant with what it holds, where that is then right."""
+        name, schema = meant
         start = self._find_key_start(entry.position, key)
         trial = _FixFinder(self.text)
-        inner = trial.visit_node(entry.node, meant.kind, join_path(path, meant.name))
-        if start is None or not _is_valid(inner, meant.kind):
+        inner = trial.visit_node(entry.node, schema, join_path(path, name))
+        if start is None or not is_valid(inner, schema):
             return key, entry
         self.found += [
-            TypoFix(entry.position, join_path(path, key), key, meant.name, start),
+            TypoFix(entry.position, join_path(path, key), key, name, start),
             *trial.found,
         ]
-        return meant.name, MappingEntry(entry.position, inner)
+        return name, MappingEntry(entry.position, inner)
 
     def _find_key_start(self, position: SourcePosition, key: str) -> int | None:
         plain = self.text.find_start(position, key, quoted=False)
         return self.text.find_start(position, key, quoted=True) if plain is None else plain
 
-    def _visit_word(self, node: Node, kind: Scalar, path: str) -> Node:
+    def _visit_word(self, node: Node, schema: Schema, path: str) -> Node:
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
             return node
-        if _is_valid(node, kind):
+        if is_valid(node, schema):
             return node
-        word = _correct_word(node, kind)
+        word = _correct_word(node, schema)
         start = self.text.find_start(node.position, node.text, quoted=node.quoted)
         if word is None or start is None:
             return node
         respelt = make_scalar(node.position, word, quoted=node.quoted)
-        if not _is_valid(respelt, kind):
+        if not is_valid(respelt, schema):
             return node
         self.found.append(TypoFix(node.position, path, node.text, word, start))
         return respelt
@@ -241,33 +206,34 @@ class _FixFinder:
 class _UnknownKeys:
     """What the unknown keys of a mapping were meant to be."""
 
-    def __init__(self, node: MappingNode, block: Block, path: str) -> None:
-        self._node, self._block, self._path = node, block, path
+    def __init__(self, node: MappingNode, block: Schema, path: str) -> None:
+        self._node, self._fields, self._path = node, block["properties"], path
+        self._is_of_table = FOREIGN not in block
         self._meant = {key: self._candidates(key) for key in node.entries}
         self._taken = Counter(name for names in self._meant.values() for name in names)
 
-    def find_meant_field(self, key: str) -> Field | None:
+    def find_meant_field(self, key: str) -> tuple[str, Schema] | None:
         """The one field; None where another key has, means or contradicts it."""
         name = self._find_certain_field(key)
         if name is None or not self._is_free(name, key):
             return None
-        if name in COUNTS and self._block.exclusive:
+        if name in COUNTS and "policy" in self._fields:
             free = all(self._is_free(count, key) for count in COUNTS)
-            return self._block.field(name) if free and self._agrees_with_policy(name) else None
-        return self._block.field(name)
+            return (name, self._fields[name]) if free and self._agrees_with_policy(name) else None
+        return name, self._fields[name]
 
     def _find_certain_field(self, key: str) -> str | None:
         """A field of this very block, by another of its names (Hudi's, say) or by its spelling."""
         parent, _, name = (find_field_by_alias(key) or "").rpartition(".")
-        if parent == self._path and self._block.field(name) and not self._block.instead:
+        if parent == self._path and name in self._fields and self._is_of_table:
             return name
-        return spelling.find_certain_word(key, self._block.names)
+        return spelling.find_certain_word(key, self._fields)
 
     def _candidates(self, key: str) -> set[str]:
-        if self._block.field(key) is not None:
+        if key in self._fields:
             return {key}
-        names = self._block.names
-        return {name for name in (self._find_certain_field(key), did_you_mean(key, names)) if name}
+        near = (self._find_certain_field(key), did_you_mean(key, self._fields))
+        return {name for name in near if name}
 
     def _is_free(self, name: str, key: str) -> bool:
         return self._taken[name] == (name in self._meant[key])
@@ -282,30 +248,27 @@ class _UnknownKeys:
         )
 
 
-def _is_valid(node: Node, kind: Kind) -> bool:
-    problems = Problems()
-    Reader(problems, partial=True).read(node, kind, "")
-    return not problems.errors
+_CORRECTIONS: Final[Mapping[str, Callable[[str], str | None]]] = {
+    "time-zone": spelling.correct_zone,
+    "byte-size": spelling.correct_size,
+    "time-span": spelling.correct_duration,
+    "percentage": spelling.correct_percent,
+}
 
 
-def _correct_word(node: ScalarNode, kind: Scalar) -> str | None:  # noqa: PLR0911 (a case a kind)
-    """The one value that was meant; whether it is right, in quotes for instance, is not asked."""
-    match kind:
-        case Choice(words=words):
-            return spelling.find_certain_word(node.text, words)
-        case Text(check=check) if check is find_zone_problem:
-            return spelling.correct_zone(node.text)
-        case Size():
-            return spelling.correct_size(node.text)
-        case Duration():
-            return spelling.correct_duration(node.text)
-        case Percent():
-            return spelling.correct_percent(node.text)
-        case Whole(unit=unit):
-            return spelling.correct_whole_number(node.text, unit)
-        case Flag():
+def _correct_word(node: ScalarNode, schema: Schema) -> str | None:
+    """Return the one value that was meant. It may still be wrong, because it is in quotes."""
+    words: list[Any] = [schema["const"]] if "const" in schema else schema.get("enum", [])
+    if words:
+        is_text = isinstance(words[0], str)
+        return spelling.find_certain_word(node.text, words) if is_text else None
+    correct = _CORRECTIONS.get(schema.get("format", ""))
+    if correct is not None:
+        return correct(node.text)
+    match schema.get("type"):
+        case "integer":
+            return spelling.correct_whole_number(node.text, schema.get("x-unit", ""))
+        case "boolean":
             return spelling.correct_flag(node.text)
-        case Text() | WholeOf() | Number():
-            return None
         case _:
-            assert_never(kind)
+            return None

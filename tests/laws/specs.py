@@ -1,46 +1,26 @@
-"""Strategies for specs, generated from the grammar, so that they cover all it allows."""
+"""Strategies for specs, generated from the published schema, so that they cover all it allows."""
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any
 
 from hypothesis import strategies as st
 
 from reconciler import units
-from reconciler.spec.fields import (
-    Anything,
-    Block,
-    Choice,
-    Duration,
-    Flag,
-    Kind,
-    ListOf,
-    MapOf,
-    Number,
-    Options,
-    Percent,
-    Size,
-    Text,
-    TextMap,
-    TextOr,
-    Whole,
-    WholeOf,
-    WordOr,
-)
-from reconciler.spec.grammar import COUNTS, PATH, RETENTION, TABLE_SPEC
-from reconciler.spec.rules import POLICY_BY_COUNT
+from reconciler.spec.rules import COUNTS, POLICY_BY_COUNT
+from reconciler.spec.schema import Schema, find_block, load_definition
 
 _WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
 )
-_CHECKED = {
-    "find_zone_problem": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
-    "find_filter_problem": st.sampled_from(
-        ["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]
-    ),
-    "find_folder_problem": st.sampled_from([".hoodie", "locks/orders", "s3://locks/orders"]),
-    "find_location_problem": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
-    "find_pattern_problem": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
+_FORMATS = {
+    "time-zone": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
+    "partition-pattern": st.sampled_from(["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]),
+    "lock-folder": st.sampled_from([".hoodie", "locks/orders", "s3://locks/orders"]),
+    "table-location": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
+    "location-pattern": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
+    "time-span": st.integers(0, units.LONGEST_DURATION).map(units.format_duration),
+    "percentage": st.decimals("0.001", 100, places=3).map(lambda percent: f"{percent}%"),
 }
 _TABLES = st.sampled_from(["t", "sales.orders", "a-b_c"])
 _LOOSE = st.dictionaries(
@@ -54,65 +34,75 @@ _LOOSE = st.dictionaries(
 )
 
 
-def values(kind: Kind) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PLR0912
-    """Return a strategy for the values of a kind."""
-    match kind:
-        case Text(check=check):
-            return _CHECKED[check.__name__] if check else _WORDS
-        case Choice(words=words):
-            return st.sampled_from(words)
-        case Whole(least=least, most=most):
-            return st.integers(least, most)
-        case WholeOf(numbers=numbers):
-            return st.sampled_from(numbers)
-        case Number(least=least, most=most):
-            return st.floats(least, 1e9 if most is None else most) | st.integers(1, 1)
-        case Flag():
+def values(schema: Schema) -> st.SearchStrategy[Any]:  # noqa: PLR0911
+    """Return a strategy for the values of a schema."""
+    if "anyOf" in schema:
+        return st.one_of(*map(values, schema["anyOf"]))
+    if "const" in schema:
+        return st.just(schema["const"])
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    if find_block(schema) is not None:
+        return _blocks_of(schema)
+    if schema.get("format") in _FORMATS:
+        return _FORMATS[schema["format"]]
+    if schema.get("format") == "byte-size":
+        sizes = st.integers(schema["minimum"], schema["maximum"])
+        return sizes | sizes.map(units.format_size)
+    return _plain_values(schema)
+
+
+def _plain_values(schema: Schema) -> st.SearchStrategy[Any]:
+    match schema["type"]:
+        case "integer":
+            return st.integers(schema["minimum"], schema["maximum"])
+        case "number":
+            return st.floats(schema["minimum"], schema.get("maximum", 1e9)) | st.integers(1, 1)
+        case "boolean":
             return st.booleans()
-        case Size(least=least):
-            sizes = st.integers(least, units.LARGEST_SIZE)
-            return sizes | sizes.map(units.format_size)
-        case Duration():
-            return st.integers(0, units.LONGEST_DURATION).map(units.format_duration)
-        case Percent():
-            return st.decimals("0.001", 100, places=3).map(lambda percent: f"{percent}%")
-        case ListOf(item=item, least=least, unique=unique):
-            key = None if unique != "name" else lambda block: block["name"]
-            by = key or (None if unique is None else str)
-            return st.lists(values(item), min_size=least, max_size=3, unique_by=by)
-        case TextMap():
-            return st.dictionaries(_WORDS, _WORDS, max_size=2)
-        case MapOf(item=item):
-            return st.dictionaries(_TABLES, values(item), max_size=3)
-        case Options(prefix=prefix):
-            names = st.sampled_from([f"{prefix}region", f"{prefix}x.secret", f"{prefix}é"])
-            references = st.fixed_dictionaries({"fromEnv": st.sampled_from(["A", "lake_KEY_1"])})
-            return st.dictionaries(names, references, max_size=3)
-        case Anything():
-            return _LOOSE
-        case Block():
-            return retentions() if kind is RETENTION else blocks(kind)
-        case WordOr(word=word, block=block):
-            return st.just(word) | blocks(block).filter(bool)
-        case TextOr(text=text, block=block):
-            return values(text) | blocks(block).filter(bool)
+        case "array":
+            is_named = "name" in schema["items"].get("properties", ())
+            by = (lambda block: block["name"]) if is_named else str
+            unique = by if is_named or schema.get("uniqueItems") else None
+            least = schema.get("minItems", 0)
+            return st.lists(values(schema["items"]), min_size=least, max_size=3, unique_by=unique)
+        case "object":
+            return _mappings(schema)
         case _:
-            assert_never(kind)
+            return _WORDS
 
 
-def blocks(block: Block) -> st.SearchStrategy[dict[str, Any]]:
-    required = {field.name: values(field.kind) for field in block.fields if field.required}
-    rest = {field.name: values(field.kind) for field in block.fields if not field.required}
+def _mappings(schema: Schema) -> st.SearchStrategy[Any]:
+    if schema.get("format") == "program-options":
+        prefix = "spark." if "spark" in schema["propertyNames"]["pattern"] else ""
+        names = st.sampled_from([f"{prefix}region", f"{prefix}x.secret", f"{prefix}é"])
+        references = st.fixed_dictionaries({"fromEnv": st.sampled_from(["A", "lake_KEY_1"])})
+        return st.dictionaries(names, references, max_size=3)
+    inner = schema.get("additionalProperties")
+    if inner is None:
+        return _LOOSE
+    names = _WORDS if inner.get("type") == "string" else _TABLES
+    return st.dictionaries(names, values(inner), max_size=3)
+
+
+def _blocks_of(schema: Schema) -> st.SearchStrategy[Any]:
+    if schema["properties"].keys() >= {"policy", *COUNTS}:
+        return retentions(schema)
+    return blocks(schema).filter(bool) if schema.get("minProperties") else blocks(schema)
+
+
+def blocks(block: Schema) -> st.SearchStrategy[dict[str, Any]]:
+    required = {name: values(block["properties"][name]) for name in block.get("required", ())}
+    rest = {k: values(each) for k, each in block["properties"].items() if k not in required}
     return st.fixed_dictionaries(required, optional=rest).map(_agreeing)
 
 
 @st.composite
-def retentions(draw: st.DrawFn) -> dict[str, Any]:
-    found = draw(blocks(Block(fields=tuple(f for f in RETENTION.fields if f.name not in COUNTS))))
+def retentions(draw: st.DrawFn, schema: Schema) -> dict[str, Any]:
+    rest = {k: each for k, each in schema["properties"].items() if k not in COUNTS}
+    found = draw(blocks({"properties": rest}))
     count = draw(st.sampled_from(COUNTS))
-    field = RETENTION.field(count)
-    assert field is not None
-    found[count] = draw(values(field.kind))
+    found[count] = draw(values(schema["properties"][count]))
     if "policy" in found:
         found["policy"] = str(POLICY_BY_COUNT[count])
     return found
@@ -130,5 +120,5 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
 def table_specs() -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for the ``spec`` of valid HudiTables."""
 
-    rest = {f.name: values(f.kind) for f in TABLE_SPEC.fields if f is not PATH}
-    return st.fixed_dictionaries({"path": values(PATH.kind)}, optional=rest)
+    fields = {k: values(each) for k, each in load_definition("completeTable")["properties"].items()}
+    return st.fixed_dictionaries({"path": fields.pop("path")}, optional=fields)

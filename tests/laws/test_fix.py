@@ -9,29 +9,25 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.spec.fields import Block, Choice, Kind, ListOf, WordOr
-from reconciler.spec.kinds import KINDS
+from reconciler.spec.schema import KINDS, Schema, load_definition
 from reconciler.spec.typo_fixes import apply_fixes, find_fixes
 from tests.laws.specs import table_specs
 
 
-def words(kind: Kind):
-    """Yield every name and every choice of the grammar below a kind."""
-    match kind:
-        case Block(fields=fields):
-            for field in fields:
-                yield field.name
-                yield from words(field.kind)
-        case Choice(words=choices):
-            yield from choices
-        case ListOf(item=item):
-            yield from words(item)
-        case WordOr(word=word, block=block):
-            yield word
-            yield from words(block)
+def words(schema: Schema):
+    """Yield every name and every choice of a schema."""
+    for name, field in schema.get("properties", {}).items():
+        yield name
+        yield from words(field)
+    yield from (each for each in schema.get("enum", ()) if isinstance(each, str))
+    if "const" in schema:
+        yield schema["const"]
+    inner = [schema["items"]] if "items" in schema else schema.get("anyOf", ())
+    for each in inner:
+        yield from words(each)
 
 
-KNOWN = {word for kind in KINDS.values() for word in words(kind)}
+KNOWN = {word for kind in KINDS for word in words(load_definition(kind))}
 UNITS = ("KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB", "h", "d", "s", "m")
 WORD = re.compile(
     "|".join(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])" for word in sorted(KNOWN, key=len))

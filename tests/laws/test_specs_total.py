@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from reconciler import canonical_json
 from reconciler.errors import SpecError
 from reconciler.spec.document import spec_from_document
-from reconciler.spec.field_suggestions import list_field_paths
-from reconciler.spec.grammar import TABLE_SPEC
-from reconciler.spec.kinds import ENVIRONMENT_SPEC, KINDS
 from reconciler.spec.load import load_specs
+from reconciler.spec.schema import KINDS, list_field_paths, load_definition
 from tests.laws.specs import table_specs, values
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
@@ -26,7 +24,13 @@ LINE = re.compile(r"[^:]*a\.yaml(:[0-9]+:[0-9]+)?: .+")
 
 NAMES = st.sampled_from(
     [
-        *sorted({part for path in list_field_paths(TABLE_SPEC) for part in path.split(".")}),
+        *sorted(
+            {
+                part
+                for path in list_field_paths(load_definition("table"))
+                for part in path.split(".")
+            }
+        ),
         *(
             "apiVersion",
             "kind",
@@ -123,16 +127,14 @@ def test_valid_specs_with_any_defaults(spec, defaults, by_place):
     loads_or_says_why(text.encode())
 
 
-WORDS_OF_ENVIRONMENTS = {
-    part for path in list_field_paths(ENVIRONMENT_SPEC) for part in path.split(".")
-}
+ENVIRONMENT = load_definition("environment")
+WORDS_OF_ENVIRONMENTS = {part for path in list_field_paths(ENVIRONMENT) for part in path.split(".")}
 IN_ENVIRONMENTS = NAMES | st.sampled_from([*sorted(WORDS_OF_ENVIRONMENTS), "fromEnv", "t"])
 
 
 @settings(deadline=None, max_examples=300)
 @given(
-    st.dictionaries(IN_ENVIRONMENTS, TREES | values(ENVIRONMENT_SPEC), max_size=4)
-    | values(ENVIRONMENT_SPEC),
+    st.dictionaries(IN_ENVIRONMENTS, TREES | values(ENVIRONMENT), max_size=4) | values(ENVIRONMENT),
     st.booleans(),
 )
 def test_table_in_any_environment(environment, has_path):

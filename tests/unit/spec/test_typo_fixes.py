@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from reconciler.diagnostics import SourcePosition
 from reconciler.spec import spelling, typo_fixes
-from reconciler.spec.fields import Block, Choice, Field, ListOf
 from reconciler.spec.typo_fixes import TypoFix, apply_fixes, find_fixes
 
 HEAD = """\
@@ -210,23 +207,17 @@ def test_an_alias_is_put_right_where_its_anchor_is():
 
 
 def test_an_alias_that_is_meant_two_ways_is_left(monkeypatch):
-    shouted, said = Block(fields=(Field("a", Choice(("LOUD",)), ""),)), Choice(("loud",))
-    kind = Field("kind", Choice(("Voice",)), "")
-    block = Block(fields=(kind, Field("x", shouted, ""), Field("y", ListOf(item=said), "")))
-    monkeypatch.setattr(typo_fixes, "KINDS", {"Voice": block})
-    both = "kind: voice\nx: &x {a: Loud}\ny: *x\n"
+    shouted, said = {"properties": {"a": {"enum": ["LOUD"]}}}, {"enum": ["loud"]}
+    kind, both = {"enum": ["Voice"]}, "kind: voice\nx: &x {a: Loud}\ny: *x\n"
 
-    assert "kind: Voice\nx: &x {a: LOUD}\ny: *x\n" == after(both)
+    def after_by(y: dict) -> str:
+        voice = {"properties": {"kind": kind, "x": shouted, "y": y}}
+        monkeypatch.setattr(typo_fixes, "KINDS", ("Voice",))
+        monkeypatch.setattr(typo_fixes, "load_definition", {"Voice": voice}.__getitem__)
+        return after(both)
 
-    monkeypatch.setattr(
-        typo_fixes, "KINDS", {"Voice": replace(block, fields=(kind, *quoted(shouted, said)))}
-    )
-
-    assert "kind: Voice\nx: &x {a: Loud}\ny: *x\n" == after(both)
-
-
-def quoted(shouted: Block, said: Choice) -> tuple[Field, Field]:
-    return Field("x", shouted, ""), Field("y", Block(fields=(Field("a", said, ""),)), "")
+    assert "kind: Voice\nx: &x {a: LOUD}\ny: *x\n" == after_by({"type": "array", "items": said})
+    assert "kind: Voice\nx: &x {a: Loud}\ny: *x\n" == after_by({"properties": {"a": said}})
 
 
 def test_every_document_of_a_file_is_put_right():
