@@ -138,7 +138,7 @@ def test_an_answer_that_is_lost_makes_no_second_comment(server, side):
     server.failures.append(("POST", 502, {}))
     server.loses_answers = True
     if side.me == "github-actions[bot]":
-        side.forge.me()  # asks by POST too
+        side.forge.current_account()  # asks by POST too
 
     before = len(server.asked)
 
@@ -148,7 +148,7 @@ def test_an_answer_that_is_lost_makes_no_second_comment(server, side):
 
 
 def test_a_comment_that_did_not_arrive_is_posted_again(server, side):
-    side.forge.me()
+    side.forge.current_account()
     server.failures.append(("POST", 502, {}))
 
     assert "created" == post(side)
