@@ -10,7 +10,7 @@ from typing import Any
 def to_canonical_bytes(document: Any) -> bytes:
     """The canonical bytes: sorted keys, compact, UTF-8, no NaN, no newline at the end.
 
-    >>> dumps({"b": 1, "a": "é"}).decode()
+    >>> to_canonical_bytes({"b": 1, "a": "é"}).decode()
     '{"a":"é","b":1}'
     """
     text = json.dumps(
@@ -22,7 +22,7 @@ def to_canonical_bytes(document: Any) -> bytes:
 def digest_document(document: Any) -> str:
     """``sha256:`` and the hex digest of the canonical bytes.
 
-    >>> digest({})
+    >>> digest_document({})
     'sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a'
     """
     return digest_bytes(to_canonical_bytes(document))

@@ -1,44 +1,47 @@
-"""Everything this package raises on purpose, and the exit code of each.
+"""The exceptions of this package with their exit codes, and the problems that spec files have.
 
 ReconcilerError                    1
-├── SpecError                      1   problems in what people wrote, each with file:line:column
-├── FormatError                    1   bytes that cannot be what they claim to be; names the file
-├── UnsupportedError               1   a table that we know we must not touch
-├── RowsError                      1   rows that were handed over to be written and cannot be
-├── PlanError                      1   a plan document that is damaged, foreign or of another format
-│   └── EditedPlanError            4   one that is no longer what was made and reviewed
+├── SpecError                      1   problems in spec files, each with file:line:column
+├── FormatError                    1   a damaged file of a table; names the file
+│   └── NoTableError               1   there is no table at the path
+├── UnsupportedError               1   a table with a feature that this tool must not touch
+├── RowsError                      1   rows that cannot be written to the table
+├── PlanError                      1   a plan document that is damaged or of another format
+│   └── EditedPlanError            4   a plan document that was edited after it was made
 ├── StorageError                   1   a path that cannot be reached
 │   ├── NotFoundError
 │   ├── AlreadyExistsError
 │   └── PermissionDeniedError
-├── BlockedError                   3   a guardrail or the table's own state forbids it
-├── StaleError                     4   the world moved since the plan was made
+├── BlockedError                   3   a guardrail or the table's state forbids the work
+├── StaleError                     4   the table or spec changed since the plan was made
 ├── PartialError                   5   part of the work was done
-├── BusyError                      6   the lock is held or another writer's work is pending
-└── UsageError                    64   the command line itself
+├── BusyError                      6   the lock is held, or another writer's work is pending
+└── UsageError                    64   a command line that is not valid
 
-A message says what is wrong, where, and what to do; it is never a traceback and never a guess.
+A message says what is wrong, where, and what to do now.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple
 
 
 class ReconcilerError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base class of the exceptions that this package raises on purpose."""
 
     exit_code: ClassVar[int] = 1
 
 
 class SpecError(ReconcilerError):
-    """What people wrote is wrong; the message lists every problem, a line each."""
+    """A spec file is wrong. The message lists every problem, one per line."""
 
 
 class FormatError(ReconcilerError):
-    """A file of a table is damaged or is not what its name says.
+    """A file of a table is damaged, or its content does not fit its name.
 
-    ``path`` is relative to the table's root; ``remedy`` says what a person can do.
+    ``path`` is relative to the table's root; ``remedy`` says what to do.
     """
 
     def __init__(self, path: str, problem: str, remedy: str = "") -> None:
@@ -50,23 +53,23 @@ class FormatError(ReconcilerError):
 
 
 class NoTableError(FormatError):
-    """There is no table: nothing says what one would be."""
+    """There is no Hudi table at the path."""
 
 
 class UnsupportedError(ReconcilerError):
-    """The table uses something that this tool knows by name and must not touch."""
+    """The table uses a feature that this tool knows and must not touch."""
 
 
 class RowsError(ReconcilerError):
-    """Rows to be written lack what the table asks for; names the column, and a row of them."""
+    """Rows cannot be written to the table. The message names the column and one of the rows."""
 
 
 class PlanError(ReconcilerError):
-    """A plan document that cannot be used; says what the file is instead."""
+    """A plan document cannot be used. The message says what the file is instead."""
 
 
 class EditedPlanError(PlanError):
-    """A plan document that somebody changed after it was made: nobody has reviewed what it says."""
+    """A plan document was edited after it was made, so nobody has reviewed its content."""
 
     exit_code: ClassVar[int] = 4
 
@@ -83,11 +86,11 @@ class StorageError(ReconcilerError):
 
 
 class NotFoundError(StorageError):
-    """Nothing is there."""
+    """The path does not exist."""
 
 
 class AlreadyExistsError(StorageError):
-    """An exclusive creation found the path taken."""
+    """The path exists, and the caller asked to create it."""
 
 
 class PermissionDeniedError(StorageError):
@@ -95,30 +98,138 @@ class PermissionDeniedError(StorageError):
 
 
 class BlockedError(ReconcilerError):
-    """A guardrail, or the state of the table, forbids the work."""
+    """A guardrail or the state of the table forbids the work."""
 
     exit_code: ClassVar[int] = 3
 
 
 class StaleError(ReconcilerError):
-    """The plan is not (any longer) about this table and this spec."""
+    """The plan no longer fits the table or the spec."""
 
     exit_code: ClassVar[int] = 4
 
 
 class PartialError(ReconcilerError):
-    """Some of the work was done and some was not; the message says which."""
+    """Part of the work was done. The message says which part."""
 
     exit_code: ClassVar[int] = 5
 
 
 class BusyError(ReconcilerError):
-    """Another process holds the lock or has work pending on the table."""
+    """Another process holds the lock, or has work pending on the table."""
 
     exit_code: ClassVar[int] = 6
 
 
 class UsageError(ReconcilerError):
-    """The command line cannot be understood."""
+    """The command line is not valid."""
 
     exit_code: ClassVar[int] = 64
+
+
+class SourcePosition(NamedTuple):
+    """A position in a file. Line and column count from 1; line 0 is the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        """Return ``file:line:column``, which editors and terminals turn into links."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One problem of a spec file: its position, what is wrong, and what to do about it.
+
+    ``path`` is the dotted path of the field, ``""`` for the document as a whole.
+
+    >>> at = SourcePosition("a.yaml", 3, 5)
+    >>> print(Problem(at, "spec.sise", "unknown field", "did you mean 'size'?"))
+    a.yaml:3:5: spec.sise: unknown field; did you mean 'size'?
+    """
+
+    position: SourcePosition
+    path: str
+    message: str
+    hint: str = ""
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        """Return the problem as one line."""
+        parts = [str(self.position)]
+        if self.severity == "warning":
+            parts.append("warning")
+        if self.path:
+            parts.append(self.path)
+        text = ": ".join([*parts, self.message])
+        return _escape_line(f"{text}; {self.hint}" if self.hint else text)
+
+
+@dataclass(slots=True)
+class Problems:
+    """A growing set of problems. It iterates in the order of files and lines."""
+
+    _found: set[Problem] = field(default_factory=set)
+
+    def error(self, position: SourcePosition, path: str, message: str, hint: str = "") -> None:
+        self._found.add(Problem(position, path, message, hint))
+
+    def warning(self, position: SourcePosition, path: str, message: str, hint: str = "") -> None:
+        self._found.add(Problem(position, path, message, hint, "warning"))
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        self._found.update(problems)
+
+    def __contains__(self, problem: Problem) -> bool:
+        return problem in self._found
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(sorted(self._found))
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self if problem.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self if problem.severity == "warning")
+
+    def raise_errors(self) -> None:
+        """Raise SpecError with every error, one per line; do nothing without errors."""
+        if errors := self.errors:
+            raise SpecError("\n".join(map(str, errors)))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is closest to a misspelt one; None if none is close.
+
+    Differences of case count little.
+
+    >>> did_you_mean("comits", ["commits", "hours"]), did_you_mean("x", ["commits"])
+    ('commits', None)
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 (only mistakes need it)
+
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower()[:100], by_lower, n=1, cutoff=0.7)
+    return by_lower[close[0]] if close else None
+
+
+def quote_value(value: object, limit: int = 60) -> str:
+    """Return a value for a message: quoted, on one line, cut after ``limit`` characters.
+
+    >>> quote_value("a"), quote_value(3), quote_value("x" * 70, 10)
+    ("'a'", '3', "'xxxxxxxxx…")
+    """
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _escape_line(text: str) -> str:
+    return text if text.isprintable() else "".join(map(_escape_character, text))
+
+
+def _escape_character(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]

@@ -1,12 +1,12 @@
-"""The clock, this process and randomness: read here, and handed down as arguments."""
+"""The clock, the environment and this process: the one module that reads them (ADR 0003).
+
+Callers hand down what they read here as arguments, so that the rest of the package is pure.
+"""
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
 import time
-import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,48 +29,68 @@ _START_TIME_FIELD: Final = 19  # of what follows the name in /proc/<pid>/stat
 
 
 def now() -> datetime:
-    """The present, with its zone."""
+    """Return the current time with its zone."""
     return datetime.now(UTC)
 
 
 def to_epoch_ms(moment: datetime) -> int:
-    """Milliseconds since the epoch.
+    """Return a time as milliseconds since the epoch.
 
-    >>> epoch_ms(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+    >>> to_epoch_ms(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
     1000
     """
     return round(moment.timestamp() * 1000)
 
 
 def new_token() -> str:
-    """A name for one run that no other run has."""
+    """Return a name for one run that no other run has."""
+    import uuid  # noqa: PLC0415 (apply and write need it)
+
     return uuid.uuid4().hex
 
 
 def tool_name() -> str:
-    """The name and version of this program, as plans and instants carry it."""
+    """Return the name and version of this program, as plans and instants carry it."""
     return f"{DISTRIBUTION} {VERSION}"
 
 
-def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
-    """The storage at a location; nothing is read yet.
+def environment() -> Mapping[str, str]:
+    """Return the environment variables of this process."""
+    return os.environ
 
-    What options only name is taken from this process's variables, and no message repeats it. Raises
-    SpecError where one is not set, StorageError for a location that names no store.
+
+def set_variable(name: str, value: str) -> None:
+    """Set an environment variable of this process and of the programs it starts."""
+    os.environ[name] = value
+
+
+def set_default_variable(name: str, value: str) -> None:
+    """Set an environment variable unless it is set already."""
+    os.environ.setdefault(name, value)
+
+
+def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
+    """Open the storage at a location. Nothing is read yet.
+
+    Options that name an environment variable take its value, which no message repeats. Raises
+    SpecError if a variable is not set, and StorageError for a location without a store.
     """
     from reconciler.storage.api import StorageRef  # noqa: PLC0415 (commands import us early)
-    from reconciler.storage.open import open_storage as opened  # noqa: PLC0415
+    from reconciler.storage.open import open_storage as open_at  # noqa: PLC0415
 
     if not isinstance(ref, str):
-        return opened(ref)
-    held = {name: each for name, each in (options or {}).items() if not isinstance(each, str)}
+        return open_at(ref)
+    references = {name: each for name, each in (options or {}).items() if not isinstance(each, str)}
     values = resolve_options(options or {})
-    secrets = tuple(values[name] for name in held)
-    return opened(StorageRef(ref, tuple(sorted(values.items())), secrets))
+    secrets = tuple(values[name] for name in references)
+    return open_at(StorageRef(ref, tuple(sorted(values.items())), secrets))
 
 
 def resolve_options(options: Mapping[str, Option]) -> dict[str, str]:
-    """The options with what variables hold; SpecError names every variable that is not set."""
+    """Return the options with references to environment variables replaced by their values.
+
+    Raises SpecError with every variable that is not set.
+    """
     check_variables(options.values())
     return {
         name: each if isinstance(each, str) else os.environ[each.variable]
@@ -87,8 +107,8 @@ def check_variables(options: Iterable[Option]) -> None:
     if missing:
         raise SpecError(
             "\n".join(
-                f"{at}: the variable {name} is not set; set it where reconciler runs"
-                for name, at in missing.items()
+                f"{position}: the variable {name} is not set; set it where reconciler runs"
+                for name, position in missing.items()
             )
         )
 
@@ -104,7 +124,7 @@ class SystemClock:
 
 
 def current_process() -> Process:
-    """Facts about this process, for locks and heartbeats."""
+    """Return the facts about this process that locks and heartbeats carry."""
     from reconciler.transaction.process import Process  # noqa: PLC0415 (only apply needs it)
 
     pid = os.getpid()
@@ -119,24 +139,29 @@ def current_process() -> Process:
 
 
 def is_owner_alive(owner: Owner) -> bool | None:
-    """Whether the process of an owner runs; None where it is of another host."""
+    """Return whether the process of an owner runs; None if it is on another host."""
     return current_process().is_alive(owner)
 
 
 def is_running(pid: int, started: str) -> bool:
-    """Whether the very process lives on this host; True when that cannot be found out."""
+    """Return whether this very process runs on this host; True if that is unknown.
+
+    ``started`` tells it from a later process with the same pid.
+    """
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        return True  # of another user: it lives, or we may not know
+        return True  # another user's process
     found = _process_start(pid)
     return not found or not started or found == started
 
 
 def user_name() -> str:
-    """The user of this process."""
+    """Return the name of this process's user."""
+    import getpass  # noqa: PLC0415 (apply needs it)
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
@@ -144,12 +169,14 @@ def user_name() -> str:
 
 
 def _host_identity() -> str:
-    """The host's name and what tells it from others of that name; a pid means something only there.
+    """Return the host's name and boot, and the pid namespace where it is not the initial one.
 
-    Machines made of one image and containers may share a name, and containers of different machines
-    the number of their pid namespace too. What a boot has left counts as another host's after the
-    next one.
+    A pid means something only there. Machines of one image may share a name, and containers on
+    different machines may share the number of their pid namespace. After a reboot, the host counts
+    as another one.
     """
+    import socket  # noqa: PLC0415 (apply needs it)
+
     name = socket.gethostname()
     try:
         boot = _boot_id()[:_BOOT_LENGTH]
@@ -160,14 +187,14 @@ def _host_identity() -> str:
 
 
 def _boot_id() -> str:
-    """What tells one run of a machine's kernel from every other; OSError where that is not said."""
+    """Return the id of this run of the kernel; raise OSError where the kernel gives none."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _process_start(pid: int) -> str | None:
-    """When a process started, as text that no later process with its pid has; None if unknown.
+    """Return when a process started, as text that no later process with its pid has.
 
-    One that is dead and not yet reaped by its parent has not started.
+    None if that is unknown. A process that has ended and was not reaped yet is ``ended``.
     """
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

@@ -63,7 +63,7 @@ def preferred_name(table: UnnamedTable) -> str:
 def to_safe_name(text: str) -> str:
     """The text as a name of letters, digits, ``.``, ``_`` and ``-``; "" where it has none of them.
 
-    >>> safe("sales.orders"), safe("../../etc/passwd"), safe("_x"), safe("заказы"), safe("..")
+    >>> to_safe_name("sales.orders"), to_safe_name("../../etc/passwd"), to_safe_name("_x"), to_safe_name("заказы"), to_safe_name("..")
     ('sales.orders', 'etc_passwd', '_x', '', '')
     """
     plain = _UNSAFE.sub("_", text)

@@ -110,7 +110,7 @@ def _name_cleans(cleans: Sequence[CompletedClean]) -> str:
     """The cleans by their instants, newest first as given.
 
     >>> from types import SimpleNamespace as made
-    >>> _cleans([made(instant="20260102")]), _cleans([made(instant="3"), made(instant="1")])
+    >>> _name_cleans([made(instant="20260102")]), _name_cleans([made(instant="3"), made(instant="1")])
     ('The clean 20260102', 'The 2 cleans from 1 to 3')
     """
     if len(cleans) == 1:
@@ -215,7 +215,7 @@ def _format_range(counts: Sequence[int]) -> str:
 def _list_counts(counts: Sequence[int], noun: str) -> str:
     """What each kept, newest first as given.
 
-    >>> _kept([3], "commit"), _kept([3, 3], "commit"), _kept([3, 5], "commit")
+    >>> _list_counts([3], "commit"), _list_counts([3, 3], "commit"), _list_counts([3, 5], "commit")
     ('3 commits', '3 commits each', '3 to 5 commits, the newest 3')
     """
     if len(set(counts)) > 1:
@@ -279,7 +279,7 @@ def _parse_instant(instant: str, zone: tzinfo | None) -> datetime | None:
 def _format_hours(span: timedelta) -> str:
     """Hours to one place.
 
-    >>> _in_hours(timedelta(hours=24)), _in_hours(timedelta(minutes=90))
+    >>> _format_hours(timedelta(hours=24)), _format_hours(timedelta(minutes=90))
     ('24', '1.5')
     """
     return f"{span / _HOUR:.1f}".removesuffix(".0")

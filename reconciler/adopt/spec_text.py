@@ -152,7 +152,7 @@ def _timezone_lines(state: TableState, findings: Findings) -> list[str]:
 def _format_offset(seconds: int) -> str:
     """An offset from UTC.
 
-    >>> _offset(0), _offset(19800), _offset(-18000)
+    >>> _format_offset(0), _format_offset(19800), _format_offset(-18000)
     ('UTC', 'UTC+05:30', 'UTC-05:00')
     """
     if not seconds:

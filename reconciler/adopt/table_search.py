@@ -160,7 +160,7 @@ class _SearchRun:
             is_last = distance == self.depth
             looks = self.workers.map(
                 lambda at: _inspect_folder(folders, at, is_last=is_last), entered
-            )  # noqa: B023
+            )
             level = []
             for at, look in zip(entered, looks, strict=True):
                 if look.problem is not None and is_named and not distance:
@@ -216,7 +216,7 @@ def _resolve_start(place: str, open_storage: OpenStorage) -> tuple[_FolderTree, 
 def _split_at_wildcard(place: str) -> tuple[str, list[str]]:
     """What comes before the first folder with a wildcard, and the folders from there on.
 
-    >>> _split("s3://lake/*/orders"), _split("/lake/a")
+    >>> _split_at_wildcard("s3://lake/*/orders"), _split_at_wildcard("/lake/a")
     (('s3://lake', ['*', 'orders']), ('/lake/a', []))
     """
     scheme, separator, rest = place.rpartition("://")

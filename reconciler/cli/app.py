@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from reconciler import runtime
 from reconciler.cli import interruption, webhook
 from reconciler.cli.error_reports import DEBUG, report_error
 from reconciler.cli.logs import LogFormat, open_logs
@@ -65,8 +65,6 @@ def build_program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
     if wanted:
-        from reconciler import runtime  # noqa: PLC0415 (package metadata is slow to read)
-
         print_result(f"{runtime.tool_name()}\n")
         raise typer.Exit
 
@@ -93,7 +91,7 @@ def main() -> int:
     # A command ends before garbage matters, and nothing here multiplies matrices on many threads:
     # both cost a tenth of planning a table.
     gc.set_threshold(100_000, 50, 100)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    runtime.set_default_variable("OPENBLAS_NUM_THREADS", "1")
     return run(sys.argv[1:])
 
 

@@ -112,7 +112,7 @@ def _find_git_commit(path: Path, paths: Sequence[Path]) -> str | None:
 
 def _run_git(folder: Path, *arguments: str) -> str | None:
     """What git says; None where it fails or is not there. It runs no program of the repository."""
-    environ = {key: value for key, value in os.environ.items() if key not in _GIT_HOOK_VARIABLES}
+    environ = {key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES}
     import subprocess  # noqa: PLC0415 (not for every command)
 
     command = ["git", "-C", str(folder), "--no-optional-locks", "-c", "core.fsmonitor=false"]
@@ -140,7 +140,7 @@ def find_origin(
 ) -> Origin:
     """Who has a plan applied from what; ``paths`` are the specs', None where there are none."""
     return Origin(
-        actor=find_actor(named, os.environ, runtime.user_name()),
-        spec_commit=find_spec_commit(commit, paths, os.environ),
+        actor=find_actor(named, runtime.environment(), runtime.user_name()),
+        spec_commit=find_spec_commit(commit, paths, runtime.environment()),
         environment=find_environment_name(env),
     )

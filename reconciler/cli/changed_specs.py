@@ -12,9 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Final
 
-from reconciler import canonical_json
-from reconciler.diagnostics import Problems
-from reconciler.errors import ReconcilerError, UsageError
+from reconciler import canonical_json, runtime
+from reconciler.errors import Problems, ReconcilerError, UsageError
 from reconciler.spec.load import LoadedSpecs
 from reconciler.spec.model import GuardPolicy, TableSpec
 from reconciler.spec.spec_files import FileTree, PathKind, find_spec_files
@@ -170,7 +169,7 @@ def _git_command(folder: Path, *arguments: str) -> list[str]:
 
 def _git_environment() -> dict[str, str]:
     """Ours, without another repository in it, and with nothing that could reach for a network."""
-    kept = {key: value for key, value in os.environ.items() if key not in _GIT_HOOK_VARIABLES}
+    kept = {key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES}
     return {
         **kept,
         "GIT_ALLOW_PROTOCOL": "none",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from enum import StrEnum
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from reconciler import runtime
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import NotFoundError, StorageError, UsageError
 from reconciler.render import words
@@ -86,7 +86,7 @@ def comment(  # noqa: PLR0913 (options of a command)
         pull_request=pull_request,
         commit=commit,
     )
-    where = find_target(os.environ, wanted, read=lambda path: Path(path).read_bytes())
+    where = find_target(runtime.environment(), wanted, read=lambda path: Path(path).read_bytes())
     forge = _connect_host(where)
     if issue is None:
         number = _find_pull_request(forge, where)
@@ -130,7 +130,6 @@ def _read_text(path: Path) -> tuple[str, str]:
 
 
 def _connect_host(target: CommentTarget) -> CodeHost:
-    from reconciler import runtime  # noqa: PLC0415
     from reconciler.cli.code_hosts.github import connect_github  # noqa: PLC0415 (heavy)
     from reconciler.cli.code_hosts.gitlab import connect_gitlab  # noqa: PLC0415
     from reconciler.cli.code_hosts.http import RetryPolicy  # noqa: PLC0415

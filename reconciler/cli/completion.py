@@ -43,7 +43,7 @@ def _find_spec_paths(ctx: typer.Context) -> list[Path]:
 
 
 def _read_metadata(paths: list[Path], field: str) -> Iterator[str]:
-    from reconciler.diagnostics import Problems  # noqa: PLC0415
+    from reconciler.errors import Problems  # noqa: PLC0415
     from reconciler.spec.spec_files import find_spec_files, read_file  # noqa: PLC0415
     from reconciler.spec.yaml_nodes import MappingNode, to_plain  # noqa: PLC0415
     from reconciler.spec.yaml_parser import parse_yaml  # noqa: PLC0415

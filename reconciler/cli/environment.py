@@ -33,7 +33,7 @@ def find_spark_options(
 def find_environment_name(env: str | None) -> str | None:
     """What an environment is called, also where its file was named.
 
-    >>> name_of("prod"), name_of("lake/environments/prod.yaml"), name_of(None)
+    >>> find_environment_name("prod"), find_environment_name("lake/environments/prod.yaml"), find_environment_name(None)
     ('prod', 'prod', None)
     """
     return None if env is None else Path(env).stem if env.endswith((".yaml", ".yml")) else env

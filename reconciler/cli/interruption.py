@@ -34,7 +34,7 @@ def add_advice(message: str) -> str:
     """The one line that is said about it.
 
     >>> reset()
-    >>> line("interrupted")
+    >>> add_advice("interrupted")
     'interrupted'
     """
     return f"{message}; {_STATE.advice}" if _STATE.advice else message

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.cli.terminal import log_message, print_result
-from reconciler.diagnostics import Problems
-from reconciler.errors import StorageError
+from reconciler.errors import Problems, StorageError
 from reconciler.render import words
 from reconciler.spec.load import read_specs
 from reconciler.spec.spec_files import DISK, DiskFiles, find_spec_files

@@ -11,7 +11,7 @@ from reconciler.errors import UsageError
 def parse_now(text: str | None) -> datetime:
     """The time of ``--now``, or the present.
 
-    >>> moment("2026-01-31T04:00:00Z").isoformat()
+    >>> parse_now("2026-01-31T04:00:00Z").isoformat()
     '2026-01-31T04:00:00+00:00'
     """
     if text is None:

@@ -124,7 +124,7 @@ def make_plan(
 def _parse_insert(text: str) -> NextInsert:
     """The rows that are to be simulated; UsageError for what is no number of rows.
 
-    >>> _next_insert("100,dt=2026-01-01")
+    >>> _parse_insert("100,dt=2026-01-01")
     NextInsert(rows=100, partition='dt=2026-01-01')
     """
     from reconciler.layout.sizing.simulate_inserts import NextInsert  # noqa: PLC0415 (numpy)

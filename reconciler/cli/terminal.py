@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from reconciler import runtime
 from reconciler.errors import StorageError, UsageError
 from reconciler.render import words
 
@@ -86,8 +87,6 @@ def log_message(line: str, *, level: Level = "info", event: str = "", table: str
 
 
 def _format_record(line: str, level: Level, event: str, table: str) -> str:
-    from reconciler import runtime  # noqa: PLC0415 (not while a command starts)
-
     message = line.removeprefix(f"{level}: ")
     record = {"time": runtime.now().isoformat(timespec="milliseconds"), "level": level}
     record |= {"event": event} if event else {}
@@ -98,11 +97,11 @@ def _format_record(line: str, level: Level, event: str, table: str) -> str:
 
 def wants_color() -> bool:
     """Whether standard output is a terminal that shows colours (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and _is_capable_terminal()
+    return sys.stdout.isatty() and not runtime.environment().get("NO_COLOR") and _is_capable_terminal()
 
 
 def _is_capable_terminal() -> bool:
-    return os.environ.get("TERM") != "dumb"
+    return runtime.environment().get("TERM") != "dumb"
 
 
 def require_terminal(instead: str) -> None:

@@ -125,7 +125,7 @@ def write(  # noqa: PLR0913 (options of a command)
 def _parse_option(text: str) -> tuple[str, str]:
     """Key and value of a ``--source-option``.
 
-    >>> _pair("sep=;")
+    >>> _parse_option("sep=;")
     ('sep', ';')
     """
     key, equals, value = text.partition("=")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from reconciler.diagnostics import Problem, SourcePosition
+from reconciler.errors import Problem, SourcePosition
 
 if TYPE_CHECKING:
     from reconciler.plans.model import Note

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from reconciler.diagnostics import did_you_mean
+from reconciler.errors import did_you_mean
 from reconciler.index.model import indexed_type
 from reconciler.index.predicates.parse import parse
 from reconciler.index.predicates.syntax import Predicate, find_columns

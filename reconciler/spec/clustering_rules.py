@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler import units
-from reconciler.diagnostics import Problems, quote_value
+from reconciler.errors import Problems, quote_value
 from reconciler.spec.model import ClusteringBudget, FileSizes
 from reconciler.spec.yaml_nodes import MappingNode, Node, SequenceNode
 

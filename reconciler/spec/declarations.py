@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler.diagnostics import Problems, SourcePosition, did_you_mean, quote_value
+from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec.schema import API_VERSION, KINDS, load_envelope
 from reconciler.spec.spec_files import DISK, FileTree, read_file
 from reconciler.spec.structure import StructureReader

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from reconciler import units
-from reconciler.diagnostics import Problems, SourcePosition, quote_value
+from reconciler.errors import Problems, SourcePosition, quote_value
 from reconciler.spec.build_model import build_spec
 from reconciler.spec.model import (
     Clustering,

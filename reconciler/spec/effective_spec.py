@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.diagnostics import Problem, Problems, quote_value
+from reconciler.errors import Problem, Problems, quote_value
 from reconciler.spec import locations
 from reconciler.spec.build_model import build_spec
 from reconciler.spec.declarations import Declaration

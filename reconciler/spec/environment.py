@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.diagnostics import Problems, SourcePosition, did_you_mean, quote_value
+from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations, select_kind
 from reconciler.spec.model import Option

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from reconciler.diagnostics import did_you_mean
+from reconciler.errors import did_you_mean
 from reconciler.spec.schema import Schema, list_field_paths, load_definition
 
 ALIASES: Final = {

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from reconciler.diagnostics import Problems, SourcePosition
+from reconciler.errors import Problems, SourcePosition
 from reconciler.spec.spec_files import FileTree
 
 _ENDINGS: Final = (".yaml", ".yml")

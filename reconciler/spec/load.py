@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reconciler.diagnostics import Problems, SourcePosition
+from reconciler.errors import Problems, SourcePosition
 from reconciler.spec.declarations import check_unique_names, read_declarations, select_kind
 from reconciler.spec.effective_spec import (
     DeclaredTable,

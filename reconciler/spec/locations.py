@@ -16,9 +16,9 @@ def resolve_location(text: str, folder: str) -> str:
 
     ``folder`` is what relative paths start from. Symbolic links stay as written.
 
-    >>> resolved("../orders/", "/repo/specs"), resolved("file:///a//b", "/"), resolved("//a", "/")
+    >>> resolve_location("../orders/", "/repo/specs"), resolve_location("file:///a//b", "/"), resolve_location("//a", "/")
     ('/repo/orders', '/a/b', '/a')
-    >>> resolved("S3://lake/orders/", "/")
+    >>> resolve_location("S3://lake/orders/", "/")
     's3://lake/orders'
     """
     if is_file := _FILE.match(text):
@@ -33,7 +33,7 @@ def resolve_location(text: str, folder: str) -> str:
 def normalize_store(location: str) -> str:
     """One spelling of a resolved location for every client's scheme of one store.
 
-    >>> comparable("s3a://lake//orders"), comparable("/a/b")
+    >>> normalize_store("s3a://lake//orders"), normalize_store("/a/b")
     ('s3://lake/orders', '/a/b')
     """
     scheme, separator, rest = location.partition("://")
@@ -52,9 +52,9 @@ def compile_glob(pattern: str, folder: str) -> re.Pattern[str]:
 
     A pattern that starts with ``**`` fits anywhere, any other is resolved as a location is.
 
-    >>> bool(glob("../lake/*", "/repo/specs").fullmatch("/repo/lake/orders"))
+    >>> bool(compile_glob("../lake/*", "/repo/specs").fullmatch("/repo/lake/orders"))
     True
-    >>> bool(glob("s3a://lake/**", "/").fullmatch("s3://lake/sales/orders"))
+    >>> bool(compile_glob("s3a://lake/**", "/").fullmatch("s3://lake/sales/orders"))
     True
     """
     text = (

@@ -116,7 +116,7 @@ class Readers:
     def slowest_reader(self) -> tuple[str, int] | None:
         """Who needs the longest time, with a verb, and the seconds; None where nobody needs any.
 
-        >>> Readers(longest_query=60).slowest, Readers().slowest
+        >>> Readers(longest_query=60).slowest_reader, Readers().slowest_reader
         (('the longest query runs', 60), None)
         """
         needs = [("the longest query runs", self.longest_query or 0)]

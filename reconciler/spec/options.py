@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reconciler.diagnostics import Problems, did_you_mean, quote_value
+from reconciler.errors import Problems, did_you_mean, quote_value
 from reconciler.spec.model import FromEnv, Option
 from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, describe_node, join_path
 
@@ -44,9 +44,9 @@ def is_credential_name(key: str) -> bool:
     """Whether the name of an option is that of a secret, in any of the ways to write it.
 
     >>> [key for key in ("secret", "AccountKey", "sas_token", "x.SECRET-key", "region") if
-    ...  smells_of_credentials(key)]
+    ...  is_credential_name(key)]
     ['secret', 'AccountKey', 'sas_token', 'x.SECRET-key']
-    >>> smells_of_credentials("fs.s3a.aws.credentials.provider")
+    >>> is_credential_name("fs.s3a.aws.credentials.provider")
     False
     """
     words = re.sub("([a-z0-9])([A-Z])", r"\1 \2", key)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.diagnostics import Problems, SourcePosition
+from reconciler.errors import Problems, SourcePosition
 from reconciler.spec.spec_files import DISK, FileTree
 
 

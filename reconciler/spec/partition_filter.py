@@ -63,9 +63,9 @@ def _matches(pattern: str, path: str) -> bool:
 def _compile_pattern(text: str) -> re.Pattern[str]:
     """The pattern of a filter of the spec.
 
-    >>> bool(_pattern("dt=2026-*").fullmatch("dt=2026-01/h=1"))
+    >>> bool(_compile_pattern("dt=2026-*").fullmatch("dt=2026-01/h=1"))
     False
-    >>> bool(_pattern("/dt=.*-0[13]/").fullmatch("dt=2026-03"))
+    >>> bool(_compile_pattern("/dt=.*-0[13]/").fullmatch("dt=2026-03"))
     True
     """
     if text.startswith("/"):

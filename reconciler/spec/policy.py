@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.diagnostics import Problems, SourcePosition, did_you_mean, quote_value
+from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations
 from reconciler.spec.ignored_files import warn_about_ignored_files

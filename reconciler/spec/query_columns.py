@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reconciler.diagnostics import Problems
-from reconciler.errors import ReconcilerError
+from reconciler.errors import Problems, ReconcilerError
 from reconciler.spec.yaml_nodes import MappingNode, SequenceNode
 
 #: for messages that nobody reads: ``write`` says what is wrong with a schema

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler import units
-from reconciler.diagnostics import Problems, quote_value
+from reconciler.errors import Problems, quote_value
 from reconciler.spec.clustering_rules import ClusteringRules
 from reconciler.spec.model import FileSizes, IncrementalConsumer, Policy, Readers
 from reconciler.spec.query_columns import check_query_columns

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from reconciler.diagnostics import Problems, SourcePosition
+from reconciler.errors import Problems, SourcePosition
 
 _ENDINGS: Final = (".yaml", ".yml")
 

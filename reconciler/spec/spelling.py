@@ -43,9 +43,9 @@ _FLAGS: Final = {
 def find_certain_word(text: str, known: Iterable[str]) -> str | None:
     """The one word that was meant: written another way, or a slip or two away from no other.
 
-    >>> certain("keep_latest_commits", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS"])
+    >>> find_certain_word("keep_latest_commits", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS"])
     'KEEP_LATEST_COMMITS'
-    >>> certain("comits", ["commits", "hours"]), certain("reconciler/v2", ["reconciler/v1"])
+    >>> find_certain_word("comits", ["commits", "hours"]), find_certain_word("reconciler/v2", ["reconciler/v1"])
     ('commits', None)
     """
     words, plain = list(known), _normalize_word(text[:_LONGEST])
@@ -67,7 +67,7 @@ def find_certain_word(text: str, known: Iterable[str]) -> str | None:
 def is_same_word(text: str, word: str) -> bool:
     """Whether two words are one but for case, hyphens, underscores and blanks.
 
-    >>> is_respelt("hudi_table", "HudiTable"), is_respelt("HudiTabel", "HudiTable")
+    >>> is_same_word("hudi_table", "HudiTable"), is_same_word("HudiTabel", "HudiTable")
     (True, False)
     """
     return _normalize_word(text) == _normalize_word(word)
@@ -76,7 +76,7 @@ def is_same_word(text: str, word: str) -> bool:
 def correct_size(text: str) -> str | None:
     """The size as this tool reads it. ``m`` and ``M`` alone may be two units and are left.
 
-    >>> size("120mib"), size("1.5 gigabytes"), size("120M")
+    >>> correct_size("120mib"), correct_size("1.5 gigabytes"), correct_size("120M")
     ('120MiB', '1.5GB', None)
     """
     found = _split_unit(text, _SIZE_WORDS)
@@ -90,9 +90,9 @@ def correct_size(text: str) -> str | None:
 def correct_duration(text: str) -> str | None:
     """The duration as this tool reads it, in the unit it has.
 
-    >>> duration("24 hours"), duration("30Min"), duration("6M"), duration("1d12h")
+    >>> correct_duration("24 hours"), correct_duration("30Min"), correct_duration("6M"), correct_duration("1d12h")
     ('24h', '30m', None, None)
-    >>> duration("500ms"), duration("5 mins")
+    >>> correct_duration("500ms"), correct_duration("5 mins")
     (None, '5m')
     """
     found = _split_unit(text, {**_DURATION_WORDS, **({"m": "m"} if "M" not in text else {})})
@@ -102,7 +102,7 @@ def correct_duration(text: str) -> str | None:
 def correct_percent(text: str) -> str | None:
     """The share as this tool reads it.
 
-    >>> percent("5 percent"), percent(" 5  %"), percent("5")
+    >>> correct_percent("5 percent"), correct_percent(" 5  %"), correct_percent("5")
     ('5%', '5%', None)
     """
     found = _split_unit(text, _PERCENT_WORDS)
@@ -112,7 +112,7 @@ def correct_percent(text: str) -> str | None:
 def correct_whole_number(text: str, unit: str) -> str | None:
     """The bare number of a field that counts ``unit``; one in another unit is left.
 
-    >>> whole("24 hours", "h"), whole("24h", "h"), whole("2d", "h"), whole("24h", "")
+    >>> correct_whole_number("24 hours", "h"), correct_whole_number("24h", "h"), correct_whole_number("2d", "h"), correct_whole_number("24h", "")
     ('24', '24', None, None)
     """
     written = correct_duration(text) if unit else None
@@ -122,7 +122,7 @@ def correct_whole_number(text: str, unit: str) -> str | None:
 def correct_flag(text: str) -> str | None:
     """True and false as YAML 1.1 and people write them.
 
-    >>> flag("Yes"), flag("off"), flag("1")
+    >>> correct_flag("Yes"), correct_flag("off"), correct_flag("1")
     ('true', 'false', None)
     """
     return _FLAGS.get(text.lower())
@@ -131,7 +131,7 @@ def correct_flag(text: str) -> str | None:
 def correct_zone(text: str) -> str | None:
     """A time zone by its letters; one letter off may be another city.
 
-    >>> zone("europe/berlin"), zone("America/New York"), zone("Europe/Berln")
+    >>> correct_zone("europe/berlin"), correct_zone("America/New York"), correct_zone("Europe/Berln")
     ('Europe/Berlin', 'America/New_York', None)
     """
     plain = text.lower().replace(" ", "_")

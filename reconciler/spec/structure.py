@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reconciler.diagnostics import Problems, quote_value
+from reconciler.errors import Problems, quote_value
 from reconciler.spec.field_suggestions import find_meant_field, suggest_field
 from reconciler.spec.options import read_options
 from reconciler.spec.schema import Schema, find_block

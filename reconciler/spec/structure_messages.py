@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler import units
-from reconciler.diagnostics import did_you_mean
+from reconciler.errors import did_you_mean
 from reconciler.spec.field_suggestions import find_meant_word
 from reconciler.spec.schema import Schema, find_block
 from reconciler.spec.schema_check import Mismatch

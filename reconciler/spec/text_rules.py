@@ -8,7 +8,7 @@ import zoneinfo
 from datetime import date
 from typing import Final
 
-from reconciler.diagnostics import did_you_mean, quote_value
+from reconciler.errors import did_you_mean, quote_value
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$"
 
@@ -22,9 +22,9 @@ _LONGEST: Final = 100
 def find_zone_problem(text: str) -> str | None:
     """A name of the IANA zone database; never the machine's own zone.
 
-    >>> zone_problem("Europe/Berlin"), zone_problem("UTC")
+    >>> find_zone_problem("Europe/Berlin"), find_zone_problem("UTC")
     (None, None)
-    >>> zone_problem("Europe/Berln")
+    >>> find_zone_problem("Europe/Berln")
     "'Europe/Berln' is not a time zone; did you mean 'Europe/Berlin'?"
     """
     if text in _MACHINE_ZONES:
@@ -50,9 +50,9 @@ def _is_zone(text: str) -> bool:
 def find_filter_problem(text: str) -> str | None:
     """A partition filter: a glob, or a regular expression between slashes.
 
-    >>> filter_problem("dt=2026-*"), filter_problem("/dt=.*-0[13]/")
+    >>> find_filter_problem("dt=2026-*"), find_filter_problem("/dt=.*-0[13]/")
     (None, None)
-    >>> filter_problem("/dt=(/")
+    >>> find_filter_problem("/dt=(/")
     "'/dt=(/' is not a regular expression: missing ), unterminated subpattern at position 3"
     """
     if not text.startswith("/"):
@@ -78,8 +78,8 @@ def find_filter_problem(text: str) -> str | None:
 def find_day_problem(text: str) -> str | None:
     """A day of the calendar, as YYYY-MM-DD.
 
-    >>> day_problem("2026-02-28")
-    >>> day_problem("2026-02-30")
+    >>> find_day_problem("2026-02-28")
+    >>> find_day_problem("2026-02-30")
     "'2026-02-30' is no day of the calendar"
     """
     try:
@@ -92,9 +92,9 @@ def find_day_problem(text: str) -> str | None:
 def find_location_problem(text: str) -> str | None:
     """Where a table may be: a path, or a URL without credentials.
 
-    >>> location_problem("../warehouse/orders"), location_problem("s3://lake/orders")
+    >>> find_location_problem("../warehouse/orders"), find_location_problem("s3://lake/orders")
     (None, None)
-    >>> location_problem("~/orders")
+    >>> find_location_problem("~/orders")
     "'~/orders': ~ is not expanded; write the whole path or a relative one"
     """
     if not text.isprintable():
@@ -115,7 +115,7 @@ def find_location_problem(text: str) -> str | None:
 def find_folder_problem(text: str) -> str | None:
     """Where a lock may be: a path, also one below the table, or a URL without credentials.
 
-    >>> folder_problem(".hoodie"), folder_problem("s3://locks/orders")
+    >>> find_folder_problem(".hoodie"), find_folder_problem("s3://locks/orders")
     (None, None)
     """
     return _find_url_problem(text) if "://" in text else None
@@ -124,9 +124,9 @@ def find_folder_problem(text: str) -> str | None:
 def find_pattern_problem(text: str) -> str | None:
     """Where tables may be: a location with the table's name in it.
 
-    >>> pattern_problem("s3://lake/{schema}/{table}"), pattern_problem("../lake/{name}")
+    >>> find_pattern_problem("s3://lake/{schema}/{table}"), find_pattern_problem("../lake/{name}")
     (None, None)
-    >>> pattern_problem("s3://lake/{nmae}")
+    >>> find_pattern_problem("s3://lake/{nmae}")
     "'s3://lake/{nmae}': {nmae} means nothing; write {name}, {schema} or {table}"
     """
     if "${" in text or "{{" in text:
@@ -144,7 +144,7 @@ def find_pattern_problem(text: str) -> str | None:
 def fill_placeholders(pattern: str, name: str) -> str:
     """The location of the table of that name.
 
-    >>> filled("s3://lake/{schema}/{table}", "sales.eu.orders")
+    >>> fill_placeholders("s3://lake/{schema}/{table}", "sales.eu.orders")
     's3://lake/sales.eu/orders'
     """
     schema, _, table = name.rpartition(".")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reconciler.diagnostics import Problems, SourcePosition, did_you_mean
+from reconciler.errors import Problems, SourcePosition, did_you_mean
 from reconciler.spec import spelling
 from reconciler.spec.field_suggestions import FOREIGN, find_field_by_alias
 from reconciler.spec.rules import COUNTS, POLICY_BY_COUNT

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from reconciler.diagnostics import SourcePosition, quote_value
+from reconciler.errors import SourcePosition, quote_value
 
 _NULLS: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEANS: Final = {
@@ -114,7 +114,7 @@ def from_plain(value: Any, position: SourcePosition) -> Node:
 def join_path(path: str, key: str) -> str:
     """The field's dotted path; keys that are no plain words are quoted.
 
-    >>> dotted("spec", "path"), dotted("", "a b")
+    >>> join_path("spec", "path"), join_path("", "a b")
     ('spec.path', "'a b'")
     """
     name = key if re.fullmatch(r"[\w.-]+", key) else quote_value(key)

@@ -13,7 +13,7 @@ from typing import Final
 
 import yaml
 
-from reconciler.diagnostics import Problems, SourcePosition, quote_value
+from reconciler.errors import Problems, SourcePosition, quote_value
 from reconciler.spec.yaml_nodes import (
     MappingEntry,
     MappingNode,

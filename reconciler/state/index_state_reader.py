@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.arrays import to_integer_array, to_string_array
-from reconciler.diagnostics import did_you_mean
-from reconciler.errors import FormatError, UnsupportedError
+from reconciler.errors import FormatError, UnsupportedError, did_you_mean
 from reconciler.index.codec import NewerFormatError, Provenance, decode_index
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types

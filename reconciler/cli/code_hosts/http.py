@@ -77,7 +77,7 @@ class HttpRequest:
 def find_origin(url: str) -> str:
     """Where a URL leads without what may be secret in it; HttpError where it can't be asked.
 
-    >>> place("https://hooks.example.com:8443/T0/secret?key=1")
+    >>> find_origin("https://hooks.example.com:8443/T0/secret?key=1")
     'https://hooks.example.com:8443'
     """
     try:

@@ -112,7 +112,7 @@ def _find_github_target(
 def _derive_graphql_url(api: str) -> str:
     """The graph's URL of an API: https://host/api/graphql of https://host/api/v3.
 
-    >>> _graph_of("https://api.github.com"), _graph_of("https://ghe.example/api/v3")
+    >>> _derive_graphql_url("https://api.github.com"), _derive_graphql_url("https://ghe.example/api/v3")
     ('https://api.github.com/graphql', 'https://ghe.example/api/graphql')
     """
     return f"{api.removesuffix('/v3')}/graphql"

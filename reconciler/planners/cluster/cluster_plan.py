@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from reconciler.diagnostics import did_you_mean
-from reconciler.errors import BusyError, UnsupportedError
+from reconciler.errors import BusyError, UnsupportedError, did_you_mean
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.metadata.sync_decisions import SyncDecision, decide_rewrite_sync
 from reconciler.planners.cluster.known_statistics import (

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.diagnostics import Problems
-from reconciler.errors import SpecError
+from reconciler.errors import Problems, SpecError
 from reconciler.spec.load import load_specs, read_specs
 from reconciler.spec.policy import warn_about_unused_waivers
 from reconciler.spec.spec_files import DiskFiles

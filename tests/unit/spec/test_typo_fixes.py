@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.diagnostics import SourcePosition
+from reconciler.errors import SourcePosition
 from reconciler.spec import spelling, typo_fixes
 from reconciler.spec.typo_fixes import TypoFix, apply_fixes, find_fixes
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from reconciler.diagnostics import Problems, SourcePosition
+from reconciler.errors import Problems, SourcePosition
 from reconciler.spec import yaml_parser
 from reconciler.spec.yaml_nodes import MappingNode, to_plain
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.diagnostics import Problem, Problems, SourcePosition
-from reconciler.errors import SpecError
+from reconciler.errors import Problem, Problems, SourcePosition, SpecError
 
 
 def test_problems_come_in_the_order_of_the_lines_and_once():
