@@ -22,9 +22,14 @@ def long(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.long)
 
 
+def examples(few: int, *, many: int) -> int:
+    """Return how many examples a law is tried with."""
+    return many if EVERY_CASE else few
+
+
 def rounds(variable: str, *, few: int, many: int) -> int:
     """Return how many random rounds to run: the variable's value if set, else by the selection."""
-    return int(os.environ.get(variable, many if EVERY_CASE else few))
+    return int(os.environ.get(variable, examples(few, many=many)))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

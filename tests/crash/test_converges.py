@@ -13,10 +13,19 @@ from tests.crash.drill import (
     list_unlisted,
     make_drill,
 )
+from tests.selection import long
+
+RETENTIONS = ("commits: 1", "fileVersions: 1")
+TABLES = sorted(path.name for path in CASES.iterdir() if path.is_dir())
+#: most histories are there for several table versions: each of those in turn gets one retention
+PAIRS = [
+    (case, retention) if (number + turn) % 2 == 0 else long(case, retention)
+    for number, case in enumerate(TABLES)
+    for turn, retention in enumerate(RETENTIONS)
+]
 
 
-@pytest.mark.parametrize("retention", ["commits: 1", "fileVersions: 1"])
-@pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir() if path.is_dir()))
+@pytest.mark.parametrize(("case", "retention"), PAIRS)
 def test_the_plan_after_an_apply_is_empty(case, retention, tmp_path):
     it = make_drill(CASES / case / "table.zip", tmp_path / "t", retention=retention)
     before = it.state()
