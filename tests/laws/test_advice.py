@@ -23,6 +23,7 @@ from reconciler.runtime import open_storage
 from reconciler.spec.model import Clustering, FileSizes, Query, TableSpec
 from reconciler.storage.wrappers import ReadOnlyStorage
 from tests.plain_tables import write_table
+from tests.selection import examples
 
 SIZES = st.integers(0, 1 << 40)
 LAYOUTS = st.builds(
@@ -77,7 +78,7 @@ def rows_of(seed, count, ordered):
     return table.sort_by(ordered) if ordered else table
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(6, many=12), deadline=None)
 @given(
     seed=st.integers(0, 1000),
     ordered=st.sampled_from([None, "a", "b"]),

@@ -27,9 +27,10 @@ from tests.laws.clean_tables import (
     tables,
     without_files,
 )
+from tests.selection import examples
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
-LAW = settings(max_examples=100, deadline=None)
+LAW = settings(max_examples=examples(50, many=100), deadline=None)
 
 
 def pairs(files):

@@ -19,8 +19,9 @@ from reconciler.layout.curves.rank_scale import make_quantile_scale, rank_values
 from reconciler.layout.curves.row_layout import assign_files, compute_keys, fit_layout, sort_by_key
 from reconciler.layout.curves.sorted_sample import sort_sample
 from reconciler.layout.curves.tie_breakers import make_tie_breakers
+from tests.selection import examples
 
-FEW = settings(max_examples=50, deadline=None)
+FEW = settings(max_examples=examples(25, many=50), deadline=None)
 A_TYPE = settings(max_examples=20, deadline=None)
 MICROS = pa.timestamp("us", "UTC")
 ZERO = datetime(1, 1, 1, tzinfo=UTC)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reconciler.spec.schema import KINDS, Schema, load_definition
 from reconciler.spec.typo_fixes import apply_fixes, find_fixes
 from tests.laws.specs import table_specs
+from tests.selection import examples
 
 
 def words(schema: Schema):
@@ -66,7 +67,7 @@ def digits(text: str) -> str:
     return re.sub("[^0-9]", "", text)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, many=150))
 @given(slipped())
 def test_fixes_restore_the_intended_words(files):
     meant, wrong = files

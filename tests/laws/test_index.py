@@ -27,6 +27,7 @@ from reconciler.index.version_store import (
 )
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
+from tests.selection import examples
 from tests.unit.index.footer_samples import index_facts, write_footer
 
 _number = count()
@@ -74,7 +75,7 @@ def keys_of(entries):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25, many=60), deadline=None)
 @given(files=FILES, share=st.integers(0, 6), data=st.data())
 def test_merged_parts_equal_the_whole_index(files, share, data):
     every = entries(files)
@@ -91,7 +92,7 @@ def test_merged_parts_equal_the_whole_index(files, share, data):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, many=40), deadline=None)
 @given(files=FILES, size=st.integers(1, 7))
 def test_joined_parts_equal_the_whole_index(files, size):
     every = entries(files)
@@ -104,7 +105,7 @@ def test_joined_parts_equal_the_whole_index(files, size):
     assert index_facts(index_footers(every, COLUMNS, SCHEMA)) == index_facts(join_indexes(sent))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, many=40), deadline=None)
 @given(files=FILES, wanted=st.sets(st.sampled_from(COLUMNS)))
 def test_stored_index_round_trips(files, wanted):
     index = index_footers(entries(files), COLUMNS, SCHEMA)
@@ -122,7 +123,7 @@ def _lies_within(value, low, high):
     return (low is None or low <= value) and (high is None or value <= high)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30, many=80), deadline=None)
 @given(rows=ROWS, group=st.integers(1, 3))
 def test_no_value_is_outside_its_bounds(rows, group):
     table = pa.Table.from_pylist(rows, SCHEMA)

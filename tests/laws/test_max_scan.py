@@ -15,6 +15,7 @@ import reconciler
 from tests.convergence import LATER, apply_until_done, random_partitions
 from tests.crash.clustering_drill import ClusteringDrill
 from tests.plain_tables import add_commit, write_table
+from tests.selection import examples
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -45,7 +46,7 @@ WHERES = (
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6, many=15), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     ordered=st.sampled_from([None, "a", "b"]),

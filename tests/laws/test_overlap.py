@@ -15,6 +15,7 @@ import reconciler
 from tests.convergence import LATER, apply_until_done, random_partitions
 from tests.crash.clustering_drill import ClusteringDrill
 from tests.plain_tables import add_commit, write_table
+from tests.selection import examples
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -33,7 +34,7 @@ spec:
 """
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(6, many=12), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     files=st.integers(2, 12),
@@ -70,7 +71,7 @@ def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
     )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(4, many=8), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     files=st.integers(2, 8),

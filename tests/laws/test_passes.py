@@ -25,6 +25,7 @@ from reconciler.spec.model import (
 )
 from reconciler.state.clustering_facts import ClusteringFacts
 from reconciler.state.clustering_layout import PastClustering
+from tests.selection import examples
 from tests.unit.planners.cow import table
 
 TARGET = 100
@@ -116,7 +117,7 @@ class World:
         return int(groups.bytes.sum()) / total
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(10, many=20), deadline=None)
 @given(
     counts=st.lists(st.integers(1, 9), min_size=1, max_size=2),
     a_group=st.integers(2, 8),

@@ -34,6 +34,7 @@ from reconciler.state.sampling.row_sample import read_sample
 from reconciler.storage.open import open_storage
 from tests.measured_reads import measure_reads
 from tests.plain_tables import make_orders, write_table
+from tests.selection import examples
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 #: rows of a file of which one is hardly ever what a query reads it for
@@ -87,7 +88,7 @@ def spec_of(
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(12, many=25), deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     files=st.lists(st.integers(1, 1500), min_size=1, max_size=5),

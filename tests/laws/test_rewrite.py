@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.rewrite.local import MemoryLimits
 from reconciler.rewrite.model import RowOrdering
+from tests.selection import examples
 from tests.unit.rewrite.tables import (
     FORM,
     base_file,
@@ -55,7 +56,7 @@ def columns(rows):
     target=st.sampled_from([3000, 1 << 30]),
     group_rows=st.sampled_from([1, 7, 1 << 20]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, many=40), deadline=None)
 def test_rewrite_keeps_all_rows(slices, ordering, bounds, outputs, target, group_rows):
     store = storage()
     files = [

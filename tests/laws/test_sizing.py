@@ -35,9 +35,10 @@ from reconciler.layout.sizing.stream_assignment import (
     list_free_space,
     rows_per_new_file,
 )
+from tests.selection import examples
 from tests.unit.layout.sizing.file_groups import make_groups
 
-LAW = settings(max_examples=50, deadline=None)
+LAW = settings(max_examples=examples(25, many=50), deadline=None)
 COW = CopyOnWrite()
 
 sizes = st.builds(

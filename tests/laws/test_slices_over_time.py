@@ -16,8 +16,9 @@ from reconciler.reader.file_schemas import find_evolved_instants, spell_types
 from reconciler.reader.incremental import find_commit_times, find_touched_slices, make_read_limit
 from reconciler.reader.slice_selection import ReadLimit, find_newest_write, pick_slices
 from tests.laws.clean_tables import instant_at, list_files, tables, tables_at_two_times
+from tests.selection import examples
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=examples(30, many=60), deadline=None)
 
 
 def seen(state, until=None, **how):

@@ -37,7 +37,7 @@ from tests.unit.layout.sizing.file_groups import make_groups
 from tests.write_runs import SCHEMA, WriteRuns
 
 LAW = settings(
-    max_examples=rounds("SMALL_FILES", few=12, many=100),
+    max_examples=rounds("SMALL_FILES", few=6, many=100),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -19,6 +19,7 @@ from reconciler.spec.load import load_specs
 from reconciler.spec.model import TableSpec
 from reconciler.spec.schema import TEXT
 from tests.laws.specs import table_specs
+from tests.selection import examples
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(TEXT))
 
@@ -52,7 +53,7 @@ def as_yaml(document):
     return yaml.dump(document, Dumper=_Quoting, allow_unicode=True)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(80, many=200))
 @given(table_specs())
 def test_spec_round_trips_through_its_document(spec):
     expected = loaded(as_json(written(spec)))
@@ -63,7 +64,7 @@ def test_spec_round_trips_through_its_document(spec):
     assert document == json.loads(canonical_json.to_canonical_bytes(spec_to_document(actual)))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(50, many=100))
 @given(table_specs(), st.randoms(use_true_random=False))
 def test_order_of_fields_does_not_matter(spec, random):
     keys = list(spec)
@@ -78,7 +79,7 @@ def test_order_of_fields_does_not_matter(spec, random):
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(50, many=100))
 @given(table_specs())
 def test_document_is_a_valid_spec_file(spec):
     expected = loaded(as_json(written({**spec, "path": "/lake/t"})))
@@ -87,7 +88,7 @@ def test_document_is_a_valid_spec_file(spec):
     assert expected == loaded(as_yaml(written(block)))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(50, many=100))
 @given(table_specs())
 def test_every_loaded_spec_is_valid_by_the_schema(spec):
     loaded(as_json(written(spec)))

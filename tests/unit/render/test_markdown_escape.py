@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
+from tests.selection import examples
 
 #: what GitHub or GitLab makes a link or a picture of, outside code
 REFERENCES = {
@@ -68,7 +69,7 @@ def test_a_forge_finds_nothing_in_a_sentence(bait):
         assert {"ul", "li", "code"} >= set(Eye(f"- {escape_markdown(text)}\n").tags)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, many=300), deadline=None)
 @given(st.lists(st.sampled_from(BAITS) | st.text(max_size=3), max_size=6))
 def test_a_forge_finds_nothing_in_any_mixture(pieces):
     text = "".join(pieces).encode("utf-8", "replace").decode()

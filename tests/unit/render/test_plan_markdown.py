@@ -27,6 +27,7 @@ from reconciler.plans.model import (
 from reconciler.render.markdown_escape import code_block
 from reconciler.render.page import utf16_length
 from reconciler.render.plan_markdown import COMMENT_LIMIT, plan_markdown
+from tests.selection import examples
 from tests.unit.render.test_markdown_escape import BAITS, seen
 
 #: what the comment itself is made of
@@ -112,7 +113,7 @@ HOSTILE = [
 texts = st.sampled_from([*HOSTILE, *BAITS, "/close", "x\n/merge"]) | st.text(max_size=20)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, many=150), deadline=None)
 @given(st.lists(texts, min_size=6, max_size=6))
 def test_nothing_that_others_chose_becomes_markup(said):
     name, path, rule, because, partition, error = (
