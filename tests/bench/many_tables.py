@@ -89,7 +89,7 @@ class Slow(RecordingStorage):
 
     latency_s = 0.0
 
-    def _gate(self, call: StorageCall, *rest: Any) -> Any:
+    def _intercept(self, call: StorageCall, *rest: Any) -> Any:
         time.sleep(self.latency_s)
         return super()._intercept(call, *rest)
 

@@ -439,7 +439,7 @@ def test_what_another_writer_has_completed_is_adopted_and_our_files_go(it):
     class AtTheEnd(Hook):
         """The second time that the lock is taken is to publish."""
 
-        def _gate(self, call, act, torn=None):  # noqa: ARG002
+        def _intercept(self, call, act, torn=None):  # noqa: ARG002
             if call.method == "create" and call.paths[0].endswith("lock"):
                 lock.append(call)
                 if len(lock) == 2:

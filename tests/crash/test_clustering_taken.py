@@ -167,7 +167,7 @@ def test_one_that_is_rolled_back_after_our_last_look_is_not_completed(it):
     class AtTheEnd(Hook):
         """After the files are looked for the table's properties are read once more."""
 
-        def _gate(self, call, act, torn=None):  # noqa: ARG002
+        def _intercept(self, call, act, torn=None):  # noqa: ARG002
             if call.method == "stat" and call.paths[0].endswith(".parquet"):
                 theirs[:] = ["soon"]
             elif theirs == ["soon"] and call.paths[0].endswith(".properties"):

@@ -158,7 +158,7 @@ class Refusing(_StorageWrapper):
         super().__init__(inner)
         self._refuses, self._error = refuses, error
 
-    def _gate(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
+    def _intercept(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
         if self._refuses(call):
             raise self._error
         return act()
@@ -284,7 +284,7 @@ class Undeletable(_StorageWrapper):
             ]
         return super().delete_many(paths)
 
-    def _gate(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
+    def _intercept(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
         return act()
 
 
@@ -314,7 +314,7 @@ class Racing(_StorageWrapper):
         super().__init__(inner)
         self._it, self._left, self._is_same = it, times, is_same_file
 
-    def _gate(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
+    def _intercept(self, call, act, torn=None):  # noqa: ARG002 (the wrapper's)
         if of_the_index("create")(call) and self._left:
             self._left -= 1
             self._publish(call.paths[0])

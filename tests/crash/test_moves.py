@@ -117,7 +117,7 @@ class Hook(RecordingStorage):
         super().__init__(inner)
         self.ending, self.act, self.after, self.done = ending, act, after, False
 
-    def _gate(self, call, act, torn=None):
+    def _intercept(self, call, act, torn=None):
         is_it = not self.done and call.mutates and call.paths[0].endswith(self.ending)
         if is_it:
             self.done = True

@@ -44,7 +44,7 @@ class Unreadable(RecordingStorage):
 
     completed = False
 
-    def _gate(self, call, act, torn=None):
+    def _intercept(self, call, act, torn=None):
         if self.completed and call.paths[0].startswith(".hoodie/metadata"):
             raise StorageError(call.paths[0], "cannot be listed")
         found = super()._intercept(call, act, torn)

@@ -100,7 +100,7 @@ def act_after(pattern, act):
     seen = []
 
     class When(RecordingStorage):
-        def _gate(self, call, what, torn=None):
+        def _intercept(self, call, what, torn=None):
             found = super()._intercept(call, what, torn)
             if call.mutates and not seen and re.search(pattern, call.paths[0]):
                 seen.append(call)
@@ -115,7 +115,7 @@ def die_at(pattern):
     dead = []
 
     class Dies(RecordingStorage):
-        def _gate(self, call, what, torn=None):
+        def _intercept(self, call, what, torn=None):
             if call.mutates and any(re.search(pattern, path) for path in call.paths[:1]):
                 dead.append(call)
             if dead:

@@ -92,7 +92,7 @@ def before(number, act):
     seen = []
 
     class Before(RecordingStorage):
-        def _gate(self, call, what, torn=None):
+        def _intercept(self, call, what, torn=None):
             if call.mutates:
                 seen.append(call)
                 if len(seen) == number:

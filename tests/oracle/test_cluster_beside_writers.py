@@ -31,7 +31,7 @@ class Meanwhile(_StorageWrapper):
         super().__init__(inner)
         self.text, self.act = text, act
 
-    def _gate(self, call, act, torn=None):  # noqa: ARG002
+    def _intercept(self, call, act, torn=None):  # noqa: ARG002
         done = act()
         if call.mutates and self.text in call.paths[0] and "/metadata/" not in call.paths[0]:
             todo, self.act = self.act, lambda: None

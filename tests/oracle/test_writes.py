@@ -294,7 +294,7 @@ class Dying(RecordingStorage):
         super().__init__(inner)
         self.path, self.is_dead = re.compile(path), False
 
-    def _gate(self, call, act, torn=None):
+    def _intercept(self, call, act, torn=None):
         self.is_dead = self.is_dead or (call.mutates and bool(self.path.match(call.paths[0])))
         if self.is_dead:
             raise KilledError

@@ -290,7 +290,7 @@ class Meanwhile(RecordingStorage):
         super().__init__(inner)
         self.returns = returns
 
-    def _gate(self, call, act, torn=None):
+    def _intercept(self, call, act, torn=None):
         self.returns.look_at(call)
         return super()._intercept(call, act, torn)
 
