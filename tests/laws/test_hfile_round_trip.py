@@ -8,23 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.hudi.codecs import hfile_reader, hfile_writer
-from reconciler.hudi.codecs.crc32c import compute_crc32c
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block, read_blocks
 from reconciler.hudi.metadata.index_keys import split_by_file_group
 from reconciler.hudi.metadata.listing import merge_file_sizes
 
 KEYS = st.binary(max_size=300)
 NAMES = st.dictionaries(st.sampled_from("abcd"), st.none() | st.integers(1, 9))
-
-
-def bitwise(data):
-    """Compute CRC-32C bit by bit."""
-    register = 0xFFFFFFFF
-    for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = register >> 1 ^ (0x82F63B78 if register & 1 else 0)
-    return register ^ 0xFFFFFFFF
 
 
 @given(st.dictionaries(KEYS, st.binary(max_size=3000), min_size=1), st.sets(KEYS, max_size=5))
@@ -76,13 +65,6 @@ def test_samples_include_the_first_entry_of_every_block(keys, size):
 
     assert sorted(set(samples)) == samples
     assert set(firsts.values()) <= dict(samples).keys() <= cells.keys()
-
-
-@given(st.lists(st.binary(min_size=4, max_size=600), max_size=5))
-@settings(deadline=None)
-def test_checksums_of_many_pieces_equal_single_ones(pieces):
-
-    assert [bitwise(piece) for piece in pieces] == [int(word) for word in compute_crc32c(pieces)]
 
 
 @given(
