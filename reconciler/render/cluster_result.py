@@ -77,7 +77,9 @@ def describe_measured_query(query: MeasuredQuery) -> str:
     'query one customer reads 2 of 31 files, 2.0 KiB (5 %); predicted: 3 files, 3.0 KiB'
     """
     new = "new " if query.unread else ""
-    said = f"{words.format_number(query.files)} of {words.format_count(query.of_files, f'{new}file')}"
+    said = (
+        f"{words.format_number(query.files)} of {words.format_count(query.of_files, f'{new}file')}"
+    )
     share = words.format_share(query.bytes, query.of_bytes)
     found = f"query {query.query} reads {said}, {words.format_size(query.bytes)} ({share})"
     if query.unread:

@@ -4,11 +4,6 @@ A column is required unless its type is a union with null, decimals have fixed l
 their unit. Unlike the Avro writer, lists have three levels, as in files of Hudi's row writer: every
 reader accepts them, and they can hold null. Source: HoodieAvroUtils.addMetadataFields and
 parquet-avro's AvroSchemaConverter.
-
-Source: HoodieAvroUtils.addMetadataFields and parquet-avro's AvroSchemaConverter: a column is
-required unless its type is a union with null, decimals are of fixed length, times keep their unit.
-One thing is newer: lists have three levels, as those of Hudi's row writer, which every reader takes
-and which can hold null.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 The field names are those of JSON commits (version 6) and of Avro commits (8 and later). Source:
 HoodieWriteStat as HoodieCreateHandle fills it, for clusterings and inserts alike, and
 HoodieMergeHandle.
-
-Source: HoodieWriteStat as HoodieCreateHandle fills it, for clusterings and inserts alike, and
-HoodieMergeHandle; the names are those of JSON commits (version 6) and of Avro ones (8 and on).
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 It differs from parquet-mr in ways that no reader notices: dictionaries and pages are cut elsewhere,
 and the root is named ``schema``. Source: HoodieAvroParquetWriter, HoodieBloomFilterWriteSupport.
-
-Source: HoodieAvroParquetWriter, HoodieBloomFilterWriteSupport. What parquet-mr would do otherwise
-and no reader minds: dictionaries and pages are cut elsewhere, and the root's name is ``schema``.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ Gregorian one. Before that date they give the same number to different days. Tim
 1900, because of old local times. A file of Hudi's row writer names its calendar, a file of its Avro
 writer does not; for those, Spark refuses old values unless its settings decide. Source: Spark's
 DataSourceUtils.datetimeRebaseSpec, RebaseDateTime.
-
-Source: Spark's DataSourceUtils.datetimeRebaseSpec, RebaseDateTime.
 """
 
 from __future__ import annotations

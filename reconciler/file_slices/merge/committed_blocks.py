@@ -3,10 +3,6 @@
 Corrupt blocks and blocks of uncommitted writes are ignored. A rollback removes earlier blocks of
 its target. A block that log compaction wrote takes the position of the last block it replaces.
 Source: BaseHoodieLogRecordReader.scanInternal.
-
-Source: BaseHoodieLogRecordReader.scanInternal. Corrupt and half-written blocks are ignored, blocks
-that nobody committed too, a rollback takes back the earlier blocks of its target, and a block that
-log compaction wrote stands where the last of those stood that it was made of.
 """
 
 from __future__ import annotations

@@ -146,8 +146,6 @@ def pick_newest(
     ``is_final``: deletions without event time. They remove everything before them; afterwards only
     a record counts, whatever its event time, not a deletion of a delete block (``is_listed``).
     Source: BufferedRecordMergerFactory.EventTimeRecordMerger, deltaMergeDeleteRecord.
-
-    Source: BufferedRecordMergerFactory.EventTimeRecordMerger, deltaMergeDeleteRecord.
     """
     found = pick_last(codes, groups)
     several = np.flatnonzero(np.bincount(codes, minlength=groups)[codes] > 1)

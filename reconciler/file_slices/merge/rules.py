@@ -3,10 +3,6 @@
 An unknown rule is refused by name, but only when a slice with log files is read; without log files
 there is nothing to merge. Source: HoodieTableConfig (inferMergingConfigsForPreV9Table,
 inferMergingConfigsForV9TableCreation), HoodieRecordPayload, DeleteContext.
-
-Source: HoodieTableConfig (inferMergingConfigsForPreV9Table, inferMergingConfigsForV9TableCreation),
-HoodieRecordPayload, DeleteContext. What names a rule that is not known here is refused by name,
-when a slice with log files is read: without log files there is nothing to merge.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class BloomShape:
         ``max_entries`` is hoodie.bloom.index.filter.dynamic.max.entries. Raises ValueError for
         values Hudi cannot use.
 
-        >>> BloomShape.of("SIMPLE")
+        >>> BloomShape.from_options("SIMPLE")
         BloomShape(code='SIMPLE', bits=2587966, hashes=30, entries=0, max_entries=0)
         """
         if entries < 1 or not 0 < error < 1:

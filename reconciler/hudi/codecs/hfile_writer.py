@@ -3,8 +3,6 @@
 It serves log blocks and base files. It uses gzip, CRC32 and one index level with whole cell keys,
 and has no bloom filter, since no reader needs one. Source: HBase's HFileWriterImpl and
 HoodieHFileDataBlock (Hudi 0.15, 1.0); 1.1 and 1.2 accept it.
-
-Source: HBase's HFileWriterImpl and HoodieHFileDataBlock (Hudi 0.15, 1.0); accepted by 1.1 and 1.2.
 """
 
 from __future__ import annotations

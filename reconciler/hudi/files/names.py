@@ -2,9 +2,6 @@
 
 ``table_files`` applies the same grammar to columns, so the patterns stay within RE2. Source: Hudi's
 FSUtils (BASE_FILE_PATTERN, LOG_FILE_PATTERN) and HoodiePartitionMetadata.
-
-Source: Hudi's FSUtils (BASE_FILE_PATTERN, LOG_FILE_PATTERN) and HoodiePartitionMetadata. The
-patterns are shared with ``files``, which applies them to columns; so they stay within RE2.
 """
 
 from __future__ import annotations

@@ -4,9 +4,6 @@ Tables of version 9 record the type of the bounds. Older ones show it only by th
 decimals with 15 digits after the point. Source: HoodieAvroWrapperUtils, ValueType (1.1 on),
 HoodieTableMetadataUtil.isColumnTypeSupported (1.x); and entries that 0.15.0, 1.0.2 and 1.2.0 wrote
 for every type.
-
-Source: HoodieAvroWrapperUtils, ValueType (1.1 on), HoodieTableMetadataUtil.isColumnTypeSupported
-(1.x); and records that 0.15.0, 1.0.2 and 1.2.0 wrote of every type.
 """
 
 from __future__ import annotations

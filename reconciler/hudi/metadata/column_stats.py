@@ -4,8 +4,6 @@ Entries of a column are adjacent, so other columns are not decoded and hardly re
 may be wrong are left out. For a float column with NaN, Hudi records a range from zero to zero; for
 a column of nulls, a range from zero to zero or none. Source: HoodieMetadataPayload,
 HoodieAvroWrapperUtils, ValueType (1.1 on).
-
-Source: HoodieMetadataPayload, HoodieAvroWrapperUtils, ValueType (1.1 on).
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 The metadata table's own cleaning, compaction and rollback use the statistics, so they are filled as
 Hudi fills them. Source: HoodieAppendHandle and CommitMetadataSerDe (0.15 to 1.2).
-
-Source: HoodieAppendHandle and CommitMetadataSerDe (0.15 to 1.2). The stats feed the metadata
-table's own cleaning, compaction and rollback, so they are filled as Hudi fills them.
 """
 
 from __future__ import annotations

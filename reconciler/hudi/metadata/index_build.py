@@ -4,9 +4,6 @@ Like Hudi's own initialisation, it writes a base file in each of a fixed number 
 chosen by the key's hash. The indexes count once the data table's properties list them, so the
 instant is on no other timeline. Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem,
 bulkCommit; HoodieTableMetadataUtil.createAsyncIndexerTimestamp (0.15).
-
-Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, bulkCommit;
-HoodieTableMetadataUtil.createAsyncIndexerTimestamp (0.15).
 """
 
 from __future__ import annotations

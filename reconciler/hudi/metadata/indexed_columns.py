@@ -3,8 +3,6 @@
 From version 8 on, Hudi records the columns. Before that, only the entries show them: each key
 starts with the column's hash, so a few blocks of each file group reveal all columns. Source:
 HoodieIndexDefinition, ColumnIndexID; HoodieTableMetadataUtil.getColumnsToIndex.
-
-Source: HoodieIndexDefinition, ColumnIndexID; HoodieTableMetadataUtil.getColumnsToIndex.
 """
 
 from __future__ import annotations

@@ -3,10 +3,6 @@
 Readers see none of it before the data table's properties list the partition ``files``, so the
 caller writes all of it first. Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem,
 initializeFilesPartition and the files that 0.15, 1.0 and 1.2 write.
-
-Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFilesPartition and the
-files that 0.15, 1.0 and 1.2 leave. Readers see none of it before the data table's properties list
-the partition ``files``, so the caller brings all of it to storage first.
 """
 
 from __future__ import annotations

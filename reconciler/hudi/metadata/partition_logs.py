@@ -3,8 +3,6 @@
 New files are listed, ranged, filtered and located in the same way, whether their rows were moved or
 are new. What else is recorded, and which partitions, depends on the commit. Source:
 HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
-
-Source: HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
 """
 
 from __future__ import annotations

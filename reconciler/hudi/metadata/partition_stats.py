@@ -3,8 +3,6 @@
 A newer record replaces an older one when its bounds are tight; otherwise it widens them. Hudi's
 writers make only tight bounds. A deleted record means that the partition had no rows then. Source:
 HoodieTableMetadataUtil.mergeColumnStatsRecords, getPartitionStatsIndexKey (1.0 on).
-
-Source: HoodieTableMetadataUtil.mergeColumnStatsRecords, getPartitionStatsIndexKey (1.0 on).
 """
 
 from __future__ import annotations

@@ -5,9 +5,6 @@ with an empty key. Hudi's versions store a column's bounds in different ways per
 learned from existing records and never guessed. Source: HoodieMetadataPayload,
 HoodieTableMetadataUtil (convertMetadataToColumnStatsRecords, …ToBloomFilterRecords,
 …ToRecordIndexRecords), HoodieAvroWrapperUtils.
-
-Source: HoodieMetadataPayload, HoodieTableMetadataUtil (convertMetadataToColumnStatsRecords,
-…ToBloomFilterRecords, …ToRecordIndexRecords), HoodieAvroWrapperUtils.
 """
 
 from __future__ import annotations
@@ -167,8 +164,10 @@ class BoundWrapper:
 def _fits_wrapper(bound: Bound, kind: str) -> bool:
     """Return whether a 32-bit wrapper holds the bound exactly: its column may have been widened.
 
-    >>> _fits_wrapper(0.1, "FloatWrapper"), _fits_wrapper(0.5, "FloatWrapper"), _fits_wrapper(1 << 31, "IntWrapper")
-    (False, True, False)
+    >>> _fits_wrapper(0.1, "FloatWrapper"), _fits_wrapper(0.5, "FloatWrapper")
+    (False, True)
+    >>> _fits_wrapper(1 << 31, "IntWrapper")
+    False
     """
     if kind in _INTS and isinstance(bound, int):
         return -_INT_LIMIT <= bound < _INT_LIMIT

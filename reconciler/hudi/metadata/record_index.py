@@ -4,9 +4,6 @@ A key is in the file group of its hash, where keys are sorted. Its newest record
 Work is done on columns, except for the entries of the blocks that are read. Source:
 HoodieBackedTableMetadata.readRecordIndex, HoodieTableMetadataUtil (mapRecordKeyToFileGroupIndex,
 getLocationFromRecordIndexInfo).
-
-Source: HoodieBackedTableMetadata.readRecordIndex, HoodieTableMetadataUtil
-(mapRecordKeyToFileGroupIndex, getLocationFromRecordIndexInfo).
 """
 
 from __future__ import annotations

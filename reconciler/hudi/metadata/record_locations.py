@@ -3,9 +3,6 @@
 It works on columns: a few bytes of every key are in memory at once, and the cells of one file
 group. Source: HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords, reduceByKeys (a key that
 is deleted in one file and written in another is only written), mapRecordKeyToFileGroupIndex.
-
-Source: HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords, reduceByKeys (a key that is
-deleted here and written there is only written), mapRecordKeyToFileGroupIndex.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 It is one deltacommit of the data instant, as for a clean; readers see it only when the data table's
 instant completes. Replaced files stay listed until a clean removes them. Source:
 HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
-
-Source: HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
 """
 
 from __future__ import annotations

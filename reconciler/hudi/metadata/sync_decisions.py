@@ -3,9 +3,6 @@
 One function decides for all of them, so that none is forgotten: an index that silently misses an
 action loses rows. Source: MetadataPartitionType and
 HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2), and experiments with each version.
-
-Source: MetadataPartitionType and HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2),
-and experiments with each of them.
 """
 
 from __future__ import annotations

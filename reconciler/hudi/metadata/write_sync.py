@@ -5,9 +5,6 @@ partitions may grow. Replaced file groups stay listed until a clean removes them
 that stay in their file group keep their location. Source:
 HoodieTableMetadataUtil.convertMetadataToRecords, BaseFileRecordParsingUtils;
 HoodieBackedTableMetadataWriter.getRecordIndexReplacedRecords (0.15 to 1.2).
-
-Source: HoodieTableMetadataUtil.convertMetadataToRecords, BaseFileRecordParsingUtils;
-HoodieBackedTableMetadataWriter.getRecordIndexReplacedRecords (0.15 to 1.2).
 """
 
 from __future__ import annotations

@@ -4,10 +4,6 @@ Times are in UTC unless the spec gives another zone for the writers. In that cas
 LOCAL, which is Hudi's default, and the property does not name the zone. Source:
 HoodieTableConfig.create, HoodieTableMetaClient.TableBuilder (0.15, 1.0, 1.2) and the files they
 write.
-
-Source: HoodieTableConfig.create, HoodieTableMetaClient.TableBuilder (0.15, 1.0, 1.2) and the files
-that they leave. Times are in UTC unless the table's writers are declared to count in another zone:
-then the timeline is LOCAL, as Hudi has it by default, and the property does not say which.
 """
 
 from __future__ import annotations

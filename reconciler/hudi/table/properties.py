@@ -3,8 +3,6 @@ r"""Read and write ``hoodie.properties``.
 The format is that of Java's ``Properties.store``: ISO-8859-1, ``\\uXXXX`` escapes, a backslash
 before ``: = # !``. The checksum covers only the names of the database and the table. Source:
 HoodieTableConfig.
-
-Source: HoodieTableConfig; the checksum is over the database's and the table's name only.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The archive has three records per instant, one per state.
 
-Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x). Three records an instant, one a state.
+Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x).
 """
 
 from __future__ import annotations

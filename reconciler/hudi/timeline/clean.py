@@ -2,8 +2,6 @@
 
 Paths inside a plan are absolute and may be of another machine, so only file names are used. Source:
 CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
-
-Source: CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 A table service declares the schema it found, which may be an old one, so it does not count. Source:
 TableSchemaResolver, WriteOperationType.canUpdateSchema.
-
-Source: TableSchemaResolver, WriteOperationType (canUpdateSchema: a table service declares what it
-found, maybe long ago).
 """
 
 from __future__ import annotations
@@ -33,7 +30,8 @@ def list_top_columns(text: str) -> dict[str, str] | None:
     Returns None for a text that is not a record schema; the code that reads rows reports what is
     wrong.
 
-    >>> list_top_columns('{"type": "record", "name": "t", "fields": [{"name": "id", "type": "int"}]}')
+    >>> field = '{"name": "id", "type": "int"}'
+    >>> list_top_columns('{"type": "record", "name": "t", "fields": [' + field + "]}")
     {'id': ''}
     """
     try:

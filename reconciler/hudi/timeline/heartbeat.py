@@ -2,9 +2,6 @@
 
 Hudi reads only the time and beats once a minute. It treats a missing file as a beat in 1970.
 Source: HoodieHeartbeatClient.
-
-Source: HoodieHeartbeatClient. Hudi reads only the time and beats once a minute; a missing file
-counts as a beat at the epoch.
 """
 
 from __future__ import annotations

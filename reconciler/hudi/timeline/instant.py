@@ -3,9 +3,6 @@
 Only layout 2 puts the completion time into a completed file's name. In both layouts the inflight
 file of a commit has no action in its name. Source: Hudi's InstantFileNameGeneratorV1 (layout 1) and
 V2 (layout 2).
-
-Source: Hudi's InstantFileNameGeneratorV1 (layout 1) and V2 (layout 2). Completed names carry the
-completion time in layout 2 only; the inflight file of a commit has no action word in both.
 """
 
 from __future__ import annotations

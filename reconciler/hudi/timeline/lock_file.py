@@ -3,9 +3,6 @@
 Hudi creates the file exclusively, ignores its content and deletes it to release the lock. It breaks
 a lock that was modified more than the configured minutes ago (0 = never). Source:
 FileSystemBasedLockProvider.
-
-Source: FileSystemBasedLockProvider. Hudi creates the file exclusively, ignores its content, deletes
-it to release, and breaks it when it was modified more than the configured minutes ago (0 = never).
 """
 
 from __future__ import annotations

@@ -3,10 +3,6 @@
 A marker lies in ``.hoodie/.temp/<instant>/<partition>/`` and is named ``<data file>.marker.<CREATE|
 MERGE|APPEND>``. Hudi's timeline server instead writes many markers into one file, one per line
 (TimelineServerBasedWriteMarkers). Source: DirectWriteMarkers.
-
-Source: DirectWriteMarkers. They lie in ``.hoodie/.temp/<instant>/<partition>/`` and are named
-``<data file>.marker.<CREATE|MERGE|APPEND>``. Hudi's timeline server keeps many in one file instead,
-a line each (TimelineServerBasedWriteMarkers).
 """
 
 from __future__ import annotations

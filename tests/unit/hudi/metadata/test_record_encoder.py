@@ -127,7 +127,7 @@ def test_the_digits_of_a_decimal_are_those_of_the_scale_that_the_index_keeps(bou
 
 
 def test_a_decimal_of_more_digits_than_the_index_keeps_is_refused():
-    with pytest.raises(UnsupportedError, match="f: 3.255 has more than the 2 decimal digits"):
+    with pytest.raises(UnsupportedError, match=r"f: 3\.255 has more than the 2 decimal digits"):
         typed("7,2").wrap(Decimal("3.255"), "f")
 
 
