@@ -18,8 +18,9 @@ from reconciler.layout.curves.pseudo_random import (
 )
 from reconciler.layout.curves.row_layout import (
     Curve,
+    DirectMapping,
+    FitSample,
     RowLayout,
-    ValueMapping,
     fit_layout,
     needed_sample_rows,
 )
@@ -82,18 +83,16 @@ def fit_group_layout(
     sizes = np.repeat(
         [sample.bytes for sample in samples], [len(sample.rows) for sample in samples]
     )
+    # tie breakers of record keys are pseudo-random too, so these serve as well
+    ties = pseudo_random_bits(len(rows), len(samples))
+    direct = DirectMapping(positions=ordering.positions or None, zone=ordering.zone)
     return fit_layout(
-        rows,
+        FitSample(rows=rows, ties=ties, sizes=sizes),
         ordering.columns,
         files=group.outputs,
         curve=cast("Curve", ordering.curve or "kd-tree"),
-        mapping=cast("ValueMapping", ordering.mapping or "rank"),
         queries=ordering.queries,
-        # those of keys are as if drawn, and so are these
-        ties=pseudo_random_bits(len(rows), len(samples)),
-        sizes=sizes,
-        positions=ordering.positions or None,
-        zone=ordering.zone,
+        direct=direct if ordering.mapping == "direct" else None,
     )
 
 

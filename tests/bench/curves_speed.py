@@ -19,7 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
-from reconciler.layout.curves.row_layout import assign_files, compute_keys, fit_layout, sort_by_key
+from reconciler.layout.curves.row_layout import (
+    DirectMapping,
+    FitSample,
+    assign_files,
+    compute_keys,
+    fit_layout,
+    sort_by_key,
+)
 from tests.bench.curve_data import trips
 
 FILES = 71
@@ -40,7 +47,7 @@ def timed(name: str, table: pa.Table, columns: list[str], **options: Any) -> Non
     """Print the speed of one layout."""
     rows = table.num_rows
     sample = table.take(np.linspace(0, rows - 1, SAMPLE).astype(np.int64))
-    layout = fit_layout(sample, columns, files=FILES, **options)
+    layout = fit_layout(FitSample(rows=sample), columns, files=FILES, **options)
     key = compute_keys(layout, table)
     part = np.ascontiguousarray(key[:, assign_files(layout, key) == 0])
     work = {
@@ -48,7 +55,9 @@ def timed(name: str, table: pa.Table, columns: list[str], **options: Any) -> Non
         "files": (lambda: assign_files(layout, key), rows),
         "order": (lambda: sort_by_key(part), part.shape[1]),
     }
-    fitted = cpu_seconds(lambda: fit_layout(sample, columns, files=FILES, **options), 1)
+    fitted = cpu_seconds(
+        lambda: fit_layout(FitSample(rows=sample), columns, files=FILES, **options), 1
+    )
     speeds = [f"{what} {n / cpu_seconds(do) / 1e6:6.1f}" for what, (do, n) in work.items()]
     print(
         f"{len(columns)} {name:22} fit {fitted:4.1f} s  {'  '.join(speeds)}  M rows/s", flush=True
@@ -82,7 +91,9 @@ def main() -> None:
             timed(curve, table, columns, curve=curve)
         timed("kd-tree, queries", table, columns, curve="kd-tree", queries=queries)
         for curve in ("z-order", "hilbert"):
-            timed(f"{curve}, direct", table, columns, curve=curve, mapping="direct", places=at)
+            timed(
+                f"{curve}, direct", table, columns, curve=curve, direct=DirectMapping(positions=at)
+            )
     numbers = np.random.default_rng(2).integers(0, 10**9, said.rows)
     text = pa.array(numbers).cast(pa.string())
     table = pa.table({"customer": text, "pickup_us": table["pickup_us"]})

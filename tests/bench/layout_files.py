@@ -17,6 +17,7 @@ from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.layout.curves.row_layout import (
+    FitSample,
     assign_files,
     compute_keys,
     fit_layout,
@@ -40,7 +41,9 @@ def write_layout_files(
         len(table), min(len(table), needed_sample_rows(count)), replace=False
     )
     picked.sort()
-    layout = fit_layout(table.take(picked), columns, files=count, queries=queries, ties=tie[picked])
+    layout = fit_layout(
+        FitSample(rows=table.take(picked), ties=tie[picked]), columns, files=count, queries=queries
+    )
     along = compute_keys(layout, table, ties=tie)
     file = assign_files(layout, along, ties=tie)
     names = []

@@ -25,6 +25,8 @@ import pyarrow as pa
 from reconciler.layout.curves.curve_keys import interleave_bits
 from reconciler.layout.curves.lanes import fixed_lanes
 from reconciler.layout.curves.row_layout import (
+    DirectMapping,
+    FitSample,
     RowLayout,
     compute_keys,
     fit_layout,
@@ -69,7 +71,11 @@ def by_hudi(curve: str) -> Callable[[Data], Files]:
         places = [PLACES[name] for name in data.columns]
         few = data.table.slice(0, 1000)
         layout = fit_layout(
-            few, data.columns, files=1, curve=curve, mapping="direct", positions=places
+            FitSample(rows=few),
+            data.columns,
+            files=1,
+            curve=curve,
+            direct=DirectMapping(positions=places),
         )
         return evenly(compute_keys(layout, data.table), data.files)
 
@@ -103,12 +109,11 @@ def by_us(data: Data, *, curve: str, queries: bool = False) -> Files:
     declared = [where(query) for query in data.declared] if queries else []
     tie = make_tie_breakers(pa.array(np.arange(data.table.num_rows)), "id")
     layout = fit_layout(
-        data.table.take(picked),
+        FitSample(rows=data.table.take(picked), ties=tie[picked]),
         data.columns,
         files=data.files,
         curve=curve,
         queries=declared,
-        ties=tie[picked],
     )
     key = compute_keys(layout, data.table, ties=tie)
     return files_of(layout, key, ties=tie), key, layout

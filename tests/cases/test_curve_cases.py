@@ -11,7 +11,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.layout.curves.row_layout import compute_keys, fit_layout, sort_by_key
+from reconciler.layout.curves.row_layout import (
+    DirectMapping,
+    FitSample,
+    compute_keys,
+    fit_layout,
+    sort_by_key,
+)
 
 FOLDER = Path(__file__).parent / "curves"
 #: 1500 rows of every type with nulls, NaN and signed zeros, in UTC
@@ -68,13 +74,11 @@ def test_rows_are_in_the_order_that_hudi_gave_them(name, case, zone):
     by_hudi = np.asarray(orders[case])
 
     layout = fit_layout(
-        rows,
+        FitSample(rows=rows),
         columns,
         files=1,
         curve=curve,
-        mapping="direct",
-        positions=[places[column] for column in columns],
-        zone=zone,
+        direct=DirectMapping(positions=[places[column] for column in columns], zone=zone),
     )
     key = compute_keys(layout, rows)[:, by_hudi]
 

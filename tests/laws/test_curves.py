@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from reconciler.layout.curves.curve_keys import hilbert_keys
 from reconciler.layout.curves.rank_scale import make_quantile_scale, rank_values
-from reconciler.layout.curves.row_layout import assign_files, compute_keys, fit_layout, sort_by_key
+from reconciler.layout.curves.row_layout import (
+    FitSample,
+    assign_files,
+    compute_keys,
+    fit_layout,
+    sort_by_key,
+)
 from reconciler.layout.curves.sorted_sample import sort_sample
 from reconciler.layout.curves.tie_breakers import make_tie_breakers
 from tests.selection import examples
@@ -113,7 +119,7 @@ def test_linear_keys_have_the_order_of_values(name, data):
     sample = [without_last_zeros(value) for value in data.draw(values_of(name))]
     table = pa.table({"c": pa.array(sample, kind), "n": np.arange(len(sample))})
 
-    layout = fit_layout(table, ["c", "n"], files=1, curve="linear")
+    layout = fit_layout(FitSample(rows=table), ["c", "n"], files=1, curve="linear")
 
     expected = sorted(range(len(sample)), key=[by_value(name)(v) for v in sample].__getitem__)
     assert expected == sort_by_key(compute_keys(layout, table)).tolist()
@@ -144,7 +150,7 @@ def test_key_does_not_depend_on_other_rows(taken, curve, count, shuffled):
     mixed = list(range(len(taken)))
     shuffled.shuffle(mixed)
     layout = fit_layout(
-        table, "xys", files=count, curve=curve, queries=QUERIES, ties=ties_of(table)
+        FitSample(rows=table, ties=ties_of(table)), "xys", files=count, curve=curve, queries=QUERIES
     )
     again = pickle.loads(pickle.dumps(layout))
     other = table.take(mixed)
@@ -166,7 +172,13 @@ def test_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count, 
     other = table.take(mixed)
 
     found = [
-        fit_layout(sample, "xys", files=count, curve=curve, queries=QUERIES, ties=ties_of(sample))
+        fit_layout(
+            FitSample(rows=sample, ties=ties_of(sample)),
+            "xys",
+            files=count,
+            curve=curve,
+            queries=QUERIES,
+        )
         for sample in (table, other)
     ]
 
@@ -177,7 +189,9 @@ def test_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count, 
 @FEW
 @given(rows, rows, st.sampled_from(["linear", "z-order", "kd-tree"]), st.integers(1, 9))
 def test_keys_ascend_along_each_column_while_others_are_constant(taken, others, curve, count):
-    layout = fit_layout(table_of(taken), "xys", files=count, curve=curve, queries=QUERIES)
+    layout = fit_layout(
+        FitSample(rows=table_of(taken)), "xys", files=count, curve=curve, queries=QUERIES
+    )
     _, y, s = others[0]
     xs = sorted((x for x, _, _ in others), key=by_value("double"))
     table = table_of([(x, y, s) for x in xs])
@@ -191,7 +205,7 @@ def test_keys_ascend_along_each_column_while_others_are_constant(taken, others, 
 @FEW
 @given(rows, curves)
 def test_zeros_of_both_signs_have_one_key(taken, curve):
-    layout = fit_layout(table_of(taken), "xys", files=5, curve=curve)
+    layout = fit_layout(FitSample(rows=table_of(taken)), "xys", files=5, curve=curve)
     _, y, s = taken[0]
 
     plus, minus = compute_keys(layout, table_of([(0.0, y, s), (-0.0, y, s)])).T.tolist()
@@ -204,7 +218,7 @@ def test_zeros_of_both_signs_have_one_key(taken, curve):
 def test_files_have_similar_sizes_whatever_the_values(taken, curve, count):
     taken = taken * (2000 // len(taken))
     table = table_of(taken)
-    layout = fit_layout(table, "xys", files=count, curve=curve, ties=ties_of(table))
+    layout = fit_layout(FitSample(rows=table, ties=ties_of(table)), "xys", files=count, curve=curve)
     key = compute_keys(layout, table, ties=ties_of(table))
 
     found = np.bincount(assign_files(layout, key, ties=ties_of(table)), minlength=count)
@@ -219,7 +233,7 @@ def test_files_have_similar_sizes_whatever_the_values(taken, curve, count):
 @given(rows, curves, st.integers(1, 9))
 def test_files_are_ranges_of_keys(taken, curve, count):
     table = table_of(taken)
-    layout = fit_layout(table, "xys", files=count, curve=curve, queries=QUERIES)
+    layout = fit_layout(FitSample(rows=table), "xys", files=count, curve=curve, queries=QUERIES)
     key = compute_keys(layout, table)
 
     found = assign_files(layout, key)[sort_by_key(key)].tolist()

@@ -1,7 +1,8 @@
 """Lay out rows in files: fit a layout to a sample, then compute each row's key and file.
 
-    ties = make_tie_breakers(sample["id"], "id")
-    layout = fit_layout(sample, columns, curve="kd-tree", files=12, queries=wheres, ties=ties)
+    ties = make_tie_breakers(table["id"], "id")
+    sample = FitSample(rows=table, ties=ties)
+    layout = fit_layout(sample, columns, curve="kd-tree", files=12, queries=wheres)
     ties = make_tie_breakers(batch["id"], "id")
     key = compute_keys(layout, batch, ties=ties)
     file = assign_files(layout, key, ties=ties)   # one of the 12
@@ -44,7 +45,6 @@ from reconciler.layout.curves.sorted_sample import (
 )
 
 Curve = Literal["linear", "z-order", "hilbert", "kd-tree"]
-ValueMapping = Literal["rank", "direct"]
 
 #: the default curve; docs/layouts.md has the measurements
 DEFAULT_CURVE: Final[Curve] = "kd-tree"
@@ -125,106 +125,114 @@ def needed_sample_rows(files: int) -> int:
     return max(100_000, 2000 * files)
 
 
-def fit_layout(  # noqa: PLR0913 - what a layout depends on
-    sample: pa.Table,
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FitSample:
+    """Sampled rows to fit a layout to.
+
+    ``ties``: tie breakers of 64 random bits, which separate equal rows. ``sizes``: bytes of each
+    row, None if they are equal.
+    """
+
+    rows: pa.Table
+    ties: Lane | None = None
+    sizes: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectMapping:
+    """Hudi's own mapping of values to a curve.
+
+    ``positions``: of the columns in the file, by default their order. ``zone``: of the session.
+    """
+
+    positions: Sequence[int] | None = None
+    zone: str = "UTC"
+
+
+def fit_layout(
+    sample: FitSample,
     columns: Sequence[str],
     *,
     files: int,
     curve: Curve = DEFAULT_CURVE,
-    mapping: ValueMapping = "rank",
+    direct: DirectMapping | None = None,
     queries: Sequence[str] = (),
-    ties: Lane | None = None,
-    sizes: NDArray[np.float64] | None = None,
-    positions: Sequence[int] | None = None,
-    zone: str = "UTC",
 ) -> RowLayout:
     """Fit a layout with ``files`` files of equal bytes to a sample of the rows.
 
-    ``queries``: SQL predicates, used only by the kd-tree. ``ties``: tie breakers of 64 random bits,
-    which separate equal rows. ``sizes``: bytes of each row, None if they are equal. ``positions``:
-    of the columns in the file; with ``zone``, the session's time zone, used only by mapping
-    ``direct`` of z-order and hilbert. Raises UnsupportedError for columns without an order and for
-    unsupported combinations.
+    ``direct``: None maps values to ranks; it matters only for z-order and hilbert. ``queries``: SQL
+    predicates, used only by the kd-tree. Raises UnsupportedError for columns without an order and
+    for unsupported combinations.
     """
     if files > MAX_FILES:
         raise UnsupportedError(f"a layout has at most {MAX_FILES} files, not {files}")
-    if curve == "kd-tree" and mapping == "direct":
+    if curve == "kd-tree" and direct is not None:
         raise UnsupportedError("a kd-tree has no direct mapping: use mapping: rank")
-    if curve in ("z-order", "hilbert") and mapping == "direct" and len(columns) > 1:
-        dimensions = direct_mapping.column_order(positions or range(len(columns)))
-        path: LayoutPath = DirectPath(curve=curve, column_order=dimensions, zone=zone)
-        return _cut_into_files(sample, columns, path, files, ties, sizes)
-    seen = [sort_sample(sample.column(name), name) for name in columns]
+    if curve in ("z-order", "hilbert") and direct is not None and len(columns) > 1:
+        order = direct_mapping.column_order(direct.positions or range(len(columns)))
+        path: LayoutPath = DirectPath(curve=curve, column_order=order, zone=direct.zone)
+        return _cut_into_files(sample, columns, path, files)
+    sorted_columns = [sort_sample(sample.rows.column(name), name) for name in columns]
     match curve:
         case "linear":
             path = LinearPath(
-                kinds=tuple(one.column.type for one in seen), lanes=tuple(map(_count_lanes, seen))
+                kinds=tuple(one.column.type for one in sorted_columns),
+                lanes=tuple(map(_count_lanes, sorted_columns)),
             )
         case "z-order" | "hilbert":
-            path = _fit_curve_path(seen, curve, min(max(64 // len(seen), 8), 12))
+            bits = min(max(64 // len(sorted_columns), 8), 12)
+            path = _fit_curve_path(sorted_columns, curve, bits)
         case "kd-tree":
-            boxes = build_query_boxes(queries, seen)
-            tree = grow_tree(seen, files, ties=ties, sizes=sizes, boxes=boxes)
-            path = _fit_tree_path(sample, seen, tree, boxes, ties)
+            boxes = build_query_boxes(queries, sorted_columns)
+            tree = grow_tree(
+                sorted_columns, files, ties=sample.ties, sizes=sample.sizes, boxes=boxes
+            )
+            path = _fit_tree_path(sample, sorted_columns, tree, boxes)
             leaf = make_leaf_boundaries(tree.leaves, _LEAF_SHIFT)
             return RowLayout(columns=tuple(columns), path=path, boundaries=leaf)
         case _:
             assert_never(curve)
-    return _cut_into_files(sample, columns, path, files, ties, sizes)
+    return _cut_into_files(sample, columns, path, files)
 
 
 def _cut_into_files(
-    sample: pa.Table,
-    columns: Sequence[str],
-    path: LayoutPath,
-    files: int,
-    ties: Lane | None,
-    sizes: NDArray[np.float64] | None,
+    sample: FitSample, columns: Sequence[str], path: LayoutPath, files: int
 ) -> RowLayout:
     """Return the layout that cuts a path into files with equal bytes."""
     uncut = RowLayout(columns=tuple(columns), path=path, boundaries=make_leaf_boundaries(1, 0))
-    found = find_boundaries(compute_keys(uncut, sample), files, ties=ties, sizes=sizes)
+    keys = compute_keys(uncut, sample.rows)
+    found = find_boundaries(keys, files, ties=sample.ties, sizes=sample.sizes)
     return RowLayout(columns=tuple(columns), path=path, boundaries=found)
 
 
 def _fit_tree_path(
-    sample: pa.Table,
-    seen: Sequence[SampledColumn],
+    sample: FitSample,
+    sorted_columns: Sequence[SampledColumn],
     tree: KdTree,
     boxes: QueryBoxes | None,
-    ties: Lane | None,
 ) -> TreePath:
     """Fit the order of rows inside the leaves of a tree."""
-    columns = [sample.column(one.name) for one in seen]
-    inside = _fit_curve_path(
-        seen[:_MAX_INNER_COLUMNS],
-        "z-order",
-        min(_PART_SHIFT // min(len(seen), _MAX_INNER_COLUMNS), 12),
-    )
-    halves = split_leaves(
-        find_leaves(tree, columns, ties),
-        _rank_columns(inside, columns),
-        tree.leaves,
-        np.ones(len(inside.scales))
-        if boxes is None
-        else boxes.boundary_shares()[: len(inside.scales)],
-    )
-    return TreePath(tree=tree, parts=halves, inside=inside)
+    columns = [sample.rows.column(one.name) for one in sorted_columns]
+    first = sorted_columns[:_MAX_INNER_COLUMNS]
+    inside = _fit_curve_path(first, "z-order", min(_PART_SHIFT // len(first), 12))
+    weights = np.ones(len(first)) if boxes is None else boxes.boundary_shares()[: len(first)]
+    leaves = find_leaves(tree, columns, sample.ties)
+    parts = split_leaves(leaves, _rank_columns(inside, columns), tree.leaves, weights)
+    return TreePath(tree=tree, parts=parts, inside=inside)
 
 
-def _count_lanes(seen: SampledColumn) -> int:
+def _count_lanes(sample: SampledColumn) -> int:
     """Return the lanes of a column; for text, enough to tell its sampled values apart."""
-    if not is_text(seen.column.type):
-        return len(fixed_lanes(seen.column[:0], seen.name))
-    return min(len(read_marks(seen, np.arange(len(seen.first)))) - 1, _MAX_TEXT_LANES)
+    if not is_text(sample.column.type):
+        return len(fixed_lanes(sample.column[:0], sample.name))
+    return min(len(read_marks(sample, np.arange(len(sample.first)))) - 1, _MAX_TEXT_LANES)
 
 
 def _fit_curve_path(
-    seen: Sequence[SampledColumn], curve: Literal["z-order", "hilbert"], bits: int
+    samples: Sequence[SampledColumn], curve: Literal["z-order", "hilbert"], bits: int
 ) -> CurvePath:
-    return CurvePath(
-        curve=curve, scales=tuple(make_quantile_scale(s, bits) for s in seen), bits=bits
-    )
+    scales = tuple(make_quantile_scale(sample, bits) for sample in samples)
+    return CurvePath(curve=curve, scales=scales, bits=bits)
 
 
 def compute_keys(

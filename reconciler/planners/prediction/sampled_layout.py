@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -14,6 +14,8 @@ from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.pseudo_random import pick_spread_rows, pseudo_random_bits
 from reconciler.layout.curves.row_layout import (
     Curve,
+    DirectMapping,
+    FitSample,
     RowLayout,
     assign_files,
     compute_keys,
@@ -21,7 +23,6 @@ from reconciler.layout.curves.row_layout import (
     needed_sample_rows,
     sort_by_key,
 )
-from reconciler.layout.curves.row_layout import ValueMapping as Way
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.prediction.encoded_size import SizeGrowth
 from reconciler.planners.prediction.sampled_group import SampledGroup, SimulatedGroup
@@ -106,20 +107,21 @@ def _fit_layout(
     ties: Any,
 ) -> RowLayout:
     columns = [name for name in ask.layout.columns if name in drawn.rows.schema.names]
-    names = ask.forecast_input.schema.names
     picked = drawn.rows.select(columns).take(to_integer_array(rows)).combine_chunks()
     return fit_layout(
-        picked,
+        FitSample(rows=picked, ties=ties, sizes=sizes),
         columns,
         files=group.outputs,
         curve=cast("Curve", ask.layout.curve or "kd-tree"),
-        mapping=cast("Way", ask.layout.mapping or "rank"),
         queries=ask.queries,
-        ties=ties,
-        sizes=sizes,
-        positions=[names.index(name.partition(".")[0]) for name in columns] or None,
-        zone=ask.forecast_input.zone,
+        direct=_direct_mapping(ask, columns) if ask.layout.mapping == "direct" else None,
     )
+
+
+def _direct_mapping(ask: SimulationInput, columns: Sequence[str]) -> DirectMapping:
+    names = ask.forecast_input.schema.names
+    positions = [names.index(name.partition(".")[0]) for name in columns]
+    return DirectMapping(positions=positions or None, zone=ask.forecast_input.zone)
 
 
 class FileCutter:

@@ -7,12 +7,12 @@ import pyarrow as pa
 
 from reconciler.layout.curves.kd_tree_growth import grow_tree
 from reconciler.layout.curves.query_workload import QueryBoxes
-from reconciler.layout.curves.row_layout import assign_files, compute_keys, fit_layout
+from reconciler.layout.curves.row_layout import FitSample, assign_files, compute_keys, fit_layout
 from reconciler.layout.curves.sorted_sample import sort_sample
 
 
 def files_of(table, count, **options):
-    layout = fit_layout(table, table.column_names, files=count, **options)
+    layout = fit_layout(FitSample(rows=table), table.column_names, files=count, **options)
     return assign_files(layout, compute_keys(layout, table))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.layout.curves.lanes import NAN, fixed_lanes
 from reconciler.layout.curves.rank_scale import make_quantile_scale, rank_values
-from reconciler.layout.curves.row_layout import assign_files, compute_keys, fit_layout
+from reconciler.layout.curves.row_layout import FitSample, assign_files, compute_keys, fit_layout
 from reconciler.layout.curves.sorted_sample import sort_sample
 from reconciler.layout.curves.tie_breakers import make_tie_breakers
 
@@ -62,7 +62,7 @@ def test_ranks_are_shares_of_the_rows():
 def test_linear_keys_ascend_up_to_null(rising):
     table = pa.table({"c": rising})
 
-    layout = fit_layout(table, ["c"], files=1, curve="linear")
+    layout = fit_layout(FitSample(rows=table), ["c"], files=1, curve="linear")
 
     found = compute_keys(layout, table).T.tolist()
     assert sorted(found) == found
@@ -72,7 +72,7 @@ def test_linear_keys_ascend_up_to_null(rising):
 def test_the_greatest_long_is_below_null():
     table = pa.table({"c": pa.array([2**63 - 1, None], pa.int64())})
 
-    layout = fit_layout(table, ["c"], files=1, curve="linear")
+    layout = fit_layout(FitSample(rows=table), ["c"], files=1, curve="linear")
 
     first, second = compute_keys(layout, table)[0].tolist()
     assert first < second
@@ -84,7 +84,7 @@ def test_decimals_of_different_scales_are_equal(curve):
     table = pa.table({"c": pa.array(values, pa.decimal128(20, 4))})
     older = pa.table({"c": pa.array(values, pa.decimal128(9, 2))})
 
-    layout = fit_layout(table, ["c"], files=2, curve=curve)
+    layout = fit_layout(FitSample(rows=table), ["c"], files=2, curve=curve)
 
     assert compute_keys(layout, table).tolist() == compute_keys(layout, older).tolist()
 
@@ -109,7 +109,7 @@ def test_rows_with_the_key_of_a_boundary_stay_together():
     table = pa.table({"c": values, "id": np.arange(1000)})
     tie = make_tie_breakers(table["id"], "id")
 
-    layout = fit_layout(table, ["c"], files=2, curve="z-order", ties=tie)
+    layout = fit_layout(FitSample(rows=table, ties=tie), ["c"], files=2, curve="z-order")
 
     least = np.zeros(1000, np.uint64)
     found = assign_files(layout, compute_keys(layout, table), ties=least)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from reconciler.hudi.files.table_files import build_files
+from reconciler.layout.curves.row_layout import FitSample, compute_keys, fit_layout
 from reconciler.layout.curves.row_layout import assign_files as files_of
-from reconciler.layout.curves.row_layout import compute_keys, fit_layout
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.layout_figures import (
     measure_layout,
@@ -187,7 +187,9 @@ def laid_out(columns, curve, files):
     """The file of each row."""
     rows = pa.table({f"c{nth}": values for nth, values in enumerate(columns)})
     ties = np.arange(len(rows), dtype=np.uint64)
-    layout = fit_layout(rows, rows.column_names, files=files, curve=curve, ties=ties)
+    layout = fit_layout(
+        FitSample(rows=rows, ties=ties), rows.column_names, files=files, curve=curve
+    )
     return files_of(layout, compute_keys(layout, rows, ties=ties), ties=ties)
 
 

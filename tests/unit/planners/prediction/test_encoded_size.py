@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.file_slices.base_file.parquet import measure_encoded_size
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.layout.curves.row_layout import fit_layout
+from reconciler.layout.curves.row_layout import FitSample, fit_layout
 from reconciler.planners.prediction.encoded_size import MIN_ROWS, GrowthEstimator
 from reconciler.planners.prediction.sampled_group import SimulatedGroup
 from reconciler.state.sampling.model import WholeRows
@@ -46,7 +46,7 @@ def group(outputs=OUTPUTS):
 
 
 def by_x(outputs=OUTPUTS):
-    return fit_layout(pa.table({"x": X}), ["x"], files=outputs, curve="linear")
+    return fit_layout(FitSample(rows=pa.table({"x": X})), ["x"], files=outputs, curve="linear")
 
 
 def grown(rows, **more):
