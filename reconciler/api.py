@@ -145,7 +145,7 @@ def status(
     The arguments are those of ``plan``.
     """
     from reconciler.status.lock import read_lock_status  # noqa: PLC0415
-    from reconciler.status.model import table_status  # noqa: PLC0415
+    from reconciler.status.table import table_status  # noqa: PLC0415
 
     def read_lock(spec: TableSpec) -> LockStatus | None:
         return read_lock_status(

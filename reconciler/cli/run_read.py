@@ -18,8 +18,8 @@ from reconciler.reader.row_group_counts import count_row_groups
 from reconciler.reader.short_logs import find_short_logs
 from reconciler.reader.spark_types import spell_spark_type
 from reconciler.reader.sql_text import make_json_expression, make_text_expressions
-from reconciler.render import read as render
-from reconciler.render import words
+from reconciler.render import read_report, words
+from reconciler.render import rows as row_output
 
 if TYPE_CHECKING:
     from reconciler.reader.model import Scan
@@ -48,9 +48,9 @@ def print_explanation(options: ReadOptions) -> None:
         damaged=find_short_logs(options.storage, found.kept),
     )
     if options.format is RowFormat.JSON:
-        print_result(render.explanation_json(said))
+        print_result(read_report.explanation_json(said))
     else:
-        print_result(render.explanation_text(said, color=wants_color()))
+        print_result(read_report.explanation_text(said, color=wants_color()))
 
 
 def print_rows(options: ReadOptions) -> None:
@@ -84,18 +84,18 @@ def _print_frame(frame: Any, scan: Scan, options: ReadOptions) -> None:
             rows = _iterate_rows(frame.selectExpr(make_json_expression(scan.schema)), options.limit)
             _print_lines(f"{row[0]}\n" for row in rows)
         case RowFormat.CSV:
-            print_result("".join(render.csv_lines([scan.schema.names])))
+            print_result("".join(row_output.csv_lines([scan.schema.names])))
             rows = _iterate_rows(
                 frame.selectExpr(*make_text_expressions(scan.schema)), options.limit
             )
-            _print_lines(render.csv_lines(rows))
+            _print_lines(row_output.csv_lines(rows))
         case RowFormat.TEXT:
             limit = DEFAULT_ROW_LIMIT if options.limit is None else options.limit
             cells = list(
                 _iterate_rows(frame.selectExpr(*make_text_expressions(scan.schema)), limit + 1)
             )
             kinds = [spell_spark_type(field.type) for field in scan.schema]
-            print_result(render.rows_text(scan.schema.names, kinds, cells[:limit]))
+            print_result(row_output.rows_text(scan.schema.names, kinds, cells[:limit]))
             _report_row_count(cells, limit)
         case _:
             assert_never(options.format)

@@ -1,4 +1,4 @@
-"""Which layout and which index the queries of tables ask for: for people and for programs."""
+"""Proposed layouts and indexes, for people and for programs."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ from reconciler.plans.model import Selection
 from reconciler.render import words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
 from reconciler.render.page import Page
-from reconciler.render.paint import Paint
-from reconciler.render.wrapping import wrap_detail, wrap_item
+from reconciler.render.terminal import DEFAULT_WIDTH, Terminal
 
-#: layouts that are told of, and queries
 _MAX_LAYOUTS: Final = 3
 _MAX_QUERIES: Final = 20
 _MAX_NAME_WIDTH: Final = 40
-#: what YAML takes for a text without quotes, but for the words that it takes for something else
+#: texts that YAML needs no quotes for, except these words
 _PLAIN_SCALAR: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED_SCALARS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-#: what a forge takes as one comment
+#: characters that code hosts accept in one comment
 _COMMENT_LIMIT: Final = 60_000
 
 
 def advice_text(
-    tables: Sequence[Advice], *, color: bool, selection: Selection | None = None
+    tables: Sequence[Advice],
+    *,
+    color: bool,
+    selection: Selection | None = None,
+    width: int = DEFAULT_WIDTH,
 ) -> str:
-    """The tables for people, and a line that sums them up."""
-    paint = Paint(is_on=color)
+    """Return the proposals of the tables as text, with a summary in the last line."""
+    terminal = Terminal(has_color=color, width=width)
     lines: list[str] = []
     for table in tables:
-        lines += [*_table_lines(table, paint), ""]
-    return (
-        "\n".join([*lines, f"{paint.strong('Advice:')} {summarize_advice(tables, selection)}"])
-        + "\n"
-    )
+        lines += [*_table_lines(table, terminal), ""]
+    label = f"{terminal.strong('Advice:')} "
+    lines += terminal.wrap(label, summarize_advice(tables, selection), 2)
+    return "\n".join(lines) + "\n"
 
 
 def advice_json(tables: Sequence[Advice], *, selection: Selection | None = None) -> bytes:
-    """The same with every layout that was tried, as canonical JSON and a newline."""
+    """Return the proposals with every tried layout, as canonical JSON and a newline."""
     document = {
         "format": 1,
         "tables": [_table_document(table) for table in tables],
@@ -58,7 +59,7 @@ def advice_json(tables: Sequence[Advice], *, selection: Selection | None = None)
 
 
 def advice_markdown(tables: Sequence[Advice], *, selection: Selection | None = None) -> str:
-    """The same for a pull request, at most 60 000 characters."""
+    """Return the proposals for a pull request, with at most 60 000 characters."""
     page = Page(limit=_COMMENT_LIMIT)
     page.add_block(f"### reconciler advise: {summarize_advice(tables, selection)}\n")
     blocks = map(_folded_details, tables)
@@ -69,24 +70,24 @@ def advice_markdown(tables: Sequence[Advice], *, selection: Selection | None = N
 
 
 def summarize_advice(tables: Sequence[Advice], selection: Selection | None) -> str:
-    """How many tables there are of every kind: ``2 tables: 1 with a proposal, 1 as it should be``.
+    """Return the number of tables of each kind: ``2 tables: 1 with a proposal, 1 unchanged``.
 
-    >>> summary([], None)
+    >>> summarize_advice([], None)
     'no tables'
     """
     failed = sum(table.error is not None for table in tables)
     new = sum(table.has_changes for table in tables)
     rest = len(tables) - failed - new
-    kinds = {"with a proposal": new, "as it is": rest, "not read": failed}
-    said = ", ".join(
+    kinds = {"with a proposal": new, "unchanged": rest, "not read": failed}
+    parts = ", ".join(
         f"{words.format_number(count)} {kind}" for kind, count in kinds.items() if count
     )
     total = words.format_tables(len(tables), selection)
-    return f"{total}: {said}" if said else total
+    return f"{total}: {parts}" if parts else total
 
 
 def spec_lines(advice: Advice) -> list[str]:
-    """The lines of a spec to commit; none where there is nothing new."""
+    """Return the lines of a spec to commit; none if nothing is proposed."""
     lines = []
     if advice.best is not None and advice.best.candidate != advice.declared:
         best = advice.best.candidate
@@ -99,7 +100,7 @@ def spec_lines(advice: Advice) -> list[str]:
 
 
 def _needs_mapping(advice: Advice) -> bool:
-    """Whether the proposal has to say it: what the spec says of it now is another one."""
+    """Whether the proposal must name the mapping, because the spec has another one now."""
     best, declared = advice.best, advice.declared
     now = declared.mapping if declared is not None else "rank"
     return best is not None and best.candidate.mapping != now
@@ -108,7 +109,7 @@ def _needs_mapping(advice: Advice) -> bool:
 def _yaml_list(names: Sequence[str]) -> str:
     """Names as a list of YAML.
 
-    >>> _flow(["id", "on", "größe", "s.a"])
+    >>> _yaml_list(["id", "on", "größe", "s.a"])
     '[id, "on", "größe", "s.a"]'
     """
     return f"[{', '.join(map(_yaml_scalar, names))}]"
@@ -122,32 +123,35 @@ def _yaml_scalar(name: str) -> str:
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _table_lines(table: Advice, paint: Paint) -> Iterator[str]:
-    yield f"{paint.strong(words.escape_text(table.name))}  {words.escape_text(table.path)}"
+def _table_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
+    name = terminal.strong(words.escape_text(table.name))
+    yield from terminal.title(name, words.escape_text(table.path))
     if table.error is not None:
-        yield from wrap_item(paint.bad("! error"), table.error)
+        yield from terminal.item(terminal.bad("! error"), table.error)
         return
     if table.current is not None:
         files = words.format_count(table.files, "file")
-        yield from wrap_item("today", f"{files}, {words.format_size(table.bytes)}")
+        yield from terminal.item("today", f"{files}, {words.format_size(table.bytes)}")
     if table.sampled is not None:
-        groups = f"{words.format_number(table.sampled.row_groups)} of {table.sampled.total_row_groups} row groups"
+        sampled = table.sampled
+        groups = f"{words.format_number(sampled.row_groups)} of {sampled.total_row_groups}"
         tried = words.format_count(len(table.trials), "layout")
-        rows = words.format_count(table.sampled.rows, "row")
-        yield from wrap_item("tried", f"{tried}, on {rows} sampled from {groups}")
-    yield from _share_lines(table, paint)
+        rows = words.format_count(sampled.rows, "row")
+        sentence = f"{tried}, on {rows} sampled from {groups} row groups"
+        yield from terminal.item("tried", sentence)
+    yield from _share_lines(table, terminal)
     proposal = spec_lines(table)
     label = "proposed" if table.best is not None and proposal else "layout"
-    yield from wrap_item(paint.strong(label), table.because)
+    yield from terminal.item(terminal.strong(label), table.because)
     if proposal:
-        yield from wrap_detail("to commit:")
+        yield from terminal.detail("to commit:")
         yield from (f"      {words.escape_text(line)}" for line in proposal)
     for note in table.notes:
-        yield from wrap_item(paint.warn("! note"), f"{note.because} [{note.rule}]")
+        yield from terminal.item(terminal.warn("! note"), f"{note.because} [{note.rule}]")
 
 
-def _share_lines(table: Advice, paint: Paint) -> Iterator[str]:
-    """What every query reads of the bytes, today and in the best layouts; then these by name."""
+def _share_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
+    """The share of bytes that every query reads today and in the best layouts, and their names."""
     if table.current is None:
         return
     best = _shown_trials(table)
@@ -165,10 +169,12 @@ def _share_lines(table: Advice, paint: Paint) -> Iterator[str]:
         yield f"  {shown:<{width}}" + "".join(f"{cell:>9}" for cell in cells)
     if len(table.queries) > _MAX_QUERIES:
         rest = len(table.queries) - _MAX_QUERIES
-        yield from wrap_detail(f"… and {words.format_count(rest, 'more query', 'more queries')}")
+        yield from terminal.detail(
+            f"… and {words.format_count(rest, 'more query', 'more queries')}"
+        )
     for nth, trial in enumerate(best):
-        number = paint.strong(str(nth + 1)) if trial is table.best else str(nth + 1)
-        yield from wrap_item(
+        number = terminal.strong(str(nth + 1)) if trial is table.best else str(nth + 1)
+        yield from terminal.item(
             number, f"{_describe_candidate(trial.candidate)}, {_format_error(trial)}"
         )
 
@@ -193,7 +199,7 @@ def _format_error(trial: LayoutTrial) -> str:
 
 
 def _folded_details(table: Advice) -> str:
-    lines = list(_table_lines(table, Paint(is_on=False)))
+    lines = list(_table_lines(table, Terminal(has_color=False)))
     head = f"{code_span(table.name)}: {escape_markdown(table.error or table.because)}"
     proposal = spec_lines(table)
     commit = (

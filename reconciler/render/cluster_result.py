@@ -1,4 +1,4 @@
-"""What a clustering did, for people: files before and after, and the groups that stayed."""
+"""The result of a clustering for people: files before and after, and the skipped groups."""
 
 from __future__ import annotations
 
@@ -7,98 +7,93 @@ from typing import Final
 
 from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome, TableResult
 from reconciler.render import words
-from reconciler.render.paint import Paint
-from reconciler.render.wrapping import wrap_detail, wrap_item
+from reconciler.render.terminal import Terminal
 from reconciler.state.measured_queries import MeasuredQuery
 
 _MAX_GROUPS: Final = 5
-#: queries of which it is said what they read
 _MAX_QUERIES: Final = 10
 
 
 def describe_rewrite(outcome: StepOutcome, done: ClusterOutcome) -> str:
-    """One clause: what became of a clustering."""
+    """Return what happened to a clustering, as one clause."""
     took = f", in {words.format_duration(outcome.seconds)}" if outcome.seconds >= 1 else ""
-    gone = f", {words.format_count(done.gone, 'group')} rewritten before" if done.gone else ""
+    gone = ""
+    if done.gone:
+        gone = f", {words.format_count(done.gone, 'group')} already rewritten"
     match outcome.how:
         case "completed":
             return f"{_describe_files(done)}{gone}{took}"
         case "adopted":
             return f"completed by another writer: {_describe_files(done)}{gone}"
         case "undone":
-            return "no group of it could be rewritten, so the pending instant was removed"
+            return "no group could be rewritten, so the pending instant was removed"
         case "inflight":
             return "it stays inflight until the next apply"
         case "failed":
-            return "nothing was rewritten: a file of it is damaged"
+            return "nothing was rewritten, because a file is damaged"
         case "nothing":
-            return f"nothing to do any more{gone}"
+            return f"nothing left to do{gone}"
 
 
 def _describe_files(done: ClusterOutcome) -> str:
-    before = (
-        f"{words.format_count(done.files_before, 'file')}, {words.format_size(done.bytes_read)}"
-    )
-    after = (
-        f"{words.format_count(done.files_after, 'file')}, {words.format_size(done.bytes_written)}"
-    )
+    files = words.format_count(done.files_before, "file")
+    before = f"{files}, {words.format_size(done.bytes_read)}"
+    files = words.format_count(done.files_after, "file")
+    after = f"{files}, {words.format_size(done.bytes_written)}"
     return f"rewrote {before}, into {after}; {words.format_count(done.rows, 'row')}"
 
 
-def rewrite_lines(done: ClusterOutcome, paint: Paint) -> Iterator[str]:
-    """Lines below that clause: what else there is to say, and what stayed."""
+def rewrite_lines(done: ClusterOutcome, terminal: Terminal) -> Iterator[str]:
+    """The lines below that clause: splits, measured queries, and skipped groups."""
     if done.splits:
         files = words.format_count(done.splits, "file")
-        yield from wrap_detail(f"{files} more than planned, because others grew too large")
-    for one in done.queries[:_MAX_QUERIES]:
-        yield from wrap_detail(describe_measured_query(one))
-    if len(done.queries) > _MAX_QUERIES:
-        yield from wrap_detail(
-            f"… and {words.format_count(len(done.queries) - _MAX_QUERIES, 'more query', 'more queries')}"
-        )
+        yield from terminal.detail(f"{files} more than planned, because others grew too large")
+    for query in done.queries[:_MAX_QUERIES]:
+        yield from terminal.detail(describe_measured_query(query))
+    rest = len(done.queries) - _MAX_QUERIES
+    if rest > 0:
+        more = words.format_count(rest, "more query", "more queries")
+        yield from terminal.detail(f"… and {more}")
     if done.unmeasured is not None:
-        yield from wrap_item(paint.warn("! warning"), done.unmeasured)
+        yield from terminal.item(terminal.warn("! warning"), done.unmeasured)
     if done.left:
-        stayed = f"{words.format_count(len(done.left), 'group')} of the plan stayed"
-        yield from wrap_item(paint.warn("! left out"), stayed)
-        for left in done.left[:_MAX_GROUPS]:
-            yield from wrap_detail(describe_left_group(left))
-        if len(done.left) > _MAX_GROUPS:
-            yield from wrap_detail(
-                f"… and {words.format_count(len(done.left) - _MAX_GROUPS, 'more group')}"
-            )
+        groups = f"{words.format_count(len(done.left), 'group')} of the plan"
+        yield from terminal.item(terminal.warn("! skipped"), groups)
+        for group in done.left[:_MAX_GROUPS]:
+            yield from terminal.detail(describe_left_group(group))
+        rest = len(done.left) - _MAX_GROUPS
+        if rest > 0:
+            yield from terminal.detail(f"… and {words.format_count(rest, 'more group')}")
 
 
 def describe_measured_query(query: MeasuredQuery) -> str:
-    """What a query reads now, and what the plan said that it would.
+    """Return what a query reads now, and what the plan had predicted.
 
-    >>> measured_line(Measured(query="one customer", files=2, bytes=2048, of_files=31,
-    ...     of_bytes=40960, predicted_files=3, predicted_bytes=3072))
+    >>> describe_measured_query(MeasuredQuery(query="one customer", files=2, bytes=2048,
+    ...     of_files=31, of_bytes=40960, predicted_files=3, predicted_bytes=3072))
     'query one customer reads 2 of 31 files, 2.0 KiB (5 %); predicted: 3 files, 3.0 KiB'
     """
-    new = "new " if query.unread else ""
-    said = (
-        f"{words.format_number(query.files)} of {words.format_count(query.of_files, f'{new}file')}"
-    )
+    noun = "new file" if query.unread else "file"
+    files = f"{words.format_number(query.files)} of {words.format_count(query.of_files, noun)}"
     share = words.format_share(query.bytes, query.of_bytes)
-    found = f"query {query.query} reads {said}, {words.format_size(query.bytes)} ({share})"
+    reads = f"query {query.query} reads {files}, {words.format_size(query.bytes)} ({share})"
     if query.unread:
         others = words.format_count(query.unread, "other file")
-        found += f"; {others} were too many to look at"
+        reads += f"; {others} not measured, because there are too many"
     if query.predicted_files is None or query.predicted_bytes is None:
-        return found
-    files = words.format_count(query.predicted_files, "file")
-    return f"{found}; predicted: {files}, {words.format_size(query.predicted_bytes)}"
+        return reads
+    predicted = words.format_count(query.predicted_files, "file")
+    return f"{reads}; predicted: {predicted}, {words.format_size(query.predicted_bytes)}"
 
 
 def describe_left_group(group: LeftGroup) -> str:
-    """Which group stayed and why."""
+    """Return which group was skipped, and why."""
     where = f" of {group.partition}" if group.partition else ""
     return f"{words.format_count(group.slices, 'file slice')}{where}: {group.because}"
 
 
 def sum_rewrites(tables: Iterable[TableResult]) -> str:
-    """What the clusterings of all tables did together; nothing where there were none."""
+    """Return what the clusterings of all tables did together; empty if there were none."""
     done = [one for table in tables for one in table.rewritten if one.files_before]
     if not done:
         return ""

@@ -1,6 +1,6 @@
-"""How big files are, for a terminal: a block a table, the worst partitions and the rest counted.
+"""File sizes of a table for a terminal: small files, their partitions, and a simulated insert.
 
-The lines are those of ``render.text``, of one table.
+The lines are those of ``plan_text``, of one table.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.plans.model import TablePlan
 from reconciler.render import words
-from reconciler.render.paint import Paint
-from reconciler.render.wrapping import draw_count_bar, wrap_detail, wrap_item
+from reconciler.render.terminal import Terminal, draw_count_bar
 
 if TYPE_CHECKING:
     from reconciler.layout.sizing.simulate_inserts import InsertForecast, SizeRange
@@ -22,41 +21,41 @@ _MAX_PARTITIONS: Final = 4
 _MAX_NAME_WIDTH: Final = 40
 
 
-def file_size_lines(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
-    """Sizes, partitions with small files and what wrote them; what was simulated below.
+def file_size_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
+    """Sizes, partitions with small files, what wrote them, and a simulated insert.
 
-    No bars where those of a clustering are shown. ``full``: every partition that the plan names.
+    A clustering shows the bars of its own. ``full``: every partition that the plan names.
     """
     report = table.file_sizes
     if report is None:
         return
-    yield from wrap_item(_item_label(report, paint), _describe_sizes(report))
+    yield from terminal.item(_item_label(report, terminal), _describe_sizes(report))
     if table.layout is None:
-        yield from _histogram_lines(report.state.histogram)
-    yield from _partition_lines(report, full=full)
-    yield from _operation_lines(report)
+        yield from _histogram_lines(report.state.histogram, terminal)
+    yield from _partition_lines(report, terminal, full=full)
+    yield from _operation_lines(report, terminal)
     if report.next_insert is not None:
-        yield from _next_insert_lines(report.next_insert, paint, full=full)
+        yield from _next_insert_lines(report.next_insert, terminal, full=full)
 
 
-def small_file_line(table: TablePlan, paint: Paint) -> Iterator[str]:
-    """A sentence where files are small; nothing where none is."""
+def small_file_line(table: TablePlan, terminal: Terminal) -> Iterator[str]:
+    """One sentence if the table has small files; else nothing."""
     report = table.file_sizes
     if report is not None and report.state.small:
-        yield from wrap_item(_item_label(report, paint), _describe_sizes(report))
+        yield from terminal.item(_item_label(report, terminal), _describe_sizes(report))
 
 
-def _item_label(report: FileSizeReport, paint: Paint) -> str:
-    paints = paint.warn if report.state.small else paint.good
-    return paints("= file sizes")
+def _item_label(report: FileSizeReport, terminal: Terminal) -> str:
+    paint = terminal.warn if report.state.small else terminal.good
+    return paint("= file sizes")
 
 
 def _describe_sizes(report: FileSizeReport) -> str:
-    """How many files there are and how many of them are small."""
+    """The number of files, and how many of them are small."""
     state = report.state
     logs = ""
     if state.log_only:
-        logs = f"; {words.format_count(state.log_only, 'more file slice')} of log files alone"
+        logs = f"; {words.format_count(state.log_only, 'more file slice')} with log files only"
     if not state.files:
         return f"no base files{logs}"
     size = words.format_size(state.bytes)
@@ -67,13 +66,14 @@ def _describe_sizes(report: FileSizeReport) -> str:
     return f"{words.format_count(state.files, 'base file')}, {size}; {small} ({limits}){logs}"
 
 
-def _histogram_lines(bars: Sequence[HistogramBar]) -> Iterator[str]:
-    """The classes that have files, with bars."""
+def _histogram_lines(bars: Sequence[HistogramBar], terminal: Terminal) -> Iterator[str]:
+    """The size classes that have files, with bars."""
     found = [(_class_name(each), each.files) for each in bars if each.files]
     most = max((files for _, files in found), default=0)
     width = max((len(name) for name, _ in found), default=0)
     for name, files in found:
-        yield f"      {name:<{width}}  {draw_count_bar(files, most)}".rstrip()
+        bar = draw_count_bar(files, most, terminal.bar_width)
+        yield f"      {name:<{width}}  {bar}".rstrip()
 
 
 def _class_name(each: HistogramBar) -> str:
@@ -84,34 +84,38 @@ def _class_name(each: HistogramBar) -> str:
     return f"{words.format_size(each.least)} to {words.format_size(each.below)}"
 
 
-def _partition_lines(report: FileSizeReport, *, full: bool) -> Iterator[str]:
+def _partition_lines(report: FileSizeReport, terminal: Terminal, *, full: bool) -> Iterator[str]:
     known = report.state.partitions
     if not known or not any(each.partition for each in known):
         return
-    shown = (
-        known if full or report.small_partitions <= _MAX_PARTITIONS + 1 else known[:_MAX_PARTITIONS]
-    )
+    is_short = full or report.small_partitions <= _MAX_PARTITIONS + 1
+    worst = known if is_short else known[:_MAX_PARTITIONS]
+    shown = sorted(worst, key=lambda each: each.partition or "")
     names = _padded_names([each.partition for each in shown])
     for name, each in zip(names, shown, strict=True):
         files = f"{words.format_number(each.small)} of {words.format_number(each.files)} small"
-        held = f", {words.format_number(each.pinned)} held by table services" if each.pinned else ""
+        held = (
+            f", {words.format_number(each.pinned)} used by pending table services"
+            if each.pinned
+            else ""
+        )
         yield f"      {name}  {files:>20}  {words.format_size(each.bytes):>10}{held}"
     rest = report.small_partitions - len(shown)
     if rest > 0:
-        yield from wrap_detail(
+        yield from terminal.detail(
             f"… and {words.format_count(rest, 'more partition')} with small files"
         )
 
 
 def _padded_names(partitions: Sequence[str | None]) -> list[str]:
-    """Paths of one width."""
+    """The paths, padded to one width."""
     plain = [words.escape_text(path or "") or "(root)" for path in partitions]
     width = min(max(map(len, plain), default=0), _MAX_NAME_WIDTH)
     return [f"{path:<{width}}" for path in plain]
 
 
-def _operation_lines(report: FileSizeReport) -> Iterator[str]:
-    """What wrote the files last: ``by upsert 20 files, 18 small``."""
+def _operation_lines(report: FileSizeReport, terminal: Terminal) -> Iterator[str]:
+    """The operations that wrote the files last: ``upsert 20 files (18 small)``."""
     found = report.state.operations
     if not found:
         return
@@ -120,33 +124,32 @@ def _operation_lines(report: FileSizeReport) -> Iterator[str]:
         name = words.escape_text(each.operation).lower().replace("_", " ")
         small = f" ({words.format_number(each.small)} small)" if each.small else ""
         parts.append(f"{name} {words.format_count(each.files, 'file')}{small}")
-    yield from wrap_detail(f"written last by: {', '.join(parts)}")
+    yield from terminal.detail(f"written last by: {', '.join(parts)}")
 
 
-def _next_insert_lines(simulated: InsertReport, paint: Paint, *, full: bool) -> Iterator[str]:
-    """Into how many files the rows that were asked about would go."""
-    label = paint.good("= next insert")
+def _next_insert_lines(simulated: InsertReport, terminal: Terminal, *, full: bool) -> Iterator[str]:
+    """The files that the rows of a simulated insert would go to."""
+    label = terminal.good("= next insert")
     rows = words.format_count(simulated.rows, "row")
     if simulated.total is None:
-        yield from wrap_item(label, f"{rows}, {simulated.because}")
+        yield from terminal.item(label, f"{rows}, {simulated.because}")
         return
     many = words.format_count(simulated.partition_count, "partition")
     where = f" in {many}" if any(each.partition for each in simulated.partitions) else ""
-    yield from wrap_item(label, f"{rows}{where}: {_describe_outlook(simulated.total)}")
-    yield from wrap_detail(simulated.because)
+    yield from terminal.item(label, f"{rows}{where}: {_describe_outlook(simulated.total)}")
+    yield from terminal.detail(simulated.because)
     if simulated.partition_count <= 1:
         return
     known = simulated.partitions
-    shown = (
-        known
-        if full or simulated.partition_count <= _MAX_PARTITIONS + 1
-        else known[:_MAX_PARTITIONS]
-    )
+    is_short = full or simulated.partition_count <= _MAX_PARTITIONS + 1
+    worst = known if is_short else known[:_MAX_PARTITIONS]
+    shown = sorted(worst, key=lambda each: each.partition or "")
     for name, each in zip(_padded_names([each.partition for each in shown]), shown, strict=True):
-        yield f"      {name}  {words.format_count(each.rows, 'row'):>16}  {_describe_partition(each)}"
+        rows = words.format_count(each.rows, "row")
+        yield f"      {name}  {rows:>16}  {_describe_partition(each)}"
     rest = simulated.partition_count - len(shown)
     if rest > 0:
-        yield from wrap_detail(f"… and {words.format_count(rest, 'more partition')}")
+        yield from terminal.detail(f"… and {words.format_count(rest, 'more partition')}")
 
 
 def _describe_outlook(outlook: InsertForecast) -> str:
@@ -161,8 +164,10 @@ def _describe_outlook(outlook: InsertForecast) -> str:
         rows = words.format_number(outlook.rows - outlook.filled_rows)
         into = words.format_count(outlook.new, "new file")
         parts.append(f"{rows} into {into} ({_format_range(outlook.new_sizes)})")
-    left = f"; {words.format_number(outlook.small)} of them small then" if outlook.small else ""
-    return ", ".join(parts) + left
+    small = ""
+    if outlook.small:
+        small = f"; {words.format_number(outlook.small)} of these files would still be small"
+    return ", ".join(parts) + small
 
 
 def _describe_partition(outlook: InsertForecast) -> str:
@@ -172,7 +177,7 @@ def _describe_partition(outlook: InsertForecast) -> str:
     )
     new = f"{words.format_number(outlook.new)} new of {_format_range(outlook.new_sizes)}"
     parts = ((outlook.filled, filled), (outlook.new, new))
-    return ", ".join(said for files, said in parts if files)
+    return ", ".join(part for files, part in parts if files)
 
 
 def _format_range(span: SizeRange | None) -> str:

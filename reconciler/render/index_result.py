@@ -1,4 +1,4 @@
-"""What became of an index of column statistics, for people."""
+"""The result of an index step for people."""
 
 from __future__ import annotations
 
@@ -6,41 +6,40 @@ from collections.abc import Iterable, Iterator
 
 from reconciler.executor.result import IndexOutcome, StepOutcome, TableResult
 from reconciler.render import words
-from reconciler.render.paint import Paint
-from reconciler.render.wrapping import wrap_detail, wrap_item
+from reconciler.render.terminal import Terminal
 
 
 def describe_index(outcome: StepOutcome, done: IndexOutcome) -> str:
-    """One clause: what became of an index step."""
+    """Return what happened to an index step, as one clause."""
     took = f", in {words.format_duration(outcome.seconds)}" if outcome.seconds >= 1 else ""
     columns = words.format_count(len(done.columns), "column")
     files = words.format_count(done.files, "file")
     if outcome.how == "failed":
-        said = "what was there before counts, and reads stay right"
+        clause = "the existing index stays, and reads stay right"
     elif outcome.how == "nothing":
-        said = "nothing to do any more"
+        clause = "nothing left to do"
     elif done.partitions:
-        said = f"built {' and '.join(done.partitions)}: {columns} of {files}{took}"
+        clause = f"built {' and '.join(done.partitions)}: {columns} of {files}{took}"
     else:
-        said = f"indexed {columns} of {files}, {words.format_size(done.bytes)}{took}"
-    return said if done.target == "zindex" else f"{done.target} of the metadata table: {said}"
+        clause = f"indexed {columns} of {files}, {words.format_size(done.bytes)}{took}"
+    return clause if done.target == "zindex" else f"{done.target} of the metadata table: {clause}"
 
 
-def index_lines(done: IndexOutcome, paint: Paint) -> Iterator[str]:
-    """Lines below that clause: where it is, what was read for it, and what stayed out."""
+def index_lines(done: IndexOutcome, terminal: Terminal) -> Iterator[str]:
+    """The lines below that clause: the file, the footers that were read, and skipped columns."""
     if done.error is not None:
-        yield from wrap_item(paint.bad("! failed"), done.error)
+        yield from terminal.item(terminal.bad("! failed"), done.error)
     if done.version is not None:
-        yield from wrap_detail(done.version)
+        yield from terminal.detail(done.version)
     if done.version is not None or done.partitions:
-        yield from wrap_detail(_describe_sources(done))
+        yield from terminal.detail(_describe_sources(done))
     for note in done.left:
-        yield from wrap_item(paint.warn("! left out"), note.because)
+        yield from terminal.item(terminal.warn("! skipped"), note.because)
 
 
 def _describe_sources(done: IndexOutcome) -> str:
     parts = [f"read the footers of {words.format_count(done.footers, 'file')}"]
-    parts += [f"kept what was known of {words.format_number(done.kept)}"] if done.kept else []
+    parts += [f"kept the statistics of {words.format_number(done.kept)}"] if done.kept else []
     parts += [f"dropped {words.format_number(done.dropped)}"] if done.dropped else []
     if done.tidied:
         parts.append(f"removed {words.format_count(done.tidied, 'older version')}")
@@ -48,7 +47,7 @@ def _describe_sources(done: IndexOutcome) -> str:
 
 
 def sum_indexes(tables: Iterable[TableResult]) -> str:
-    """How many indexes of all tables were written; nothing where none was."""
+    """Return how many indexes of all tables were updated; empty if none was."""
     done = sum(
         outcome.how == "completed"
         for table in tables

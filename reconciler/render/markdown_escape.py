@@ -1,8 +1,8 @@
-"""Text of others inside Markdown that can't become Markdown, HTML or a forge's reference.
+"""Escape text of others inside Markdown, so that it is neither markup nor a reference.
 
-Markdown is read from the source, so a character reference stops it. A forge then looks through the
-text that came of it for mentions, links, issues and commits, everywhere but in code: there what it
-looks for is put into code or broken by a character without width.
+A character reference stops Markdown, which is parsed from the source. Code hosts then search the
+rendered text, except code, for mentions, links, issues and commits. Such text is put into code or
+divided by a character without width.
 """
 
 from __future__ import annotations
@@ -13,33 +13,35 @@ from typing import Final
 
 from reconciler.render import words
 
-#: what is referred to by number; nothing outside of ASCII is
+#: characters that become character references; none outside of ASCII
 _SPECIAL_CHARACTER: Final = re.compile(
     r"[^\w\s.,;:%/=+()'\x80-\U0010ffff-]|_|^/|(?<=:)/(?=/)|(?<=\b(?i:www))\.", re.ASCII
 )
 _BACKTICKS: Final = re.compile(r"`+")
-_WORD_JOINER: Final = "&#8288;"  # a word joiner: no width, and a link or a mention ends at it
+_WORD_JOINER: Final = (
+    "&#8288;"  # a word joiner: it has no width, and a link or a mention ends at it
+)
 
-#: URLs, and what may be the name of a commit (instants too): to be copied, and linked nowhere
+#: URLs, and what may be a commit (instants too): they become code, which is never linked
 _LITERAL: Final = re.compile(
     r"[A-Za-z0-9+.-]+://(?:\S*[\w/=])?|(?<![A-Za-z0-9])[0-9A-Fa-f]{7,}(?![A-Za-z0-9])"
 )
-#: after these a forge expects a name or a number: !1 ~label %1.0 &2 $3 ^alert#4 GH-5 :smile: {+ +}
+#: code hosts look for a name or a number after these: !1 ~label %1.0 &2 $3 ^alert#4 GH-5 :smile: {+
 _REFERENCE_START: Final = re.compile(
     r"[!~%&$^](?=[\w\"'])|(?<=[A-Za-z])-(?=\d)|[\[{](?=[+-])"
     r"|\b(?i:www)(?=\.)|:(?=(?:\d*[A-Za-z_+-][\w+-]*|100|1234):)"
 )
 _JOINER_PLACEHOLDER: Final = (
-    "\ufdd0"  # stands for the joiner until references are made; no text has it
+    "\ufdd0"  # placeholder for the joiner until references are made; no text contains it
 )
 
 
 def escape_markdown(text: str) -> str:
-    """Text that shows as it is, as one line.
+    """Return text that Markdown shows unchanged, on one line.
 
-    >>> inert("a|b *c* <d> @team #1")
+    >>> escape_markdown("a|b *c* <d> @team #1")
     'a&#124;b &#42;c&#42; &#60;d&#62; &#64;&#8288;team &#35;&#8288;1'
-    >>> inert("see s3://lake/t, since 20261121041500123")
+    >>> escape_markdown("see s3://lake/t, since 20261121041500123")
     'see <code>s3:&#47;/lake/t</code>, since <code>20261121041500123</code>'
     """
     text = words.escape_text(text).replace(_JOINER_PLACEHOLDER, "").strip()
@@ -57,9 +59,9 @@ def _escape_sentence(text: str) -> str:
 
 
 def code_span(text: str) -> str:
-    """Text in a monospaced face; forges look for no mentions or links in it.
+    """Return text as code, in which code hosts search no mentions or links.
 
-    >>> code("sales.orders"), code("</code>`")
+    >>> code_span("sales.orders"), code_span("</code>`")
     ('<code>sales.orders</code>', '<code>&#60;/code&#62;&#96;</code>')
     """
     return f"<code>{_escape_characters(words.escape_text(text)).strip()}</code>"
@@ -75,9 +77,9 @@ def _character_reference(found: re.Match[str]) -> str:
 
 
 def code_block(lines: Iterable[str], language: str) -> str:
-    """Lines in a code block whose fence is longer than any run of backticks in them.
+    """Return lines in a code block whose fence is longer than any run of backticks in them.
 
-    None begins with a slash: GitLab takes such a line for a command where it misreads the fence.
+    No line begins with a slash: GitLab treats such a line as a command where it misreads the fence.
     """
     body = "\n".join(f" {line}" if line.startswith("/") else line for line in lines)
     longest = max(map(len, _BACKTICKS.findall(body)), default=0)

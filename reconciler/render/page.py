@@ -1,4 +1,4 @@
-"""A page of bounded length that grows block by block; what is cut stays well-formed."""
+"""A page of bounded length that grows by whole blocks, so that it stays well-formed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 def utf16_length(text: str) -> int:
-    """Characters as UTF-16 counts them, which no forge counts more strictly.
+    """Return the length in UTF-16 characters; no code host counts more strictly.
 
     >>> utf16_length("a→"), utf16_length(chr(0x1F308))
     (2, 2)
@@ -17,7 +17,7 @@ def utf16_length(text: str) -> int:
 
 @dataclass(slots=True)
 class Page:
-    """Text that grows block by block and keeps room for its end. Lengths are UTF-16's."""
+    """Text that grows by blocks and keeps room for its end. Lengths are in UTF-16 characters."""
 
     limit: int
     end: str = ""
@@ -34,11 +34,11 @@ class Page:
         return self.limit - self._length - utf16_length(self.end) - self._reserved
 
     def reserve(self, block: str) -> None:
-        """Keep room for a block that is added later, for no other one."""
+        """Keep room for a block that is added later."""
         self._reserved = utf16_length(block)
 
     def add_block(self, block: str) -> bool:
-        """Add the block when there is room for it."""
+        """Add the block if there is room for it, and return whether there was."""
         length = utf16_length(block)
         if length > self.room_left:
             return False
@@ -49,9 +49,9 @@ class Page:
     def add_blocks(
         self, blocks: Iterable[str], count: int, share: float, left_out: Callable[[int], str]
     ) -> None:
-        """Add so many blocks in order up to a share of the room, then say how many are left out.
+        """Add blocks in order up to a share of the room, then the text for the omitted ones.
 
-        What is left out is not asked for.
+        ``count``: number of blocks. Omitted blocks are not rendered.
         """
         budget = int(self.room_left * share)
         longest = utf16_length(left_out(count))

@@ -1,8 +1,8 @@
-"""A plan as one comment on a pull request: what matters first, details folded, never too long.
+"""A plan as one comment on a pull request: important parts first, details folded, bounded length.
 
-Everything that others chose (names, paths, owners, reasons) is made inert: inside code fences by a
-fence longer than any run of backticks, elsewhere by character references. Blocks are whole or left
-out, so that what is cut stays well-formed.
+Text of others (names, paths, owners, reasons) is escaped: inside code blocks by a fence longer than
+any run of backticks, elsewhere by character references. Blocks are added whole or omitted, so that
+the comment stays well-formed.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from reconciler.plans.model import Note, Plan, TablePlan
 from reconciler.render import plan_summary, plan_text, words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
 from reconciler.render.page import Page
-from reconciler.render.paint import Paint
 from reconciler.render.review_order import sort_by_risk
+from reconciler.render.terminal import Terminal
 
-#: a forge takes 65 536 characters, counted as UTF-16 does; as UTF-8 this is far below 262 144 bytes
+#: code hosts accept 65 536 UTF-16 characters; as UTF-8 this is far below 262 144 bytes
 COMMENT_LIMIT: Final = 60_000
 
 _MAX_DETAIL_LINES: Final = 60
-#: of what others chose, so that nobody can push out the rest
+#: limits of text of others, so that nobody can push out the rest
 _MAX_NAME_LENGTH: Final = 200
 _MAX_REASON_LENGTH: Final = 600
 _MAX_LINE_LENGTH: Final = 300
 _MIN_LIMIT: Final = 10_000
 _UNSAFE_IN_MARKER: Final = re.compile(r"[^A-Za-z0-9._/-]|(?<=-)-")
-#: what policies decide, from outside the tables' own files
+#: rules of policies, which are outside the tables' own files
 _POLICY_RULES: Final = frozenset(
     {"protected", "requireLock", "minRetention", "maxFilesRemoved", "maxBytesRemoved", "maxRewrite"}
 )
@@ -47,10 +47,10 @@ def plan_markdown(
     environment: str | None = None,
     digest: str | None = None,
 ) -> str:
-    """The comment, at most ``limit`` characters as UTF-16 counts them (10 000 at least).
+    """Return the comment with at most ``limit`` UTF-16 characters (10 000 at least).
 
-    ``artifact``: where the whole plan is, a URL or a file name. ``environment``: what the plan is
-    for; its comment is one of its own, so that the next plan for it finds it.
+    ``artifact``: URL or file name of the whole plan. ``environment``: each one has its own comment,
+    so that the next plan for it edits that comment.
     """
     whole = f"see {_artifact_link(artifact)}"
     page = Page(limit=max(limit, _MIN_LIMIT))
@@ -75,7 +75,7 @@ def plan_markdown(
     detailed = [table for table in changing if table.has_changes or table.drift]
     detailed += [table for table in unchanged if _has_simulation(table)]
     details = (_folded_details(table, whole) for table in detailed)
-    left = f"\nDetails of {{}} left out: {whole}.\n"
+    left = f"\nDetails of {{}} are omitted: {whole}.\n"
     page.add_blocks(
         details, len(detailed), 1.0, lambda n: left.format(words.format_count(n, "table"))
     )
@@ -85,9 +85,9 @@ def plan_markdown(
 
 
 def comment_marker(kind: str, environment: str | None) -> str:
-    """What tells a comment of ours from others of the same pull request.
+    """Return the first line of a comment of ours, by which it is found again.
 
-    >>> marker("plan", None), marker("apply", "prod eu-->")
+    >>> comment_marker("plan", None), comment_marker("apply", "prod eu-->")
     ('<!-- reconciler:plan:default -->', '<!-- reconciler:apply:prodeu- -->')
     """
     name = _UNSAFE_IN_MARKER.sub("", environment or "") or "default"
@@ -95,7 +95,7 @@ def comment_marker(kind: str, environment: str | None) -> str:
 
 
 def comment_title(what: str, environment: str | None, outcome: str) -> str:
-    """The heading of a comment."""
+    """Return the heading of a comment."""
     parts = (f"reconciler {what}", escape_markdown(clip_text(environment or "")), outcome)
     return f"### {' · '.join(part for part in parts if part)}\n"
 
@@ -113,17 +113,19 @@ def _opening_block(plan: Plan, environment: str | None) -> str:
 
 
 def _removed_specs(plan: Plan) -> str:
-    """What a branch takes out of management, which no table of the plan can tell."""
+    """The specs that a branch removes; no table of the plan shows them."""
     removed = plan.selection.removed if plan.selection is not None else ()
-    said = escape_markdown(words.describe_removed_specs([clip_text(name) for name in removed]))
-    return f"\n**No longer declared**: {said}.\n" if removed else ""
+    if not removed:
+        return ""
+    sentence = words.describe_removed_specs([clip_text(name) for name in removed])
+    return f"\n**No longer declared**: {escape_markdown(sentence)}.\n"
 
 
 # --- what somebody must look at ------------------------------------------------------------------
 
 
 def _policy_lines(plan: Plan) -> list[str]:
-    """A line for every verdict of a policy: what it blocks, what it warns of, what is waived."""
+    """One line per verdict of a policy: blocked, warned or waived."""
     blocked, warned, waived = [], [], []
     for table in sort_by_risk(plan.tables):
         of_policies = [note for note in table.refusals if note.rule in _POLICY_RULES]
@@ -132,15 +134,15 @@ def _policy_lines(plan: Plan) -> list[str]:
             if note.rule not in _POLICY_RULES:
                 continue
             if note.because.startswith(_WAIVED_PREFIX):
-                said = Note(note.rule, note.because.removeprefix(_WAIVED_PREFIX))
-                waived.append(_verdict_line("waived", table, said))
+                rest = Note(note.rule, note.because.removeprefix(_WAIVED_PREFIX))
+                waived.append(_verdict_line("waived", table, rest))
             else:
                 warned.append(_verdict_line("warning", table, note))
     return _add_heading("Policies", [*blocked, *warned, *waived])
 
 
 def _trouble_lines(plan: Plan) -> list[str]:
-    """A line for every table that can't be read, and for what blocks one and is no policy."""
+    """One line per unreadable table, and per refusal that no policy made."""
     errors = [
         f"- **error** {_name_span(table)}: {escape_markdown(_clip_reason(table.error or ''))}\n"
         for table in plan_summary.tables_by_size(plan, "error")
@@ -159,10 +161,8 @@ def _add_heading(heading: str, lines: list[str]) -> list[str]:
 
 
 def _verdict_line(verdict: str, table: TablePlan, note: Note) -> str:
-    rule, because = (
-        escape_markdown(clip_text(note.rule)),
-        escape_markdown(_clip_reason(note.because)),
-    )
+    rule = escape_markdown(clip_text(note.rule))
+    because = escape_markdown(_clip_reason(note.because))
     return f"- **{verdict}** {_name_span(table)} ({rule}): {because}\n"
 
 
@@ -210,14 +210,14 @@ def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
 
 
 def _time_travel_cell(table: TablePlan) -> str:
-    """How far back a read can go: in words that fit a column; the details have the dates."""
+    """How far back a read can go, short enough for a column; the details have the dates."""
     impact, observed = table.impact, table.observed
     last = None if observed is None else observed.last_completed
     before = words.time_between(impact.earliest_readable_before, last)
     after = words.time_between(impact.earliest_readable_after, last)
     if not table.has_changes or before is None or after is None:
-        said = plan_summary.describe_time_travel(table) if table.has_changes else None
-        return escape_markdown(clip_text(said or "—"))
+        window = plan_summary.describe_time_travel(table) if table.has_changes else None
+        return escape_markdown(clip_text(window or "—"))
     old, new = (words.format_duration(reach.total_seconds()) for reach in (before, after))
     if impact.earliest_readable_before == impact.earliest_readable_after:
         return f"{new}, as before"
@@ -230,7 +230,7 @@ def _owner_name(table: TablePlan) -> str:
 
 
 def _folded_details(table: TablePlan, whole: str) -> str:
-    lines = plan_text.render_table(table, Paint(is_on=False))
+    lines = plan_text.render_table(table, Terminal(has_color=False))
     shown = [clip_text(_diff_line(line), _MAX_LINE_LENGTH) for line in lines[:_MAX_DETAIL_LINES]]
     if len(lines) > _MAX_DETAIL_LINES:
         shown.append(f"  … {words.format_count(len(lines) - _MAX_DETAIL_LINES, 'more line')}")
@@ -248,7 +248,7 @@ def _diff_line(line: str) -> str:
 
 
 def _has_simulation(table: TablePlan) -> bool:
-    """Whether somebody asked what the next rows would do."""
+    """Whether the plan simulates an insert."""
     return table.file_sizes is not None and table.file_sizes.next_insert is not None
 
 
@@ -271,48 +271,51 @@ def _folded_unchanged(tables: Sequence[TablePlan], room: int, whole: str) -> str
 
 
 _CLUSTERING_VALIDITY: Final = """\
-- A write to a file slice that is to be rewritten leaves out the group that the slice is in.
+- A write to a file slice that is to be rewritten: its group is skipped.
 """
 _VALIDITY: Final = """\
 
-<details><summary>How long this plan holds: neither time nor new commits end it, this does</summary>
+<details><summary>What invalidates this plan (time and new commits do not)</summary>
 
-- Editing or removing a table's spec, or its path, leaves that table out whole.
-- A savepoint, or work pending on the table, takes out the files that it protects; the rest runs.
-- A stricter policy, or a waiver that has ended, blocks the table: policies are asked again.
+- An edited or removed spec, or another path: the table is skipped.
+- A savepoint, or work pending on the table: the files that it protects are skipped.
+- A stricter policy, or a waiver that has ended: the table is blocked. Policies are checked again.
 {clustered}\
-- A later plan replaces this one: its digest is another, and <code>--digest</code> refuses this one.
+- A later plan: it has another digest, and <code>--digest</code> refuses this one.
 
-Nothing is {touched} that this plan does not name. What falls out is reported, with exit code 4.
+Nothing is {touched} that this plan does not name. Skipped items are reported, with exit code 4.
 </details>
 """
 
 
 def _end_block(plan: Plan, digest: str, environment: str | None) -> str:
-    """The digest and, where there is work, how long it holds and how it is applied."""
-    made = f" · made {escape_markdown(clip_text(_format_time(plan.created_at)))} by {escape_markdown(clip_text(plan.tool))}"
-    said = f"\nDigest {code_span(digest)}{made}\n"
-    if not plan_summary.count_totals(plan).change:
-        return said
-    chosen = (
-        f" --env {shlex.quote(clip_text(words.escape_text(environment)))}" if environment else ""
+    """The digest and, if there is work, what invalidates the plan and how to apply it."""
+    time, tool = (
+        escape_markdown(clip_text(text)) for text in (_format_time(plan.created_at), plan.tool)
     )
+    end = f"\nDigest {code_span(digest)} · made {time} by {tool}\n"
+    totals = plan_summary.count_totals(plan)
+    if not totals.change:
+        return end
+    chosen = ""
+    if environment:
+        chosen = f" --env {shlex.quote(clip_text(words.escape_text(environment)))}"
     command = (
         f"reconciler apply plan.json --specs specs{chosen} \\",
         f"  --digest {words.escape_text(digest)}",
     )
-    is_clustered = plan_summary.count_totals(plan).bytes_rewritten > 0
-    holds = _VALIDITY.format(
+    is_clustered = totals.bytes_rewritten > 0
+    validity = _VALIDITY.format(
         clustered=_CLUSTERING_VALIDITY if is_clustered else "",
         touched="removed or rewritten" if is_clustered else "removed",
     )
-    return f"{said}{holds}\nOnce it is approved:\n\n{code_block(command, 'sh')}"
+    return f"{end}{validity}\nOnce it is approved:\n\n{code_block(command, 'sh')}"
 
 
 def _format_time(created_at: str) -> str:
-    """A moment with its offset, in UTC and to the minute.
+    """Return a time with an offset in UTC, to the minute.
 
-    >>> _moment("2026-11-21T10:00:00+01:00"), _moment("once")
+    >>> _format_time("2026-11-21T10:00:00+01:00"), _format_time("once")
     ('2026-11-21 09:00 UTC', 'once')
     """
     try:
@@ -328,12 +331,12 @@ def _name_span(table: TablePlan) -> str:
     return code_span(clip_text(table.name))
 
 
-def _clip_reason(said: str) -> str:
-    return clip_text(said, _MAX_REASON_LENGTH)
+def _clip_reason(text: str) -> str:
+    return clip_text(text, _MAX_REASON_LENGTH)
 
 
 def clip_text(text: str, limit: int = _MAX_NAME_LENGTH) -> str:
-    """Text of others, cut where it is so long that it would push out the rest."""
+    """Return text of others, cut where it would push out the rest."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -1,10 +1,10 @@
-"""What the columns of a plan add up to, ready to be said; computed from whole columns."""
+"""What the columns of a plan add up to; computed from whole columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -21,13 +21,16 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.render import words
+from reconciler.render.reasons import Reason, join_reasons
 
 TableVerdict = Literal["error", "blocked", "change", "unchanged"]
+#: warnings that explain by themselves why a table has no step
+_BLOCKING_RULES: Final = ("pendingClean", "pendingWrite", "idle")
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRemoval:
-    """Files and bytes of one partition, or of one rule and reason."""
+    """Files and bytes that are removed from one partition."""
 
     name: str
     files: int
@@ -36,19 +39,20 @@ class PartitionRemoval:
 
 @dataclass(frozen=True, slots=True)
 class RuleReasons:
-    """The files of one rule, and its reasons, the one with most files first."""
+    """The files of one rule and its reasons, the most frequent first."""
 
     rule: str
     files: int
-    reasons: tuple[tuple[str, int], ...]
+    reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanTotals:
-    """Of a whole plan. Files and bytes are of the tables that would change; blocked ones apart.
+    """Totals of a plan; files and bytes are those of the tables to change, without blocked ones.
 
-    ``bytes_rewritten``: bytes that are read and written anew; ``tables_indexed``: tables with an index step;
-    ``rollbacks``: writes that are taken back, whose files are in none of these figures.
+    ``bytes_rewritten``: bytes that are read and written anew. ``bytes_added``: estimated bytes of
+    the new files. ``tables_indexed``: tables with an index step. ``rollbacks``: dead writes, whose
+    files are in none of these figures.
     """
 
     tables: int
@@ -59,12 +63,13 @@ class PlanTotals:
     files_removed: int
     bytes_removed: int
     bytes_rewritten: int
+    bytes_added: int
     tables_indexed: int
     rollbacks: int
 
 
 def table_verdict(table: TablePlan) -> TableVerdict:
-    """What becomes of the table when the plan is applied."""
+    """Return what happens to the table when the plan is applied."""
     if table.error is not None:
         return "error"
     if table.refusals:
@@ -73,7 +78,7 @@ def table_verdict(table: TablePlan) -> TableVerdict:
 
 
 def count_totals(plan: Plan) -> PlanTotals:
-    """The plan in numbers."""
+    """Return the totals of a plan."""
     verdicts = [table_verdict(table) for table in plan.tables]
     changing = [t for t, v in zip(plan.tables, verdicts, strict=True) if v == "change"]
     return PlanTotals(
@@ -85,6 +90,7 @@ def count_totals(plan: Plan) -> PlanTotals:
         files_removed=sum(table.impact.files_removed for table in changing),
         bytes_removed=sum(table.impact.bytes_removed for table in changing),
         bytes_rewritten=sum(table.impact.bytes_rewritten for table in changing),
+        bytes_added=sum(map(estimate_bytes_added, changing)),
         tables_indexed=sum(
             any(isinstance(s, IndexStep) for s in table.steps) for table in changing
         ),
@@ -92,8 +98,29 @@ def count_totals(plan: Plan) -> PlanTotals:
     )
 
 
+def estimate_bytes_added(table: TablePlan) -> int:
+    """Return the estimated bytes of the files that a clustering of the table writes."""
+    change = 0
+    if table.layout is not None:
+        change = table.layout.after.bytes - table.layout.before.bytes
+    return max(0, table.impact.bytes_rewritten + change) if table.impact.bytes_rewritten else 0
+
+
+def format_net_change(added: int, removed: int) -> str:
+    """Return the net change of bytes with its sign; empty if nothing is added or removed.
+
+    >>> format_net_change(0, 2048), format_net_change(4096, 1024), format_net_change(0, 0)
+    ('-2.0 KiB', 'about +3.0 KiB', '')
+    """
+    if not added and not removed:
+        return ""
+    net = added - removed
+    sign = "+" if net > 0 else "-" if net < 0 else ""
+    return f"{'about ' if added else ''}{sign}{words.format_size(abs(net))}"
+
+
 def tables_by_size(plan: Plan, *wanted: TableVerdict) -> list[TablePlan]:
-    """The tables of some verdicts: most bytes removed or rewritten first, most files, by name."""
+    """Return the tables with these verdicts: most bytes first, then most files, then by name."""
     return sorted(
         (table for table in plan.tables if table_verdict(table) in wanted),
         key=lambda t: (
@@ -105,7 +132,7 @@ def tables_by_size(plan: Plan, *wanted: TableVerdict) -> list[TablePlan]:
 
 
 def removed_by_partition(files: RemovedFiles) -> list[PartitionRemoval]:
-    """What goes from every partition: most bytes first, then most files, then by path."""
+    """Return what every partition loses: most bytes first, then most files, then by path."""
     paths, row = columns.rank_values(files.partition)
     count = np.bincount(row, minlength=len(paths))
     size = np.zeros(len(paths), np.int64)
@@ -118,12 +145,12 @@ def removed_by_partition(files: RemovedFiles) -> list[PartitionRemoval]:
 
 
 def removal_reasons(files: RemovedFiles) -> list[RuleReasons]:
-    """Rules and reasons of a step."""
+    """Return the rules by which a step removes files, with their reasons."""
     return _count_reasons(REMOVAL_RULES, files.rule, files.because)
 
 
 def keep_reasons(kept: KeptFiles) -> list[RuleReasons]:
-    """Rules and reasons of what stays."""
+    """Return the rules that keep files, with their reasons."""
     return _count_reasons(KEEP_RULES, kept.rule, kept.because)
 
 
@@ -132,21 +159,21 @@ def _count_reasons(names: tuple[str, ...], rule: Any, because: Any) -> list[Rule
     found = []
     for code, name in enumerate(names):
         counts = np.bincount(row[rule == code], minlength=len(texts)).tolist()
-        reasons = sorted(
-            ((text, many) for text, many in zip(texts, counts, strict=True) if many),
-            key=lambda pair: (-pair[1], pair[0]),
+        reasons = join_reasons(
+            Reason(text, count) for text, count in zip(texts, counts, strict=True) if count
         )
         if reasons:
-            found.append(RuleReasons(name, sum(many for _, many in reasons), tuple(reasons)))
-    return sorted(found, key=lambda r: (-r.files, r.rule))
+            files = sum(reason.count for reason in reasons)
+            found.append(RuleReasons(name, files, tuple(reasons)))
+    return sorted(found, key=lambda rule: (-rule.files, rule.rule))
 
 
 def describe_retention(spec: Mapping[str, Any]) -> str:
-    """The declared retention as a sentence.
+    """Return the declared retention as text.
 
-    >>> retention({"retention": {"policy": "KEEP_LATEST_BY_HOURS", "hours": 168}})
+    >>> describe_retention({"retention": {"policy": "KEEP_LATEST_BY_HOURS", "hours": 168}})
     'KEEP_LATEST_BY_HOURS, 168 hours (7 days)'
-    >>> retention({})
+    >>> describe_retention({})
     'no retention declared: nothing is removed'
     """
     block = spec.get("retention")
@@ -155,19 +182,19 @@ def describe_retention(spec: Mapping[str, Any]) -> str:
     policy = words.escape_text(str(block.get("policy", "")))
     match block:
         case {"commits": int(kept)}:
-            much = words.format_count(kept, "commit")
+            amount = words.format_count(kept, "commit")
         case {"hours": int(kept)}:
             days = f" ({words.format_duration(3600 * kept)})" if kept % 24 == 0 else ""
-            much = words.format_count(kept, "hour") + days
+            amount = words.format_count(kept, "hour") + days
         case {"fileVersions": int(kept)}:
-            much = words.format_count(kept, "file version")
+            amount = words.format_count(kept, "file version")
         case _:
             return policy
-    return f"{policy}, {much}"
+    return f"{policy}, {amount}"
 
 
 def describe_time_travel(table: TablePlan) -> str | None:
-    """How far back a read can go before and after, in dates and in words; None when unknown."""
+    """Return how far back a read can go, before and after; None if it is unknown."""
     before = table.impact.earliest_readable_before
     after = table.impact.earliest_readable_after
     last = None if table.observed is None else table.observed.last_completed
@@ -195,12 +222,12 @@ def _format_reach(instant: str | None, last: str | None) -> str:
 
 
 def explain_unchanged(table: TablePlan) -> str:
-    """Why nothing happens to a table, in one sentence."""
+    """Return in one sentence why nothing happens to a table."""
     nothing = [
         words.escape_text(note.because) for note in table.warnings if _is_nothing_to_do(note)
     ]
     if nothing:
-        return "; ".join(said.removeprefix("nothing to do: ") for said in nothing)
+        return "; ".join(reason.removeprefix("nothing to do: ") for reason in nothing)
     if not isinstance(table.spec.get("retention"), Mapping):
         return describe_retention(table.spec)
     for note in table.warnings:
@@ -210,13 +237,9 @@ def explain_unchanged(table: TablePlan) -> str:
 
 
 def is_explained(note: Note, explanation: str) -> bool:
-    """Whether ``explain_unchanged`` says what a warning does."""
+    """Whether the explanation by ``explain_unchanged`` contains a warning."""
     return _is_nothing_to_do(note) or words.escape_text(note.because) in explanation
 
 
 def _is_nothing_to_do(note: Note) -> bool:
     return note.rule == "nothingToDo" or "nothing to do" in note.because
-
-
-#: warnings that explain by themselves why a table has no step
-_BLOCKING_RULES = ("pendingClean", "pendingWrite", "idle")

@@ -1,7 +1,7 @@
-"""How tables are, for Prometheus: its text exposition format 0.0.4.
+"""The status of tables in Prometheus' text exposition format 0.0.4.
 
-A series is there only where its value is known. Names, labels and meanings are relied on by
-dashboards and alerts: new ones may come, none changes.
+A series is present only if its value is known. Dashboards and alerts rely on names, labels and
+meanings: new ones may be added, and none changes. ADR 0006 says why this is no library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.status.layout import LayoutStatus
 from reconciler.status.model import TableStatus
 
 Labels = Mapping[str, str]
-#: the labels that a series has besides those of its table, and its value
+#: the labels of a series besides those of its table, and its value
 SeriesValue = tuple[Labels, float | None]
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -28,7 +28,7 @@ _CONDITION_VALUES: Final = {"True": 1, "False": 0, "Unknown": None}
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
-    """A gauge; ``series`` gives those of one table."""
+    """A gauge; ``series`` returns the series of one table."""
 
     name: str
     help: str
@@ -38,12 +38,12 @@ class _Metric:
 def status_prometheus(
     tables: Sequence[TableStatus], *, observed_at: datetime, environment: str | None = None
 ) -> str:
-    """The tables as metrics, in a stable order; ``environment`` is a label of all where given."""
+    """Return the tables as metrics in a stable order; ``environment`` is a label of all series."""
     common = {} if environment is None else {"environment": environment}
     lines = list(
         _gauge_lines(
             "reconciler_status_timestamp_seconds",
-            "When the tables were looked at, in seconds since the epoch.",
+            "Time of the status, in seconds since the epoch.",
             [(common, observed_at.timestamp())],
         )
     )
@@ -74,9 +74,9 @@ def _gauge_lines(name: str, text: str, series: Iterable[SeriesValue]) -> Iterato
 
 
 def _escape_label(text: str) -> str:
-    r"""A value of a label, its control characters made visible.
+    r"""Return the value of a label with visible control characters.
 
-    >>> print(_escaped('a"b\\c\nd\x1be\udce9'))
+    >>> print(_escape_label('a"b\\c\nd\x1be\udce9'))
     a\"b\\c\nd\\x1be\\udce9
     """
     shown = "\n".join(words.escape_text(line) for line in text.split("\n"))
@@ -85,9 +85,9 @@ def _escape_label(text: str) -> str:
 
 
 def _format_number(value: float) -> str:
-    """The shortest text that reads back as the value.
+    """Return the shortest text that reads back as the value.
 
-    >>> _number(3), _number(3.0), _number(0.25)
+    >>> _format_number(3), _format_number(3.0), _format_number(0.25)
     ('3', '3', '0.25')
     """
     return str(int(value)) if value == int(value) else repr(value)
@@ -120,7 +120,7 @@ def _last_clustering_age(table: TableStatus) -> float | None:
 
 
 def _file_size_buckets(table: TableStatus) -> Iterator[SeriesValue]:
-    """Files below each end, as the buckets of a histogram."""
+    """The files below each size, as the buckets of a histogram."""
     total = 0
     for one in table.layout.sizes if table.layout is not None else ():
         total += one.files
@@ -130,36 +130,38 @@ def _file_size_buckets(table: TableStatus) -> Iterator[SeriesValue]:
 def _layout_series(
     value: Callable[[LayoutStatus], float | None],
 ) -> Callable[[TableStatus], Iterator[SeriesValue]]:
-    """A value of tables whose spec has a clustering block."""
+    """A value of tables with a clustering block in their spec."""
     return lambda table: _single_series(None if table.layout is None else value(table.layout))
 
 
 def _index_series(
     value: Callable[[IndexStatus], float | None],
 ) -> Callable[[TableStatus], Iterator[SeriesValue]]:
-    """A value of tables whose spec has an index block."""
+    """A value of tables with an index block in their spec."""
     return lambda table: _single_series(None if table.index is None else value(table.index))
 
 
 def _observed_series(
     value: Callable[[TableStatus], float | None],
 ) -> Callable[[TableStatus], Iterator[SeriesValue]]:
-    """A value that only a table has that could be looked at."""
+    """A value of tables that could be read."""
     return lambda table: _single_series(None if table.table_type is None else value(table))
 
 
 _METRICS: Final = (
     _Metric(
-        "reconciler_table_info", "A table of the specs: where it is and of what kind.", _info_series
+        "reconciler_table_info",
+        "A table of the specs: path, type and version.",
+        _info_series,
     ),
     _Metric(
         "reconciler_synced",
-        "Whether the table is as declared: 1 yes, 0 no; absent where it cannot be told.",
+        "Whether the table is as declared: 1 yes, 0 no; absent if unknown.",
         lambda table: _condition_series(table.condition("Synced")),
     ),
     _Metric(
         "reconciler_healthy",
-        "Whether nothing hangs: 1 yes, 0 no.",
+        "Whether the table is healthy: 1 yes, 0 no.",
         lambda table: _condition_series(table.condition("Healthy")),
     ),
     _Metric(
@@ -174,7 +176,7 @@ _METRICS: Final = (
     ),
     _Metric(
         "reconciler_bytes_reclaimable",
-        "Bytes that the plan of now would remove.",
+        "Bytes that a plan would remove now.",
         lambda table: _single_series(table.bytes_reclaimable),
     ),
     _Metric(
@@ -184,7 +186,7 @@ _METRICS: Final = (
     ),
     _Metric(
         "reconciler_small_file_share",
-        "Share of the newest base files that is small, by count, from 0 to 1.",
+        "Share of small files among the newest base files, by count, from 0 to 1.",
         lambda table: _single_series(table.small_file_share),
     ),
     _Metric(
@@ -194,7 +196,7 @@ _METRICS: Final = (
     ),
     _Metric(
         "reconciler_active_commits",
-        "Completed commits on the active timeline; grows where archival stalls.",
+        "Completed commits on the active timeline; it grows if archiving stalls.",
         _observed_series(lambda table: table.active_commits),
     ),
     _Metric(
@@ -204,19 +206,19 @@ _METRICS: Final = (
     ),
     _Metric(
         "reconciler_pending_age_seconds",
-        "Age of the oldest requested or inflight instant, 0 where there is none.",
+        "Age of the oldest requested or inflight instant, 0 if there is none.",
         _observed_series(lambda table: table.oldest_pending_age_seconds or 0),
     ),
     _Metric(
         "reconciler_savepoint_pinned_bytes",
-        "Bytes that a savepoint keeps beyond the newest file slices.",
+        "Bytes that a savepoint keeps besides the newest file slices.",
         lambda table: [
             ({"savepoint": s.instant}, s.pinned_bytes) for s in table.savepoints if s.is_completed
         ],
     ),
     _Metric(
         "reconciler_lock_age_seconds",
-        "Seconds since the last sign of life of whoever has the lock; absent where it is free.",
+        "Seconds since the last heartbeat of the lock's holder; absent if it is free.",
         lambda table: _single_series(None if table.lock is None else table.lock.age_seconds),
     ),
     _Metric(
@@ -227,12 +229,12 @@ _METRICS: Final = (
     ),
     _Metric(
         "reconciler_base_files",
-        "Newest base files below so many bytes, where a clustering is declared.",
+        "Newest base files below a size in bytes, if the spec has a clustering block.",
         _file_size_buckets,
     ),
     _Metric(
         "reconciler_small_partitions",
-        "Partitions with base files below files.small, where a clustering is declared.",
+        "Partitions with base files below files.small, if the spec has a clustering block.",
         _layout_series(lambda layout: layout.small_partitions),
     ),
     _Metric(
@@ -242,27 +244,27 @@ _METRICS: Final = (
     ),
     _Metric(
         "reconciler_last_clustering_age_seconds",
-        "Age of the newest completed clustering, whoever made it.",
+        "Age of the newest completed clustering by any writer.",
         lambda table: _single_series(_last_clustering_age(table)),
     ),
     _Metric(
         "reconciler_pending_clusterings",
-        "Requested and inflight clusterings, where a clustering is declared.",
+        "Requested and inflight clusterings, if the spec has a clustering block.",
         _layout_series(lambda layout: len(layout.pending)),
     ),
     _Metric(
         "reconciler_index_files",
-        "Newest base files, where an index is declared.",
+        "Newest base files, if the spec has an index block.",
         _index_series(lambda index: index.files),
     ),
     _Metric(
         "reconciler_index_files_covered",
-        "Newest base files of which the index has every declared column.",
+        "Newest base files whose declared columns are all in the index.",
         _index_series(lambda index: index.files_covered),
     ),
     _Metric(
         "reconciler_index_commits_since",
-        "Completed commits since the newest version of the index; absent where there is none.",
+        "Completed commits since the newest version of the index; absent if there is none.",
         _index_series(lambda index: index.commits_since),
     ),
 )

@@ -1,6 +1,6 @@
-"""The declared queries for a terminal: what each reads today, and what it will.
+"""The declared queries of a plan for a terminal: what each reads today, and after the apply.
 
-The lines are those of ``render.text``, of one table.
+The lines are those of ``plan_text``, of one table.
 """
 
 from __future__ import annotations
@@ -10,21 +10,20 @@ from typing import Any, Final
 
 from reconciler.plans.model import Sampled, TablePlan
 from reconciler.render import words
-from reconciler.render.paint import Paint
-from reconciler.render.wrapping import wrap_detail, wrap_item
+from reconciler.render.terminal import Terminal
 
 _MAX_QUERIES: Final = 8
 _MAX_NAME_WIDTH: Final = 32
 
 
-def prediction_lines(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[str]:
-    """A line a query, those that read most first; ``full``: all of them, as they are declared."""
+def prediction_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
+    """One line per query, the biggest first; ``full``: all queries, in the order of the spec."""
     found = table.predictions
     if not found:
         return
     sampled = table.layout.sampled if table.layout is not None else None
     what = words.format_count(len(found), "query", "queries")
-    yield from wrap_item(paint.good("= queries"), f"{what}, {_describe_source(sampled)}")
+    yield from terminal.item(terminal.good("= queries"), f"{what}, {_describe_source(sampled)}")
     shown = list(found)
     if not full:
         shown.sort(key=lambda one: (-one["bytesBefore"], one["query"]))
@@ -35,12 +34,12 @@ def prediction_lines(table: TablePlan, paint: Paint, *, full: bool) -> Iterator[
         yield f"      {name:<{width}}  {_format_files(one):>16}  {_format_bytes(one)}"
     if len(shown) < len(found):
         rest = words.format_count(len(found) - len(shown), "more query", "more queries")
-        yield from wrap_detail(f"… and {rest}; all in plan.json, or show --full")
+        yield from terminal.detail(f"… and {rest}; show --full lists all")
 
 
 def _describe_source(sampled: Sampled | None) -> str:
     if sampled is None:
-        return "as they read the table today"
+        return "today's reads"
     groups = words.format_count(sampled.total_row_groups, "row group")
     return (
         f"today → predicted from {words.format_number(sampled.row_groups)} of {groups} "

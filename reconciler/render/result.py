@@ -1,9 +1,9 @@
-"""What an apply did, for people, for a pull request and for programs."""
+"""The result of an apply: as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from reconciler import canonical_json
 from reconciler.executor.result import ApplyResult, FileReasons, StepOutcome, TableResult
@@ -12,42 +12,42 @@ from reconciler.plans.model import Note
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
-from reconciler.render.paint import Paint
-from reconciler.render.wrapping import wrap_detail, wrap_item
+from reconciler.render.terminal import DEFAULT_WIDTH, Terminal
 
-_MAX_REASONS = 5
+_MAX_REASONS: Final = 5
 
-#: what an exit code means, and what to do
-EXIT_MEANINGS: Mapping[int, str] = {
-    1: "an error stopped at least one table; what it is stands above",
-    3: "blocked: nothing was touched where a refusal stands above",
-    4: "part of what was reviewed no longer holds and was left out; plan again to see what is left",
+#: what an exit code means, and what to do now
+EXIT_MEANINGS: Final[Mapping[int, str]] = {
+    1: "an error stopped at least one table; see above",
+    3: "blocked: tables with a refusal above were not touched",
+    4: "part of the reviewed plan no longer holds and was skipped; plan again to see what is left",
     5: "some of the work failed and stays pending; apply again to finish it",
     6: "another process holds the lock or works on the table; apply again when it is done",
 }
-_STATUS_LABELS: Mapping[str, str] = {
+_STATUS_LABELS: Final[Mapping[str, str]] = {
     "done": "done",
     "unchanged": "unchanged",
     "stale": "done in part",
-    "leftOut": "left out",
+    "leftOut": "skipped",
     "partial": "failed in part",
     "blocked": "blocked",
     "busy": "busy",
     "failed": "failed",
 }
+_URGENCY: Final = {"failed": 0, "busy": 1, "blocked": 2, "partial": 3, "stale": 4, "done": 5}
 
 
-def result_text(result: ApplyResult, *, color: bool) -> str:
-    """The result for people: table by table, the worst first, then one line that sums it up."""
-    paint = Paint(is_on=color)
+def result_text(result: ApplyResult, *, color: bool, width: int = DEFAULT_WIDTH) -> str:
+    """Return the result as text: table by table, the worst first, then a summary."""
+    terminal = Terminal(has_color=color, width=width)
     lines: list[str] = []
     for table in tables_worst_first(result):
-        lines += [*_table_lines(table, paint), ""]
-    return "\n".join([*lines, *_summary_lines(result, paint)]) + "\n"
+        lines += [*_table_lines(table, terminal), ""]
+    return "\n".join([*lines, *_summary_lines(result, terminal)]) + "\n"
 
 
 def result_json(result: ApplyResult) -> bytes:
-    """The whole result as canonical JSON and a newline; every file that stayed is named."""
+    """Return the whole result as canonical JSON and a newline; it names every skipped file."""
     document = {
         "format": 1,
         "planDigest": result.plan_digest,
@@ -60,76 +60,79 @@ def result_json(result: ApplyResult) -> bytes:
 
 
 def count_statuses(result: ApplyResult) -> str:
-    """How many tables there are of every kind: ``3 tables: 1 done, 2 unchanged``."""
+    """Return the number of tables of each status: ``3 tables: 1 done, 2 unchanged``."""
     statuses = [_shown_status(table) for table in result.tables]
     parts = ", ".join(
-        f"{words.format_number(n)} {label}"
+        f"{words.format_number(count)} {label}"
         for status, label in _STATUS_LABELS.items()
-        if (n := statuses.count(status))
+        if (count := statuses.count(status))
     )
     return words.format_tables(len(statuses), result.selection) + (f": {parts}" if parts else "")
 
 
 def status_label(table: TableResult) -> str:
-    """What became of a table, in a word or two."""
+    """Return the status of a table as a word or two for people."""
     return _STATUS_LABELS[_shown_status(table)]
 
 
 def tables_worst_first(result: ApplyResult) -> list[TableResult]:
-    """The tables, those that need somebody first."""
-    order = {"failed": 0, "busy": 1, "blocked": 2, "partial": 3, "stale": 4, "done": 5}
-    return sorted(result.tables, key=lambda t: (order.get(t.status, 9), -t.bytes, t.name))
+    """Return the tables, those that need attention first."""
+    return sorted(result.tables, key=lambda t: (_URGENCY.get(t.status, 9), -t.bytes, t.name))
 
 
-def render_table(table: TableResult, paint: Paint) -> list[str]:
-    """One table with everything that was done and what was left."""
-    return list(_table_lines(table, paint))
+def render_table(table: TableResult, terminal: Terminal) -> list[str]:
+    """Return the lines of one table: what was done and what was skipped."""
+    return list(_table_lines(table, terminal))
 
 
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _table_lines(table: TableResult, paint: Paint) -> Iterator[str]:
-    color = {"done": paint.good, "unchanged": paint.good, "stale": paint.warn}
-    what = color.get(table.status, paint.bad)(status_label(table))
-    yield f"{paint.strong(words.escape_text(table.name))}  {what}  {words.escape_text(table.path)}"
+def _table_lines(table: TableResult, terminal: Terminal) -> Iterator[str]:
+    colors = {"done": terminal.good, "unchanged": terminal.good, "stale": terminal.warn}
+    status = colors.get(table.status, terminal.bad)(status_label(table))
+    name = terminal.strong(words.escape_text(table.name))
+    yield from terminal.title(name, status, words.escape_text(table.path))
     if table.error is not None:
-        yield from wrap_item(paint.bad("! error"), table.error)
+        yield from terminal.item(terminal.bad("! error"), table.error)
     for note in table.refusals:
-        yield from wrap_item(paint.bad("! blocked"), f"{note.because} [{note.rule}]")
+        yield from terminal.item(terminal.bad("! blocked"), f"{note.because} [{note.rule}]")
     for outcome in table.outcomes:
-        yield from _outcome_lines(outcome, paint)
-    yield from _note_lines(table.warnings, paint)
+        yield from _outcome_lines(outcome, terminal)
+    yield from _note_lines(table.warnings, terminal)
 
 
 def _shown_status(table: TableResult) -> str:
-    """The status as people are told it: a stale table of which nothing was begun is left out."""
+    """The status for people: a stale table of which nothing was started is skipped."""
     return "leftOut" if table.status == "stale" and not table.outcomes else table.status
 
 
-def _outcome_lines(outcome: StepOutcome, paint: Paint) -> Iterator[str]:
+def _outcome_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
     instant = "" if outcome.instant is None else f" {outcome.instant}"
-    yield from wrap_item(paint.strong(f"{outcome.kind}{instant}"), _describe_outcome(outcome))
-    if outcome.earliest_instant_to_retain is not None:
-        yield from wrap_detail(f"earliest instant to retain: {outcome.earliest_instant_to_retain}")
+    label = terminal.strong(f"{outcome.kind}{instant}")
+    yield from terminal.item(label, _describe_outcome(outcome))
+    boundary = outcome.earliest_instant_to_retain
+    if boundary is not None:
+        yield from terminal.detail(f"earliest instant to retain: {boundary}")
     if outcome.partitions_removed:
-        many = len(outcome.partitions_removed)
-        yield from wrap_detail(
-            f"{words.format_count(many, 'partition directory', 'partition directories')} removed"
-        )
+        count = len(outcome.partitions_removed)
+        folders = words.format_count(count, "partition directory", "partition directories")
+        yield from terminal.detail(f"{folders} removed")
     if outcome.rewritten:
-        yield from rewrite_lines(outcome.rewritten, paint)
+        yield from rewrite_lines(outcome.rewritten, terminal)
     if outcome.indexed:
-        yield from index_lines(outcome.indexed, paint)
+        yield from index_lines(outcome.indexed, terminal)
     if outcome.left_out:
-        yield from _row_lines("left out", "of the plan stayed", outcome.left_out, paint.warn)
+        label = terminal.warn("! skipped")
+        yield from _file_lines(label, "of the plan", outcome.left_out, terminal)
     if outcome.failed:
-        yield from _row_lines("failed", "could not be deleted", outcome.failed, paint.bad)
+        label = terminal.bad("! failed")
+        yield from _file_lines(label, "could not be deleted", outcome.failed, terminal)
     for note in outcome.partitions_left:
-        yield from wrap_item(paint.warn("! folder stays"), f"{note.rule}: {note.because}")
+        yield from terminal.item(terminal.warn("! folder kept"), f"{note.rule}: {note.because}")
     for note in outcome.differences:
-        yield from wrap_item(paint.bad("! check failed"), f"{note.because} [{note.rule}]")
-    yield from _note_lines(outcome.warnings, paint)
+        yield from terminal.item(terminal.bad("! check failed"), f"{note.because} [{note.rule}]")
+    yield from _note_lines(outcome.warnings, terminal)
 
 
 def _describe_outcome(outcome: StepOutcome) -> str:
@@ -139,62 +142,64 @@ def _describe_outcome(outcome: StepOutcome) -> str:
         return describe_index(outcome, outcome.indexed)
     if outcome.kind == "rollback":
         return _describe_rollback(outcome)
-    removed = words.format_count(outcome.removed, "file")
     size = f", {words.format_size(outcome.bytes)}" if outcome.removed else ""
-    gone = f", {words.format_count(outcome.gone, 'file')} gone before" if outcome.gone else ""
+    removed = f"removed {words.format_count(outcome.removed, 'file')}{size}{_already(outcome)}"
     took = f", in {words.format_duration(outcome.seconds)}" if outcome.seconds >= 1 else ""
     return {
-        "completed": f"removed {removed}{size}{gone}{took}",
-        "adopted": f"completed by another writer; removed {removed}{size}{gone}",
-        "undone": "nothing of it was left to do, so the pending instant was removed",
-        "inflight": f"removed {removed}{size}{gone}; it stays inflight until the next apply",
-        "nothing": f"nothing to do any more{gone}",
+        "completed": f"{removed}{took}",
+        "adopted": f"completed by another writer; {removed}",
+        "undone": "nothing was left to do, so the pending instant was removed",
+        "inflight": f"{removed}; it stays inflight until the next apply",
+        "nothing": f"nothing left to do{_already(outcome)}",
         "failed": "nothing was done",
     }[outcome.how]
 
 
 def _describe_rollback(outcome: StepOutcome) -> str:
-    gone = f", {words.format_count(outcome.gone, 'file')} gone before" if outcome.gone else ""
-    files = (
-        f"removed {words.format_count(outcome.removed, 'file')}, {words.format_size(outcome.bytes)}"
-    )
-    files = f"{files}, that no reader has seen" if outcome.removed else "there was no file of it"
+    files = "it had no files"
+    if outcome.removed:
+        removed = words.format_count(outcome.removed, "file")
+        files = f"removed {removed}, {words.format_size(outcome.bytes)}, that no reader has seen"
     if outcome.how == "undone":
-        return f"the dead write is taken back; {files}{gone}"
+        return f"rolled back the dead write; {files}{_already(outcome)}"
     if outcome.left_out or outcome.how == "failed":
-        return "the write is not taken back" + (f"; {files}" if outcome.removed else "")
-    return f"nothing to do any more{gone}"
+        return "the write is not rolled back" + (f"; {files}" if outcome.removed else "")
+    return f"nothing left to do{_already(outcome)}"
 
 
-def _row_lines(
-    label: str, what: str, rows: FileReasons, paint: Callable[[str], str]
-) -> Iterator[str]:
-    yield from wrap_item(paint(f"! {label}"), f"{words.format_count(len(rows), 'file')} {what}")
-    reasons = rows.count_reasons()
+def _already(outcome: StepOutcome) -> str:
+    if not outcome.gone:
+        return ""
+    return f", {words.format_count(outcome.gone, 'file')} already removed"
+
+
+def _file_lines(label: str, what: str, files: FileReasons, terminal: Terminal) -> Iterator[str]:
+    yield from terminal.item(label, f"{words.format_count(len(files), 'file')} {what}")
+    reasons = files.count_reasons()
     for reason, count in reasons[:_MAX_REASONS]:
-        yield from wrap_detail(f"{words.format_count(count, 'file')}: {reason}")
-    if len(reasons) > _MAX_REASONS:
-        yield from wrap_detail(
-            f"… and {words.format_count(len(reasons) - _MAX_REASONS, 'more reason')}"
-        )
+        yield from terminal.detail(f"{words.format_count(count, 'file')}: {reason}")
+    rest = len(reasons) - _MAX_REASONS
+    if rest > 0:
+        yield from terminal.detail(f"… and {words.format_count(rest, 'more reason')}")
 
 
-def _note_lines(notes: Iterable[Note], paint: Paint) -> Iterator[str]:
+def _note_lines(notes: Iterable[Note], terminal: Terminal) -> Iterator[str]:
     for note in notes:
-        yield from wrap_item(paint.warn("! warning"), f"{note.because} [{note.rule}]")
+        yield from terminal.item(terminal.warn("! warning"), f"{note.because} [{note.rule}]")
 
 
-def _summary_lines(result: ApplyResult, paint: Paint) -> Iterator[str]:
+def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.format_size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.format_duration(result.seconds)}" if result.seconds >= 1 else ""
     done = [part for part in (sum_rewrites(result.tables), sum_indexes(result.tables)) if part]
     done += [] if done and not removed else [f"{words.format_count(removed, 'file')} removed{size}"]
-    files = ", ".join(done) + took
-    yield f"{paint.strong('Result:')} {count_statuses(result)}; {files}.  plan {result.plan_digest}"
+    label = f"{terminal.strong('Result:')} "
+    yield from terminal.wrap(label, f"{count_statuses(result)}; {', '.join(done)}{took}.", 2)
+    yield f"{terminal.strong('Plan digest:')} {result.plan_digest}"
     meaning = EXIT_MEANINGS.get(result.exit_code)
     if meaning is not None:
-        yield f"Exit code {result.exit_code}: {meaning}."
+        yield from terminal.paragraph(f"Exit code {result.exit_code}: {meaning}.")
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -227,8 +232,8 @@ def _outcome_document(outcome: StepOutcome) -> Mapping[str, Any]:
         "filesRemoved": int(outcome.removed),
         "bytesRemoved": int(outcome.bytes),
         "filesGone": int(outcome.gone),
-        "leftOut": _row_documents(outcome.left_out),
-        "failed": _row_documents(outcome.failed),
+        "leftOut": _file_documents(outcome.left_out),
+        "failed": _file_documents(outcome.failed),
         "partitionsRemoved": list(outcome.partitions_removed),
         "partitionsLeft": [
             {"path": note.rule, "because": note.because} for note in outcome.partitions_left
@@ -244,10 +249,10 @@ def _note_documents(notes: Iterable[Note]) -> list[Mapping[str, str]]:
     return [{"rule": note.rule, "because": note.because} for note in notes]
 
 
-def _row_documents(rows: FileReasons | None) -> list[Mapping[str, str]]:
-    if rows is None:
+def _file_documents(files: FileReasons | None) -> list[Mapping[str, str]]:
+    if files is None:
         return []
-    columns = (rows.partition.to_pylist(), rows.name.to_pylist(), rows.because.to_pylist())
+    columns = (files.partition.to_pylist(), files.name.to_pylist(), files.because.to_pylist())
     return [
         {"partition": partition, "name": name, "because": because}
         for partition, name, because in zip(*columns, strict=True)

@@ -1,4 +1,4 @@
-"""What an apply did, as one comment on the pull request whose plan it was."""
+"""The result of an apply as one comment on the pull request of its plan."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from reconciler.executor.result import ApplyResult, IndexOutcome, TableResult
-from reconciler.render import result as said
+from reconciler.render import result as result_render
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_left_group, sum_rewrites
 from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
 from reconciler.render.page import Page
-from reconciler.render.paint import Paint
 from reconciler.render.plan_markdown import COMMENT_LIMIT, clip_text, comment_marker, comment_title
+from reconciler.render.terminal import Terminal
 
 _MAX_DETAIL_LINES: Final = 40
 _MAX_LINE_LENGTH: Final = 300
 _MAX_REASON_LENGTH: Final = 600
-_TABLE_HEAD: Final = "\n| table | result | removed | freed | stayed |\n|---|---|---:|---:|---:|\n"
+_TABLE_HEAD: Final = "\n| table | result | removed | freed | skipped |\n|---|---|---:|---:|---:|\n"
 _FULL_RESULT: Final = f"see {code_span('--format json')}"
 
 
@@ -30,15 +30,15 @@ def result_markdown(
     spec_commit: str | None = None,
     limit: int = COMMENT_LIMIT,
 ) -> str:
-    """The comment, at most ``limit`` characters as UTF-16 counts them (10 000 at least).
+    """Return the comment with at most ``limit`` UTF-16 characters (10 000 at least).
 
-    ``actor`` and ``find_spec_commit`` say who applied it, and from which specs.
+    ``actor`` and ``spec_commit`` name who applied the plan, and the commit of its specs.
     """
     page = Page(limit=max(limit, 10_000))
     page.end = _end_line(result, actor, spec_commit)
-    head = comment_title("apply", environment, said.count_statuses(result))
+    head = comment_title("apply", environment, result_render.count_statuses(result))
     page.add_block(f"{comment_marker('apply', environment)}\n{head}\n{_describe_effect(result)}\n")
-    tables = said.tables_worst_first(result)
+    tables = result_render.tables_worst_first(result)
     troubles = [line for table in tables for line in _trouble_lines(table)]
     if troubles:
         page.add_block("\n**Needs attention**\n\n")
@@ -52,7 +52,7 @@ def result_markdown(
         rows = (_table_row(table) for table in touched)
         page.add_blocks(rows, len(touched), 0.4, lambda n: more.format(words.format_number(n)))
     details = (_folded_details(table) for table in touched)
-    left = f"\nDetails of {{}} left out: {_FULL_RESULT}.\n"
+    left = f"\nDetails of {{}} are omitted: {_FULL_RESULT}.\n"
     page.add_blocks(
         details, len(touched), 1.0, lambda n: left.format(words.format_count(n, "table"))
     )
@@ -67,29 +67,29 @@ def _describe_effect(result: ApplyResult) -> str:
     parts = (sum_rewrites(result.tables), sum_indexes(result.tables))
     done = [f"**{part}**" for part in parts if part]
     done += [f"{'removed' if done else 'Removed'} {gone}"] if removed else []
-    meaning = said.EXIT_MEANINGS.get(result.exit_code)
+    meaning = result_render.EXIT_MEANINGS.get(result.exit_code)
     rest = f" Exit code {result.exit_code}: {meaning.replace('above', 'below')}." if meaning else ""
     return (f"{', '.join(done)}{took}." if done else "Nothing was removed.") + rest
 
 
 def _trouble_lines(table: TableResult) -> list[str]:
-    """A line for what went wrong, for each refusal and for each reason why something stayed."""
-    label, name = f"**{said.status_label(table)}**", code_span(clip_text(table.name))
+    """A line for every error, for every refusal and for every reason to skip something."""
+    label, name = f"**{result_render.status_label(table)}**", code_span(clip_text(table.name))
     found = [] if table.error is None else [table.error]
     found += [f"{note.because} ({note.rule})" for note in table.refusals]
     for outcome in table.outcomes:
         found += [f"{note.because} ({note.rule})" for note in outcome.differences]
-        for what, rows in (("could not be deleted", outcome.failed), ("stayed", outcome.left_out)):
+        for what, rows in (("could not be deleted", outcome.failed), ("skipped", outcome.left_out)):
             reasons = rows.count_reasons() if rows else ()
             found += [
                 f"{words.format_count(n, 'file')} {what}: {because}" for because, n in reasons
             ]
-        found += [f"folder {note.rule} stays: {note.because}" for note in outcome.partitions_left]
+        found += [f"folder {note.rule} kept: {note.because}" for note in outcome.partitions_left]
         left = outcome.rewritten.left if outcome.rewritten else ()
-        found += [f"stayed: {describe_left_group(one)}" for one in left]
+        found += [f"skipped: {describe_left_group(one)}" for one in left]
         found += _index_troubles(outcome.indexed) if outcome.indexed else []
         if outcome.kind == "rollback" and outcome.how == "failed":
-            found += [f"a write is not taken back: {note.because}" for note in outcome.warnings]
+            found += [f"a write is not rolled back: {note.because}" for note in outcome.warnings]
     return [
         f"- {label} {name}: {escape_markdown(clip_text(line, _MAX_REASON_LENGTH))}\n"
         for line in found
@@ -97,19 +97,20 @@ def _trouble_lines(table: TableResult) -> list[str]:
 
 
 def _index_troubles(done: IndexOutcome) -> list[str]:
-    found = [f"left out of the index: {note.because}" for note in done.left]
-    return found if done.error is None else [f"no index was written: {done.error}", *found]
+    found = [f"not indexed: {note.because}" for note in done.left]
+    return found if done.error is None else [f"the index was not written: {done.error}", *found]
 
 
 def _table_row(table: TableResult) -> str:
     size = words.format_size(table.bytes).replace(" ", "&nbsp;")
-    stayed = sum(len(o.left_out or ()) + len(o.failed or ()) for o in table.outcomes)
+    skipped = sum(len(o.left_out or ()) + len(o.failed or ()) for o in table.outcomes)
     groups = sum(len(one.left) for one in table.rewritten)
-    rows = [words.format_count(stayed, "file")] if stayed else []
+    rows = [words.format_count(skipped, "file")] if skipped else []
     rows += [words.format_count(groups, "group")] if groups else []
+    label = result_render.status_label(table)
     cells = (
         code_span(clip_text(table.name)),
-        said.status_label(table) if table.status == "done" else f"**{said.status_label(table)}**",
+        label if table.status == "done" else f"**{label}**",
         words.format_count(table.removed, "file") if table.removed else "—",
         f"**{size}**" if table.bytes else "—",
         ", ".join(rows) or "—",
@@ -118,7 +119,7 @@ def _table_row(table: TableResult) -> str:
 
 
 def _folded_details(table: TableResult) -> str:
-    lines = said.render_table(table, Paint(is_on=False))
+    lines = result_render.render_table(table, Terminal(has_color=False))
     shown = [clip_text(line, _MAX_LINE_LENGTH) for line in lines[:_MAX_DETAIL_LINES]]
     if len(lines) > _MAX_DETAIL_LINES:
         shown.append(f"  … {words.format_count(len(lines) - _MAX_DETAIL_LINES, 'more line')}")

@@ -1,13 +1,13 @@
-"""Which table a reader of a plan should look at first.
+"""The order in which a reviewer should look at the tables of a plan.
 
-Most dangerous first, by the first of these that differs:
+The riskiest table is first, by the first of these that differs:
 
-1. a blocked table before one that would change: somebody asked for what a guardrail forbids;
-2. the share of the table's bytes that goes, in tenths;
-3. the share of the time travel that goes, in tenths;
+1. blocked tables before tables to change, because the spec asks for what a guardrail forbids;
+2. the share of the table's bytes that is removed, in tenths;
+3. the share of the time travel that is lost, in tenths;
 4. the bytes removed, then the files, then the bytes rewritten, then the name.
 
-Tenths, so that two tables that lose about as much of themselves are told apart by what they lose.
+Tenths make tables with similar shares equal, so that the absolute figures decide.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ALL_TENTHS = 10
 
 
 def sort_by_risk(tables: Iterable[TablePlan]) -> list[TablePlan]:
-    """The tables in the order in which people should look at them."""
+    """Return the tables, the riskiest first."""
     return sorted(tables, key=_sort_key)
 
 
@@ -44,7 +44,7 @@ def _tenths_of_bytes(table: TablePlan) -> int:
 
 
 def _tenths_of_time_travel(table: TablePlan) -> int:
-    """Tenths of the time travel that go: all of it where nothing can be read as of then."""
+    """Return the tenths of the time travel that are lost; ten if nothing can be read any more."""
     impact = table.impact
     last = None if table.observed is None else table.observed.last_completed
     before = words.time_between(impact.earliest_readable_before, last)
@@ -56,9 +56,9 @@ def _tenths_of_time_travel(table: TablePlan) -> int:
 
 
 def _count_tenths(part: float, whole: float) -> int:
-    """How many tenths of the whole a part is, rounded down.
+    """Return the number of tenths that a part is of the whole, rounded down.
 
-    >>> _tenths(1, 10), _tenths(19, 100), _tenths(5, 5), _tenths(7, 5), _tenths(1, 0)
-    (1, 1, 10, 10, 0)
+    >>> [_count_tenths(*pair) for pair in [(1, 10), (19, 100), (5, 5), (7, 5), (1, 0)]]
+    [1, 1, 10, 10, 0]
     """
     return min(_ALL_TENTHS, max(0, int(_ALL_TENTHS * part // whole))) if whole else 0

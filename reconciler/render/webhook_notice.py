@@ -1,7 +1,7 @@
-"""What a webhook gets: what needs somebody, in a line for a chat and as data for programs; pure.
+"""The JSON summary for a webhook: tables that need attention, and one line for a chat; pure.
 
-The line goes to Slack, Teams or Mattermost, each with its own markup and its own way to call
-everybody; what others wrote must be neither.
+Slack, Teams and Mattermost each have their own markup and their own way to mention everybody. Text
+of others must be neither.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NoticeEvent = Literal["failed", "busy", "blocked", "partial", "stale", "unhealthy", "drift"]
 
-#: every event as people say it, the worst first, as among exit codes
+#: the event for people, the worst first, in the order of exit codes
 _EVENT_LABELS: Final[Mapping[NoticeEvent, str]] = {
     "failed": "failed",
     "busy": "busy",
@@ -38,7 +38,7 @@ _MAX_NAMES: Final = 10
 _MAX_SENTENCES: Final = 5
 _MAX_CHARACTERS: Final = 500
 _MAX_NAME_LENGTH: Final = 80  # in the line for a chat
-_WORD_JOINER: Final = "\u2060"  # no width; a mention or a link ends at it
+_WORD_JOINER: Final = "\u2060"  # it has no width, and a mention or a link ends at it
 _MARKUP: Final = {
     "<": "(",
     ">": ")",
@@ -55,7 +55,7 @@ _ANY_MARKUP: Final = re.compile("|".join(re.escape(text) for text in _MARKUP), r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNotice:
-    """A table that needs somebody; ``because`` are the sentences why."""
+    """A table that needs attention; ``because`` has the reasons."""
 
     name: str
     path: str
@@ -65,9 +65,9 @@ class TableNotice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What one run of a command has to say; ``error`` is what stopped all of it.
+    """The summary of one run of a command; ``error`` is what stopped the whole run.
 
-    ``total`` tables were looked at; ``tables`` are those that need somebody.
+    ``total``: number of tables that were read. ``tables``: those that need attention.
     """
 
     command: str
@@ -80,7 +80,7 @@ class Notice:
 
     @property
     def event(self) -> NoticeEvent | None:
-        """The worst that happened; None where nobody is needed."""
+        """The worst event; None if no table needs attention."""
         found = [table.event for table in self.tables]
         if self.error is not None:
             found.append(self.error[0])
@@ -88,7 +88,7 @@ class Notice:
 
 
 def notice_json(notice: Notice) -> bytes:
-    """The notice as JSON in ASCII; ``text`` alone is what chats show."""
+    """Return the notice as ASCII JSON; chats show only ``text``."""
     worst = sorted(notice.tables, key=lambda t: (_EVENTS_WORST_FIRST.index(t.event), t.name))
     document = {
         "text": _chat_text(notice, worst),
@@ -115,7 +115,7 @@ def _table_document(table: TableNotice) -> Mapping[str, Any]:
 
 
 def _chat_text(notice: Notice, tables: Sequence[TableNotice]) -> str:
-    """One line for a chat, which can't call anybody or lead anywhere."""
+    """Return one line for a chat, without mentions and links."""
     where = f" ({notice.environment})" if notice.environment else ""
     start = f"reconciler {notice.command}{where}"
     if notice.error is not None:
@@ -124,8 +124,8 @@ def _chat_text(notice: Notice, tables: Sequence[TableNotice]) -> str:
         )
     events = [table.event for table in tables]
     counts = ", ".join(
-        f"{words.format_number(count)} {said}"
-        for event, said in _EVENT_LABELS.items()
+        f"{words.format_number(count)} {label}"
+        for event, label in _EVENT_LABELS.items()
         if (count := events.count(event))
     )
     names = [
@@ -145,23 +145,23 @@ def _shorten(text: str, limit: int = _MAX_CHARACTERS) -> str:
 
 
 def _escape_surrogates(text: str) -> str:
-    """Without the halves of characters that names of files may have, and JSON may not."""
+    """Escape unpaired surrogates, which file names may contain and JSON may not."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def _escape_markup(text: str) -> str:
-    """Text that chats show as it is.
+    """Return text that chats show unchanged.
 
-    >>> _inert("<!channel> [x](y) `z`")
+    >>> _escape_markup("<!channel> [x](y) `z`")
     "(!channel) (x)(y) 'z'"
-    >>> _inert("@here").replace(_JOINER, "|"), _inert("https://a").replace(_JOINER, "|")
-    ('@|here', 'https:|//a')
+    >>> [_escape_markup(text).replace(_WORD_JOINER, "|") for text in ("@here", "https://a")]
+    ['@|here', 'https:|//a']
     """
     return _ANY_MARKUP.sub(lambda found: _MARKUP[found[0].lower()], text)
 
 
 def plan_notices(plan: Plan) -> tuple[TableNotice, ...]:
-    """The tables of a plan that could not be read, are refused, or are to be changed."""
+    """Return notices for the tables that could not be read, are refused, or are to change."""
     return tuple(notice for table in plan.tables if (notice := _plan_notice(table)) is not None)
 
 
@@ -181,15 +181,17 @@ def _plan_notice(table: TablePlan) -> TableNotice | None:
 
 
 def status_notices(tables: Iterable[TableStatus]) -> tuple[TableNotice, ...]:
-    """The tables that are not in sync, or not healthy; unmanaged ones are what people wanted."""
+    """Return notices for the tables out of sync or unhealthy; unmanaged ones are on purpose."""
     return tuple(notice for table in tables if (notice := _status_notice(table)) is not None)
 
 
 def _status_notice(table: TableStatus) -> TableNotice | None:
     health = table.condition("Healthy")
-    is_ill = health is not None and health.status == "False"
-    ills = (f"{health.reason}: {health.message}",) if health is not None and is_ill else ()
-    because = (*table.because, *ills)
+    is_unhealthy = health is not None and health.status == "False"
+    problems = (
+        (f"{health.reason}: {health.message}",) if health is not None and is_unhealthy else ()
+    )
+    because = (*table.because, *problems)
     event: NoticeEvent
     match table.sync:
         case "error":
@@ -197,16 +199,16 @@ def _status_notice(table: TableStatus) -> TableNotice | None:
         case "blocked":
             event = "blocked"
         case "drifted":
-            event = "unhealthy" if is_ill else "drift"
+            event = "unhealthy" if problems else "drift"
         case "unmanaged" | "in sync":
-            if not is_ill:
+            if not problems:
                 return None
-            event, because = "unhealthy", ills
+            event, because = "unhealthy", problems
     return TableNotice(name=table.name, path=table.path, event=event, because=because)
 
 
 def result_notices(result: ApplyResult) -> tuple[TableNotice, ...]:
-    """The tables of an apply that were not applied as reviewed."""
+    """Return notices for the tables that were not applied as reviewed."""
     found = []
     for table in result.tables:
         event = table.status
@@ -223,10 +225,10 @@ def result_notices(result: ApplyResult) -> tuple[TableNotice, ...]:
 
 def _outcome_sentences(outcome: StepOutcome) -> Iterable[str]:
     yield from _row_sentences(outcome.failed, "could not be deleted")
-    yield from _row_sentences(outcome.left_out, "left out")
+    yield from _row_sentences(outcome.left_out, "skipped")
     yield from (note.because for note in outcome.differences)
     if outcome.kind == "rollback" and outcome.how == "failed":
-        yield from (f"a write is not taken back: {note.because}" for note in outcome.warnings)
+        yield from (f"a write is not rolled back: {note.because}" for note in outcome.warnings)
     yield from (f"{note.rule or 'the table'}: {note.because}" for note in outcome.partitions_left)
 
 

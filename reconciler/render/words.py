@@ -1,6 +1,6 @@
-"""Numbers, moments and spans as people say them; and text of others made harmless.
+"""Numbers, times and durations for people, and text of others without control characters.
 
-What is exact is in plan.json; here two significant places are enough.
+Figures have two significant places; plan.json has the exact ones.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _DURATIONS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
-#: what CI takes for a command to itself wherever it begins a line or stands in one: GitHub's
-#: ::set-output:: and ##[add-mask], Azure's ##vso[task.setvariable], TeamCity's ##teamcity[
+#: CI systems execute commands that appear in their logs: GitHub ::set-output:: and ##[add-mask],
+#: Azure ##vso[task.setvariable], TeamCity ##teamcity[
 _CI_COMMAND = re.compile(
     r"(?<=:):(?=(?:add-|debug|echo|end-?group|error|group|internal-|notice|remove-|save-state|set-"
     r"|stop-commands|warning))|(?<=#)#(?=\w*\[)",
@@ -34,31 +34,33 @@ _MAX_REMOVED_SPECS = 5
 
 
 def format_number(value: int) -> str:
-    """Digits in groups of three.
+    """Return the digits in groups of three.
 
-    >>> number(12410), number(-7)
+    >>> format_number(12410), format_number(-7)
     ('12 410', '-7')
     """
     return f"{value:,}".replace(",", " ")
 
 
 def format_count(number: int, singular: str, plural: str = "") -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
-    >>> count(1, "file"), count(12410, "file"), count(2, "entry", "entries"), count(0, "file")
-    ('1 file', '12 410 files', '2 entries', 'no files')
+    >>> format_count(1, "file"), format_count(12410, "file")
+    ('1 file', '12 410 files')
+    >>> format_count(2, "entry", "entries"), format_count(0, "file")
+    ('2 entries', 'no files')
     """
     noun = singular if number == 1 else plural or f"{singular}s"
     return f"{format_number(number) if number else 'no'} {noun}"
 
 
 def format_tables(value: int, selection: Selection | None) -> str:
-    """How many tables, and of how many where some were selected.
+    """Return the number of tables, and the number of all tables where some were selected.
 
-    >>> from reconciler.plan.model import Selection
-    >>> tables(3, Selection(tables=3, of=30, by=())), tables(0, Selection(tables=0, of=1, by=()))
-    ('3 of 30 tables', '0 of 1 table')
-    >>> tables(0, None)
+    >>> from reconciler.plans.model import Selection
+    >>> format_tables(3, Selection(tables=3, total=30, by=()))
+    '3 of 30 tables'
+    >>> format_tables(0, None)
     'no tables'
     """
     if selection is None:
@@ -67,10 +69,10 @@ def format_tables(value: int, selection: Selection | None) -> str:
 
 
 def format_selectors(selection: Selection) -> str:
-    """What tables were selected by, as a shell would take it; the first few.
+    """Return the first few selectors, quoted for a shell.
 
-    >>> from reconciler.plan.model import Selection
-    >>> selectors(Selection(tables=3, of=30, by=("--name sales.*", "-l team=core")))
+    >>> from reconciler.plans.model import Selection
+    >>> format_selectors(Selection(tables=3, total=30, by=("--name sales.*", "-l team=core")))
     "--name 'sales.*' -l team=core"
     """
     options = [text.partition(" ") for text in selection.by[:_MAX_SELECTORS]]
@@ -80,28 +82,32 @@ def format_selectors(selection: Selection) -> str:
 
 
 def describe_removed_specs(names: Sequence[str]) -> str:
-    """What became of tables whose specs are gone; the first few by name.
+    """Say that the tables of removed specs are unmanaged, with the first few names.
 
-    >>> unmanaged(["sales.orders"])
-    '1 spec was removed (sales.orders): unmanaged now, nothing of it is deleted'
-    >>> unmanaged(list("abcdef"))
-    '6 specs were removed (a, b, c, d, e and 1 more): unmanaged now, nothing of them is deleted'
+    >>> describe_removed_specs(["sales.orders"])
+    '1 spec was removed (sales.orders): its table is unmanaged, and nothing is deleted'
+    >>> describe_removed_specs(list("abcdef")).partition(":")[0]
+    '6 specs were removed (a, b, c, d, e and 1 more)'
     """
     shown = ", ".join(escape_text(name) for name in names[:_MAX_REMOVED_SPECS])
     rest = len(names) - _MAX_REMOVED_SPECS
     more = f" and {format_number(rest)} more" if rest > 0 else ""
-    were, them = ("spec was", "it") if len(names) == 1 else ("specs were", "them")
+    specs, tables = ("spec was", "its table is")
+    if len(names) != 1:
+        specs, tables = ("specs were", "their tables are")
     return (
-        f"{format_number(len(names))} {were} removed ({shown}{more}): unmanaged now, "
-        f"nothing of {them} is deleted"
+        f"{format_number(len(names))} {specs} removed ({shown}{more}): {tables} unmanaged, "
+        "and nothing is deleted"
     )
 
 
 def format_size(value: int) -> str:
-    """Bytes in the largest unit that leaves a number above one.
+    """Return bytes in the largest unit that leaves a number of at least one.
 
-    >>> size(0), size(1), size(1023), size(1536), size(1981000000000), size(1048575)
-    ('0 bytes', '1 byte', '1023 bytes', '1.5 KiB', '1.8 TiB', '1.0 MiB')
+    >>> format_size(0), format_size(1), format_size(1023), format_size(1536)
+    ('0 bytes', '1 byte', '1023 bytes', '1.5 KiB')
+    >>> format_size(1981000000000), format_size(1048575)
+    ('1.8 TiB', '1.0 MiB')
     """
     amount, unit = float(value), 0
     while unit + 1 < len(_SIZES) and amount >= (1024 if unit == 0 else 1023.95):
@@ -112,10 +118,10 @@ def format_size(value: int) -> str:
 
 
 def format_share(part: int, whole: int) -> str:
-    """A part of a whole in per cent.
+    """Return a part of a whole in per cent.
 
-    >>> share(1, 3), share(1, 10000), share(3, 3), share(999, 1000), share(0, 0)
-    ('33 %', '< 1 %', '100 %', '> 99 %', '0 %')
+    >>> [format_share(*pair) for pair in [(1, 3), (1, 10000), (3, 3), (999, 1000), (0, 0)]]
+    ['33 %', '< 1 %', '100 %', '> 99 %', '0 %']
     """
     if not part or not whole:
         return "0 %"
@@ -128,25 +134,25 @@ def format_share(part: int, whole: int) -> str:
 
 
 def parse_instant(instant: str) -> datetime | None:
-    """The time in an instant, in the timeline's own zone; None when it isn't one.
+    """Return the time of an instant, in the timeline's own zone; None if it is not a time.
 
-    >>> moment("20261121041500123")
+    >>> parse_instant("20261121041500123")
     datetime.datetime(2026, 11, 21, 4, 15)
-    >>> moment("001") is None
+    >>> parse_instant("001") is None
     True
     """
     if len(instant) < _SECOND_DIGITS:
         return None
-    try:  # not strptime, whose module costs more to import than a plan to show
+    try:  # strptime takes longer to import than a plan takes to show
         return datetime.fromisoformat(f"{instant[:8]}T{instant[8:_SECOND_DIGITS]}")
     except ValueError:
         return None
 
 
 def format_instant(instant: str | None) -> str:
-    """An instant as a date and time to the minute, as it is when it isn't one.
+    """Return an instant as a date and time to the minute, or unchanged if it is not a time.
 
-    >>> date("20261121041500123"), date("001"), date(None)
+    >>> format_instant("20261121041500123"), format_instant("001"), format_instant(None)
     ('2026-11-21 04:15', '001', 'nothing')
     """
     if instant is None:
@@ -156,10 +162,10 @@ def format_instant(instant: str | None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A span in its largest unit, to one place where that says more.
+    """Return a duration in its largest unit, with one decimal place where it is not whole.
 
-    >>> span(2592000), span(86400), span(129600), span(90), span(0.4), span(7200)
-    ('30 days', '1 day', '1.5 days', '1.5 minutes', '0 seconds', '2 hours')
+    >>> [format_duration(seconds) for seconds in (2592000, 86400, 129600, 90, 0.4, 7200)]
+    ['30 days', '1 day', '1.5 days', '1.5 minutes', '0 seconds', '2 hours']
     """
     for name, unit in _DURATIONS:
         if seconds >= unit:
@@ -169,25 +175,27 @@ def format_duration(seconds: float) -> str:
 
 
 def time_between(earlier: str | None, later: str | None) -> timedelta | None:
-    """The time between two instants; None when either isn't a time."""
+    """Return the time between two instants; None if one of them is not a time."""
     a, b = (None if instant is None else parse_instant(instant) for instant in (earlier, later))
     return None if a is None or b is None else max(b - a, timedelta())
 
 
 def escape_text(text: str) -> str:
-    r"""Text of others without control characters: it can't move the cursor or turn text around.
+    r"""Make text of others harmless: it cannot move the cursor, reverse text or command CI.
 
-    >>> plain("a\x1b[31mb\nc")
+    >>> escape_text("a\x1b[31mb\nc")
     'a\\x1b[31mb c'
     """
     return escape_ci_commands(_CONTROL.sub(lambda found: _escape_character(found[0]), text))
 
 
 def escape_ci_commands(text: str) -> str:
-    r"""Text that gives no command to the CI whose log it gets into.
+    r"""Make text harmless for the CI system that shows it in a log.
 
-    >>> uncommanding("a ::set-output name=x::y"), uncommanding("##[group]"), uncommanding("a::b ##")
-    ('a :\\x3aset-output name=x::y', '#\\x23[group]', 'a::b ##')
+    >>> escape_ci_commands("a ::set-output name=x::y"), escape_ci_commands("##[group]")
+    ('a :\\x3aset-output name=x::y', '#\\x23[group]')
+    >>> escape_ci_commands("a::b ##")
+    'a::b ##'
     """
     return _CI_COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
@@ -200,10 +208,10 @@ def _escape_character(character: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value of a spec or a table, short.
+    """Return a value of a spec or a table as short text.
 
-    >>> shown(10), shown(None), shown("LAZY"), shown(["a", 1])
-    ('10', 'nothing', 'LAZY', '["a", 1]')
+    >>> [format_value(value) for value in (10, None, "LAZY", ["a", 1])]
+    ['10', 'nothing', 'LAZY', '["a", 1]']
     """
     match value:
         case None:

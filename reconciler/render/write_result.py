@@ -1,4 +1,4 @@
-"""What a write came to, for people and for programs."""
+"""The result of a write, for people and for programs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from reconciler.writer.request import WriteResult
 
 
 def write_text(name: str, operation: str, outcome: WriteResult) -> str:
-    """Two or three lines."""
+    """Return the result as two or three lines of text."""
     totals = outcome.counts
     if outcome.status == "nothing":
-        said = "there was nothing to write, and nothing was"
+        reason = "nothing to write"
         if totals is not None and totals.absent_deletes:
             keys = words.format_count(totals.absent_deletes, "key")
-            said = f"none of the {keys} is in the table"
+            reason = f"none of the {keys} is in the table"
             if totals.absent_deletes == 1:
-                said = f"the {keys} is not in the table"
-        return f"{name}: {operation}: {said}\n"
+                reason = f"the {keys} is not in the table"
+        return f"{name}: {operation}: {reason}\n"
     rows = []
     if totals is not None:
         rows = [
@@ -28,8 +28,8 @@ def write_text(name: str, operation: str, outcome: WriteResult) -> str:
                 (totals.inserts, "new"),
                 (totals.updates, "changed"),
                 (totals.deletes, "deleted"),
-                (totals.dropped, "of the same key left out"),
-                (totals.absent_deletes, "to delete that were not there"),
+                (totals.dropped, "duplicates of a key dropped"),
+                (totals.absent_deletes, "to delete not found"),
             )
             if number
         ]
@@ -39,10 +39,10 @@ def write_text(name: str, operation: str, outcome: WriteResult) -> str:
     groups = [
         f"{words.format_number(number)} {what}"
         for number, what in (
-            (outcome.created_groups, "begun"),
+            (outcome.created_groups, "created"),
             (
                 outcome.rewritten_groups,
-                f"written again ({words.format_size(outcome.rewritten_bytes)} before)",
+                f"rewritten ({words.format_size(outcome.rewritten_bytes)} before)",
             ),
             (outcome.replaced_groups, "replaced"),
         )
@@ -54,7 +54,7 @@ def write_text(name: str, operation: str, outcome: WriteResult) -> str:
 
 
 def write_json(name: str, operation: str, outcome: WriteResult) -> str:
-    """One canonical JSON object and a newline."""
+    """Return the result as one canonical JSON object and a newline."""
     totals = outcome.counts
     document: dict[str, Any] = {
         "name": name,

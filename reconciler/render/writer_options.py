@@ -1,4 +1,4 @@
-"""Writer options to paste, each below the reason for it: Python, properties or SQL; and JSON."""
+"""Writer options to paste as Python, properties or SQL, each below its reason; and as JSON."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from reconciler.plans.model import Selection
 from reconciler.render import words
 
 _STREAMER_CLASS: Final = "org.apache.hudi.utilities.streamer.HoodieStreamer"
-#: what a SET of Spark SQL takes without quotes
+#: values that SET of Spark SQL accepts without quotes
 _UNQUOTED: Final = re.compile(r"[\w./:,-]+")
 
 
 def options_text(tables: Sequence[WriterOptions], engine: WriterEngine) -> str:
-    """The options for people to paste; tables with an error are left to standard error."""
+    """Return the options as text to paste, without the tables that have an error."""
     found = [table for table in tables if table.error is None]
     match engine:
         case WriterEngine.SPARK:
@@ -45,7 +45,7 @@ def options_json(
     tool: str,
     selection: Selection | None = None,
 ) -> bytes:
-    """The options as canonical JSON and a newline (``schemas/options.v1.json``)."""
+    """Return the options as canonical JSON and a newline (``schemas/options.v1.json``)."""
     document = {
         "format": 1,
         "tool": tool,
@@ -98,7 +98,7 @@ def _head_lines(table: WriterOptions, sign: str) -> Iterator[str]:
 def _group_by_reason(
     options: Iterable[WriterOption], sign: str
 ) -> Iterator[tuple[str, tuple[WriterOption, ...]]]:
-    """Options with one reason, and the comment that says it."""
+    """Yield the comment of each reason, with the options that have it."""
     for (field, because), some in groupby(options, key=lambda one: (one.field, one.because)):
         yield f"{sign} {field}: {because}", tuple(some)
 
@@ -119,23 +119,23 @@ def _python_lines(tables: Sequence[WriterOptions]) -> Iterator[str]:
 
 
 def _properties_lines(table: WriterOptions) -> Iterator[str]:
-    """A file for --props, with the flags that go beside it."""
+    """A file for --props, and the flags of its command line."""
     yield from _head_lines(table, "#")
     flags = [option for option in table.options if option.key.startswith("--")]
     rest = [option for option in table.options if not option.key.startswith("--")]
-    said = [f"--target-base-path {shlex.quote(to_hadoop_path(table.path))}"]
-    said += [f"{flag.key} {shlex.quote(flag.value)}" for flag in flags]
+    arguments = [f"--target-base-path {shlex.quote(to_hadoop_path(table.path))}"]
+    arguments += [f"{flag.key} {shlex.quote(flag.value)}" for flag in flags]
     yield f"# spark-submit --class {_STREAMER_CLASS} … --props THIS_FILE"
-    yield f"#   {' '.join(said)}"
+    yield f"#   {' '.join(arguments)}"
     for reason, options in _group_by_reason(rest, "#"):
         yield reason
         yield from (f"{option.key}={option.value}" for option in options)
 
 
 def _spark_sql_lines(table: WriterOptions) -> Iterator[str]:
-    """Settings of a session, and in comments what a CREATE TABLE has to say."""
+    """Settings of a session, and a CREATE TABLE in comments."""
     yield from _head_lines(table, "--")
-    yield "-- for a session that writes this table and no other:"
+    yield "-- for a session that writes only this table:"
     for reason, options in _group_by_reason(_write_options(table), "--"):
         yield reason
         yield from (f"SET {option.key}={_quote_set(option.value)};" for option in options)
@@ -150,7 +150,7 @@ def _spark_sql_lines(table: WriterOptions) -> Iterator[str]:
 
 
 def _flink_sql_lines(table: WriterOptions) -> Iterator[str]:
-    """Options of a table in a catalog, and in comments what a CREATE TABLE has to say."""
+    """Options of a table in a catalog, and a CREATE TABLE in comments."""
     yield from _head_lines(table, "--")
     options = _write_options(table)
     if options:
@@ -169,7 +169,7 @@ def _flink_sql_lines(table: WriterOptions) -> Iterator[str]:
 
 
 def _create_table_lines(table: WriterOptions, using: str = "") -> Iterator[str]:
-    yield "-- where the table is made:"
+    yield "-- to create the table:"
     yield f"-- CREATE TABLE {_quote_identifier(table.name)} (…){using}"
     if table.partition_by:
         columns = ", ".join(_quote_identifier(column) for column in table.partition_by)
@@ -194,28 +194,28 @@ def _pair_lines(options: Sequence[WriterOption]) -> Iterator[str]:
 
 
 def _quote_flink(text: str) -> str:
-    """A text of standard SQL."""
+    """Return text as a literal of standard SQL."""
     return "'{}'".format(text.replace("'", "''"))
 
 
 def _quote_spark(text: str) -> str:
-    """A text of Spark SQL, where backslashes escape."""
+    """Return text as a literal of Spark SQL, where backslashes escape."""
     return "'{}'".format(text.replace("\\", "\\\\").replace("'", "\\'"))
 
 
 def _quote_set(text: str) -> str:
-    """A value of SET; Spark takes one in backticks as it stands.
+    """Return a value for SET; Spark accepts any text in backticks.
 
-    >>> _set("120"), _set("a b;c")
+    >>> _quote_set("120"), _quote_set("a b;c")
     ('120', '`a b;c`')
     """
     return text if _UNQUOTED.fullmatch(text) else "`{}`".format(text.replace("`", "``"))
 
 
 def _quote_identifier(name: str) -> str:
-    """A name whose parts are quoted where they are no plain words.
+    """Return a name with quotes around the parts that need them.
 
-    >>> _identifier("sales.orders"), _identifier("sales.or-ders")
+    >>> _quote_identifier("sales.orders"), _quote_identifier("sales.or-ders")
     ('sales.orders', 'sales.`or-ders`')
     """
     parts = words.escape_text(name).split(".")

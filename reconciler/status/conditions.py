@@ -1,7 +1,7 @@
-"""What is true of a table, on two axes that know nothing of each other; pure.
+"""The two conditions of a table, in the shape of Kubernetes conditions; pure.
 
-``Synced``: is it as declared? ``Healthy``: does something hang that a person should look at? A
-table may be in sync and ill, or well and drifted. The shape is that of a Kubernetes condition.
+``Synced``: is the table as declared? ``Healthy``: is nothing stuck? They are independent: a table
+may be in sync and unhealthy, or healthy and drifted.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from reconciler.spec.model import TableSpec
 ConditionType = Literal["Synced", "Healthy"]
 ConditionStatus = Literal["True", "False", "Unknown"]
 
-#: of Synced, and of Healthy, the worst first; other programs rely on these words
+#: reasons of Synced and of Healthy, the worst first; other programs rely on these words
 SYNC_REASONS: Final = ("Unreadable", "Blocked", "Suspended", "Drifted", "Unmanaged", "InSync")
 HEALTH_REASONS: Final = ("Unreadable", "PendingRestore", "StaleLock", "StuckInstant", "Healthy")
 
 _MAX_SENTENCES: Final = 5
 _PENDING_RESTORE: Final = "pendingRestore"
 _SUSPEND: Final = "suspend"
-#: from so many seconds on an age is said in the unit
+#: units of an age: suffix, seconds, and the smallest number of them
 _UNITS: Final = (("d", 86400, 2), ("h", 3600, 2), ("m", 60, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCondition:
-    """``reason`` is one word in CamelCase for programs, ``message`` sentences for people."""
+    """``reason``: one CamelCase word for programs. ``message``: sentences for people."""
 
     type: ConditionType
     status: ConditionStatus
@@ -39,15 +39,14 @@ class TableCondition:
 
 
 def is_unmanaged(spec: TableSpec) -> bool:
-    """Whether nothing is declared that makes a step."""
+    """Whether the spec declares nothing that makes a step."""
     return spec.retention is None and spec.clustering is None and spec.index is None
 
 
 def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:
-    """Whether the table is as declared: nothing refused, no drift, no step.
+    """Return whether the table is as declared: nothing refused, no drift, no step.
 
-    What is suspended is compared all the same; what nothing is declared for, or what could not be
-    read, is unknown.
+    Suspended tables are compared too. Unmanaged and unreadable tables are ``Unknown``.
     """
     if plan.error is not None:
         return _synced("Unknown", "Unreadable", plan.error)
@@ -70,7 +69,7 @@ def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:
 def healthy_condition(
     plan: TablePlan, *, stuck: Sequence[str], stale_lock: str | None
 ) -> TableCondition:
-    """Whether nothing hangs; ``stuck`` and ``stale_lock`` are sentences about what does."""
+    """Return whether nothing is stuck; ``stuck`` and ``stale_lock`` are sentences for people."""
     if plan.error is not None:
         return _unhealthy("Unreadable", [plan.error])
     restores = [note.because for note in plan.refusals if note.rule == _PENDING_RESTORE]
@@ -82,21 +81,21 @@ def healthy_condition(
     reasons = [reason for reason in HEALTH_REASONS if found.get(reason)]
     if not reasons:
         return TableCondition(
-            type="Healthy", status="True", reason="Healthy", message="nothing hangs"
+            type="Healthy", status="True", reason="Healthy", message="nothing is stuck"
         )
     return _unhealthy(reasons[0], [line for reason in reasons for line in found[reason]])
 
 
 def leftover_reasons(plan: TablePlan) -> tuple[str, ...]:
-    """What runs that died have left, a sentence each."""
+    """Return what dead runs have left behind, one sentence each."""
     steps = (step for step in plan.steps if isinstance(step, ResumeStep | RollbackStep))
     return tuple(step.because for step in steps)
 
 
 def format_age(seconds: int) -> str:
-    """An age, in units large enough to be read.
+    """Return an age in a unit that keeps the number small.
 
-    >>> about(119), about(120), about(7260), about(200_000)
+    >>> format_age(119), format_age(120), format_age(7260), format_age(200_000)
     ('119s', '2m', '2h', '2d')
     """
     for unit, size, least in _UNITS:
@@ -106,7 +105,7 @@ def format_age(seconds: int) -> str:
 
 
 def describe_stale(seconds: int) -> str:
-    """What an instant or a lock is that was there for longer than ``staleAfter``."""
+    """Return the text for an instant or a lock older than ``staleAfter``."""
     return f"longer than concurrency.staleAfter, {units.format_duration(seconds)}"
 
 

@@ -1,6 +1,6 @@
-"""How far a table's index of column statistics reaches; pure.
+"""The status of a table's index of column statistics; pure.
 
-Only tables whose spec has an index block are asked.
+Only tables with an index block in their spec have one.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from reconciler.state.model import TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """What the newest version that can be read has; None and empty where there is none.
+    """The newest readable version of the index; None and empty values if there is none.
 
-    ``declared``: columns of the spec, of which ``unindexable`` cannot be indexed. ``file``: its
-    path below the table, ``bytes`` its length; ``instant``: the newest that it covers, after which
-    ``commits_since`` writes were completed. ``columns``: those that it has. ``files``: base files
-    of newest slices, of which it has ``files_covered`` with every declared column that can be
-    indexed. ``damaged``: newer versions that cannot be read, a sentence each. ``hudi_columns``:
-    what Hudi's column_stats has; None where it is not live or not asked for.
+    ``declared``: columns of the spec; ``unindexable``: those of them that cannot be indexed.
+    ``file``: path below the table; ``bytes``: its length. ``instant``: the newest instant that it
+    covers; ``commits_since``: writes completed after it. ``columns``: its columns. ``files``: base
+    files of newest slices; ``files_covered``: those of them with every declared column that can be
+    indexed. ``damaged``: newer versions that cannot be read, one sentence each. ``hudi_columns``:
+    columns of Hudi's column_stats; None if it is not live or not declared.
     """
 
     declared: tuple[str, ...]
@@ -36,7 +36,7 @@ class IndexStatus:
 
     @property
     def missed_by_hudi(self) -> tuple[str, ...]:
-        """Declared columns that could be in Hudi's column_stats, which is live without them.
+        """Declared columns that Hudi's live column_stats lacks and could have.
 
         >>> IndexStatus(declared=("a", "b"), hudi_columns=("a",)).missed_by_hudi
         ('b',)
@@ -48,7 +48,7 @@ class IndexStatus:
 
 
 def index_status(state: TableState) -> IndexStatus | None:
-    """The status of the index of a table; None where its spec has no index block."""
+    """Return the status of a table's index; None if its spec has no index block."""
     known = state.index_state
     if known is None:
         return None

@@ -1,6 +1,6 @@
-"""How the rows of a table lie in its files, beside what its spec declares; pure.
+"""The layout of a table's files, compared with its spec; pure.
 
-Only tables whose spec has a clustering block are asked.
+Only tables with a clustering block in their spec have one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from reconciler.planners.cluster.layout_figures import PartitionFigures
     from reconciler.plans.model import TablePlan
 
-#: partitions that are named, the worst first
+#: partitions that a status names
 _MAX_PARTITIONS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeClass:
-    """Base files of newest slices below so many bytes (None: any) and in no class before."""
+    """Base files of newest slices below a size in bytes (None: any) and in no class before."""
 
     below: int | None
     files: int
@@ -38,7 +38,7 @@ class SizeClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
-    """Newest base files of a partition. ``overlap``: how many cover a row, None: not known."""
+    """Newest base files of a partition. ``overlap``: files that cover a row; None: unknown."""
 
     partition: str
     files: int
@@ -49,11 +49,11 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringStatus:
-    """A completed clustering. ``columns`` None: nobody wrote down what it ordered rows by.
+    """A completed clustering. ``columns``: None if its order is not recorded.
 
-    ``curve`` and ``mapping`` are None where it is not known, and without columns. ``is_own_clean``: an
-    apply of this tool made it; ``age_seconds`` needs the timeline's zone. ``queries``: what the
-    declared ones read once it was completed.
+    ``curve`` and ``mapping``: None if unknown, and without columns. ``is_ours``: an apply of this
+    program made it. ``age_seconds`` needs the timeline's zone. ``queries``: what the declared
+    queries read when it was completed.
     """
 
     instant: str
@@ -68,7 +68,7 @@ class ClusteringStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingClusteringStatus:
-    """A requested or inflight clustering and how many file groups it has in hand, and where."""
+    """A pending clustering, with the number of its file groups and partitions."""
 
     instant: str
     state: str
@@ -80,10 +80,10 @@ class PendingClusteringStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLayout:
-    """What the clustering of the plan comes to; figures after it are predicted.
+    """The clustering of the plan; figures after it are predicted.
 
-    ``bytes_rewritten``: of base and log files that it reads. ``predict_overlap``: how many files
-    will cover a row, None where it is not known.
+    ``bytes_rewritten``: bytes of the base and log files that it reads. ``overlap_after``: files
+    that will cover a row; None if unknown.
     """
 
     bytes_rewritten: int
@@ -94,13 +94,13 @@ class PlannedLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutStatus:
-    """``columns``, ``curve``, ``mapping``: as declared; no columns: files are packed as they are.
+    """The declared layout and the table's figures.
 
-    ``sizes``: classes made of ``files.small`` and ``files.target``. ``overlap``: the mean number of
-    files that cover a row on the columns, of the partitions where it is known. ``partitions``:
-    those with files; ``small_partitions``: those of them with small ones. ``worst``: the first of
-    the partitions with small files or too much overlap, most small files first. ``planned``: None
-    where the plan rewrites nothing.
+    ``columns``, ``curve``, ``mapping``: as declared; without columns the row order is unchanged.
+    ``sizes``: classes derived from ``files.small`` and ``files.target``. ``overlap``: mean number
+    of files that cover a row, over the partitions where it is known. ``partitions``: those with
+    files; ``small_partitions``: those with small files. ``worst``: partitions with small files or
+    too much overlap, most small files first. ``planned``: None if the plan rewrites nothing.
     """
 
     columns: tuple[str, ...]
@@ -125,9 +125,9 @@ def layout_status(
     age: Callable[[str], int | None],
     stale_after: int,
 ) -> LayoutStatus | None:
-    """The layout of a table; None where its spec declares none. ``view`` and ``plan`` are its.
+    """Return the layout status of a table; None if its spec has no clustering block.
 
-    ``age``: seconds since an instant, None where its zone is not known.
+    ``age``: returns the seconds since an instant, None if its zone is unknown.
     """
     asked = spec.clustering
     if asked is None:

@@ -1,4 +1,4 @@
-"""Who has the lock of a declared table, for a status."""
+"""The holder of a table's lock, for its status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.transaction.session import StorageOpener
 def read_lock_status(
     spec: TableSpec, open_storage: StorageOpener, *, process: Process, clock: Clock
 ) -> LockStatus | None:
-    """Who has the table's lock; None where nobody has it, or where nobody can tell."""
+    """Return the holder of the table's lock; None if it is free or cannot be read."""
     lock = spec.concurrency.lock if spec.concurrency else None
     if lock is None or lock.provider == "none":
         return None
@@ -28,10 +28,10 @@ def read_lock_status(
         storage, path = locate_lock(lock.path, opened(spec.path), opened)
         held = read_lock_holder(storage, path)
     except ReconcilerError:
-        return None  # what is wrong with the table is said elsewhere
+        return None  # the plan reports what is wrong with the table
     if held is None:
         return None
-    now_ms = clock.now_ms()  # of the lock's life, whatever the status is as of
+    now_ms = clock.now_ms()  # a lock ages by the real clock, whatever time the status is for
     return LockStatus(
         path=f"{storage.location}/{path}",
         held_by=held.describe(now_ms),

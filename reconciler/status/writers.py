@@ -1,7 +1,8 @@
-"""Where what a table's writers did lately contradicts its spec; pure.
+"""Recent work of a table's writers that contradicts its spec; pure.
 
-Only the timeline and the listing speak: what writers are told is written down nowhere. Each fact is
-a note with a rule: ``writersFiles``, ``writersClean``, ``writersClustering``, ``writersIndex``.
+The timeline and the listing are the evidence, because writers' options are not stored anywhere.
+Each fact is a note with a rule: ``writersFiles``, ``writersClean``, ``writersClustering``,
+``writersIndex``.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
 from reconciler.state.model import PLAN_DIGEST, CompletedClean, TableState
 from reconciler.units import format_duration, format_size
 
-#: a file so many times the target was not meant to have it
+#: a file this many times the target was written with another target
 _OVERSIZE_FACTOR: Final = 1.5
-#: so many small files of one kind of write in one partition are no accident
+#: number of small files in one partition that is no accident
 _MIN_SMALL_FILES: Final = 3
-#: what fills files below hoodie.parquet.small.file.limit, and what never does
+#: operations that fill files below hoodie.parquet.small.file.limit, and that never do
 _FILLING_OPERATIONS: Final = frozenset({"insert", "upsert", "insert_prepped", "upsert_prepped"})
 _NON_FILLING_OPERATIONS: Final = frozenset(
     {"bulk_insert", "bulk_insert_prepped", "insert_overwrite", "insert_overwrite_table"}
 )
-#: after so many commits without another one, a clean says nothing of the writers of today
+#: an older clean says nothing about the writers of today
 _RECENT_COMMITS: Final = 10
 _SECOND_DIGITS: Final = 14
 _HOUR: Final = 3600
@@ -45,10 +46,10 @@ def writers_status(
     *,
     missed_by_hudi: Sequence[str] = (),
 ) -> tuple[Note, ...]:
-    """The facts, those about files first; empty where nothing contradicts the spec.
+    """Return the facts, those about files first; empty if nothing contradicts the spec.
 
-    ``writes``: the newest completed writes, ours among them. ``missed_by_hudi``: declared columns
-    without which Hudi's column_stats is kept.
+    ``writes``: the newest completed writes, including ours. ``missed_by_hudi``: declared columns
+    that Hudi's column_stats lacks.
     """
     found: list[Note] = []
     sizes = spec.files or (FileSizes() if spec.clustering is not None else None)
@@ -65,7 +66,7 @@ def writers_status(
 
 @dataclass(frozen=True, slots=True)
 class _NewestFiles:
-    """Base files that a snapshot reads, of writes that are known and not ours.
+    """Base files that a snapshot reads, of known writes by others.
 
     ``operation``: int64 per file, index into ``operations``.
     """
@@ -80,16 +81,16 @@ class _NewestFiles:
         found: NDArray[np.bool_] = is_one[self.operation]
         return found
 
-    def operation_names(self, which: NDArray[np.bool_]) -> str:
-        """The operations that made them, as people call them."""
-        codes = np.flatnonzero(np.bincount(self.operation[which], minlength=1))
+    def operation_names(self, selected: NDArray[np.bool_]) -> str:
+        """The operations that wrote the files, as text."""
+        codes = np.flatnonzero(np.bincount(self.operation[selected], minlength=1))
         return " and ".join(self.operations[code] for code in codes.tolist())
 
 
-def _newest_files(state: TableState, view: FileView, written: Sequence[PastWrite]) -> _NewestFiles:
+def _newest_files(state: TableState, view: FileView, writes: Sequence[PastWrite]) -> _NewestFiles:
     files = state.files
     by_instant = {
-        one.instant: (one.operation or "a write").lower() for one in written if not one.is_ours
+        one.instant: (one.operation or "a write").lower() for one in writes if not one.is_ours
     }
     operations = tuple(sorted(set(by_instant.values())))
     code = {name: nth for nth, name in enumerate(operations)}
@@ -104,86 +105,89 @@ def _newest_files(state: TableState, view: FileView, written: Sequence[PastWrite
 
 
 def _file_notes(
-    sizes: FileSizes, state: TableState, view: FileView, written: Sequence[PastWrite]
+    sizes: FileSizes, state: TableState, view: FileView, writes: Sequence[PastWrite]
 ) -> Iterator[Note]:
-    newest = _newest_files(state, view, written)
+    newest = _newest_files(state, view, writes)
     is_big = newest.size > _OVERSIZE_FACTOR * sizes.target
     if is_big.any():
+        files, writers = _count_files(is_big), newest.operation_names(is_big)
         greatest = format_size(_round_size(int(newest.size.max())))
         yield Note(
             "writersFiles",
-            f"{_count_files(is_big)} made by {newest.operation_names(is_big)} go far beyond files.target "
+            f"{files} written by {writers} are far above files.target "
             f"({format_size(sizes.target)}), up to {greatest}: the writers have a larger "
-            "hoodie.parquet.max.file.size, or take records for smaller than they are "
-            "(files.recordSize)",
+            "hoodie.parquet.max.file.size, or estimate records too small (files.recordSize)",
         )
     is_small = newest.size < sizes.small
     limit = f"files.small ({format_size(sizes.small)})"
-    # of merge-on-read a write fills one file a partition, and none that has log files
+    # in merge-on-read tables a write fills one file per partition, and none with log files
     filling = frozenset() if state.is_merge_on_read else _FILLING_OPERATIONS
     is_many, where = _find_crowded(newest, is_small & newest.is_made_by(filling))
     if is_many.any():
+        files, writers = _count_files(is_many), newest.operation_names(is_many)
         yield Note(
             "writersFiles",
-            f"{_count_files(is_many)} below {limit} in {where} made by {newest.operation_names(is_many)}, which "
-            "fills such files first: the writers have another hoodie.parquet.small.file.limit, "
-            "take records for larger than they are (files.recordSize), or are many tasks of Flink",
+            f"{files} below {limit} in {where} written by {writers}, which fills such files "
+            "first: the writers have another hoodie.parquet.small.file.limit, estimate records "
+            "too large (files.recordSize), or are many tasks of Flink",
         )
     is_many, where = _find_crowded(newest, is_small & newest.is_made_by(_NON_FILLING_OPERATIONS))
     if is_many.any():
+        files, writers = _count_files(is_many), newest.operation_names(is_many)
         yield Note(
             "writersFiles",
-            f"{_count_files(is_many)} below {limit} in {where} made by {newest.operation_names(is_many)}, which "
-            "never fills files: insert instead, write fewer and larger batches, or let a "
-            "clustering join them",
+            f"{files} below {limit} in {where} written by {writers}, which never fills files: "
+            "use insert, write fewer and larger batches, or let a clustering join them",
         )
 
 
-def _find_crowded(newest: _NewestFiles, which: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], str]:
-    """Those of them that are many in their partition, and in how many partitions that is."""
-    counts = np.bincount(newest.partition[which], minlength=1)
-    is_many = which & (counts[np.minimum(newest.partition, len(counts) - 1)] >= _MIN_SMALL_FILES)
+def _find_crowded(
+    newest: _NewestFiles, selected: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], str]:
+    """The files that are many in their partition, and the number of these partitions."""
+    counts = np.bincount(newest.partition[selected], minlength=1)
+    is_many = selected & (counts[np.minimum(newest.partition, len(counts) - 1)] >= _MIN_SMALL_FILES)
     partitions = int((counts >= _MIN_SMALL_FILES).sum())
     return is_many, f"{partitions} {'partition' if partitions == 1 else 'partitions'}"
 
 
-def _clean_notes(asked: Retention, state: TableState) -> Iterator[Note]:
-    """What the newest clean by a writer says: it carries its policy and its boundary, no count."""
+def _clean_notes(declared: Retention, state: TableState) -> Iterator[Note]:
+    """Compare the newest clean by a writer; it stores its policy and boundary, but no count."""
     theirs = [c for c in state.cleans if not c.is_blank and PLAN_DIGEST not in c.extra]
     if not theirs:
         return
     last = max(theirs, key=lambda clean: clean.instant)
     if sum(i.requested > last.instant for i in state.commits_timeline) >= _RECENT_COMMITS:
         return
-    said = f"a writer's clean {last.instant}"
-    if last.policy is not None and last.policy != asked.policy.value:
-        yield Note("writersClean", f"{said} went by {last.policy}, and not by {asked.policy.value}")
+    clean = f"a writer's clean {last.instant}"
+    if last.policy is not None and last.policy != declared.policy.value:
+        yield Note("writersClean", f"{clean} used {last.policy} instead of {declared.policy.value}")
         return
-    narrow = _describe_narrower_clean(asked, last, state)
+    narrow = _describe_narrower_clean(declared, last, state)
     if narrow is not None:
-        off = "switch its cleaning off, or give it the spec's retention"
-        yield Note("writersClean", f"{said} {narrow}: {off}")
+        remedy = "switch its cleaning off, or give it the spec's retention"
+        yield Note("writersClean", f"{clean} {narrow}: {remedy}")
 
 
 def _describe_narrower_clean(
-    asked: Retention, last: CompletedClean, state: TableState
+    declared: Retention, last: CompletedClean, state: TableState
 ) -> str | None:
-    """In what it kept less than is asked, as far as the active timeline can prove it."""
+    """What it kept less than the spec asks, as far as the active timeline proves it."""
     start = last.earliest_instant_to_retain.strip()
     times = [i.requested for i in state.commits_timeline]
     if start not in times:
         return None
-    if asked.policy is Policy.COMMITS:
+    if declared.policy is Policy.COMMITS:
         kept = sum(start <= time <= last.instant for time in times)
-        if kept < asked.keep:
-            return f"kept {kept} {'commit' if kept == 1 else 'commits'}, and not {asked.keep}"
-    if asked.policy is Policy.HOURS:
+        if kept < declared.keep:
+            return f"kept {kept} {'commit' if kept == 1 else 'commits'} instead of {declared.keep}"
+    if declared.policy is Policy.HOURS:
         before = [time for time in times if time < start]
         old = _seconds_between(before[-1], last.instant) if before else None
-        # an hour may be the clock's, in spring
-        if old is not None and old + _HOUR < asked.keep * _HOUR:
+        # one hour may be due to summer time
+        if old is not None and old + _HOUR < declared.keep * _HOUR:
             age = format_duration(max(60, old // 60 * 60))
-            return f"gave up commit {before[-1]} at an age of {age}, and not of {asked.keep}h"
+            return f"removed commit {before[-1]} at an age of {age} instead of {declared.keep}h"
     return None
 
 
@@ -203,29 +207,29 @@ def _clustering_notes(columns: Sequence[str], state: TableState) -> Iterator[Not
         return
     theirs = past[-1].layout.columns
     if theirs != tuple(columns):
-        by = f"by {', '.join(theirs)}" if theirs else "without an order"
+        by = f"by {', '.join(theirs)}" if theirs else "by no column"
         wanted = ", ".join(columns) or "none"
         yield Note(
             "writersClustering",
-            f"a writer's clustering {past[-1].instant} put rows {by}, and clustering.columns are "
-            f"{wanted}: switch the writer's clustering off",
+            f"a writer's clustering {past[-1].instant} ordered rows {by}, but clustering.columns "
+            f"are {wanted}: switch the writer's clustering off",
         )
 
 
 def _index_note(missed: Sequence[str]) -> Note:
     return Note(
         "writersIndex",
-        f"Hudi's column_stats is kept without {', '.join(missed)}: the writers name other columns, "
-        "or none, in hoodie.metadata.index.column.stats.column.list",
+        f"Hudi's column_stats lacks {', '.join(missed)}: the writers name other columns, or "
+        "none, in hoodie.metadata.index.column.stats.column.list",
     )
 
 
-def _count_files(which: NDArray[np.bool_]) -> str:
-    count = int(which.sum())
+def _count_files(selected: NDArray[np.bool_]) -> str:
+    count = int(selected.sum())
     return f"{count} of the newest base files" if count > 1 else "one of the newest base files"
 
 
 def _round_size(size: int) -> int:
-    """Whole MiB of what has some, whole KiB of the rest."""
+    """Round to whole MiB, or to whole KiB below that."""
     unit = 1024**2 if size >= 1024**2 else 1024
     return max(1, round(size / unit)) * unit

@@ -20,14 +20,15 @@ from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.status.conditions import TableCondition
 from reconciler.status.index import IndexStatus
-from reconciler.status.model import CleanStatus, LastApply, LockStatus, TableStatus, table_status
+from reconciler.status.model import CleanStatus, LastApply, LockStatus, TableStatus
+from reconciler.status.table import table_status
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 IN_SYNC = TableCondition(type="Synced", status="True", reason="InSync", message="the plan is empty")
-WELL = TableCondition(type="Healthy", status="True", reason="Healthy", message="nothing hangs")
+WELL = TableCondition(type="Healthy", status="True", reason="Healthy", message="nothing is stuck")
 APPLIED = TableStatus(
     name="core.customers",
     path="s3://lake/customers",
@@ -72,8 +73,8 @@ APPLIED = TableStatus(
     writers=(
         Note(
             "writersFiles",
-            "240 of the newest base files below files.small (100MiB) in 12 partitions made by "
-            "bulk_insert, which never fills files: insert instead, write fewer and larger "
+            "240 of the newest base files below files.small (100MiB) in 12 partitions written by "
+            "bulk_insert, which never fills files: use insert, write fewer and larger "
             "batches, or let a clustering join them",
         ),
     ),

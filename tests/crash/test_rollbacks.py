@@ -313,7 +313,7 @@ def test_a_killed_process_has_its_write_taken_back_by_the_command(tmp_path, capf
 
     assert 2 == run("plan", spec, "--detailed-exitcode")
     shown = capfd.readouterr().out
-    assert "Applying takes back 1 dead write and removes no other files." in shown
+    assert "Applying rolls back 1 dead write and removes no other files." in shown
     assert f"- rollback commit {instant}, 2 files: commit {instant} of " in " ".join(shown.split())
     assert 0 == run("status", spec)
     assert "its process is gone" in " ".join(capfd.readouterr().out.split())
@@ -322,7 +322,7 @@ def test_a_killed_process_has_its_write_taken_back_by_the_command(tmp_path, capf
 
     shown = capfd.readouterr().out
     assert f"rollback {instant}" in shown
-    assert "the dead write is taken back" in " ".join(shown.split())
+    assert "rolled back the dead write" in " ".join(shown.split())
     assert ([], [], sorted(BEFORE)) == (
         list_leftovers(it),
         list_instant_files(it, instant),

@@ -12,7 +12,7 @@ from reconciler.render.prometheus import status_prometheus
 from reconciler.render.status import status_text
 from reconciler.spec.model import Clustering, ClusteringTrigger, FileSizes, TableSpec
 from reconciler.state.observe import observe
-from reconciler.status.model import table_status
+from reconciler.status.table import table_status
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 

@@ -17,7 +17,7 @@ import typer
 from reconciler.cli.terminal import print_result, wants_color
 from reconciler.errors import AlreadyExistsError, ReconcilerError
 from reconciler.render import words
-from reconciler.render.paint import Paint
+from reconciler.render.terminal import Terminal
 
 if TYPE_CHECKING:
     from reconciler.cli.demo.orders import OrderBatch
@@ -68,7 +68,7 @@ def _run_story(folder: Path) -> int:
         spec=spec,
         storage=runtime.open_storage(spec.path),
         batches=written,
-        paint=Paint(is_on=wants_color()),
+        terminal=Terminal(has_color=wants_color()),
     )
     shop.write_batches()
     shop.plan_table()
@@ -106,7 +106,7 @@ class _DemoTable:
     spec: TableSpec
     storage: Storage
     batches: Sequence[OrderBatch]
-    paint: Paint
+    terminal: Terminal
 
     def write_batches(self) -> None:
         """Write the batches, and show what the insert among them fills."""
@@ -193,14 +193,14 @@ class _DemoTable:
         ]
 
     def _print_command(self, *command: str) -> None:
-        print_result(f"\n{self.paint.strong(f'$ {shlex.join(command)}')}\n")
+        print_result(f"\n{self.terminal.strong(f'$ {shlex.join(command)}')}\n")
 
     def _print_filled_files(self, before: FileSizesById) -> None:
         from reconciler.cli.demo.file_changes import count_new_groups, format_changes  # noqa: PLC0415
 
         assert self.spec.files is not None, "it is the demo's own"
         after = self._read_sizes()
-        lines = format_changes(before, after, self.spec.files.target, self.paint)
+        lines = format_changes(before, after, self.spec.files.target, self.terminal)
         print_result("\n" + "".join(f"{line}\n" for line in lines))
         new = words.format_count(count_new_groups(before, after), "new file")
         _print_paragraph(f"{words.format_count(len(before), 'small file')} filled, {new}.")
@@ -228,7 +228,7 @@ class _DemoTable:
 
     def _print_heading(self, title: str) -> None:
         line = "─" * (_WIDTH - len(title) - 4)
-        print_result(f"\n{self.paint.strong(f'── {title} {line}')}\n")
+        print_result(f"\n{self.terminal.strong(f'── {title} {line}')}\n")
 
 
 def _print_paragraph(text: str) -> None:

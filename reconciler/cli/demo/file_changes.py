@@ -7,8 +7,7 @@ from typing import Final
 
 from reconciler.cli.demo.table_contents import FileSizesById
 from reconciler.render import words
-from reconciler.render.paint import Paint
-from reconciler.render.wrapping import draw_bar
+from reconciler.render.terminal import Terminal, draw_bar
 
 #: characters of a file group's id that tell it from others here
 _ID: Final = 8
@@ -17,7 +16,7 @@ _ADDED: Final = "░"
 
 
 def format_changes(
-    before: FileSizesById, after: FileSizesById, full: int, paint: Paint
+    before: FileSizesById, after: FileSizesById, full: int, terminal: Terminal
 ) -> Iterator[str]:
     """A line a file: how big it was and is, with a bar as long as its share of ``full``.
 
@@ -31,7 +30,7 @@ def format_changes(
         bar = draw_bar(min(was, full), full)
         added = _ADDED * (len(draw_bar(min(size, full), full)) - len(bar))
         sizes = f"{old:>10} → {words.format_size(size):>10}"
-        yield f"  {label:<14}  {file_id[:_ID]}  {sizes}  {bar}{paint.good(added) if added else ''}"
+        yield f"  {label:<14}  {file_id[:_ID]}  {sizes}  {bar}{terminal.good(added) if added else ''}"
         above = partition
 
 

@@ -37,7 +37,7 @@ from reconciler.reader.skipping import (
     uses_time_columns,
 )
 from reconciler.reader.slice_rows import SliceRowReader
-from reconciler.render.read import explanation_text
+from reconciler.render.read_report import explanation_text
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import RecordingStorage
 from tests.unit.index.footer_samples import make_index

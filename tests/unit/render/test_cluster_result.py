@@ -53,8 +53,8 @@ def said(found):
             "cluster 9 rewrote 52 files, 3.0 GiB, into 4 files, 2.0 GiB; 1 200 000 rows",
         ),
         ("adopted", DONE, "cluster 9 completed by another writer: rewrote 52 files"),
-        ("undone", ClusterOutcome(), "no group of it could be rewritten"),
-        ("nothing", ClusterOutcome(gone=2), "nothing to do any more, 2 groups rewritten before"),
+        ("undone", ClusterOutcome(), "no group could be rewritten"),
+        ("nothing", ClusterOutcome(gone=2), "nothing left to do, 2 groups already rewritten"),
     ],
 )
 def test_a_clustering_is_one_clause(how, done, says):
@@ -66,7 +66,7 @@ def test_groups_that_stayed_are_named_and_make_the_result_stale():
     found = outcome(done=ClusterOutcome(groups=1, splits=2, left=(LEFT,)))
 
     assert 4 == found.exit_code
-    assert "! left out 1 group of the plan stayed" in said(found)
+    assert "! skipped 1 group of the plan" in said(found)
     assert "2 file slices of p=1: commit 7 has written to its file group f" in said(found)
     assert "2 files more than planned, because others grew too large" in said(found)
 
@@ -82,7 +82,10 @@ def test_what_queries_read_stands_beside_what_was_predicted():
 def test_what_was_not_looked_at_is_said():
     some = replace(MEASURED, predicted_files=None, predicted_bytes=None, unread=7000)
     found = outcome(done=replace(DONE, queries=(some,)))
-    text = "reads 2 of 31 new files, 2.0 KiB (5 %); 7 000 other files were too many to look at"
+    text = (
+        "reads 2 of 31 new files, 2.0 KiB (5 %); 7 000 other files not measured, because there "
+        "are too many"
+    )
 
     assert text in said(found)
     assert "predicted" not in said(found)
@@ -115,7 +118,7 @@ def test_a_comment_says_what_was_rewritten_and_what_stayed():
 
     assert "**2 files (2.0 KiB) rewritten into 1 file**." in text
     assert "| 1 group |" in text
-    assert "stayed: 2 file slices of p=1: commit 7 has written to its file group f" in text
+    assert "skipped: 2 file slices of p=1: commit 7 has written to its file group f" in text
 
 
 def test_programs_get_every_number():

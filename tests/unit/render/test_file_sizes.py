@@ -14,9 +14,9 @@ from reconciler.layout.sizing.size_report import (
 from reconciler.plans.file_sizes import FileSizeReport, InsertReport
 from reconciler.plans.model import LayoutChange, LayoutFigures, Plan, TablePlan
 from reconciler.render.file_sizes import file_size_lines, small_file_line
-from reconciler.render.paint import Paint
 from reconciler.render.plan_markdown import plan_markdown
 from reconciler.render.plan_text import plan_text
+from reconciler.render.terminal import Terminal
 
 MIB = 1 << 20
 FIGURES = LayoutFigures(files=8, small=0, bytes=1, overlap=None, sizes=())
@@ -68,7 +68,7 @@ def table(found, **more):
 
 
 def shown(found, *, full=False, **more):
-    return list(file_size_lines(table(found, **more), Paint(is_on=False), full=full))
+    return list(file_size_lines(table(found, **more), Terminal(has_color=False), full=full))
 
 
 def plan(*tables):
@@ -77,13 +77,13 @@ def plan(*tables):
 
 def test_sizes_are_bars_and_small_files_are_where_they_lie():
     assert shown(report()) == [
-        "  = file sizes  12 base files, 500.0 MiB; 8 small (below 100.0 MiB; target 120.0",
-        "      MiB)",
+        "  = file sizes  12 base files, 500.0 MiB; 8 small (below 100.0 MiB; target",
+        "      120.0 MiB)",
         "      below 2.0 MiB                6 ████████████",
         "      30.0 MiB to 100.0 MiB        2 ████",
         "      138.0 MiB and more           4 ████████",
-        "      dt=2026-01-02          7 of 9 small    70.0 MiB, 2 held by table services",
         "      dt=1                   1 of 3 small     1.0 MiB",
+        "      dt=2026-01-02          7 of 9 small    70.0 MiB, 2 used by pending table services",
         "      written last by: upsert 8 files (8 small), bulk insert 4 files",
     ]
 
@@ -119,7 +119,7 @@ def test_a_table_of_log_files_alone_has_no_base_files():
     none = replace(STATE, files=0, small=0, log_only=1, histogram=(), partitions=(), operations=())
 
     assert shown(report(none)) == [
-        "  = file sizes  no base files; 1 more file slice of log files alone"
+        "  = file sizes  no base files; 1 more file slice with log files only"
     ]
 
 
@@ -133,9 +133,9 @@ def test_the_next_rows_go_into_small_files_and_new_ones():
     )
 
     assert shown(report(next_insert=simulated))[-4:] == [
-        "  = next insert  1 000 rows in 1 partition: 900 into 2 small files (then 90.0",
-        "      MiB to 120.0 MiB; 80.0 MiB rewritten), 100 into 1 new file (2.0 MiB); 2 of",
-        "      them small then",
+        "  = next insert  1 000 rows in 1 partition: 900 into 2 small files (then",
+        "      90.0 MiB to 120.0 MiB; 80.0 MiB rewritten), 100 into 1 new file (2.0 MiB);",
+        "      2 of these files would still be small",
         "      all of them into dt=1",
     ]
 
@@ -169,7 +169,9 @@ def test_an_unchanged_table_has_one_sentence_where_files_are_small():
     assert "    = file sizes  12 base files, 500.0 MiB; 8 small (below" in found
     assert "█" not in found
     assert "█" in plan_text(plan(table(report())), color=False, full=True)
-    assert [] == list(small_file_line(table(report(replace(STATE, small=0))), Paint(is_on=False)))
+    assert [] == list(
+        small_file_line(table(report(replace(STATE, small=0))), Terminal(has_color=False))
+    )
 
 
 def test_an_unchanged_table_shows_what_was_simulated():

@@ -33,11 +33,10 @@ BUILT = IndexOutcome(
 SAID = (
     "index indexed 2 columns of 1 200 files, 4.0 KiB "
     ".hoodie/.zindex/20260102000000000_0/index-4096.parquet read the footers of 31 files, "
-    "kept what was known of 1 169, dropped 12, removed 1 older version"
+    "kept the statistics of 1 169, dropped 12, removed 1 older version"
 )
 FAILED = (
-    "index what was there before counts, and reads stay right "
-    "! failed /t/.hoodie: may not be written"
+    "index the existing index stays, and reads stay right ! failed /t/.hoodie: may not be written"
 )
 BUILT_SAID = (
     "index column_stats of the metadata table: built column_stats and partition_stats: "
@@ -58,13 +57,13 @@ def said(found):
     ("how", "done", "says"),
     [
         ("completed", DONE, SAID),
-        ("nothing", IndexOutcome(), "index nothing to do any more"),
+        ("nothing", IndexOutcome(), "index nothing left to do"),
         ("failed", IndexOutcome(error="/t/.hoodie: may not be written"), FAILED),
         ("completed", BUILT, BUILT_SAID),
         (
             "nothing",
             IndexOutcome(target="column_stats"),
-            "index column_stats of the metadata table: nothing to do any more",
+            "index column_stats of the metadata table: nothing left to do",
         ),
     ],
 )
@@ -90,9 +89,9 @@ def test_an_index_has_a_code(found, code):
 def test_columns_that_were_left_out_are_named():
     found = outcome(done=IndexOutcome(version="v", left=(LEFT,)))
 
-    assert f"! left out {LEFT.because}" in said(found)
+    assert f"! skipped {LEFT.because}" in said(found)
     text = result_markdown(result(table(outcomes=(found,))))
-    assert f"left out of the index: {LEFT.because}" in text
+    assert f"not indexed: {LEFT.because}" in text
 
 
 def test_a_comment_says_why_no_index_was_written():
@@ -100,7 +99,7 @@ def test_a_comment_says_why_no_index_was_written():
 
     text = result_markdown(result(table(outcomes=(found,))))
 
-    assert "no index was written: /t/.hoodie: may not be written" in text
+    assert "the index was not written: /t/.hoodie: may not be written" in text
 
 
 def test_programs_get_every_number():

@@ -21,12 +21,10 @@ def text(*tables, **options) -> str:
 
 
 def test_the_last_line_sums_up_and_names_the_digest():
-    last = text(table("t")).splitlines()[-1]
+    *_, summary, last = text(table("t")).splitlines()
 
-    assert re.fullmatch(
-        r"Plan: 1 table: 1 to change; 1 file to remove \(5 bytes\)\.  digest sha256:[0-9a-f]{64}",
-        last,
-    )
+    assert "Plan: 1 table: 1 to change; 1 file to remove (5 bytes)." == summary
+    assert re.fullmatch(r"Digest: sha256:[0-9a-f]{64}", last)
 
 
 def selected(*tables, of: int, by: tuple[str, ...]) -> list[str]:
@@ -41,7 +39,9 @@ def test_a_plan_of_some_tables_says_of_how_many_and_by_what():
     )
 
     assert "3 of 30 tables selected (--name 'sales.*'): 1 to change, 2 unchanged" == lines[0]
-    assert lines[-1].startswith("Plan: 3 of 30 tables: 1 to change, 2 unchanged; 1 file to remove")
+    assert (
+        "Plan: 3 of 30 tables: 1 to change, 2 unchanged; 1 file to remove (5 bytes)." == lines[-2]
+    )
 
 
 def test_a_plan_of_no_table_says_of_how_many():
@@ -52,7 +52,7 @@ def test_a_plan_of_no_table_says_of_how_many():
         "Nothing to apply.",
         "",
     ] == lines[:3]
-    assert lines[-1].startswith("Plan: 0 of 30 tables; no files to remove.  digest sha256:")
+    assert "Plan: 0 of 30 tables; no files to remove." == lines[-2]
 
 
 def test_selectors_of_others_are_few_and_move_no_cursor():
@@ -168,17 +168,17 @@ def rollback(*names: str) -> RollbackStep:
 def test_a_dead_write_is_told_of_with_its_files_and_is_no_removal():
     lines = text(table("t", steps=(rollback("a", "b"),), impact=Impact())).splitlines()
 
-    assert "Applying takes back 1 dead write and removes no other files." == lines[1]
+    assert "Applying rolls back 1 dead write and removes no other files." == lines[1]
     (at,) = [number for number, line in enumerate(lines) if "- rollback" in line]
     assert "  - rollback  commit 20261121041500123, 2 files: commit 1 of ann was left" == lines[at]
-    assert "; no files to remove, 1 dead write to take back." in lines[-1]
+    assert "; no files to remove, 1 dead write to roll back." in lines[-2]
 
 
 def test_a_dead_write_beside_other_work_is_told_of_first():
     step = table("t").steps[0]
     lines = text(table("t", steps=(rollback(), step))).splitlines()
 
-    assert "Applying takes back 1 dead write, removes 1 file and frees 5 bytes." == lines[1]
+    assert "Net change: -5 bytes. Applying rolls back 1 dead write and removes 1 file." == lines[1]
     assert any("- rollback  commit 20261121041500123, no files: " in line for line in lines)
 
 
@@ -192,5 +192,5 @@ def test_a_comment_tells_of_a_dead_write_as_the_text_does():
     step = rollback("a", "b")
     comment = plan_markdown(plan(table("t", steps=(step,), impact=Impact())))
 
-    assert "Applying takes back **1 dead write** and removes no other files." in comment
+    assert "Applying rolls back **1 dead write** and removes no other files." in comment
     assert "\n- rollback  commit 20261121041500123, 2 files: " in comment

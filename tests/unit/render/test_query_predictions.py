@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reconciler.plans.model import LayoutChange, LayoutFigures, Sampled, TablePlan
-from reconciler.render.paint import Paint
 from reconciler.render.query_predictions import prediction_lines
+from reconciler.render.terminal import Terminal
 
 FIGURES = LayoutFigures(files=8, small=0, bytes=1, overlap=None, sizes=())
 SAMPLED = Sampled(row_groups=64, total_row_groups=1200, rows=1_000_000)
@@ -31,7 +31,7 @@ def shown(predictions, sampled=None, *, full=False):
         predictions=tuple(predictions),
         layout=layout if sampled else None,
     )
-    return list(prediction_lines(plan, Paint(is_on=False), full=full))
+    return list(prediction_lines(plan, Terminal(has_color=False), full=full))
 
 
 def test_a_query_has_files_and_bytes_before_and_after_and_an_error():
@@ -50,7 +50,7 @@ def test_a_query_has_files_and_bytes_before_and_after_and_an_error():
 
 def test_without_a_clustering_a_query_has_what_it_reads():
     assert shown([one("q", (1, 1), (2048, 2048))]) == [
-        "  = queries  1 query, as they read the table today",
+        "  = queries  1 query, today's reads",
         "      q            1 file  2.0 KiB",
     ]
 
@@ -61,7 +61,7 @@ def test_of_many_queries_those_that_read_most_are_shown():
 
     assert 10 == len(found)
     assert found[1].startswith("      q11 ")
-    assert found[-1] == "      … and 4 more queries; all in plan.json, or show --full"
+    assert found[-1] == "      … and 4 more queries; show --full lists all"
     assert 13 == len(shown(many, full=True))
 
 

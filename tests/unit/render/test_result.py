@@ -50,7 +50,8 @@ def test_a_clean_that_went_well_takes_two_lines_and_a_sum():
         "  clean 20261121041500123  removed 12 410 files, 1.8 TiB, in 1.2 minutes",
         "      earliest instant to retain: 20261114041000000",
         "",
-        "Result: 1 table: 1 done; 12 410 files removed (1.8 TiB) in 1.2 minutes.  plan sha256:0",
+        "Result: 1 table: 1 done; 12 410 files removed (1.8 TiB) in 1.2 minutes.",
+        "Plan digest: sha256:0",
     ] == result_text(result(table(outcomes=(DONE,)), seconds=72.0), color=False).splitlines()
 
 
@@ -64,10 +65,10 @@ def test_a_result_of_some_tables_says_of_how_many():
     none = ApplyResult(plan_digest="sha256:0", selection=Selection(tables=0, total=30, by=by))
 
     assert (
-        "Result: 1 of 30 tables: 1 unchanged; no files removed.  plan sha256:0\n"
+        "Result: 1 of 30 tables: 1 unchanged; no files removed.\nPlan digest: sha256:0\n"
         == (result_text(one, color=False).partition("\n\n")[2])
     )
-    assert "Result: 0 of 30 tables; no files removed.  plan sha256:0\n" == (
+    assert "Result: 0 of 30 tables; no files removed.\nPlan digest: sha256:0\n" == (
         result_text(none, color=False)
     )
     assert "### reconciler apply · 0 of 30 tables\n" in result_markdown(none)
@@ -83,11 +84,11 @@ def test_what_stayed_is_counted_by_reason():
     )
     found = result_text(result(table(outcomes=(stayed,))), color=False)
 
-    assert "! left out  3 files of the plan stayed\n      2 files: a savepoint\n" in found
+    assert "! skipped  3 files of the plan\n      2 files: a savepoint\n" in found
     assert "      1 file: gone\n" in found
     assert found.endswith(
-        "Exit code 4: part of what was reviewed no longer holds and was left out; "
-        "plan again to see what is left.\n"
+        "Exit code 4: part of the reviewed plan no longer holds and was skipped; plan\n  again "
+        "to see what is left.\n"
     )
 
 
@@ -95,9 +96,9 @@ def test_what_stayed_is_counted_by_reason():
     ("how", "says"),
     [
         ("adopted", "completed by another writer"),
-        ("undone", "nothing of it was left to do, so the pending instant was removed"),
+        ("undone", "nothing was left to do, so the pending instant was removed"),
         ("inflight", "it stays inflight until the next apply"),
-        ("nothing", "nothing to do any more"),
+        ("nothing", "nothing left to do"),
     ],
 )
 def test_every_way_to_end_is_said(how, says):
@@ -121,8 +122,8 @@ def test_a_table_of_which_nothing_was_begun_is_left_out():
     stale = TableResult(name="moved", path="/t/moved", error="its spec is another now", code=4)
     found = result_text(ApplyResult(plan_digest="sha256:0", tables=(stale,)), color=False)
 
-    assert found.startswith("moved  left out  /t/moved\n")
-    assert "Result: 1 table: 1 left out; no files removed" in found
+    assert found.startswith("moved  skipped  /t/moved\n")
+    assert "Result: 1 table: 1 skipped; no files removed" in found
 
 
 def test_the_json_names_every_file_that_stayed():
@@ -161,14 +162,17 @@ def test_nothing_of_others_moves_the_cursor():
     [
         (
             {"how": "undone", "instant": "1", "removed": 2, "bytes": 2048},
-            "rollback 1  the dead write is taken back; removed 2 files, 2.0 KiB, that no reader",
+            "rollback 1  rolled back the dead write; removed 2 files, 2.0 KiB, that no reader",
         ),
         (
             {"how": "undone", "instant": "1", "gone": 1},
-            "rollback 1  the dead write is taken back; there was no file of it, 1 file gone",
+            "rollback 1  rolled back the dead write; it had no files, 1 file already",
         ),
-        ({"how": "nothing", "gone": 2}, "rollback  nothing to do any more, 2 files gone before"),
-        ({"how": "nothing", "left_out": rows("it came late")}, "rollback  the write is not taken"),
+        ({"how": "nothing", "gone": 2}, "rollback  nothing left to do, 2 files already removed"),
+        (
+            {"how": "nothing", "left_out": rows("it came late")},
+            "rollback  the write is not rolled back",
+        ),
     ],
 )
 def test_of_a_rollback_it_is_said_what_became_of_the_write(fields, said):

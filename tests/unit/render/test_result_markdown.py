@@ -33,7 +33,7 @@ def test_a_clean_that_went_well_is_said_at_once():
         "",
         "Removed **12 410 files**, **1.8 TiB**, in 1.2 minutes.",
         "",
-        "| table | result | removed | freed | stayed |",
+        "| table | result | removed | freed | skipped |",
         "|---|---|---:|---:|---:|",
         "| <code>t</code> | done | 12 410 files | **1.8&nbsp;TiB** | — |",
         "",
@@ -67,14 +67,14 @@ def test_what_needs_somebody_stands_above_the_table():
         "Nothing was removed. Exit code 1: " + EXIT_MEANINGS[1].replace("above", "below") + ".",
         "- **failed** <code>bad</code>: the disk is full",
         "- **blocked** <code>guarded</code>: policy floor (minRetention)",
-        "- **left out** <code>moved</code>: its spec was edited",
-        "- **done in part** <code>saved</code>: 2 files stayed: a savepoint",
+        "- **skipped** <code>moved</code>: its spec was edited",
+        "- **done in part** <code>saved</code>: 2 files skipped: a savepoint",
         "| <code>bad</code> | **failed** | — | — | — |",
         "| <code>guarded</code> | **blocked** | — | — | — |",
-        "| <code>moved</code> | **left out** | — | — | — |",
+        "| <code>moved</code> | **skipped** | — | — | — |",
         "| <code>saved</code> | **done in part** | — | — | 2 files |",
     ] == lines
-    assert "· 5 tables: 1 unchanged, 1 done in part, 1 left out, 1 blocked, 1 failed\n" in found
+    assert "· 5 tables: 1 unchanged, 1 done in part, 1 skipped, 1 blocked, 1 failed\n" in found
 
 
 def test_nothing_to_do_takes_a_line():

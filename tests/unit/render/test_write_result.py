@@ -31,8 +31,8 @@ def test_rows_and_file_groups_are_said_in_groups_of_three_digits():
     assert write_text("orders", "insert", done) == (
         "orders: insert completed as 20261122000000000\n"
         "  rows   58 500 new, 1 200 changed\n"
-        "  files  1 009 new files of 4.0 MiB; file groups: 1 000 begun, "
-        "9 written again (1.0 MiB before)\n"
+        "  files  1 009 new files of 4.0 MiB; file groups: 1 000 created, "
+        "9 rewritten (1.0 MiB before)\n"
     )
 
 

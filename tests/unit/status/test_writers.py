@@ -85,7 +85,7 @@ def test_files_far_above_the_target_say_who_made_them(state):
 
     assert "writersFiles" == rule
     assert because.startswith(
-        "6 of the newest base files made by upsert go far beyond files.target"
+        "6 of the newest base files written by upsert are far above files.target"
     )
     assert "hoodie.parquet.max.file.size" in because
 
@@ -104,14 +104,14 @@ def test_small_files_that_inserts_left_beside_each_other_are_a_fact(state):
     assert because.startswith(
         "6 of the newest base files below files.small (100kB) in 2 partitions"
     )
-    assert "made by insert" in because
+    assert "written by insert" in because
     assert "hoodie.parquet.small.file.limit" in because
 
 
 def test_small_files_of_a_bulk_insert_are_told_from_those_of_inserts(state):
     [(_, because)] = facts(sized(small=HUGE), state, written(operation="BULK_INSERT"))
 
-    assert "made by bulk_insert, which never fills files" in because
+    assert "written by bulk_insert, which never fills files" in because
     assert "hoodie.parquet.small.file.limit" not in because
 
 
@@ -178,7 +178,7 @@ def test_a_clean_that_kept_fewer_commits_is_a_fact(state):
     found = facts(retaining(Policy.COMMITS, 5), cleaned(state, clean(LATER[-4])))
 
     assert [("writersClean", found[0][1])] == found
-    assert "kept 4 commits, and not 5" in found[0][1]
+    assert "kept 4 commits instead of 5" in found[0][1]
 
 
 @pytest.mark.parametrize("keep", [1, 4])
@@ -190,7 +190,7 @@ def test_a_clean_by_another_policy_is_a_fact(state):
     versions = clean("", policy=Policy.FILE_VERSIONS)
     [(_, because)] = facts(retaining(Policy.HOURS, 5), cleaned(state, versions))
 
-    assert "went by KEEP_LATEST_FILE_VERSIONS, and not by KEEP_LATEST_BY_HOURS" in because
+    assert "used KEEP_LATEST_FILE_VERSIONS instead of KEEP_LATEST_BY_HOURS" in because
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_hours_are_those_of_the_last_commit_that_was_given_up(state, hours, is_f
 
     assert is_fact == bool(found)
     if found:
-        assert f"gave up commit {LATER[-5]} at an age of 4d" in found[0][1]
+        assert f"removed commit {LATER[-5]} at an age of 4d" in found[0][1]
 
 
 def test_a_boundary_that_is_archived_proves_nothing(state):
@@ -246,9 +246,9 @@ def clustered(
         (
             ClusteringLayout(columns=("b", "a")),
             False,
-            "put rows by b, a, and clustering.columns are a, b",
+            "ordered rows by b, a, but clustering.columns are a, b",
         ),
-        (ClusteringLayout(), False, "put rows without an order"),
+        (ClusteringLayout(), False, "ordered rows by no column"),
         (ClusteringLayout(columns=("a", "b")), False, None),
         (ClusteringLayout(columns=("b",)), True, None),
         (None, False, None),
@@ -268,7 +268,7 @@ def test_an_index_of_hudi_that_is_kept_without_a_declared_column_is_a_fact(state
     assert [] == facts(spec, state)
     [(rule, because)] = facts(spec, state, missed_by_hudi=("a",))
     assert "writersIndex" == rule
-    assert because.startswith("Hudi's column_stats is kept without a:")
+    assert because.startswith("Hudi's column_stats lacks a:")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_status_says_it_and_still_exits_with_0(folder, tmp_path, capsys, more, f
     text, rules = said_of(folder, tmp_path, block, capsys)
 
     assert ["writersFiles"] == rules
-    assert f"! writers {files} made by insert" in text
+    assert f"! writers {files} written by insert" in text
 
 
 def test_status_says_nothing_of_writers_where_the_spec_does_not_ask(folder, tmp_path, capsys):

@@ -2,7 +2,7 @@
 -- note: with these nobody but reconciler apply cleans: run it on a schedule
 -- note: under LAZY a writer before Hudi 1.2 rolls failed writes back only when it cleans: where status shows one stuck, CALL run_clean with the retention below rolls it back
 -- note: bulk_insert and insert_overwrite never fill small files, whatever is set
--- for a session that writes this table and no other:
+-- for a session that writes only this table:
 -- table.version: a newer Hudi otherwise upgrades the table to its own version
 SET hoodie.write.table.version=8;
 SET hoodie.write.auto.upgrade=false;
@@ -41,7 +41,7 @@ SET hoodie.write.lock.filesystem.expire=0;
 SET hoodie.clean.failed.writes.policy=LAZY;
 -- retention: failed writes are rolled back although no writer cleans
 SET hoodie.prewrite.cleaner.policy=ROLLBACK_FAILED_WRITES;
--- where the table is made:
+-- to create the table:
 -- CREATE TABLE sales.orders (…) USING hudi
 --   PARTITIONED BY (dt)
 --   LOCATION 's3://lake/sales/orders'

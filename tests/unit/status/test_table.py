@@ -16,7 +16,8 @@ from reconciler.render.status import status_json, status_text
 from reconciler.spec.model import Concurrency, Policy, Retention, TableSpec
 from reconciler.state.model import Savepoint
 from reconciler.state.observe import observe
-from reconciler.status.model import SIZE_CLASSES, LastApply, LockStatus, TableStatus, table_status
+from reconciler.status.model import LastApply, LockStatus, TableStatus
+from reconciler.status.table import SIZE_CLASSES, table_status
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
@@ -309,7 +310,7 @@ def test_the_last_apply_is_our_newest_clean_and_says_who_and_from_what(seen):
         )
         == found
     )
-    assert "by ann of specs at abc, plan 1 " in " ".join(text.split())
+    assert "by ann from specs at abc, plan 1 " in " ".join(text.split())
     assert table_status(spec, state, plan).last_apply is None
 
 

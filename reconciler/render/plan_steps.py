@@ -1,0 +1,194 @@
+"""The steps of a plan for a terminal: what each does, to which files, and why.
+
+The lines are those of ``plan_text``, of one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, assert_never
+
+from reconciler.plans.model import (
+    FILE_KINDS,
+    REMOVAL_RULES,
+    CleanStep,
+    ClusterStep,
+    IndexStep,
+    Removal,
+    RemovedFiles,
+    ResumeStep,
+    RollbackStep,
+    Step,
+    TablePlan,
+)
+from reconciler.render import cluster_step, plan_summary, words
+from reconciler.render.terminal import Terminal
+
+_MAX_PARTITIONS: Final = 8
+_MAX_REASONS: Final = 2
+_MAX_NAME_WIDTH: Final = 40
+_TARGET_NAMES: Final = {"zindex": "the index", "column_stats": "Hudi's column_stats"}
+
+
+def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
+    """One step with its reasons; ``full`` lists every file."""
+    match step:
+        case ResumeStep():
+            yield from _resume_lines(step, terminal, full=full)
+        case RollbackStep():
+            yield from _rollback_lines(step, terminal, full=full)
+        case CleanStep():
+            yield from _clean_lines(step, table, terminal, full=full)
+        case ClusterStep():
+            yield from cluster_step.step_lines(step, terminal, full=full)
+        case IndexStep():
+            yield from _index_lines(step, terminal)
+        case _:
+            assert_never(step)
+
+
+def reason_lines(rules: Iterable[plan_summary.RuleReasons], terminal: Terminal) -> Iterator[str]:
+    """The files of each rule, with the most frequent reasons; each is said once."""
+    for rule in rules:
+        amount = words.format_count(rule.files, "file")
+        first, *others = rule.reasons
+        if not others:
+            yield from terminal.detail(f"{rule.rule}: {amount}: {first.text}")
+            continue
+        reasons = words.format_count(len(rule.reasons), "reason")
+        yield from terminal.detail(f"{rule.rule}: {amount}, for {reasons}:")
+        for reason in rule.reasons[:_MAX_REASONS]:
+            files = words.format_count(reason.count, "file")
+            yield from terminal.detail(f"{files}: {reason.text}", extra_indent=2)
+        rest = len(rule.reasons) - _MAX_REASONS
+        if rest > 0:
+            more = words.format_count(rest, "more reason")
+            yield from terminal.detail(f"… and {more}", extra_indent=2)
+
+
+# --- steps ---------------------------------------------------------------------------------------
+
+
+def _resume_lines(step: ResumeStep, terminal: Terminal, *, full: bool) -> Iterator[str]:
+    amount = cluster_step.format_amount(step.groups) if step.groups else _format_amount(step.files)
+    what = f"{step.action} {step.instant}, {amount}"
+    yield from terminal.item(terminal.warn("+ resume"), f"{what}: {step.because}")
+    yield from _removal_lines(step, terminal, full=full)
+
+
+def _rollback_lines(step: RollbackStep, terminal: Terminal, *, full: bool) -> Iterator[str]:
+    amount = words.format_count(len(step.files), "file")
+    what = f"{words.escape_text(step.action)} {step.instant}, {amount}"
+    yield from terminal.item(terminal.warn("- rollback"), f"{what}: {step.because}")
+    if not full:
+        return
+    previous = None
+    partitions, names = step.files.partition.to_pylist(), step.files.name.to_pylist()
+    for partition, name in zip(partitions, names, strict=True):
+        if partition != previous:
+            previous = partition
+            yield f"      {_partition_name(partition)}"
+        yield f"        - {words.escape_text(name)}"
+
+
+def _clean_lines(
+    step: CleanStep, table: TablePlan, terminal: Terminal, *, full: bool
+) -> Iterator[str]:
+    total = 0 if table.observed is None else table.observed.bytes
+    removed = int(step.files.bytes.sum())
+    share = f" ({words.format_share(removed, total)} of the table)" if removed else ""
+    yield from terminal.item(terminal.bad("- clean"), _format_amount(step.files) + share)
+    boundary = step.earliest_instant_to_retain
+    since = ""
+    if boundary is not None:
+        since = f"; earliest instant to retain {boundary} ({words.format_instant(boundary)})"
+    yield from terminal.detail(f"{plan_summary.describe_retention(table.spec)}{since}")
+    yield from _removal_lines(step, terminal, full=full)
+
+
+def _index_lines(step: IndexStep, terminal: Terminal) -> Iterator[str]:
+    names = " and ".join(_TARGET_NAMES[target] for target in step.targets)
+    what = f"{names} of {', '.join(step.columns)}" if step.columns else names
+    files = words.format_count(step.files, "base file")
+    reads = f"reads the footers of {files}" if step.files else "reads no footers"
+    yield from terminal.item(terminal.warn("~ index"), f"{what}; {reads}")
+    if step.add:
+        yield from terminal.detail(f"adds {', '.join(step.add)}")
+    if step.drop:
+        yield from terminal.detail(f"drops {', '.join(step.drop)}")
+    yield from terminal.detail(step.because)
+
+
+# --- removed files -------------------------------------------------------------------------------
+
+
+def _removal_lines(step: Removal, terminal: Terminal, *, full: bool) -> Iterator[str]:
+    yield from reason_lines(plan_summary.removal_reasons(step.files), terminal)
+    yield from _file_lines(step.files) if full else _partition_lines(step.files, terminal)
+    if step.delete_partitions:
+        yield from _deleted_partition_lines(step.delete_partitions, terminal, full=full)
+
+
+def _format_amount(files: RemovedFiles) -> str:
+    if not len(files):
+        return "no files"
+    partitions = len(plan_summary.removed_by_partition(files))
+    size = words.format_size(int(files.bytes.sum()))
+    where = words.format_count(partitions, "partition")
+    is_flat = partitions == 1 and files.partition[0].as_py() == ""
+    return f"{words.format_count(len(files), 'file')}, {size}" + ("" if is_flat else f" in {where}")
+
+
+def _partition_lines(files: RemovedFiles, terminal: Terminal) -> Iterator[str]:
+    """The partitions that lose most bytes, in the order of their paths."""
+    removals = plan_summary.removed_by_partition(files)
+    if len(removals) == 1 and not removals[0].name:
+        return
+    limit = len(removals) if len(removals) <= _MAX_PARTITIONS + 1 else _MAX_PARTITIONS
+    shown = sorted(removals[:limit], key=lambda removal: removal.name)
+    names = [_partition_name(removal.name) for removal in shown]
+    width = min(max(map(len, names), default=0), _MAX_NAME_WIDTH)
+    for name, removal in zip(names, shown, strict=True):
+        amount = words.format_count(removal.files, "file")
+        size = words.format_size(removal.bytes)
+        yield f"      {name:<{width}}  {amount:>13}  {size:>10}"
+    rest = removals[limit:]
+    if rest:
+        amount = words.format_count(sum(removal.files for removal in rest), "file")
+        size = words.format_size(sum(removal.bytes for removal in rest))
+        partitions = words.format_count(len(rest), "more partition")
+        yield from terminal.detail(f"… and {partitions} ({amount}, {size}); show --full lists all")
+
+
+def _file_lines(files: RemovedFiles) -> Iterator[str]:
+    rows = zip(
+        files.partition.to_pylist(),
+        files.name.to_pylist(),
+        files.bytes.tolist(),
+        files.kind.tolist(),
+        files.rule.tolist(),
+        files.because.to_pylist(),
+        strict=True,
+    )
+    previous = None
+    for partition, name, size, kind, rule, because in rows:
+        if partition != previous:
+            previous = partition
+            yield f"      {_partition_name(partition)}"
+        what = f"{words.escape_text(name)}  {FILE_KINDS[kind]}, {words.format_size(size)}"
+        yield f"        - {what}, {REMOVAL_RULES[rule]}: {words.escape_text(because)}"
+
+
+def _deleted_partition_lines(
+    partitions: tuple[str, ...], terminal: Terminal, *, full: bool
+) -> Iterator[str]:
+    shown = partitions if full else partitions[:_MAX_REASONS]
+    names = ", ".join(words.escape_text(path) for path in shown)
+    rest = len(partitions) - len(shown)
+    others = f" and {words.format_number(rest)} more" if rest else ""
+    folders = words.format_count(len(partitions), "partition directory", "partition directories")
+    yield from terminal.detail(f"removes {folders} once empty: {names}{others}")
+
+
+def _partition_name(path: str) -> str:
+    return words.escape_text(path) or "(root)"

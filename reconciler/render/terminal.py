@@ -1,0 +1,124 @@
+"""Lines for a terminal: colour, wrapped sentences under a label, and bars."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler.render import words
+
+#: columns where nobody says how wide the terminal is
+DEFAULT_WIDTH: Final = 80
+#: narrower terminals get lines of this width
+_MIN_WIDTH: Final = 40
+_BAR_WIDTH: Final = 12
+#: from so many columns on, two bars fit beside the name of a size class
+_MIN_WIDE: Final = 72
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+_ESCAPE_SEQUENCE: Final = re.compile(r"\x1b\[[0-9;]*m")
+#: blanks inside a figure: between thousands, and before its unit
+_FIGURE_BLANK: Final = re.compile(r"(?<=\d) (?=\d{3}\b|[KMGTPE]iB\b|bytes?\b|%)")
+_UNBROKEN_BLANK: Final = "\xa0"  # textwrap does not divide lines at it; escaped text has none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    r"""What the output may use: colour, and so many columns.
+
+    >>> Terminal(has_color=False).bad("gone"), Terminal(has_color=True).bad("gone")
+    ('gone', '\x1b[31mgone\x1b[0m')
+    """
+
+    has_color: bool
+    width: int = DEFAULT_WIDTH
+
+    def bad(self, text: str) -> str:
+        return self._paint("31", text)
+
+    def warn(self, text: str) -> str:
+        return self._paint("33", text)
+
+    def good(self, text: str) -> str:
+        return self._paint("32", text)
+
+    def strong(self, text: str) -> str:
+        return self._paint("1", text)
+
+    def item(self, label: str, sentence: str) -> Iterator[str]:
+        """A label (it may be painted) and a sentence, wrapped under itself."""
+        return self.wrap(f"  {label}  ", words.escape_text(sentence), 6)
+
+    def detail(self, sentence: str, extra_indent: int = 0) -> Iterator[str]:
+        """A sentence below an item."""
+        start = " " * (6 + extra_indent)
+        return self.wrap(start, words.escape_text(sentence), 8 + extra_indent)
+
+    def title(self, *parts: str) -> Iterator[str]:
+        """Painted parts on one line, or a line each after the first where they do not fit."""
+        line = "  ".join(part for part in parts if part)
+        if visible_width(line) <= self._columns:
+            yield line
+            return
+        *first, last = (part for part in parts if part)
+        yield "  ".join(first)
+        yield f"  {last}"
+
+    def paragraph(self, text: str, paint: Callable[[str], str] = str) -> Iterator[str]:
+        """A sentence at the left edge; each of its lines is painted."""
+        return map(paint, self.wrap("", text, 2))
+
+    def narrower(self, columns: int) -> Terminal:
+        """The terminal without its first columns, for lines that are indented afterwards."""
+        return replace(self, width=self.width - columns)
+
+    def wrap(self, start: str, sentence: str, indent: int) -> Iterator[str]:
+        """A sentence after a start, wrapped at blanks: no path, instant or figure is divided."""
+        hidden = len(start) - visible_width(start)
+        lines = textwrap.wrap(
+            _FIGURE_BLANK.sub(_UNBROKEN_BLANK, sentence),
+            width=self._columns + hidden,
+            initial_indent=start,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield from (line.replace(_UNBROKEN_BLANK, " ") for line in lines or [start.rstrip()])
+
+    @property
+    def bar_width(self) -> int:
+        """Characters of a bar: half as many in a narrow terminal."""
+        return _BAR_WIDTH if self._columns >= _MIN_WIDE else _BAR_WIDTH // 2
+
+    @property
+    def _columns(self) -> int:
+        return max(_MIN_WIDTH, self.width)
+
+    def _paint(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.has_color else text
+
+
+def visible_width(text: str) -> int:
+    """How many columns painted text takes."""
+    return len(_ESCAPE_SEQUENCE.sub("", text))
+
+
+def draw_count_bar(count: int, maximum: int, width: int = _BAR_WIDTH) -> str:
+    """A number and a bar as long as its share of the maximum, in eighths of a character.
+
+    >>> draw_count_bar(1, 2), draw_count_bar(0, 2), draw_count_bar(1, 1000)
+    ('      1 ██████      ', '      0             ', '      1 ▏           ')
+    """
+    return f"{words.format_number(count):>7} {draw_bar(count, maximum, width):<{width}}"
+
+
+def draw_bar(part: int, maximum: int, width: int = _BAR_WIDTH) -> str:
+    """A bar as long as a share of the maximum.
+
+    >>> draw_bar(1, 2), draw_bar(2, 2), draw_bar(0, 0)
+    ('██████', '████████████', '')
+    """
+    eighths = -(-part * width * 8 // maximum) if maximum else 0
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

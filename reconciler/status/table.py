@@ -1,0 +1,285 @@
+"""Compute the status of a table from its state and its plan; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, tzinfo
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_numpy_bools, to_string_array
+from reconciler.hudi.files.table_files import FileKind
+from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.planners.protection import build_table_view
+from reconciler.plans.model import TablePlan
+from reconciler.plans.refusals import find_timeline_zone
+from reconciler.spec.model import Concurrency, TableSpec
+from reconciler.state.model import PLAN_DIGEST, Savepoint, TableState
+from reconciler.status.conditions import (
+    TableCondition,
+    describe_stale,
+    format_age,
+    healthy_condition,
+    is_unmanaged,
+    leftover_reasons,
+    synced_condition,
+)
+from reconciler.status.index import index_status
+from reconciler.status.layout import SizeClass, layout_status
+from reconciler.status.model import (
+    CleanStatus,
+    LastApply,
+    LockStatus,
+    PendingStatus,
+    SavepointStatus,
+    SyncState,
+    TableStatus,
+)
+from reconciler.status.writers import writers_status
+
+#: keys of the extra metadata of our instants, besides the digest of the plan
+_SPEC_DIGEST: Final = "reconciler.spec.digest"
+_SPEC_COMMIT: Final = "reconciler.spec.commit"
+_ACTOR: Final = "reconciler.actor"
+
+#: refusals without a usable plan
+_UNPLANNED_RULES: Final = frozenset({"pendingRestore", "clock", "zone"})
+_SECOND_DIGITS: Final = 14  # digits of an instant down to seconds; more digits are a fraction
+_MIB: Final = 1024**2
+#: upper ends of the size classes, bytes; the last class has none
+SIZE_CLASSES: Final = (1 * _MIB, 16 * _MIB, 64 * _MIB, 128 * _MIB, 256 * _MIB, 1024 * _MIB)
+
+
+def table_status(
+    spec: TableSpec,
+    state: TableState | None,
+    plan: TablePlan,
+    *,
+    lock: LockStatus | None = None,
+    writes: Sequence[PastWrite] = (),
+) -> TableStatus:
+    """Return the status of a table; ``state`` is None if the table could not be read.
+
+    ``writes``: its newest writes, as far as they were read.
+    """
+    if state is None or plan.error is not None or plan.observed is None:
+        return _unreadable_status(spec, plan)
+    view = build_table_view(state)
+    is_read = (view.is_newest & view.is_live)[view.row_slice]
+    sync, because = _sync_state(spec, plan)
+    concurrency = spec.concurrency or Concurrency()
+    pending = _pending_instants(state, concurrency)
+    sizes = _size_classes(state, is_read)
+    zone = find_timeline_zone(spec, state)
+    index = index_status(state)
+    missed = () if index is None else index.missed_by_hudi
+    earliest = plan.impact.earliest_readable_before
+    if lock is not None and lock.age_seconds > concurrency.stale_after:
+        lock = replace(lock, is_stale=True)
+    return TableStatus(
+        name=plan.name,
+        path=plan.path,
+        sync=sync,
+        conditions=(
+            synced_condition(spec, plan),
+            _health_condition(plan, pending, lock, concurrency),
+        ),
+        because=because,
+        notes=plan.warnings,
+        lock=lock,
+        table_type=state.table_type,
+        table_version=state.table_version,
+        timezone=spec.timezone or state.timezone,
+        last_completed=plan.observed.last_completed,
+        earliest_readable=earliest,
+        earliest_readable_age_seconds=_instant_age(earliest, zone, state.observed_ms),
+        files=plan.observed.files,
+        bytes=plan.observed.bytes,
+        bytes_reclaimable=_reclaimable_bytes(plan),
+        small_files=plan.observed.small_files,
+        small_file_share=_round_share(plan.observed.small_files, sum(size.files for size in sizes)),
+        sizes=sizes,
+        active_commits=len(state.timeline.commits),
+        oldest_pending_age_seconds=max((p.age_seconds for p in pending), default=None),
+        pending=pending,
+        savepoints=tuple(_savepoint_status(s, state, is_read) for s in state.savepoints),
+        last_clean=_find_last_clean(state, also_ours=True),
+        last_foreign_clean=_find_last_clean(state, also_ours=False),
+        last_apply=_find_last_apply(state, zone),
+        layout=layout_status(
+            spec,
+            state,
+            view,
+            plan,
+            age=lambda instant: _instant_age(instant, zone, state.observed_ms),
+            stale_after=concurrency.stale_after,
+        ),
+        index=index,
+        writers=writers_status(spec, state, view, writes, missed_by_hudi=missed),
+    )
+
+
+def _unreadable_status(spec: TableSpec, plan: TablePlan) -> TableStatus:
+    """The status of a table that could not be read, or whose state is unusable."""
+    return TableStatus(
+        name=plan.name,
+        path=plan.path,
+        sync="blocked" if plan.error is None else "error",
+        error=plan.error,
+        conditions=(
+            synced_condition(spec, plan),
+            healthy_condition(plan, stuck=(), stale_lock=None),
+        ),
+        because=tuple(note.because for note in plan.refusals),
+    )
+
+
+def _health_condition(
+    plan: TablePlan,
+    pending: tuple[PendingStatus, ...],
+    lock: LockStatus | None,
+    concurrency: Concurrency,
+) -> TableCondition:
+    limit = concurrency.stale_after
+    stuck = [
+        f"{one.action} {one.instant} is {one.state.lower()} for {format_age(one.age_seconds)}, "
+        f"{describe_stale(limit)}"
+        for one in pending
+        if one.is_stuck
+    ]
+    stale = None
+    if lock is not None and lock.is_stale:
+        why = describe_stale(limit) if lock.age_seconds > limit else "its holder is gone"
+        stale = f"{lock.path} is held by {lock.held_by}: {why}"
+    return healthy_condition(plan, stuck=stuck, stale_lock=stale)
+
+
+def _reclaimable_bytes(plan: TablePlan) -> int | None:
+    is_planned = not any(note.rule in _UNPLANNED_RULES for note in plan.refusals)
+    return plan.impact.bytes_removed if is_planned else None
+
+
+def _round_share(part: int, whole: int) -> float | None:
+    return round(part / whole, 6) if whole else None
+
+
+def _parse_instant(instant: str, zone: tzinfo | None) -> datetime | None:
+    """Return an instant as a time; None if its zone is unknown, or if it is not a time.
+
+    >>> from datetime import UTC
+    >>> str(_parse_instant("20240101210000123", UTC)), _parse_instant("00000000000000", UTC)
+    ('2024-01-01 21:00:00.123000+00:00', None)
+    """
+    if zone is None or len(instant) < _SECOND_DIGITS or not instant.isdecimal():
+        return None
+    try:
+        found = datetime.fromisoformat(f"{instant[:8]}T{instant[8:_SECOND_DIGITS]}").replace(
+            tzinfo=zone
+        )
+    except ValueError:
+        return None
+    return found.replace(microsecond=int(f"{instant[_SECOND_DIGITS:]:0<6}"[:6]))
+
+
+def _instant_age(instant: str | None, zone: tzinfo | None, now_ms: int) -> int | None:
+    """Return the seconds since an instant, 0 if the writers' clock is ahead."""
+    moment = None if instant is None else _parse_instant(instant, zone)
+    return None if moment is None else max(0, now_ms // 1000 - int(moment.timestamp()))
+
+
+def _find_last_apply(state: TableState, zone: tzinfo | None) -> LastApply | None:
+    past = state.clustering_facts.clusterings if state.clustering_facts is not None else ()
+    done = [(clean.instant, clean.extra) for clean in state.cleans if not clean.is_blank]
+    done += [(clustering.instant, clustering.extra) for clustering in past]
+    ours = [(instant, extra) for instant, extra in done if PLAN_DIGEST in extra]
+    if not ours:
+        return None
+    instant, extra = max(ours, key=lambda one: one[0])
+    moment = _parse_instant(instant, zone)
+    return LastApply(
+        instant=instant,
+        at=None if moment is None else moment.isoformat(timespec="milliseconds"),
+        plan_digest=extra[PLAN_DIGEST],
+        spec_digest=extra.get(_SPEC_DIGEST),
+        spec_commit=extra.get(_SPEC_COMMIT),
+        actor=extra.get(_ACTOR),
+    )
+
+
+def _sync_state(spec: TableSpec, plan: TablePlan) -> tuple[SyncState, tuple[str, ...]]:
+    drift = tuple(f"{finding.field}: {finding.because}" for finding in plan.drift)
+    left = leftover_reasons(plan)
+    if plan.refusals:
+        return "blocked", (*(note.because for note in plan.refusals), *drift)
+    if is_unmanaged(spec) and not left:
+        return "unmanaged", ("the spec has no retention block",)
+    if drift or plan.steps:
+        return "drifted", (*left, *drift)
+    return "in sync", ()
+
+
+def _size_classes(state: TableState, is_read: NDArray[np.bool_]) -> tuple[SizeClass, ...]:
+    size = state.files.size[is_read & (state.files.kind == FileKind.BASE)]
+    row = np.searchsorted(np.array(SIZE_CLASSES), size, side="right")
+    count = np.bincount(row, minlength=len(SIZE_CLASSES) + 1)
+    total = np.zeros(len(SIZE_CLASSES) + 1, np.int64)
+    np.add.at(total, row, size)
+    rows = zip((*SIZE_CLASSES, None), count.tolist(), total.tolist(), strict=True)
+    return tuple(SizeClass(below=below, files=files, bytes=b) for below, files, b in rows)
+
+
+def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[PendingStatus, ...]:
+    found = []
+    for entry in state.timeline.entries:
+        if not entry.instant.is_completed:
+            age = max(0, state.observed_ms - entry.modified_ms) // 1000
+            found.append(
+                PendingStatus(
+                    instant=entry.instant.requested,
+                    action=entry.instant.action.value,
+                    state=entry.instant.state.value,
+                    age_seconds=age,
+                    is_stuck=age > concurrency.stale_after,
+                )
+            )
+    return tuple(found)
+
+
+def _savepoint_status(
+    savepoint: Savepoint, state: TableState, is_read: NDArray[np.bool_]
+) -> SavepointStatus:
+    named = pc.is_in(state.files.name, value_set=to_string_array(sorted(savepoint.files)))
+    is_named = to_numpy_bools(named)
+    is_pinned = is_named & ~is_read
+    return SavepointStatus(
+        instant=savepoint.instant,
+        is_completed=savepoint.completed,
+        files=int(is_named.sum()),
+        bytes=int(state.files.size[is_named].sum()),
+        pinned_files=int(is_pinned.sum()),
+        pinned_bytes=int(state.files.size[is_pinned].sum()),
+    )
+
+
+def _find_last_clean(state: TableState, *, also_ours: bool) -> CleanStatus | None:
+    for clean in sorted(state.cleans, key=lambda clean: clean.instant, reverse=True):
+        is_ours = PLAN_DIGEST in clean.extra
+        if clean.is_blank or (is_ours and not also_ours):
+            continue
+        start = clean.earliest_instant_to_retain.strip() or None
+        commits = None
+        if start is not None:
+            times = (i.requested for i in state.timeline.commits)
+            commits = sum(start <= time <= clean.instant for time in times)
+        return CleanStatus(
+            instant=clean.instant,
+            policy=clean.policy,
+            earliest_instant_to_retain=start,
+            commits=commits,
+            is_ours=is_ours,
+        )
+    return None
