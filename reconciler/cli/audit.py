@@ -112,7 +112,9 @@ def _find_git_commit(path: Path, paths: Sequence[Path]) -> str | None:
 
 def _run_git(folder: Path, *arguments: str) -> str | None:
     """What git says; None where it fails or is not there. It runs no program of the repository."""
-    environ = {key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES}
+    environ = {
+        key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES
+    }
     import subprocess  # noqa: PLC0415 (not for every command)
 
     command = ["git", "-C", str(folder), "--no-optional-locks", "-c", "core.fsmonitor=false"]

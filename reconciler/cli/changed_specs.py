@@ -169,7 +169,9 @@ def _git_command(folder: Path, *arguments: str) -> list[str]:
 
 def _git_environment() -> dict[str, str]:
     """Ours, without another repository in it, and with nothing that could reach for a network."""
-    kept = {key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES}
+    kept = {
+        key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES
+    }
     return {
         **kept,
         "GIT_ALLOW_PROTOCOL": "none",

@@ -97,7 +97,9 @@ def _format_record(line: str, level: Level, event: str, table: str) -> str:
 
 def wants_color() -> bool:
     """Whether standard output is a terminal that shows colours (https://no-color.org)."""
-    return sys.stdout.isatty() and not runtime.environment().get("NO_COLOR") and _is_capable_terminal()
+    return (
+        sys.stdout.isatty() and not runtime.environment().get("NO_COLOR") and _is_capable_terminal()
+    )
 
 
 def _is_capable_terminal() -> bool:

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.errors import NotFoundError
+from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decoding, require
 from reconciler.hudi.metadata.index_keys import (
     build_bloom_filter_keys,
     build_column_stats_keys,
     split_by_file_group,
 )
-from reconciler.hudi.metadata.own_timeline import VERSION_8, ByteSource
+from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 

@@ -7,12 +7,13 @@ Source: HoodieTableMetadataUtil.getValidInstantTimestamps, AbstractHoodieLogReco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi.byte_source import ByteSource, ListedEntry
 from reconciler.hudi.codecs import avro_container
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
@@ -29,30 +30,6 @@ _SOLO: Final = "00000000000000"
 #: version 6: digits of an instant with an operation suffix, three more than in the data table
 _SUFFIXED: Final = 20
 _UNDOING: Final = frozenset({Action.ROLLBACK, Action.RESTORE})
-
-
-class ListedEntry(Protocol):
-    """A file or folder, as a storage lists it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def modified_ms(self) -> int: ...
-    @property
-    def is_folder(self) -> bool: ...
-
-
-class ByteSource(Protocol):
-    """A source of bytes; paths are relative to the data table's root. A Storage is one.
-
-    ``list`` raises NotFoundError when the folder is missing.
-    """
-
-    def list(self, folder: str) -> Sequence[ListedEntry]: ...
-    def read(self, path: str) -> bytes: ...
-    def read_range(self, path: str, start: int, length: int) -> bytes: ...
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decode_record, decoding, parse_schema
 from reconciler.hudi.codecs.hfile_reader import HFile
 from reconciler.hudi.metadata.column_stats import read_newest_first
 from reconciler.hudi.metadata.index_definitions import is_record_index_partitioned
 from reconciler.hudi.metadata.index_keys import find_record_groups
-from reconciler.hudi.metadata.own_timeline import ByteSource, MetadataTimelines
+from reconciler.hudi.metadata.own_timeline import MetadataTimelines
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.active import Timeline

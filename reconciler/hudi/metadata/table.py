@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError
+from reconciler.hudi.byte_source import ByteSource, ListedEntry
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
 from reconciler.hudi.metadata.own_timeline import (
     ROOT,
     VERSION_8,
-    ByteSource,
-    ListedEntry,
     MetadataTimelines,
     open_metadata_timelines,
 )

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import NotFoundError
+from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decoding, require
 from reconciler.hudi.codecs.avro_container import decode_container, parse_file_name, read_strings
 from reconciler.hudi.codecs.log_blocks import BlockType, read_avro_records, read_blocks
-from reconciler.hudi.metadata.own_timeline import ByteSource
 from reconciler.hudi.timeline.instant import Action, Instant, State
 
 _ARCHIVE: Final = re.compile(r"\.commits_\.archive\.([0-9]{1,18}).*")

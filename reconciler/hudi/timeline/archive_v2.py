@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decoding, require
-from reconciler.hudi.metadata.own_timeline import ByteSource
 from reconciler.hudi.timeline.instant import Action, Instant, State
 
 _FILE: Final = re.compile(r"([0-9]+)_([0-9]+)_[0-9]+\.parquet")

@@ -159,7 +159,10 @@ def few_a_file(rows, **more):
     target = round(fixed + rows * per_row)
     record = RecordSize(fixed=fixed, per_row=per_row, because="")
     return replace(
-        BIG, sizes=FileSizeLimits(target=target, small=round(target * 0.8)), record_size=record, **more
+        BIG,
+        sizes=FileSizeLimits(target=target, small=round(target * 0.8)),
+        record_size=record,
+        **more,
     )
 
 
